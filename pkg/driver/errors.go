@@ -1,0 +1,119 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Class is a kind of failure, the same for all protocols, by which failures are counted.
+type Class uint8
+
+// The classes of failures.
+const (
+	ClassNone           Class = iota // no failure
+	ClassConnect                     // no connection could be made
+	ClassAuth                        // the broker does not know us, or does not let us do that
+	ClassTLS                         // the encrypted connection could not be agreed on
+	ClassNotFound                    // the destination does not exist
+	ClassFull                        // a limit of the broker was reached: queue full, quota used up
+	ClassTooLarge                    // the message is larger than the broker or link allows
+	ClassTimeout                     // no answer in time
+	ClassConnectionLost              // the connection ended
+	ClassClosedByBroker              // the broker closed the link, session or subscription
+	ClassUnsupported                 // the broker cannot do what was asked
+	ClassProtocol                    // the peer broke the protocol, or says that we did
+	ClassOther                       // anything else
+	NumClasses                       // the number of classes, for tables indexed by Class
+)
+
+// String returns the class as it is printed and exported: lower case, words joined by hyphens.
+func (c Class) String() string {
+	names := [NumClasses]string{
+		"none", "connect", "auth", "tls", "not-found", "full", "too-large", "timeout",
+		"connection-lost", "closed-by-broker", "unsupported", "protocol", "other",
+	}
+	if c < NumClasses {
+		return names[c]
+	}
+	return "invalid"
+}
+
+// Error is a failure with its class and, where there is something that the user can do, a hint.
+type Error struct {
+	Class Class
+	// Op says what was being done: "open receiver on queue://A".
+	Op string
+	// Hint says what to do next; it may be empty.
+	Hint string
+	Err  error
+}
+
+// Error returns "op: cause".
+func (e *Error) Error() string {
+	if e.Op == "" {
+		return e.Err.Error()
+	}
+	return e.Op + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an [*Error]; format and args are those of [fmt.Errorf].
+func Errorf(class Class, op, hint, format string, args ...any) *Error {
+	return &Error{Class: class, Op: op, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// ClassOf returns the class of err: that of the outermost [*Error] in its chain, or what can be told from the errors of
+// the standard library. It is ClassNone for nil.
+func ClassOf(err error) Class {
+	var de *Error
+	var ne net.Error
+	switch {
+	case err == nil:
+		return ClassNone
+	case errors.As(err, &de):
+		return de.Class
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ClassConnect
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &ne) && ne.Timeout():
+		return ClassTimeout
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return ClassConnectionLost
+	default:
+		return ClassOther
+	}
+}
+
+// HintOf returns the hints in err's tree, outermost first, joined by "; ". It is empty when there are none.
+func HintOf(err error) string {
+	var hints []string
+	var walk func(error)
+	walk = func(err error) {
+		if e, ok := err.(*Error); ok && e.Hint != "" { //nolint:errorlint // each layer is looked at in turn
+			hints = append(hints, e.Hint)
+		}
+		switch u := err.(type) { //nolint:errorlint // each layer is looked at in turn
+		case interface{ Unwrap() error }:
+			if inner := u.Unwrap(); inner != nil {
+				walk(inner)
+			}
+		case interface{ Unwrap() []error }:
+			for _, inner := range u.Unwrap() {
+				walk(inner)
+			}
+		}
+	}
+	if err != nil {
+		walk(err)
+	}
+	return strings.Join(hints, "; ")
+}

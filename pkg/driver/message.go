@@ -1,0 +1,76 @@
+package driver
+
+// TimeProperty is the name of the message property that carries [Message.Time]. `artemis perf` uses the same name and
+// unit, so that each tool understands the other's messages.
+const TimeProperty = "time"
+
+// Message is what the engine asks a producer to send. All that is the same for each message of a producer is in
+// [ProducerSpec], so that a driver can prepare it once.
+type Message struct {
+	// Slot names the message until Done is called.
+	Slot Slot
+	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
+	Time int64
+	// Body is the payload. The driver must not change it. It may be shared by all messages of a run.
+	Body []byte
+}
+
+// Delivery is a message as a consumer received it.
+type Delivery struct {
+	// Time is the value of the property [TimeProperty]: when the message was sent, in microseconds since the Unix epoch.
+	// It is meaningful only if HasTime is true.
+	Time    int64
+	HasTime bool
+	// Body is the payload, valid only during the call of deliver.
+	Body []byte
+	// Redelivered is set when the broker says that it has delivered the message before.
+	Redelivered bool
+}
+
+// State is how a send ended.
+type State uint8
+
+// The states of an [Outcome]. The names are those of AMQP 1.0 (Messaging, section 3.4); other protocols map onto them.
+const (
+	// Accepted: the broker took responsibility for the message. With at-most-once delivery, where brokers do not
+	// answer, it means that the message was handed to the operating system.
+	Accepted State = iota
+	// Rejected: the broker refused the message as invalid or unwelcome, for example because the address is full.
+	Rejected
+	// Released: the broker gave the message back without judging it (AMQP released and modified).
+	Released
+	// Failed: the broker answered with an error, or did not answer in time; the message is not in the broker as far as
+	// the broker said.
+	Failed
+	// Unknown: the connection ended before the broker answered. The message may or may not have arrived.
+	Unknown
+	// NumStates is the number of states, for tables indexed by State.
+	NumStates
+)
+
+// String returns the state in lower case.
+func (s State) String() string {
+	switch s {
+	case Accepted:
+		return "accepted"
+	case Rejected:
+		return "rejected"
+	case Released:
+		return "released"
+	case Failed:
+		return "failed"
+	case Unknown:
+		return "unknown"
+	default:
+		return "invalid"
+	}
+}
+
+// Outcome is the end of one send. The zero value is Accepted.
+type Outcome struct {
+	State State
+	// Class says what kind of failure it was; [ClassNone] when accepted.
+	Class Class
+	// Err holds the broker's own words, if it had any. It is nil when accepted.
+	Err error
+}

@@ -1,0 +1,124 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options of a protocol live in a struct whose fields carry the tags
+//
+//	Settle string `opt:"settle" help:"at-least-once or at-most-once" enum:"at-least-once,at-most-once"`
+//
+// Fields may be string, bool, int, int64, float64 and time.Duration. The value in the struct is the default.
+
+// Option describes one field of an options struct, for help texts and the printed plan.
+type Option struct {
+	Name    string   // as in -o name=value
+	Help    string   // one line
+	Enum    []string // the allowed values, if they are few
+	Default string   // the value in the struct given to Describe
+}
+
+// Describe lists the options of the struct that options points to, in the order of its fields.
+func Describe(options any) []Option {
+	var list []Option
+	eachOption(options, func(name string, tag reflect.StructTag, v reflect.Value) {
+		o := Option{Name: name, Help: tag.Get("help"), Default: fmt.Sprint(v.Interface())}
+		if enum := tag.Get("enum"); enum != "" {
+			o.Enum = strings.Split(enum, ",")
+		}
+		list = append(list, o)
+	})
+	return list
+}
+
+// SetOptions sets the fields of the struct that options points to from texts of the form key=value. It reports all
+// mistakes at once, joined; each names the option and, for an unknown one, the closest known or all known ones.
+func SetOptions(options any, assignments []string) error {
+	fields := map[string]reflect.Value{}
+	enums := map[string][]string{}
+	var names []string
+	eachOption(options, func(name string, tag reflect.StructTag, v reflect.Value) {
+		fields[name] = v
+		names = append(names, name)
+		if enum := tag.Get("enum"); enum != "" {
+			enums[name] = strings.Split(enum, ",")
+		}
+	})
+	var errs []error
+	for _, a := range assignments {
+		key, value, ok := strings.Cut(a, "=")
+		field, known := fields[key]
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("option %q: want key=value", a))
+		case !known:
+			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, listOr(names, "none")))
+		case enums[key] != nil && !slices.Contains(enums[key], value):
+			errs = append(errs, fmt.Errorf("option %s=%s: want one of %s", key, value, strings.Join(enums[key], ", ")))
+		default:
+			if err := setField(field, value); err != nil {
+				errs = append(errs, fmt.Errorf("option %s=%s: %w", key, value, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func listOr(names []string, empty string) string {
+	if len(names) == 0 {
+		return empty
+	}
+	return strings.Join(names, ", ")
+}
+
+func eachOption(options any, visit func(name string, tag reflect.StructTag, v reflect.Value)) {
+	if options == nil {
+		return
+	}
+	v := reflect.ValueOf(options).Elem()
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Tag.Get("opt"); name != "" {
+			visit(name, v.Type().Field(i).Tag, v.Field(i))
+		}
+	}
+}
+
+func setField(field reflect.Value, text string) error {
+	switch field.Interface().(type) {
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("want a duration such as 250ms or 30s")
+		}
+		field.SetInt(int64(d))
+	case string:
+		field.SetString(text)
+	case bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		field.SetBool(b)
+	case int, int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number")
+		}
+		field.SetInt(n)
+	case float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return errors.New("want a number")
+		}
+		field.SetFloat(f)
+	default:
+		return fmt.Errorf("options of type %s are not supported", field.Type())
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is the kind of a destination.
+type Kind uint8
+
+// The kinds of destinations.
+const (
+	Queue Kind = iota // each message goes to one consumer
+	Topic             // each message goes to every subscription
+)
+
+// String returns "queue" or "topic".
+func (k Kind) String() string {
+	if k == Topic {
+		return "topic"
+	}
+	return "queue"
+}
+
+// Destination is where messages go to and come from.
+type Destination struct {
+	Kind Kind
+	// Name is the address. For ADDRESS::QUEUE (a fully qualified queue name of Artemis) it is that whole text.
+	Name string
+}
+
+// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue.
+func ParseDestination(s string) (Destination, error) {
+	d := Destination{Kind: Queue, Name: s}
+	if scheme, name, ok := strings.Cut(s, "://"); ok {
+		switch scheme {
+		case "queue":
+		case "topic":
+			d.Kind = Topic
+		default:
+			return d, fmt.Errorf("destination %q: unknown kind %q, want queue://NAME or topic://NAME", s, scheme)
+		}
+		d.Name = name
+	}
+	if d.Name == "" {
+		return d, fmt.Errorf("destination %q has no name", s)
+	}
+	return d, nil
+}
+
+// String returns the destination as [ParseDestination] reads it, with its kind.
+func (d Destination) String() string { return d.Kind.String() + "://" + d.Name }
+
+// Connection names the connection that a producer or consumer uses.
+type Connection struct {
+	// Key tells connections apart: producers and consumers of one driver that give the same key share a connection.
+	Key string
+	// Name is what an operator should see on the broker's console. Where the protocol has only one identity it is
+	// overridden by ClientID.
+	Name string
+	// ClientID is the identity under which durable subscriptions are kept; empty if the user gave none.
+	ClientID string
+}
+
+// ProducerSpec says what a producer sends and how.
+type ProducerSpec struct {
+	Connection  Connection
+	Destination Destination
+	// Name is unique within the run, for link names and diagnostics: "producer-3".
+	Name string
+	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so
+	// grow what you keep per slot as slots are used.
+	MaxPending int
+	// Persistent asks for messages that survive a restart of the broker.
+	Persistent bool
+	// TTL is the time after which the broker may drop a message; 0 means never.
+	TTL time.Duration
+	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
+	Priority int
+	// Group is the message group of all messages; empty for none.
+	Group string
+	// Properties are the user's message properties, in the order given.
+	Properties []Property
+	// CommitInterval is the number of messages per transaction; 0 means no transactions.
+	CommitInterval int
+}
+
+// Property is a message property of the user.
+type Property struct{ Key, Value string }
+
+// ConsumerSpec says what a consumer receives and how.
+type ConsumerSpec struct {
+	Connection  Connection
+	Destination Destination
+	// Name is unique within the run, for link names and diagnostics: "consumer-3".
+	Name string
+	// Credit is how many messages the broker may send ahead; 0 means the driver's default.
+	Credit int
+	// Selector filters messages at the broker; empty for all.
+	Selector string
+	// Subscription is the name of the topic subscription; empty for an anonymous one that ends with the consumer.
+	Subscription string
+	// Durable subscriptions survive their connection.
+	Durable bool
+	// Shared subscriptions spread their messages over all consumers with the same Subscription (and client ID, if any).
+	Shared bool
+	// KeepSubscription leaves a durable subscription at the broker when the consumer closes.
+	KeepSubscription bool
+	// Transacted receives each message in a transaction of its own.
+	Transacted bool
+}
