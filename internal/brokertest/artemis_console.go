@@ -1,0 +1,120 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Connection is a connection as the operator's console lists it.
+type Connection struct {
+	ID            string `json:"connectionID"`
+	RemoteAddress string `json:"remoteAddress"` // host:port of the client
+	LocalAddress  string `json:"localAddress"`
+	Users         string `json:"users"`
+	Protocol      string `json:"protocol"`       // AMQP, STOMP, CORE...
+	ClientID      string `json:"clientID"`       // AMQP: the container id; STOMP: client-id
+	Created       string `json:"creationTime"`   // as the console shows it
+	Kind          string `json:"implementation"` // the broker's class
+	Sessions      int64  `json:"sessionCount"`
+}
+
+// Consumer is a consumer as the operator's console lists it.
+type Consumer struct {
+	ID             string `json:"id"`
+	ClientID       string `json:"clientID"`
+	Protocol       string `json:"protocol"`
+	Queue          string `json:"queue"`
+	QueueType      string `json:"queueType"`
+	Address        string `json:"address"`
+	Filter         string `json:"filter"`
+	User           string `json:"validatedUser"`
+	RemoteAddress  string `json:"remoteAddress"`
+	InTransit      int64  `json:"messagesInTransit,string"`
+	Delivered      int64  `json:"messagesDelivered,string"`
+	Acknowledged   int64  `json:"messagesAcknowledged,string"`
+	AwaitingCommit int64  `json:"messagesAcknowledgedAwaitingCommit,string"`
+	Status         string `json:"status"`
+}
+
+// ProducerInfo is a producer as the operator's console lists it.
+type ProducerInfo struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	ClientID      string `json:"clientID"`
+	Protocol      string `json:"protocol"`
+	Address       string `json:"address"`
+	User          string `json:"validatedUser"`
+	RemoteAddress string `json:"remoteAddress"`
+	Sent          int64  `json:"msgSent"`
+	SentBytes     int64  `json:"msgSizeSent"`
+}
+
+// Connections returns the connections that the broker has, in no order. Ours to
+// its management is not one of them.
+func (a *Artemis) Connections(ctx context.Context) ([]Connection, error) {
+	var list []Connection
+	err := a.list(ctx, "listConnections", &list)
+	return list, err
+}
+
+// Consumers returns the consumers that the broker has, in no order.
+func (a *Artemis) Consumers(ctx context.Context) ([]Consumer, error) {
+	var list []Consumer
+	err := a.list(ctx, "listConsumers", &list)
+	return list, err
+}
+
+// Producers returns the producers that the broker has, in no order.
+func (a *Artemis) Producers(ctx context.Context) ([]ProducerInfo, error) {
+	var list []ProducerInfo
+	err := a.list(ctx, "listProducers", &list)
+	return list, err
+}
+
+// CloseConnections makes the broker close every connection of a client id, and
+// returns how many: what a client sees when an operator drops it.
+func (a *Artemis) CloseConnections(ctx context.Context, clientID string) (int, error) {
+	list, err := a.Connections(ctx)
+	if err != nil {
+		return 0, err
+	}
+	closed := 0
+	for _, c := range list {
+		if c.ClientID != clientID {
+			continue
+		}
+		var done bool
+		if err := a.exec(ctx, &done, "closeConnectionWithID(java.lang.String)", c.ID); err != nil {
+			return closed, fmt.Errorf("close connection %s of %s: %w", c.ID, clientID, err)
+		}
+		if done {
+			closed++
+		}
+	}
+	return closed, nil
+}
+
+// list calls one of the console's listings. They answer with JSON in a text, in
+// which consumers' numbers are texts again.
+func (a *Artemis) list(ctx context.Context, operation string, out any) error {
+	const everything = 1 << 30
+	var text string
+	filter := `{"field":"","operation":"","value":"","sortField":"","sortOrder":""}`
+	err := a.exec(ctx, &text, operation+"(java.lang.String,int,int)", filter, 1, everything)
+	if err != nil {
+		return fmt.Errorf("ask the broker for %s: %w", operation, err)
+	}
+	var page struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(text), &page); err != nil {
+		return fmt.Errorf("read the broker's answer to %s: %w: %.300s", operation, err, text)
+	}
+	if err := json.Unmarshal(page.Data, out); err != nil {
+		return fmt.Errorf("read the broker's answer to %s: %w: %.300s", operation, err, page.Data)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+//go:build unix
+
+package brokertest_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// TestCrashPauseAndRestart goes through the life of one broker, in the order
+// that costs the fewest starts.
+func TestCrashPauseAndRestart(t *testing.T) {
+	a := brokertest.StartArtemis(t)
+	ctx := testContext(t)
+	sender := newSender(t, dial(t, a.AMQPURL(), "", nil), "kept")
+	require.NoError(t, sender.Send(ctx, durable("one"), nil))
+
+	require.NoError(t, a.Pause())
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, sender.Send(short, durable("two"), nil), context.DeadlineExceeded, "a paused broker answers nothing")
+	assert.True(t, a.Alive())
+	require.NoError(t, a.Resume())
+	_, err := a.WaitQueue(ctx, "kept", func(q brokertest.QueueStats) bool { return q.MessageCount == 2 })
+	require.NoError(t, err, "it goes on where it was")
+
+	require.ErrorContains(t, a.Start(ctx), "running")
+	before := a.AMQPURL()
+	require.NoError(t, a.Pause())
+	a.Kill() // also of a paused one
+	a.Kill()
+	require.False(t, a.Alive())
+	require.Error(t, a.Pause())
+	require.NoError(t, a.Stop(), "it is stopped")
+	_, err = a.Queue(ctx, "kept")
+	require.ErrorContains(t, err, "stopped or paused")
+
+	require.NoError(t, a.Restart(ctx))
+	require.Equal(t, before, a.AMQPURL())
+	q, err := a.Queue(ctx, "kept")
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, q.MessageCount, "durable messages survive a crash")
+
+	require.NoError(t, a.Stop())
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close())
+	require.NoDirExists(t, a.Dir())
+}
+
+func TestPortTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	port := l.Addr().(*net.TCPAddr).Port
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	_, err = brokertest.LaunchArtemis(testContext(t), brokertest.WithPorts(brokertest.ArtemisPorts{AMQP: port}), brokertest.WithoutManagement())
+	require.ErrorContains(t, err, "Address already in use")
+	require.ErrorContains(t, err, strconv.Itoa(port))
+	require.ErrorContains(t, err, "asked for is taken")
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestTLSWithClientCertificateAndLogin(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithTLSClientCerts(), brokertest.WithLogin(),
+		brokertest.WithAcceptorExtra("amqpCredits=7;amqpLowCredits=2"),
+		brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "tiny.#", MaxBytes: 2000, Policy: brokertest.PolicyFail}))
+	ctx := testContext(t)
+	config, err := a.Certs().ClientConfig()
+	require.NoError(t, err)
+
+	t.Run("certificate logs in", func(t *testing.T) {
+		session := dial(t, a.AMQPSURL(), "", &amqp.ConnOptions{TLSConfig: config, SASLType: amqp.SASLTypeExternal("")})
+		sender := newSender(t, session, "secret")
+		require.NoError(t, sender.Send(ctx, durable("x"), nil))
+	})
+	t.Run("STOMP over TLS", func(t *testing.T) {
+		u, err := url.Parse(a.STOMPSURL())
+		require.NoError(t, err)
+		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte("CONNECT\naccept-version:1.2\nlogin:admin\npasscode:admin\n\n\x00"))
+		require.NoError(t, err)
+		answer, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "CONNECTED\n", answer)
+	})
+	t.Run("no certificate", func(t *testing.T) {
+		bare := config.Clone()
+		bare.Certificates = nil
+		_, err := amqp.Dial(ctx, a.AMQPSURL(), &amqp.ConnOptions{TLSConfig: bare, SASLType: amqp.SASLTypePlain("admin", "admin")})
+		require.Error(t, err)
+	})
+	t.Run("wrong password", func(t *testing.T) {
+		_, err := amqp.Dial(ctx, a.AMQPURL(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("admin", "wrong")})
+		require.Error(t, err)
+	})
+	t.Run("anonymous", func(t *testing.T) {
+		conn, err := amqp.Dial(ctx, a.AMQPURL(), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
+		if err == nil {
+			_, err = conn.NewSession(ctx, nil)
+		}
+		require.Error(t, err)
+	})
+	t.Run("user without rights", func(t *testing.T) {
+		session := dial(t, a.AMQPURL(), "", &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("nobody", "nobody")})
+		_, err := session.NewSender(ctx, "DLQ", &amqp.SenderOptions{TargetCapabilities: []string{"queue"}})
+		var refused *amqp.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, amqp.ErrCondUnauthorizedAccess, refused.Condition)
+	})
+	t.Run("limit from the start", func(t *testing.T) {
+		session := dial(t, a.AMQPURL(), "", &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(brokertest.User, brokertest.Password)})
+		sender := newSender(t, session, "tiny.one")
+		var err error
+		for i := 0; i < 20 && err == nil; i++ {
+			err = sender.Send(ctx, durable("x"), nil)
+		}
+		require.ErrorContains(t, err, "resource-limit-exceeded")
+	})
+}
+
+func TestURLs(t *testing.T) {
+	a := shared.Artemis(t)
+	for scheme, text := range map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL(), "tcp": a.CoreURL(), "http": a.ManagementURL()} {
+		u, err := url.Parse(text)
+		require.NoError(t, err)
+		assert.Equal(t, scheme, u.Scheme)
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
+		require.NoError(t, err, text)
+		require.NoError(t, conn.Close())
+	}
+	assert.Empty(t, a.AMQPSURL())
+	assert.Empty(t, a.STOMPSURL())
+	assert.Nil(t, a.Certs())
+}
+
+func TestArtemisPerf(t *testing.T) {
+	a := shared.Artemis(t)
+	ctx := testContext(t)
+	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "10", "--message-count", "500", "queue://perf").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Regexp(t, `--- total received: +500\b`, string(out))
+	q, err := a.Queue(ctx, "perf")
+	require.NoError(t, err)
+	assert.EqualValues(t, 500, q.MessagesAdded)
+}
+
+func TestJavaClassOfMavenJar(t *testing.T) {
+	ctx := testContext(t)
+	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
+	require.NoError(t, err)
+	again, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
+	require.NoError(t, err)
+	assert.Equal(t, jar, again)
+
+	cmd, err := brokertest.JavaCommand(ctx, []string{jar}, "org.HdrHistogram.HistogramLogProcessor", "-i", os.DevNull)
+	require.NoError(t, err)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "Histogram")
+}

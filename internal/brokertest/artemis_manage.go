@@ -1,0 +1,201 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNoQueue means that the broker has no queue of the name asked for.
+var ErrNoQueue = errors.New("no such queue")
+
+// QueueStats are the broker's own counters of one queue. Counters are messages
+// since the queue was created or the broker started.
+type QueueStats struct {
+	Name                string `json:"Name"`
+	Address             string `json:"Address"`
+	RoutingType         string `json:"RoutingType"` // ANYCAST or MULTICAST
+	Durable             bool   `json:"Durable"`
+	Temporary           bool   `json:"Temporary"`
+	Filter              string `json:"Filter"` // selector of a subscription
+	User                string `json:"User"`   // who created it
+	MaxConsumers        int64  `json:"MaxConsumers"`
+	ConsumerCount       int64  `json:"ConsumerCount"`
+	MessageCount        int64  `json:"MessageCount"`    // there now, with those being delivered
+	DeliveringCount     int64  `json:"DeliveringCount"` // with a consumer, not yet acknowledged
+	ScheduledCount      int64  `json:"ScheduledCount"`
+	DurableMessageCount int64  `json:"DurableMessageCount"`
+	MessagesAdded       int64  `json:"MessagesAdded"`
+	MessagesAcked       int64  `json:"MessagesAcknowledged"`
+	MessagesExpired     int64  `json:"MessagesExpired"`
+	MessagesKilled      int64  `json:"MessagesKilled"` // given up after too many deliveries, or purged
+}
+
+func queueAttributes() []string {
+	return []string{
+		"Name", "Address", "RoutingType", "Durable", "Temporary", "Filter", "User", "MaxConsumers",
+		"ConsumerCount", "MessageCount", "DeliveringCount", "ScheduledCount", "DurableMessageCount",
+		"MessagesAdded", "MessagesAcknowledged", "MessagesExpired", "MessagesKilled",
+	}
+}
+
+const brokerBean = `org.apache.activemq.artemis:broker="perfmq-test"`
+
+// Queue returns the counters of the queue, whatever its address. The error is
+// ErrNoQueue when there is none.
+func (a *Artemis) Queue(ctx context.Context, name string) (QueueStats, error) {
+	list, err := a.queues(ctx, "*", quoteName(name))
+	if err != nil {
+		return QueueStats{}, fmt.Errorf("read the counters of queue %s: %w", name, err)
+	}
+	if len(list) == 0 {
+		return QueueStats{}, fmt.Errorf("read the counters of queue %s: %w", name, ErrNoQueue)
+	}
+	return list[0], nil
+}
+
+// Queues returns the queues of an address, by name; those of every address, with
+// DLQ and ExpiryQueue, when it is empty. On a topic's address they are its
+// subscriptions. An address that is not there has none.
+func (a *Artemis) Queues(ctx context.Context, address string) ([]QueueStats, error) {
+	pattern := "*"
+	if address != "" {
+		pattern = quoteName(address)
+	}
+	list, err := a.queues(ctx, pattern, "*")
+	if err != nil {
+		return nil, fmt.Errorf("list the queues of address %q: %w", address, err)
+	}
+	return list, nil
+}
+
+// Subscriptions returns the multicast queues of an address: a topic's
+// subscriptions, durable or not. Artemis names a durable one of AMQP
+// CONTAINER.LINK, a shared one CONTAINER.LINK:shared-volatile when it is not
+// durable, and a global one LINK:global.
+func (a *Artemis) Subscriptions(ctx context.Context, topic string) ([]QueueStats, error) {
+	list, err := a.Queues(ctx, topic)
+	return slices.DeleteFunc(list, func(q QueueStats) bool { return q.RoutingType != "MULTICAST" }), err
+}
+
+func (a *Artemis) queues(ctx context.Context, address, queue string) ([]QueueStats, error) {
+	byName := map[string]QueueStats{}
+	err := a.jolo.do(ctx, jolokiaRequest{
+		Type:      "read",
+		MBean:     brokerBean + ",component=addresses,address=" + address + ",subcomponent=queues,routing-type=*,queue=" + queue,
+		Attribute: queueAttributes(),
+	}, &byName)
+	if errors.Is(err, errNoBean) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]QueueStats, 0, len(byName))
+	for _, q := range byName {
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b QueueStats) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// WaitQueue reads the counters of a queue until the condition holds, and returns
+// them; a queue that is not there yet reads as all zero. The context is the
+// deadline; the error of its end tells the counters last seen.
+func (a *Artemis) WaitQueue(ctx context.Context, name string, cond func(QueueStats) bool) (QueueStats, error) {
+	var last QueueStats
+	err := poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		q, err := a.Queue(ctx, name)
+		if err != nil && !errors.Is(err, ErrNoQueue) {
+			return false, err
+		}
+		last = q
+		return cond(q), nil
+	})
+	if err != nil {
+		return last, fmt.Errorf("wait for the counters of queue %s, last seen %+v: %w", name, last, err)
+	}
+	return last, nil
+}
+
+// CreateQueue creates a durable queue and its address. routing is "ANYCAST" (a
+// queue) or "MULTICAST" (a subscription of the topic).
+func (a *Artemis) CreateQueue(ctx context.Context, address, name, routing string) error {
+	config, err := json.Marshal(map[string]any{"address": address, "name": name, "routing-type": routing, "durable": true})
+	if err != nil {
+		return fmt.Errorf("create queue %s: %w", name, err)
+	}
+	if err := a.exec(ctx, nil, "createQueue(java.lang.String,boolean)", string(config), true); err != nil {
+		return fmt.Errorf("create queue %s: %w", name, err)
+	}
+	return nil
+}
+
+// PurgeQueue removes every message of a queue that is not being delivered and
+// returns how many. The broker counts them as killed, not as acknowledged.
+func (a *Artemis) PurgeQueue(ctx context.Context, name string) (int64, error) {
+	q, err := a.Queue(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	bean := brokerBean + ",component=addresses,address=" + quoteName(q.Address) +
+		",subcomponent=queues,routing-type=" + quoteName(strings.ToLower(q.RoutingType)) + ",queue=" + quoteName(q.Name)
+	var removed int64
+	err = a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: bean, Operation: "removeAllMessages()"}, &removed)
+	if err != nil {
+		return 0, fmt.Errorf("purge queue %s: %w", name, err)
+	}
+	return removed, nil
+}
+
+// DeleteQueue removes a queue with its messages and its consumers. Its address
+// goes too unless something else uses it, such as a sender.
+func (a *Artemis) DeleteQueue(ctx context.Context, name string) error {
+	err := a.exec(ctx, nil, "destroyQueue(java.lang.String,boolean,boolean)", name, true, true)
+	if err != nil {
+		return fmt.Errorf("delete queue %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteAddress removes an address with all its queues and consumers.
+func (a *Artemis) DeleteAddress(ctx context.Context, name string) error {
+	err := a.exec(ctx, nil, "deleteAddress(java.lang.String,boolean)", name, true)
+	if err != nil {
+		return fmt.Errorf("delete address %s: %w", name, err)
+	}
+	return nil
+}
+
+// SetAddressLimit bounds addresses of the running broker, as WithAddressLimit
+// does from the start. It replaces other settings for the same match.
+func (a *Artemis) SetAddressLimit(ctx context.Context, limit AddressLimit) error {
+	if err := limit.validate(); err != nil {
+		return err
+	}
+	settings, err := json.Marshal(map[string]any{
+		"addressFullMessagePolicy": limit.Policy,
+		"pageSizeBytes":            limit.pageBytes(),
+		"maxSizeBytes":             noLimit(limit.MaxBytes),
+		"maxSizeMessages":          noLimit(limit.MaxMessages),
+	})
+	if err != nil {
+		return fmt.Errorf("limit address %s: %w", limit.Match, err)
+	}
+	err = a.exec(ctx, nil, "addAddressSettings(java.lang.String,java.lang.String)", limit.Match, string(settings))
+	if err != nil {
+		return fmt.Errorf("limit address %s: %w", limit.Match, err)
+	}
+	return nil
+}
+
+// exec calls an operation of the broker itself.
+func (a *Artemis) exec(ctx context.Context, out any, operation string, args ...any) error {
+	return a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: brokerBean, Operation: operation, Arguments: args}, out)
+}

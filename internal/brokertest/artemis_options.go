@@ -1,0 +1,200 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// ArtemisOption changes how an Artemis broker is configured. Without any it is
+// as `artemis create --allow-anonymous` makes it: every login is let in, user
+// admin with password admin, the management on, a heap of 512M.
+type ArtemisOption func(*artemisConfig)
+
+// artemisConfig is what the options add up to; configuration templates see it.
+type artemisConfig struct {
+	heap         string
+	fixed        ArtemisPorts
+	management   bool
+	login        loginMode
+	limits       []AddressLimit
+	extra        string
+	tls          bool
+	clientCerts  bool
+	startTimeout time.Duration
+}
+
+type loginMode int
+
+const (
+	loginAnonymous loginMode = iota // any user, any password, or none
+	loginRequired                   // known users only
+	loginOff                        // no security at all
+)
+
+// ArtemisPorts are the ports of the acceptors; 0 picks a free one.
+type ArtemisPorts struct {
+	AMQP  int // AMQP only
+	STOMP int // STOMP only
+	Core  int // CORE and every other protocol
+}
+
+// FullPolicy is what Artemis does with a message for an address that is full.
+type FullPolicy string
+
+// The policies: fail rejects the message, block withholds credit from senders,
+// drop loses it silently, page writes it to disk (the default of a broker).
+const (
+	PolicyFail  FullPolicy = "FAIL"
+	PolicyBlock FullPolicy = "BLOCK"
+	PolicyDrop  FullPolicy = "DROP"
+	PolicyPage  FullPolicy = "PAGE"
+)
+
+// AddressLimit bounds what addresses hold. Each address has the limit for itself.
+type AddressLimit struct {
+	Match       string     // Artemis's wildcard syntax: "full.#" is every address below full.
+	MaxBytes    int64      // in memory, with the broker's overhead per message; 0 or -1 is no limit
+	MaxMessages int64      // 0 or -1 is no limit
+	Policy      FullPolicy // what happens above it
+}
+
+func defaultArtemisConfig() artemisConfig {
+	return artemisConfig{heap: "512M", management: true, startTimeout: 90 * time.Second}
+}
+
+// WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
+func WithHeap(size string) ArtemisOption {
+	return func(c *artemisConfig) { c.heap = size }
+}
+
+// WithPorts fixes ports, for people and scripts. A start then fails when one is
+// taken, where otherwise it tries others.
+func WithPorts(ports ArtemisPorts) ArtemisOption {
+	return func(c *artemisConfig) { c.fixed = ports }
+}
+
+// WithoutManagement leaves the web server with the management away: the broker
+// is ready 0.8 s sooner and 30 MB smaller, and methods that read or change
+// queues fail.
+func WithoutManagement() ArtemisOption {
+	return func(c *artemisConfig) { c.management = false }
+}
+
+// WithLogin refuses anonymous and unknown users and wrong passwords. Users are
+// admin (password admin, may do everything) and nobody (password nobody, may log
+// in and nothing else).
+func WithLogin() ArtemisOption {
+	return func(c *artemisConfig) { c.login = loginRequired }
+}
+
+// WithoutSecurity switches off authentication and authorization altogether.
+func WithoutSecurity() ArtemisOption {
+	return func(c *artemisConfig) { c.login = loginOff }
+}
+
+// WithAddressLimit bounds the addresses that match, for tests of full queues.
+// See also [Artemis.SetAddressLimit], which does so on a running broker.
+func WithAddressLimit(limit AddressLimit) ArtemisOption {
+	return func(c *artemisConfig) { c.limits = append(c.limits, limit) }
+}
+
+// WithAcceptorExtra adds parameters to every acceptor, in Artemis's notation,
+// after and so above the usual ones: "amqpCredits=100;amqpLowCredits=30".
+func WithAcceptorExtra(query string) ArtemisOption {
+	return func(c *artemisConfig) { c.extra = query }
+}
+
+// WithTLS adds a TLS acceptor for AMQP, STOMP and CORE, with certificates made
+// for this broker; see [Artemis.Certs]. The others stay plain.
+func WithTLS() ArtemisOption {
+	return func(c *artemisConfig) { c.tls = true }
+}
+
+// WithTLSClientCerts is WithTLS that also demands a certificate of the client.
+// The one in [Artemis.Certs] then logs in as admin over SASL EXTERNAL.
+func WithTLSClientCerts() ArtemisOption {
+	return func(c *artemisConfig) { c.tls, c.clientCerts = true, true }
+}
+
+// WithStartTimeout sets how long the broker may take to get ready, 90 s by default.
+func WithStartTimeout(d time.Duration) ArtemisOption {
+	return func(c *artemisConfig) { c.startTimeout = d }
+}
+
+func (c *artemisConfig) validate() error {
+	var errs []error
+	for _, l := range c.limits {
+		errs = append(errs, l.validate())
+	}
+	if c.heap == "" {
+		errs = append(errs, errors.New(`the heap is empty: use for example "512M"`))
+	}
+	return errors.Join(errs...)
+}
+
+func (l AddressLimit) validate() error {
+	switch l.Policy {
+	case PolicyFail, PolicyBlock, PolicyDrop, PolicyPage:
+	default:
+		return fmt.Errorf("address limit %q: no policy %q: use FAIL, BLOCK, DROP or PAGE", l.Match, l.Policy)
+	}
+	if l.Match == "" {
+		return errors.New(`address limit without an address: use for example "full.#"`)
+	}
+	return nil
+}
+
+// pageBytes is a page size that Artemis accepts with the limit: it wants pages
+// smaller than the limit, whether or not the policy is to page.
+func (l AddressLimit) pageBytes() int64 {
+	const usual = 10 << 20
+	if l.MaxBytes <= 0 {
+		return usual
+	}
+	return min(usual, max(1, l.MaxBytes/2))
+}
+
+// noLimit turns Go's zero value into Artemis's "no limit".
+func noLimit(n int64) int64 {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// acceptor is one listener in broker.xml.
+type acceptor struct {
+	Name string
+	URL  string
+}
+
+// acceptors returns the listeners as `artemis create` configures them.
+func (c *artemisConfig) acceptors(ports artemisPorts, certs *Certs) []acceptor {
+	const (
+		common = "tcpSendBufferSize=1048576;tcpReceiveBufferSize=1048576;useEpoll=true"
+		amqp   = "amqpCredits=1000;amqpLowCredits=300;amqpMinLargeMessageSize=102400;amqpDuplicateDetection=true"
+	)
+	make := func(name string, port int, params ...string) acceptor {
+		if c.extra != "" {
+			params = append(params, c.extra)
+		}
+		return acceptor{name, fmt.Sprintf("tcp://%s:%d?%s", loopback, port, strings.Join(params, ";"))}
+	}
+	list := []acceptor{
+		make("artemis", ports.Core, common, amqp, "protocols=CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE;supportAdvisory=false;suppressInternalManagementObjects=false"),
+		make("amqp", ports.AMQP, common, amqp, "protocols=AMQP"),
+		make("stomp", ports.STOMP, common, "protocols=STOMP"),
+	}
+	if c.tls {
+		// PEM needs no password and no keytool; PEMCA is Artemis's name for a file of CA certificates.
+		ssl := fmt.Sprintf("sslEnabled=true;keyStoreType=PEM;keyStorePath=%s;trustStoreType=PEMCA;trustStorePath=%s;needClientAuth=%t;saslMechanisms=EXTERNAL,PLAIN,ANONYMOUS",
+			url.PathEscape(certs.serverStore), url.PathEscape(certs.CAFile), c.clientCerts)
+		list = append(list, make("tls", ports.tls, common, amqp, "protocols=CORE,AMQP,STOMP", ssl))
+	}
+	return list
+}

@@ -1,0 +1,215 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// CacheEnv names the environment variable that overrides the folder for what is
+// fetched; by default it is perfmq-brokertest in the user's cache folder.
+const CacheEnv = "PERFMQ_TEST_CACHE"
+
+// cacheDir returns the cache folder, created.
+func cacheDir() (string, error) {
+	dir := os.Getenv(CacheEnv)
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("find a cache folder for brokers: %w (set %s to one)", err, CacheEnv)
+		}
+		dir = filepath.Join(base, "perfmq-brokertest")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("resolve the cache folder for brokers: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("create the cache folder for brokers: %w (set %s to one that can be written)", err, CacheEnv)
+	}
+	return dir, nil
+}
+
+// MavenJar returns the path of a Maven artifact, fetched through mvn into the
+// cache when it is not there yet. Coordinates are group:artifact:version with
+// :type (default jar) and :classifier optional. It is safe for concurrent use,
+// also by several processes.
+func MavenJar(ctx context.Context, coordinates string) (string, error) {
+	name, err := artifactFile(coordinates)
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return once(ctx, cache, name, func(tmp string) error { return mvnCopy(ctx, coordinates, tmp, name) })
+}
+
+// mavenUnpacked returns the folder of an unpacked tar.gz artifact, without the
+// archive's own top folder.
+func mavenUnpacked(ctx context.Context, coordinates string) (string, error) {
+	name, err := artifactFile(coordinates)
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return once(ctx, cache, strings.TrimSuffix(name, ".tar.gz"), func(tmp string) error {
+		fetched := tmp + ".fetch"
+		defer func() { _ = os.RemoveAll(fetched) }()
+		if err := mvnCopy(ctx, coordinates, fetched, name); err != nil {
+			return err
+		}
+		if err := os.Mkdir(tmp, 0o755); err != nil {
+			return fmt.Errorf("unpack %s: %w", name, err)
+		}
+		out, err := exec.CommandContext(ctx, "tar", "-xzf", fetched, "-C", tmp, "--strip-components=1").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("unpack %s: %w: %s", name, err, lastLines(string(out), 5))
+		}
+		return nil
+	})
+}
+
+// once returns the path dir/name, made by the given function when it is missing.
+// A file lock lets one process make it while others wait; it is made under
+// another name and renamed, so what has the right name is whole.
+func once(ctx context.Context, dir, name string, produce func(tmp string) error) (string, error) {
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	unlock, err := lockFile(ctx, path+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	tmp := path + ".tmp"
+	if err := os.RemoveAll(tmp); err != nil { // of one that was killed
+		return "", fmt.Errorf("clear %s: %w", tmp, err)
+	}
+	if err := produce(tmp); err != nil {
+		_ = os.RemoveAll(tmp)
+		return "", err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return "", fmt.Errorf("put %s into the cache: %w", name, err)
+	}
+	return path, nil
+}
+
+// lockFile takes the lock of a file, waiting until the context ends. The lock
+// ends with the process at the latest.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock %s: %w", path, err)
+	}
+	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("wait for the lock %s (another test may be fetching): %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// mvnCopy fetches an artifact into the file given. Maven's own settings say from
+// where.
+func mvnCopy(ctx context.Context, coordinates, file, name string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven), or put %s into the cache folder yourself", coordinates, name)
+	}
+	dir := file + ".d"
+	defer func() { _ = os.RemoveAll(dir) }()
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact="+coordinates, "-DoutputDirectory="+dir)
+	cmd.Dir = os.TempDir() // where there is no pom.xml
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", coordinates, err, lastLines(string(out), 10))
+	}
+	if err := os.Rename(filepath.Join(dir, name), file); err != nil {
+		return fmt.Errorf("fetch %s: mvn did not write what was expected: %w", coordinates, err)
+	}
+	return nil
+}
+
+// artifactFile returns the file name of an artifact, as Maven forms it.
+func artifactFile(coordinates string) (string, error) {
+	parts := strings.Split(coordinates, ":")
+	if len(parts) < 3 || len(parts) > 5 {
+		return "", fmt.Errorf("%q are no Maven coordinates: use group:artifact:version[:type[:classifier]]", coordinates)
+	}
+	for _, part := range parts {
+		if part == "" || strings.ContainsAny(part, `/\ `) {
+			return "", fmt.Errorf("%q are no Maven coordinates: a part is empty or has a slash or a space", coordinates)
+		}
+	}
+	name, kind := parts[1]+"-"+parts[2], "jar"
+	if len(parts) > 3 {
+		kind = parts[3]
+	}
+	if len(parts) > 4 {
+		name += "-" + parts[4]
+	}
+	return name + "." + kind, nil
+}
+
+// javaPath returns the java of JAVA_HOME, or else of PATH.
+func javaPath() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		path := filepath.Join(home, "bin", "java")
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("JAVA_HOME has no java: %w (correct or unset JAVA_HOME)", err)
+		}
+		return path, nil
+	}
+	path, err := exec.LookPath("java")
+	if err != nil {
+		return "", errors.New("java is not in PATH: install a JDK 17 or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME")
+	}
+	return path, nil
+}
+
+// poll calls check until it says true, fails, or the context ends.
+func poll(ctx context.Context, every time.Duration, check func() (bool, error)) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		done, err := check()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

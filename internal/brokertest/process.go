@@ -1,0 +1,224 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// processSpec says how to start a broker and how to see that it is ready.
+type processSpec struct {
+	name    string        // in messages: "artemis"
+	path    string        // program
+	args    []string      // without the program's name
+	dir     string        // working directory
+	env     []string      // added to ours
+	logFile string        // where its output goes; appended to
+	ready   string        // ready once a line contains this
+	timeout time.Duration // for getting ready
+	hint    string        // what to look at when it does not start
+}
+
+// process is a running program in a process group of its own. All methods may
+// be called by any goroutine, at any time, also after its end.
+type process struct {
+	spec processSpec
+	cmd  *exec.Cmd
+	log  *logSink
+	done chan struct{} // closed once the process is reaped
+	err  error         // how it ended; valid after done
+}
+
+// tailLines is how much of a log a failure quotes.
+const tailLines = 40
+
+// startProcess starts the program and waits until it is ready. On an error
+// nothing is left running.
+func startProcess(ctx context.Context, spec processSpec) (*process, error) {
+	file, err := os.OpenFile(spec.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", spec.name, err)
+	}
+	p := &process{
+		spec: spec,
+		cmd:  exec.Command(spec.path, spec.args...),
+		log:  &logSink{file: file, readyText: spec.ready, ready: make(chan struct{})},
+		done: make(chan struct{}),
+	}
+	p.cmd.Dir = spec.dir
+	p.cmd.Env = append(os.Environ(), spec.env...)
+	p.cmd.Stdout = p.log
+	p.cmd.Stderr = p.log
+	p.cmd.SysProcAttr = sysProcAttr()
+	p.cmd.WaitDelay = 2 * time.Second // a grandchild may hold the pipe open
+
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w (%s)", spec.name, err, spec.hint)
+	}
+	if err := p.waitReady(ctx); err != nil {
+		p.kill()
+		return nil, fmt.Errorf("%w (%s); the end of its log:\n%s", err, spec.hint, p.tail())
+	}
+	return p, nil
+}
+
+// run owns the process from its start to its end, on one thread: the kernel's
+// parent-death signal fires when the *thread* that forked ends, so that thread
+// has to live as long as the broker.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer p.log.close()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = p.cmd.Wait()
+	close(p.done)
+}
+
+func (p *process) waitReady(ctx context.Context) error {
+	timer := time.NewTimer(p.spec.timeout)
+	defer timer.Stop()
+	select {
+	case <-p.log.ready:
+		return nil
+	case <-p.done:
+		return fmt.Errorf("%s ended before it was ready: %w", p.spec.name, p.exitError())
+	case <-timer.C:
+		return fmt.Errorf("%s was not ready after %v: no line with %q", p.spec.name, p.spec.timeout, p.spec.ready)
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %s to be ready: %w", p.spec.name, ctx.Err())
+	}
+}
+
+func (p *process) exitError() error {
+	if p.err != nil {
+		return p.err
+	}
+	return errors.New("exit status 0")
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal sends a signal to the whole group, so that helpers of a broker stop
+// with it. A process that has ended is an error.
+func (p *process) signal(sig syscall.Signal) error {
+	if !p.alive() {
+		return fmt.Errorf("send %v to %s: it has ended (%w)", sig, p.spec.name, p.exitError())
+	}
+	if err := syscall.Kill(-p.pid(), sig); err != nil {
+		return fmt.Errorf("send %v to %s (pid %d): %w", sig, p.spec.name, p.pid(), err)
+	}
+	return nil
+}
+
+// kill ends the process at once, as a crash would, and waits until it is gone.
+// Killing an ended one does nothing.
+func (p *process) kill() {
+	if p.alive() {
+		_ = p.signal(syscall.SIGKILL) // fails only when it ended meanwhile
+	}
+	<-p.done
+}
+
+// stop asks the process to end, and kills it after the grace period; the error
+// says that it had to.
+func (p *process) stop(grace time.Duration) error {
+	if !p.alive() {
+		return nil
+	}
+	_ = p.signal(syscall.SIGTERM)
+	_ = p.signal(syscall.SIGCONT) // a paused process would not see the first
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+		p.kill()
+		return fmt.Errorf("stop %s: still there %v after SIGTERM, killed; the end of its log:\n%s", p.spec.name, grace, p.tail())
+	}
+}
+
+// tail returns the last lines that the process printed.
+func (p *process) tail() string { return p.log.tail() }
+
+// logSink writes a process's output to a file, keeps its last lines and watches
+// for the ready line. It cannot fail: a broker must not die of its log.
+type logSink struct {
+	file  *os.File
+	ready chan struct{} // closed at the ready line
+
+	mu        sync.Mutex
+	readyText string // empty once seen
+	lines     []string
+	partial   []byte
+}
+
+var _ io.Writer = (*logSink)(nil)
+
+// Write takes a piece of the output.
+func (s *logSink) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.file.Write(b)
+	s.partial = append(s.partial, b...)
+	for {
+		line, rest, found := bytes.Cut(s.partial, []byte{'\n'})
+		if !found {
+			return len(b), nil
+		}
+		s.addLine(string(line))
+		s.partial = append(s.partial[:0], rest...)
+	}
+}
+
+func (s *logSink) addLine(line string) {
+	if strings.HasPrefix(line, "\tat ") {
+		return // frames of Java's stack traces push out what matters; the file has them
+	}
+	if len(s.lines) == tailLines {
+		s.lines = append(s.lines[:0], s.lines[1:]...)
+	}
+	s.lines = append(s.lines, line)
+	if s.readyText != "" && strings.Contains(line, s.readyText) {
+		s.readyText = ""
+		close(s.ready)
+	}
+}
+
+func (s *logSink) tail() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.lines, "\n")
+}
+
+func (s *logSink) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.file.Close()
+}

@@ -1,0 +1,244 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shell is a broker made of a few lines of shell.
+func shell(t testing.TB, script string) processSpec {
+	return processSpec{
+		name: "toy", path: "/bin/sh", args: []string{"-c", script}, logFile: filepath.Join(t.TempDir(), "log"),
+		ready: "I am ready", timeout: 10 * time.Second, hint: "ask the shell",
+	}
+}
+
+// gone waits until no process has the id.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(stat), ") Z ") {
+			return true, nil // dead; whoever inherited it has not reaped it yet
+		}
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), nil
+	})
+	require.NoError(t, err, "process %d is still there", pid)
+}
+
+func TestProcessIsReadyThenKilledWithItsChildren(t *testing.T) {
+	p, err := startProcess(t.Context(), shell(t, `sleep 100 & echo child $!; echo I am ready; wait`))
+	require.NoError(t, err)
+	require.True(t, p.alive())
+	var child int
+	_, err = fmt.Sscanf(p.tail(), "child %d", &child)
+	require.NoError(t, err)
+	p.kill()
+	require.False(t, p.alive())
+	gone(t, child)
+	require.Error(t, p.signal(syscall.SIGCONT))
+}
+
+func TestProcessThatEndsTooEarly(t *testing.T) {
+	_, err := startProcess(t.Context(), shell(t, `echo no disk; exit 3`))
+	require.ErrorContains(t, err, "exit status 3")
+	require.ErrorContains(t, err, "no disk")
+	require.ErrorContains(t, err, "ask the shell")
+}
+
+func TestProcessThatNeverGetsReady(t *testing.T) {
+	spec := shell(t, `echo pid $$; sleep 100`)
+	spec.timeout = 200 * time.Millisecond
+	_, err := startProcess(t.Context(), spec)
+	require.ErrorContains(t, err, "not ready after 200ms")
+	var pid int
+	_, after, _ := strings.Cut(err.Error(), "pid ")
+	_, scanErr := fmt.Sscan(after, &pid)
+	require.NoError(t, scanErr)
+	gone(t, pid)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = startProcess(ctx, shell(t, `sleep 100`))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestProcessMissing(t *testing.T) {
+	spec := shell(t, "")
+	spec.path = "/no/such/program"
+	_, err := startProcess(t.Context(), spec)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestProcessStop(t *testing.T) {
+	p, err := startProcess(t.Context(), shell(t, `trap 'echo bye; exit 0' TERM; echo I am ready; while :; do sleep 0.05; done`))
+	require.NoError(t, err)
+	require.NoError(t, p.signal(syscall.SIGSTOP))
+	require.NoError(t, p.stop(5*time.Second), "a paused process is woken to stop")
+	assert.Contains(t, p.tail(), "bye")
+
+	p, err = startProcess(t.Context(), shell(t, `trap '' TERM; echo I am ready; while :; do sleep 0.05; done`))
+	require.NoError(t, err)
+	require.ErrorContains(t, p.stop(100*time.Millisecond), "killed")
+	require.False(t, p.alive())
+}
+
+const orphanEnv = "PERFMQ_TEST_ORPHAN"
+
+// TestProcessDiesWithUs starts this test binary again, which starts a process
+// and is then killed, as by a test's timeout.
+func TestProcessDiesWithUs(t *testing.T) {
+	if os.Getenv(orphanEnv) != "" {
+		p, err := startProcess(t.Context(), shell(t, `echo I am ready; exec sleep 100`))
+		require.NoError(t, err)
+		fmt.Printf("broker %d\n", p.pid())
+		<-p.done // until we are killed
+	}
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return // only Linux ties the life of a child to ours
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestProcessDiesWithUs$")
+	cmd.Env = append(os.Environ(), orphanEnv+"=1")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var pid int
+	_, err = fmt.Fscanf(out, "broker %d\n", &pid)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	gone(t, pid)
+}
+
+func TestLogTailDropsStackFrames(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	s := &logSink{file: file, ready: make(chan struct{})}
+	for i := range 100 {
+		_, _ = fmt.Fprintf(s, "line %d\n\tat some.java.Frame\n", i)
+	}
+	_, _ = s.Write([]byte("half a"))
+	lines := strings.Split(s.tail(), "\n")
+	require.Len(t, lines, tailLines)
+	assert.Equal(t, "line 60", lines[0])
+	assert.Equal(t, "line 99", lines[tailLines-1])
+	s.close()
+}
+
+func TestOnceProducesOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thing.tmp"), []byte("half"), 0o600)) // of one that was killed
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			path, err := once(t.Context(), dir, "thing", func(tmp string) error {
+				made.Add(1)
+				return os.WriteFile(tmp, []byte("whole"), 0o600)
+			})
+			assert.NoError(t, err)
+			text, err := os.ReadFile(path)
+			assert.NoError(t, err)
+			assert.Equal(t, "whole", string(text))
+		})
+	}
+	wg.Wait()
+	assert.EqualValues(t, 1, made.Load())
+
+	failed := errors.New("no network")
+	_, err := once(t.Context(), dir, "other", func(string) error { return failed })
+	require.ErrorIs(t, err, failed)
+}
+
+func TestOnceGivesUpWaiting(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := lockFile(t.Context(), filepath.Join(dir, "thing.lock"))
+	require.NoError(t, err)
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = once(ctx, dir, "thing", func(string) error { return nil })
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestArtifactFile(t *testing.T) {
+	for coordinates, want := range map[string]string{
+		"g:a:1":            "a-1.jar",
+		"g:a:1:zip":        "a-1.zip",
+		"g:a:1:tar.gz:bin": "a-1-bin.tar.gz",
+	} {
+		got, err := artifactFile(coordinates)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	for _, bad := range []string{"", "g:a", "g::1", "g:a:1:jar:c:more", "g:a/../b:1"} {
+		_, err := artifactFile(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestMissingTools(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("JAVA_HOME", "")
+	t.Setenv(CacheEnv, t.TempDir())
+	_, err := LaunchArtemis(t.Context())
+	require.ErrorContains(t, err, "install a JDK")
+	_, err = MavenJar(t.Context(), "g:a:1")
+	require.ErrorContains(t, err, "install Maven")
+	t.Setenv("JAVA_HOME", t.TempDir())
+	_, err = LaunchArtemis(t.Context())
+	require.ErrorContains(t, err, "JAVA_HOME")
+}
+
+func TestOrphanedFoldersAreRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	kept, release, err := newBrokerDir("toy")
+	require.NoError(t, err)
+	defer release()
+	orphan, releaseOrphan, err := newBrokerDir("toy")
+	require.NoError(t, err)
+	releaseOrphan()
+	old := time.Now().Add(-time.Hour)
+	for _, dir := range []string{kept, orphan} {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, "owner.lock"), old, old))
+	}
+	removeOrphans()
+	assert.DirExists(t, kept)
+	assert.NoDirExists(t, orphan)
+}
+
+func TestFreePortsDiffer(t *testing.T) {
+	ports, err := freePorts(20)
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for _, p := range ports {
+		assert.False(t, seen[p], strconv.Itoa(p))
+		seen[p] = true
+		assert.GreaterOrEqual(t, p, portLow)
+		assert.Less(t, p, portHigh)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	_, err := LaunchArtemis(t.Context(), WithHeap(""), WithAddressLimit(AddressLimit{Policy: PolicyFail}), WithAddressLimit(AddressLimit{Match: "x", Policy: "LOSE"}))
+	require.ErrorContains(t, err, "heap")
+	require.ErrorContains(t, err, "without an address")
+	require.ErrorContains(t, err, "LOSE")
+}
