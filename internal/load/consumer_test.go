@@ -1,0 +1,104 @@
+package load_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// receiver is a driver.Consumer made of a function.
+type receiver func(ctx context.Context, deliver func(*driver.Delivery)) error
+
+func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery)) error { return r(ctx, deliver) }
+func (r receiver) Close(context.Context) error                                   { return nil }
+
+// received runs a consumer over deliveries whose times are given relative to now, 10 s into the run.
+func received(t *testing.T, cfg load.ConsumerConfig, deliveries ...driver.Delivery) *stats.Snapshot {
+	t.Helper()
+	rec, clock := stats.NewConsumerRecorder(), load.NewClock()
+	time.Sleep(10 * time.Second)
+	now := time.Now().UnixMicro()
+	c := load.NewConsumer(cfg, clock, rec, receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
+		for _, d := range deliveries {
+			if d.Time != 0 {
+				d.Time += now
+			}
+			deliver(&d)
+		}
+		return nil
+	}))
+	require.NoError(t, c.Run(t.Context()))
+	return stats.NewCollector(nil, []*stats.ConsumerRecorder{rec}, clock.Start()).Collect(stats.Measure, time.Now(), true)
+}
+
+func TestConsumer(t *testing.T) {
+	at := func(d time.Duration) driver.Delivery { return driver.Delivery{Time: d.Microseconds(), HasTime: true} }
+	redelivered := at(-time.Second)
+	redelivered.Redelivered = true
+	tests := []struct {
+		name     string
+		own      bool
+		delivery driver.Delivery
+		want     stats.Counters
+		transfer int64 // microseconds; -1 for none
+	}{
+		{"own", true, at(-3 * time.Second), stats.Counters{Received: 1}, 3_000_000},
+		{"sent in the first moment of the run", true, at(-10 * time.Second), stats.Counters{Received: 1}, 10_000_000},
+		{"of an earlier run", true, at(-10*time.Second - time.Microsecond), stats.Counters{Foreign: 1}, -1},
+		{"of an earlier run, to a consumer that does not know", false, at(-time.Hour), stats.Counters{Received: 1}, 3_600_000_000},
+		{"unstamped", false, driver.Delivery{}, stats.Counters{Received: 1, Unstamped: 1}, -1},
+		{"unstamped among our own", true, driver.Delivery{}, stats.Counters{Foreign: 1}, -1},
+		{"a stamp that is none", false, driver.Delivery{HasTime: true}, stats.Counters{Received: 1, Unstamped: 1}, -1},
+		{"redelivered", true, redelivered, stats.Counters{Received: 1, Redelivered: 1}, 1_000_000},
+		{"clock ahead of ours", false, at(5 * time.Second), stats.Counters{Received: 1, NegativeTransfers: 1}, 0},
+		{"clock far ahead of ours", false, at(25 * time.Hour), stats.Counters{Received: 1, Unstamped: 1}, -1},
+		{"waited for days", false, at(-48 * time.Hour), stats.Counters{Received: 1, OutOfRange: 1}, stats.MaxLatency.Microseconds()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := received(t, load.ConsumerConfig{OwnOnly: tt.own}, tt.delivery)
+				require.Equal(t, tt.want, s.Total)
+				if tt.transfer < 0 {
+					require.Zero(t, s.Latencies.Transfer.Count())
+					return
+				}
+				require.EqualValues(t, 1, s.Latencies.Transfer.Count())
+				require.Equal(t, tt.transfer, s.Latencies.Transfer.Sum())
+			})
+		})
+	}
+}
+
+func TestQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		used := 0
+		cfg := load.ConsumerConfig{Quota: load.NewQuota(3, func() { used++ })}
+		d := driver.Delivery{Time: -1, HasTime: true}
+		received(t, cfg, d, d)
+		require.Zero(t, used)
+		received(t, cfg, d, d, d)
+		require.Equal(t, 1, used)
+	})
+}
+
+// Setting the machine's clock must not disturb what one process measures: the wall clock is read once.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := load.NewClock()
+		time.Sleep(time.Minute)
+		c.Begin()
+		require.Zero(t, c.Now())
+		time.Sleep(90 * time.Second)
+		require.Equal(t, 90*time.Second, c.Now())
+		require.Equal(t, time.Now().UnixMicro(), c.Epoch(c.Now()))
+		require.Equal(t, c.Start().UnixMicro(), c.Epoch(0))
+	})
+}

@@ -1,0 +1,19 @@
+// Package load makes the load: it decides when each message is sent and notes when things happened.
+//
+// A [Producer] drives one driver.Producer. It owns a pool of slots, as many as messages may be in flight: a slot is the
+// leave to send, the name of the message until it completes, and the index of its times. Two loops share this pool:
+//
+//   - the closed loop (no rate) sends whenever a slot is free;
+//   - the open loop sends message n of the whole run at [Rate.At](n), whatever happened to the messages before. If it
+//     is behind, it sends at once what is due, each message keeping its own intended time. So a stall of the broker
+//     shows in send delay and response time instead of vanishing (coordinated omission).
+//
+// Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any number
+// of producers, and spaces the producers evenly.
+//
+// A [Consumer] drives one driver.Consumer and notes what comes.
+//
+// The path of a message allocates nothing, takes only its own recorder's lock and reads the clock once to send, once
+// when it completes and once when it is received; the open loop once more to see whether the message is due, and again
+// each time it had to wait.
+package load

@@ -1,0 +1,91 @@
+package load_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// sender is a driver.Producer made of a function.
+type sender func(ctx context.Context, m *driver.Message) error
+
+func (s sender) Send(ctx context.Context, m *driver.Message) error { return s(ctx, m) }
+func (s sender) Close(context.Context) error                       { return nil }
+
+// rig is one producer, its recorder and a collector.
+type rig struct {
+	*load.Producer
+	clock     *load.Clock
+	rec       *stats.ProducerRecorder
+	collector *stats.Collector
+}
+
+func newRig(cfg load.ProducerConfig) *rig {
+	if cfg.Total == 0 {
+		cfg.Total = 1
+	}
+	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero())}
+	r.Producer = load.NewProducer(cfg, r.clock, r.rec)
+	r.collector = stats.NewCollector([]*stats.ProducerRecorder{r.rec}, nil, r.clock.Start())
+	return r
+}
+
+func (r *rig) snapshot() *stats.Snapshot { return r.collector.Collect(stats.Measure, time.Now(), true) }
+
+// later completes messages after a delay that may depend on the time since the start, each on a goroutine of its own.
+func (r *rig) later(delay func(at time.Duration) time.Duration) sender {
+	return func(_ context.Context, m *driver.Message) error {
+		slot := m.Slot
+		time.AfterFunc(delay(r.clock.Now()), func() { r.Done(slot, driver.Outcome{}) })
+		return nil
+	}
+}
+
+// pending watches how many messages are in flight and that no slot is used twice at once.
+type pending struct {
+	mu        sync.Mutex
+	t         testing.TB
+	slots     map[driver.Slot]bool
+	most      int
+	sent      atomic.Uint64
+	maxActive int
+}
+
+func newPending(t testing.TB, limit int) *pending {
+	return &pending{t: t, slots: map[driver.Slot]bool{}, maxActive: limit}
+}
+
+func (p *pending) begin(s driver.Slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent.Add(1)
+	if p.slots[s] {
+		p.t.Errorf("slot %d is in flight already", s)
+	}
+	if int(s) >= p.maxActive {
+		p.t.Errorf("slot %d of %d", s, p.maxActive)
+	}
+	p.slots[s] = true
+	p.most = max(p.most, len(p.slots))
+}
+
+func (p *pending) end(s driver.Slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.slots, s)
+}
+
+func runFor(t testing.TB, p *load.Producer, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	require.NoError(t, p.Run(ctx))
+}

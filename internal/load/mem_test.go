@@ -1,0 +1,147 @@
+package load_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// memRig is a producer and a consumer on the mem driver.
+type memRig struct {
+	*rig
+	crec     *stats.ConsumerRecorder
+	consumer *load.Consumer
+}
+
+func newMemRig(t testing.TB, cfg load.ProducerConfig) *memRig {
+	t.Helper()
+	f := mem.Factory()
+	d, err := f.Open(t.Context(), driver.OpenOptions{
+		URL: "mem://local", ConnectTimeout: time.Second, Options: f.NewOptions(),
+	})
+	require.NoError(t, err)
+	dest := driver.Destination{Name: "TEST"}
+	r := &memRig{rig: newRig(cfg), crec: stats.NewConsumerRecorder()}
+	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}})
+	require.NoError(t, err)
+	p, err := d.Producer(t.Context(), driver.ProducerSpec{
+		Destination: dest, Connection: driver.Connection{Key: "p"}, MaxPending: cfg.MaxPending, Priority: -1,
+	}, r.Done)
+	require.NoError(t, err)
+	r.Attach(p)
+	r.consumer = load.NewConsumer(load.ConsumerConfig{OwnOnly: true}, r.clock, r.crec, c)
+	t.Cleanup(func() {
+		require.NoError(t, p.Close(context.Background()))
+		require.NoError(t, c.Close(context.Background()))
+		require.NoError(t, d.Close(context.Background()))
+	})
+	return r
+}
+
+// start lets the consumer run until stop is called.
+func (r *memRig) start(t testing.TB) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := r.consumer.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+func (r *memRig) awaitReceived(n uint64) {
+	for r.crec.Total() < n {
+		runtime.Gosched()
+	}
+}
+
+// The path of a message, from the decision to send it to its delivery, allocates nothing, in either loop.
+func TestPathAllocatesNothing(t *testing.T) {
+	for _, paced := range []string{"", "1000000000"} {
+		for _, pending := range []int{1, 100} {
+			t.Run(fmt.Sprintf("rate %s pending %d", paced, pending), func(t *testing.T) {
+				const batch = 50_000
+				cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024), Count: batch}
+				if paced != "" {
+					cfg.Rate = rate(t, paced)
+				}
+				r := newMemRig(t, cfg)
+				defer r.start(t)()
+				runs := uint64(0)
+				allocs := testing.AllocsPerRun(5, func() {
+					if err := r.Run(t.Context()); err != nil {
+						t.Error(err)
+					}
+					runs++
+					r.awaitReceived(runs * batch)
+				})
+				// Starting a loop may allocate a timer, and the broker's queue grows; a single allocation per message would
+				// make at least 50000.
+				require.Less(t, allocs, float64(batch)/1000)
+			})
+		}
+	}
+}
+
+// Done and deliver alone: exactly none.
+func TestCallbacksAllocateNothing(t *testing.T) {
+	var r *rig
+	send := make(chan driver.Slot, 1)
+	r = newRig(load.ProducerConfig{MaxPending: 1, Rate: rate(t, "1000000000")})
+	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		send <- m.Slot
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	require.Zero(t, testing.AllocsPerRun(1000, func() { r.Done(<-send, driver.Outcome{}) }))
+	cancel()
+	wg.Wait()
+
+	rec := stats.NewConsumerRecorder()
+	d := &driver.Delivery{Time: time.Now().Add(time.Hour).UnixMicro(), HasTime: true}
+	quota := load.NewQuota(1<<40, func() {})
+	c := load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Quota: quota}, load.NewClock(), rec,
+		receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
+			require.Zero(t, testing.AllocsPerRun(1000, func() { deliver(d) }))
+			return nil
+		}))
+	require.NoError(t, c.Run(t.Context()))
+}
+
+// BenchmarkLoop is the whole way of a message through the mem broker: send, completion and delivery.
+func BenchmarkLoop(b *testing.B) {
+	for _, pending := range []int{1, 100} {
+		for _, paced := range []string{"", "1000000000"} {
+			name := fmt.Sprintf("closed/pending=%d", pending)
+			cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024)}
+			if paced != "" {
+				name = fmt.Sprintf("open-at-max/pending=%d", pending)
+				cfg.Rate = rate(b, paced)
+			}
+			b.Run(name, func(b *testing.B) {
+				cfg.Count = uint64(b.N)
+				r := newMemRig(b, cfg)
+				defer r.start(b)()
+				b.ReportAllocs()
+				b.ResetTimer()
+				if err := r.Run(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				r.awaitReceived(uint64(b.N))
+			})
+		}
+	}
+}

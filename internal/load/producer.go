@@ -1,0 +1,188 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// LateLimit is how late a message may leave, with nothing holding it up, before it counts as sent late through the
+// tester's own fault. The runtime wakes sleepers up to 1 ms late; a tester that is late by more lacks processor time.
+const LateLimit = 5 * time.Millisecond
+
+// slowSend is how long handing a message over may take before it counts as having waited for the broker. Below it, the
+// time is that of the tester's own work; so a rate that is beyond the tester shows as late sends.
+const slowSend = 100 * time.Microsecond
+
+// ProducerConfig says what one producer of a run sends and when.
+type ProducerConfig struct {
+	Index, Total int    // this is producer Index of Total; it sends the messages n with n mod Total = Index
+	Rate         Rate   // of all producers together; zero for the closed loop
+	Count        uint64 // total of all producers; 0 for no limit
+	MaxPending   int    // slots, at least 1
+	Body         []byte
+	Precise      bool // sleep by the operating system's best timer; not under a fake clock
+	Spin         bool // poll the clock for the last stretch before a message is due
+}
+
+// Producer makes the load of one driver.Producer.
+type Producer struct {
+	cfg      ProducerConfig
+	clock    *Clock
+	rec      *stats.ProducerRecorder
+	producer driver.Producer
+
+	free  chan driver.Slot // slots given back
+	fresh int              // slots from here on were never used
+	times []slotTimes      // by slot; written before Send, read by Done
+}
+
+type slotTimes struct{ intended, actual time.Duration }
+
+// NewProducer returns a producer. Give its Done to the driver, and what the driver returns to Attach, before Run.
+func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
+	return &Producer{
+		cfg: cfg, clock: clock, rec: rec,
+		free:  make(chan driver.Slot, cfg.MaxPending),
+		times: make([]slotTimes, cfg.MaxPending),
+	}
+}
+
+// Attach sets what the messages are sent with.
+func (p *Producer) Attach(producer driver.Producer) { p.producer = producer }
+
+// Done takes the outcome of a message; it is a driver.Done.
+func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
+	now := p.clock.Now()
+	t := p.times[slot]
+	p.rec.Done(o, now-t.actual, now-t.intended)
+	p.free <- slot // has room for all slots: does not block
+}
+
+// Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
+// driver refused a message: the producer cannot go on. Messages may still be in flight when it returns.
+func (p *Producer) Run(ctx context.Context) error {
+	if p.cfg.Rate.IsZero() {
+		return p.closedLoop(ctx)
+	}
+	return p.openLoop(ctx)
+}
+
+func (p *Producer) closedLoop(ctx context.Context) error {
+	msg := driver.Message{Body: p.cfg.Body}
+	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += uint64(p.cfg.Total) {
+		if stopped(ctx) {
+			return nil
+		}
+		slot, ok := p.take()
+		if !ok {
+			if slot, ok = p.await(ctx); !ok {
+				return nil
+			}
+		}
+		now := p.clock.Now()
+		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Producer) openLoop(ctx context.Context) error {
+	msg := driver.Message{Body: p.cfg.Body}
+	wait := newWaiter(ctx, p.clock, p.cfg.Precise, p.cfg.Spin)
+	defer wait.close()
+	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
+	last := p.clock.Now()  // when the previous message was about to be handed over
+	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += uint64(p.cfg.Total) {
+		if stopped(ctx) {
+			return nil
+		}
+		intended, now := p.cfg.Rate.At(n), p.clock.Now()
+		if handing := now - last; handing > slowSend {
+			held += handing
+		}
+		if now < intended {
+			held = 0
+			if !wait.until(intended) {
+				return nil
+			}
+			now = p.clock.Now()
+		}
+		slot, ok := p.take()
+		if !ok {
+			if slot, ok = p.await(ctx); !ok {
+				return nil
+			}
+			full := now
+			now = p.clock.Now()
+			held += now - full
+		}
+		held = min(held, now-intended)
+		if now-intended-held > LateLimit {
+			p.rec.Late()
+		}
+		last = now
+		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func stopped(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// take returns a free slot if there is one.
+func (p *Producer) take() (slot driver.Slot, ok bool) {
+	select {
+	case slot = <-p.free:
+		return slot, true
+	default:
+	}
+	if p.fresh < p.cfg.MaxPending {
+		p.fresh++
+		return driver.Slot(p.fresh - 1), true
+	}
+	return 0, false
+}
+
+// await waits for a free slot; ok is false when ctx ended.
+func (p *Producer) await(ctx context.Context) (slot driver.Slot, ok bool) {
+	p.rec.Blocked()
+	select {
+	case slot = <-p.free:
+		return slot, true
+	case <-ctx.Done():
+		return 0, false
+	}
+}
+
+// send hands a message over. stopped tells that ctx ended before the broker took it.
+func (p *Producer) send(
+	ctx context.Context, msg *driver.Message, slot driver.Slot, intended, actual time.Duration,
+) (stopped bool, err error) {
+	p.times[slot] = slotTimes{intended: intended, actual: actual}
+	msg.Slot, msg.Time = slot, p.clock.Epoch(actual)
+	p.rec.Sent()
+	if err = p.producer.Send(ctx, msg); err == nil {
+		p.rec.Handed(actual - intended)
+		return false, nil
+	}
+	defer func() { p.free <- slot }()
+	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
+		p.rec.NotSent()
+		return true, nil
+	}
+	p.rec.Handed(actual - intended)
+	p.rec.Done(driver.Outcome{State: driver.Failed, Class: driver.ClassOf(err), Err: err}, 0, 0)
+	return false, err
+}

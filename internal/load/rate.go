@@ -1,0 +1,65 @@
+package load
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"math/bits"
+	"strings"
+	"time"
+)
+
+// Rate is a number of messages per second as an exact fraction, so that no rounding adds up over days. The zero value
+// means no target: as fast as possible.
+type Rate struct {
+	messages uint64 // per...
+	nanos    uint64 // ...so many nanoseconds
+}
+
+// maxRate bounds rates so that two messages are due at different nanoseconds.
+const maxRate = 1_000_000_000
+
+// ParseRate reads a decimal number of messages per second, such as 30000, 0.5 or 33.333: above zero, at most 1e9, and
+// exact to nine decimals.
+func ParseRate(s string) (Rate, error) {
+	errForm := errors.New("want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5")
+	if strings.ContainsAny(s, "/_xXpP") { // big.Rat reads fractions and other bases, people do not write them here
+		return Rate{}, errForm
+	}
+	r, ok := new(big.Rat).SetString(s)
+	if !ok || r.Sign() <= 0 || r.Cmp(big.NewRat(maxRate, 1)) > 0 {
+		return Rate{}, errForm
+	}
+	perNano := new(big.Rat).Quo(r, big.NewRat(int64(time.Second), 1))
+	num, den := perNano.Num(), perNano.Denom()
+	if !num.IsUint64() || !den.IsUint64() {
+		return Rate{}, errors.New("want at most nine decimals")
+	}
+	return Rate{messages: num.Uint64(), nanos: den.Uint64()}, nil
+}
+
+// IsZero tells whether there is no target.
+func (r Rate) IsZero() bool { return r.messages == 0 }
+
+// PerSecond returns the rate as a number, for display.
+func (r Rate) PerSecond() float64 {
+	if r.IsZero() {
+		return 0
+	}
+	return float64(r.messages) / float64(r.nanos) * float64(time.Second)
+}
+
+// At returns the intended time of message n (counted from 0 over all producers) from the start of the load:
+// n / rate, rounded down to a nanosecond. It is a pure function: the error of no message depends on another.
+// Times beyond the range of a Duration (292 years) are returned as the largest one.
+func (r Rate) At(n uint64) time.Duration {
+	hi, lo := bits.Mul64(n, r.nanos)
+	if hi >= r.messages {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, r.messages)
+	if q > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(q)
+}

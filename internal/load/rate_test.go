@@ -1,0 +1,148 @@
+package load_test
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+)
+
+func rate(t testing.TB, s string) load.Rate {
+	t.Helper()
+	r, err := load.ParseRate(s)
+	require.NoError(t, err)
+	return r
+}
+
+func TestParseRate(t *testing.T) {
+	for s, want := range map[string]float64{
+		"30000": 30000, "0.5": 0.5, "33.333": 33.333, "1e3": 1000, "+7": 7, "1000000000": 1e9, "0.000000001": 1e-9,
+		".5": 0.5, "1.123456789": 1.123456789,
+	} {
+		r, err := load.ParseRate(s)
+		require.NoError(t, err, s)
+		require.InEpsilon(t, want, r.PerSecond(), 1e-12, s)
+		require.False(t, r.IsZero())
+	}
+	for _, s := range []string{
+		"", "0", "-1", "0.0", "abc", "1/2", "0x10", "1_000", "1000000000.1", "1e10", "NaN", "Inf", "1 ", " 1", "1p3",
+		"1.00000000000000000001", "1e-30",
+	} {
+		_, err := load.ParseRate(s)
+		require.Error(t, err, s)
+	}
+	require.True(t, load.Rate{}.IsZero())
+	require.Zero(t, load.Rate{}.PerSecond())
+}
+
+// Message n is due at floor(n / rate), computed here with big integers: no drift, however far into the run.
+func TestRateAtIsExact(t *testing.T) {
+	day := uint64(24 * 3600)
+	for _, s := range []string{"0.5", "1", "3", "7", "10", "33.333", "1000", "30000", "123456.789", "1000000000", "0.000000001"} {
+		r := rate(t, s)
+		ratio, _ := new(big.Rat).SetString(s)
+		var last time.Duration
+		for _, n := range []uint64{0, 1, 2, 3, 6, 7, 10, 999, 7 * day, 1000003, 30000 * day, 30000 * 10 * day} {
+			due := new(big.Rat).Quo(new(big.Rat).SetInt64(int64(n)), ratio)
+			due.Mul(due, big.NewRat(1e9, 1))
+			want := new(big.Int).Quo(due.Num(), due.Denom())
+			if !want.IsInt64() {
+				want.SetInt64(math.MaxInt64)
+			}
+			got := r.At(n)
+			require.Equal(t, want.Int64(), int64(got), "rate %s message %d", s, n)
+			require.GreaterOrEqual(t, got, last)
+			last = got
+		}
+	}
+	require.Equal(t, time.Duration(math.MaxInt64), rate(t, "0.000000001").At(math.MaxUint64))
+}
+
+// In any window the producers together have exactly rate x time messages due, evenly spaced over time and producers.
+func TestRateOverProducers(t *testing.T) {
+	tests := []struct {
+		rate      string
+		producers uint64
+		window    time.Duration
+		want      int
+	}{
+		{"10", 7, 100 * time.Second, 1000},
+		{"10", 3, 100 * time.Second, 1000},
+		{"0.5", 3, 100 * time.Second, 50},
+		{"33.333", 7, 1000 * time.Second, 33333},
+		{"2", 10, 100 * time.Second, 200},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s over %d", tt.rate, tt.producers), func(t *testing.T) {
+			r := rate(t, tt.rate)
+			for _, from := range []time.Duration{0, 30 * 24 * time.Hour} {
+				counts := make([]int, tt.producers)
+				var total int
+				n := uint64(float64(from) / 1e9 * r.PerSecond())
+				period := 1e9 / r.PerSecond()
+				for ; r.At(n) < from+tt.window; n++ {
+					if r.At(n) < from {
+						continue
+					}
+					total++
+					counts[n%tt.producers]++
+					require.InDelta(t, period, float64(r.At(n+1)-r.At(n)), 1, "staggered: never two at once")
+				}
+				require.InDelta(t, tt.want, total, 1)
+				if from == 0 {
+					require.Equal(t, tt.want, total)
+				}
+				for _, c := range counts {
+					require.InDelta(t, float64(total)/float64(tt.producers), float64(c), 1)
+				}
+			}
+		})
+	}
+}
+
+func FuzzParseRate(f *testing.F) {
+	for _, s := range []string{"1", "0.5", "33.333", "1e9", "1e-9", "1e-999999999", "1e999999999", "-3", "1/3", "0b1", "0o7", "٣", "NaN"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		begun := time.Now()
+		r, err := load.ParseRate(s)
+		require.Less(t, time.Since(begun), time.Second, "a mistyped number must not keep the user waiting")
+		if err != nil {
+			require.True(t, r.IsZero())
+			return
+		}
+		require.Greater(t, r.PerSecond(), 0.0)
+		require.LessOrEqual(t, r.PerSecond(), 1e9)
+		want, ok := new(big.Rat).SetString(s)
+		require.True(t, ok)
+		second := new(big.Rat).Mul(want, big.NewRat(1, 1)) // messages in a second
+		n := new(big.Int).Quo(second.Num(), second.Denom()).Uint64()
+		require.LessOrEqual(t, r.At(n), time.Second)
+		require.GreaterOrEqual(t, r.At(n+1), time.Second-time.Nanosecond)
+		require.Zero(t, r.At(0))
+	})
+}
+
+func BenchmarkRateAt(b *testing.B) {
+	r := rate(b, "33333.333")
+	var n uint64
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		r.At(n)
+	}
+}
+
+func BenchmarkClockStamp(b *testing.B) {
+	c := load.NewClock()
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Epoch(c.Now())
+	}
+}

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// spinStretch is how long before a message is due the spinning waiter stops sleeping: twice the usual lateness of the
+// runtime's timers.
+const spinStretch = 2 * time.Millisecond
+
+// sleeper sleeps for d and returns true, or returns false when the context that it was made with ended before.
+type sleeper interface {
+	sleep(d time.Duration) bool
+	close()
+}
+
+// waiter waits for moments on the clock of a run, for one goroutine.
+type waiter struct {
+	ctx   context.Context //nolint:containedctx // a waiter lives within one call of Producer.Run
+	clock *Clock
+	sleeper
+	spin bool
+}
+
+// newWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
+// system has, if that can be had.
+func newWaiter(ctx context.Context, clock *Clock, precise, spin bool) *waiter {
+	w := &waiter{ctx: ctx, clock: clock, spin: spin}
+	if precise {
+		if s, err := newPreciseSleeper(ctx); err == nil {
+			w.sleeper = s
+			return w
+		}
+	}
+	w.sleeper = newTimerSleeper(ctx)
+	return w
+}
+
+// until waits until t and returns true, or returns false when ctx ended before.
+func (w *waiter) until(t time.Duration) bool {
+	wake := t
+	if w.spin {
+		wake -= spinStretch
+	}
+	if d := wake - w.clock.Now(); d > 0 && !w.sleep(d) {
+		return false
+	}
+	if !w.spin {
+		return true
+	}
+	for w.clock.Now() < t {
+		if stopped(w.ctx) {
+			return false
+		}
+		runtime.Gosched() // let the completions run on a machine with few processors
+	}
+	return true
+}
+
+// timerSleeper sleeps by the timers of the Go runtime, which may wake it 1 ms late: the runtime waits for the network
+// and its timers in one call, whose time-out it gives in milliseconds.
+type timerSleeper struct {
+	ctx   context.Context //nolint:containedctx // as in waiter
+	timer *time.Timer
+}
+
+func newTimerSleeper(ctx context.Context) *timerSleeper {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &timerSleeper{ctx: ctx, timer: t}
+}
+
+func (s *timerSleeper) sleep(d time.Duration) bool {
+	s.timer.Reset(d)
+	select {
+	case <-s.timer.C:
+		return true
+	case <-s.ctx.Done():
+		s.timer.Stop()
+		return false
+	}
+}
+
+func (s *timerSleeper) close() { s.timer.Stop() }

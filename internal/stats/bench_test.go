@@ -1,0 +1,65 @@
+package stats_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func BenchmarkRecorderDone(b *testing.B) {
+	for _, rated := range []bool{false, true} {
+		name := "closed"
+		if rated {
+			name = "rated"
+		}
+		b.Run(name, func(b *testing.B) {
+			r := stats.NewProducerRecorder(rated)
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Done(driver.Outcome{}, 150*time.Microsecond, 200*time.Microsecond)
+			}
+		})
+	}
+}
+
+func BenchmarkRecorderSentHanded(b *testing.B) {
+	r := stats.NewProducerRecorder(true)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Sent()
+		r.Handed(20 * time.Microsecond)
+	}
+}
+
+func BenchmarkRecorderReceived(b *testing.B) {
+	r := stats.NewConsumerRecorder()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Received(170*time.Microsecond, false)
+	}
+}
+
+// BenchmarkCollect is what a second costs: 100 producers with a rate and 100 consumers, all of which have news.
+func BenchmarkCollect(b *testing.B) {
+	var ps []*stats.ProducerRecorder
+	var cs []*stats.ConsumerRecorder
+	for range 100 {
+		ps = append(ps, stats.NewProducerRecorder(true))
+		cs = append(cs, stats.NewConsumerRecorder())
+	}
+	now := time.Now()
+	c := stats.NewCollector(ps, cs, now)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range ps {
+			ps[i].Sent()
+			ps[i].Handed(time.Millisecond)
+			ps[i].Done(driver.Outcome{}, time.Millisecond, 2*time.Millisecond)
+			cs[i].Received(time.Millisecond, false)
+		}
+		now = now.Add(time.Second)
+		c.Collect(stats.Measure, now, false)
+	}
+}

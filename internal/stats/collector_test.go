@@ -1,0 +1,178 @@
+package stats_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestWarmupEntersTotalsOnly(t *testing.T) {
+	start := time.Now()
+	p, k := stats.NewProducerRecorder(true), stats.NewConsumerRecorder()
+	c := collectorOf(start, p, k)
+	load := func(n int, d time.Duration) {
+		for range n {
+			p.Sent()
+			p.Handed(d)
+			p.Done(driver.Outcome{}, d, d)
+			k.Received(d, false)
+		}
+	}
+	load(3, time.Second)
+	s := c.Collect(stats.Warmup, start.Add(1500*time.Millisecond), false)
+	require.Equal(t, stats.Warmup, s.Phase)
+	require.EqualValues(t, 3, s.Latencies.Ack.Count(), "the interval has them")
+	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
+	load(4, time.Millisecond)
+	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
+	require.InDelta(t, 0.5, s.Seconds(), 1e-9)
+	require.EqualValues(t, 4, s.Delta.Sent)
+	require.EqualValues(t, 7, s.Total.Sent)
+	load(2, time.Millisecond)
+	c.Collect(stats.Drain, start.Add(3*time.Second), true)
+
+	require.EqualValues(t, 9, c.Total().Completed)
+	l := c.Latencies()
+	for name, x := range map[string]*stats.Latency{
+		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer,
+	} {
+		require.EqualValues(t, 6, x.Count(), name)
+		require.EqualValues(t, 1000, x.Max(), name)
+	}
+}
+
+// Sub must know every field: a counter added later and forgotten there would be wrong in every interval.
+func TestCountersSubCoversEveryField(t *testing.T) {
+	var a, b, want stats.Counters
+	n := uint64(0)
+	var fill func(a, b, want reflect.Value)
+	fill = func(a, b, want reflect.Value) {
+		switch a.Kind() {
+		case reflect.Struct:
+			for i := range a.NumField() {
+				fill(a.Field(i), b.Field(i), want.Field(i))
+			}
+		case reflect.Array:
+			for i := range a.Len() {
+				fill(a.Index(i), b.Index(i), want.Index(i))
+			}
+		default:
+			n++
+			a.SetUint(1000 + 3*n)
+			b.SetUint(n)
+			want.SetUint(1000 + 2*n)
+		}
+	}
+	fill(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem(), reflect.ValueOf(&want).Elem())
+	require.Equal(t, want, a.Sub(b))
+}
+
+func TestSnapshotsDoNotChange(t *testing.T) {
+	start := time.Now()
+	p := stats.NewProducerRecorder(false)
+	c := collectorOf(start, p, nil)
+	p.Sent()
+	p.Handed(0)
+	p.Done(driver.Outcome{}, time.Millisecond, 0)
+	first := c.Collect(stats.Measure, start.Add(time.Second), false)
+	for range 3 {
+		p.Sent()
+		p.Handed(0)
+		p.Done(driver.Outcome{}, time.Second, 0)
+		c.Collect(stats.Measure, start.Add(2*time.Second), false)
+	}
+	require.EqualValues(t, 1, first.Latencies.Ack.Count())
+	require.EqualValues(t, 1000, first.Latencies.Ack.Max())
+	require.EqualValues(t, 1, first.Total.Sent)
+}
+
+// Percentiles are held against sorting: at most 1% above the true value and never below it, as documented.
+func TestPercentilesAgainstSorting(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	l := stats.NewLatency()
+	var all []int64
+	var sum int64
+	for range 20_000 {
+		us := int64(math.Exp(rnd.Float64() * 18)) // 1 us to a minute, evenly in orders of magnitude
+		all, sum = append(all, us), sum+us
+		l.Record(time.Duration(us) * time.Microsecond)
+	}
+	slices.Sort(all)
+	for _, p := range []float64{1, 50, 90, 99, 99.9, 99.99, 100} {
+		truth := all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
+		got := l.Percentile(p)
+		require.GreaterOrEqual(t, got, truth, "p%v", p)
+		require.LessOrEqual(t, float64(got), float64(truth)*1.01+1, "p%v", p)
+	}
+	require.Equal(t, sum, l.Sum())
+	require.InDelta(t, float64(sum)/20_000, l.Mean(), 1e-6)
+	require.Equal(t, all[len(all)-1], l.Max())
+	require.Equal(t, l.Max(), l.Percentile(100))
+
+	var bars int64
+	l.Bars(func(_, n int64) { bars += n })
+	require.EqualValues(t, 20_000, bars)
+	require.EqualValues(t, 20_000, l.Histogram().TotalCount())
+}
+
+func TestLatencyEdges(t *testing.T) {
+	l := stats.NewLatency()
+	require.Zero(t, l.Mean())
+	require.Zero(t, l.Max())
+	require.Zero(t, l.Percentile(99))
+	l.Merge(nil)
+	l.Merge(stats.NewLatency())
+	require.Zero(t, l.Count())
+	l.Record(0)
+	l.Record(999 * time.Nanosecond)
+	require.EqualValues(t, 2, l.Count())
+	require.Zero(t, l.Percentile(100))
+	copied := l.Histogram()
+	l.Record(time.Second)
+	require.EqualValues(t, 2, copied.TotalCount(), "a copy")
+	l.Reset()
+	require.Zero(t, l.Count())
+	require.Zero(t, l.Sum())
+	require.Zero(t, l.Max())
+}
+
+func TestHealth(t *testing.T) {
+	start := time.Now()
+	p := stats.NewProducerRecorder(true)
+	c := collectorOf(start, p, nil)
+	for range 100 {
+		p.Sent()
+		p.Handed(0)
+	}
+	p.Late()
+	for spin := time.Now(); time.Since(spin) < 20*time.Millisecond; { //nolint:revive // uses the processor on purpose
+	}
+	s := c.Collect(stats.Measure, start.Add(time.Second), false)
+	require.EqualValues(t, 1, s.Health.LateSends)
+	require.EqualValues(t, 100, s.Health.Sent)
+	require.Equal(t, time.Second, s.Health.Wall)
+	require.Greater(t, s.Health.CPU, 5*time.Millisecond)
+	require.Zero(t, s.Health.ClockStep)
+	require.False(t, s.Health.Bottleneck(), "1%% late is not above the limit")
+	p.Late()
+	s = c.Collect(stats.Measure, start.Add(3*time.Second), false)
+	require.Equal(t, 2*time.Second, s.Health.Wall)
+	require.EqualValues(t, 1, s.Health.LateSends)
+	whole := c.Health()
+	require.Equal(t, 3*time.Second, whole.Wall)
+	require.EqualValues(t, 2, whole.LateSends)
+	require.True(t, whole.Bottleneck())
+
+	h := stats.Health{CPU: 1900 * time.Millisecond, Wall: time.Second, Cores: 2}
+	require.InDelta(t, 0.95, h.CPUShare(), 1e-9)
+	require.True(t, h.Bottleneck())
+	require.Zero(t, stats.Health{}.CPUShare())
+}

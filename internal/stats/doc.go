@@ -1,0 +1,11 @@
+// Package stats counts and times what a run does, and cuts it into snapshots.
+//
+// Each worker owns a recorder: [ProducerRecorder] or [ConsumerRecorder]. A recorder has a lock of its own, which only
+// its worker, the completions of that worker's messages and, once a second, the collector take. The [Collector] visits
+// all recorders, swaps their histograms for empty ones, adds everything up and publishes one immutable [Snapshot].
+//
+// Counters are read in the order received, completed, blocked, sent over all workers, so that a snapshot never shows a
+// message received or completed that it does not show as sent.
+//
+// [Health] says whether the tester itself was fit to measure.
+package stats

@@ -1,0 +1,285 @@
+package stats_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func collectorOf(now time.Time, p *stats.ProducerRecorder, c *stats.ConsumerRecorder) *stats.Collector {
+	var ps []*stats.ProducerRecorder
+	var cs []*stats.ConsumerRecorder
+	if p != nil {
+		ps = append(ps, p)
+	}
+	if c != nil {
+		cs = append(cs, c)
+	}
+	return stats.NewCollector(ps, cs, now)
+}
+
+func TestRecorderCountsEachStateAndClass(t *testing.T) {
+	now := time.Now()
+	r := stats.NewProducerRecorder(true)
+	c := collectorOf(now, r, nil)
+	refused := errors.New("refused")
+	ends := []driver.Outcome{
+		{},
+		{State: driver.Rejected, Class: driver.ClassFull, Err: refused},
+		{State: driver.Rejected, Class: driver.ClassFull, Err: errors.New("second")},
+		{State: driver.Rejected, Class: driver.ClassTooLarge},
+		{State: driver.Released, Class: driver.ClassOther},
+		{State: driver.Failed, Class: driver.ClassTimeout},
+		{State: driver.Unknown, Class: driver.ClassConnectionLost},
+	}
+	for _, o := range ends {
+		r.Sent()
+		r.Handed(time.Millisecond)
+		r.Done(o, 2*time.Millisecond, 3*time.Millisecond)
+	}
+	r.Sent()
+	r.Handed(time.Millisecond)
+	r.Sent()
+	r.NotSent()
+	r.Blocked()
+	r.Late()
+
+	s := c.Collect(stats.Measure, now.Add(time.Second), false)
+	n := s.Total
+	require.Equal(t, stats.Counters{
+		Sent: 8, Blocked: 1, LateSends: 1, Completed: 1, Rejected: 3, Released: 1, Failed: 1, Unconfirmed: 1,
+		Failures: n.Failures, FailuresOf: n.FailuresOf,
+	}, n)
+	require.Equal(t, n, s.Delta)
+	require.EqualValues(t, 1, s.InFlight)
+	require.EqualValues(t, 1, r.InFlight())
+	require.EqualValues(t, 1, r.Completed())
+
+	var want [driver.NumClasses]uint64
+	want[driver.ClassFull], want[driver.ClassTooLarge], want[driver.ClassOther] = 2, 1, 1
+	want[driver.ClassTimeout], want[driver.ClassConnectionLost] = 1, 1
+	require.Equal(t, want, n.Failures)
+	var all [driver.NumClasses]uint64
+	for _, classes := range n.FailuresOf {
+		for class, f := range classes {
+			all[class] += f
+		}
+	}
+	require.Equal(t, want, all)
+	require.EqualValues(t, 2, n.FailuresOf[driver.Rejected][driver.ClassFull])
+	require.EqualValues(t, 1, n.FailuresOf[driver.Unknown][driver.ClassConnectionLost])
+	require.Zero(t, n.FailuresOf[driver.Accepted])
+	require.Same(t, refused, r.FirstError(driver.ClassFull))
+	require.NoError(t, r.FirstError(driver.ClassTooLarge))
+
+	// Only what was accepted has an ack and response time; what was sent has a delay.
+	require.EqualValues(t, 1, s.Latencies.Ack.Count())
+	require.EqualValues(t, 2000, s.Latencies.Ack.Max())
+	require.EqualValues(t, 1, s.Latencies.Response.Count())
+	require.EqualValues(t, 3000, s.Latencies.Response.Max())
+	require.EqualValues(t, 8, s.Latencies.Delay.Count())
+	require.Nil(t, s.Latencies.Transfer)
+}
+
+func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
+	now := time.Now()
+	r := stats.NewProducerRecorder(false)
+	c := collectorOf(now, r, nil)
+	r.Sent()
+	r.Handed(time.Hour)
+	r.Done(driver.Outcome{}, time.Millisecond, time.Hour)
+	s := c.Collect(stats.Measure, now.Add(time.Second), false)
+	require.Nil(t, s.Latencies.Delay)
+	require.Nil(t, s.Latencies.Response)
+	require.EqualValues(t, 1000, s.Latencies.Ack.Max())
+}
+
+// A message that waits in Send may never leave: it must not show as sent and then be taken back, which would make the
+// totals shrink and the delta of the last interval enormous.
+func TestSentNeverShrinks(t *testing.T) {
+	now := time.Now()
+	r := stats.NewProducerRecorder(false)
+	c := collectorOf(now, r, nil)
+	for range 5 {
+		r.Sent()
+		r.Handed(0)
+	}
+	r.Sent() // hangs
+	s := c.Collect(stats.Measure, now.Add(time.Second), false)
+	require.EqualValues(t, 5, s.Total.Sent)
+	require.EqualValues(t, 5, s.InFlight)
+	s = c.Collect(stats.Measure, now.Add(2*time.Second), false)
+	require.EqualValues(t, 0, s.Delta.Sent)
+
+	r.NotSent()
+	s = c.Collect(stats.Drain, now.Add(3*time.Second), true)
+	require.EqualValues(t, 5, s.Total.Sent)
+	require.EqualValues(t, 0, s.Delta.Sent)
+}
+
+func TestSentWhileHandingOver(t *testing.T) {
+	now := time.Now()
+	tests := []struct {
+		name                 string
+		ended, received      int
+		redelivered          int
+		last                 bool
+		wantSent, wantFlight int
+	}{
+		{"neither ended nor received", 0, 0, 0, false, 2, 2},
+		{"all but it received", 0, 2, 0, false, 2, 2},
+		{"received before the driver returned", 0, 3, 0, false, 3, 3},
+		{"ended before the driver returned", 3, 0, 0, false, 3, 0},
+		{"a redelivery is not a third message", 0, 3, 1, false, 2, 2},
+		{"several subscriptions", 0, 4, 0, false, 2, 2},
+		{"stuck at the end", 0, 0, 0, true, 3, 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, k := stats.NewProducerRecorder(false), stats.NewConsumerRecorder()
+			c := collectorOf(now, p, k)
+			for range 2 {
+				p.Sent()
+				p.Handed(0)
+			}
+			p.Sent()
+			for range tt.ended {
+				p.Done(driver.Outcome{}, 0, 0)
+			}
+			for i := range tt.received {
+				k.Received(0, i < tt.redelivered)
+			}
+			s := c.Collect(stats.Measure, now.Add(time.Second), tt.last)
+			require.EqualValues(t, tt.wantSent, s.Total.Sent)
+			require.EqualValues(t, tt.wantFlight, s.InFlight)
+		})
+	}
+}
+
+func TestConsumerRecorder(t *testing.T) {
+	now := time.Now()
+	r := stats.NewConsumerRecorder()
+	c := collectorOf(now, nil, r)
+	r.Received(5*time.Millisecond, false)
+	r.Received(-3*time.Millisecond, true)
+	r.Received(2*stats.MaxLatency, false)
+	r.Unstamped(false)
+	r.Unstamped(true)
+	r.Foreign()
+	s := c.Collect(stats.Measure, now.Add(time.Second), false)
+	require.Equal(t, stats.Counters{
+		Received: 5, Redelivered: 2, Unstamped: 2, Foreign: 1, NegativeTransfers: 1, OutOfRange: 1,
+	}, s.Total)
+	require.EqualValues(t, 5, r.Total())
+	l := s.Latencies.Transfer
+	require.EqualValues(t, 3, l.Count(), "negative ones count as zero, those out of range as the largest")
+	require.EqualValues(t, stats.MaxLatency.Microseconds(), l.Max())
+	require.EqualValues(t, stats.MaxLatency.Microseconds()+5000, l.Sum())
+	require.EqualValues(t, 0, l.Percentile(1))
+}
+
+func TestOutOfRangeOfProducers(t *testing.T) {
+	now := time.Now()
+	r := stats.NewProducerRecorder(true)
+	c := collectorOf(now, r, nil)
+	r.Sent()
+	r.Handed(-time.Second)
+	r.Done(driver.Outcome{}, 25*time.Hour, 26*time.Hour)
+	s := c.Collect(stats.Measure, now.Add(time.Second), false)
+	require.EqualValues(t, 3, s.Total.OutOfRange)
+	require.EqualValues(t, 0, s.Latencies.Delay.Max())
+	require.EqualValues(t, stats.MaxLatency.Microseconds(), s.Latencies.Ack.Max())
+}
+
+// All recorders are written while the collector cuts: nothing may be lost, and no snapshot may show a message as
+// completed or received before it shows it as sent.
+func TestCollectorUnderLoad(t *testing.T) {
+	const workers, each = 4, 20_000
+	now := time.Now()
+	var ps []*stats.ProducerRecorder
+	var cs []*stats.ConsumerRecorder
+	for range workers {
+		ps = append(ps, stats.NewProducerRecorder(true))
+		cs = append(cs, stats.NewConsumerRecorder())
+	}
+	c := stats.NewCollector(ps, cs, now)
+	var wg sync.WaitGroup
+	for i := range workers {
+		wg.Go(func() {
+			for n := range each {
+				ps[i].Sent()
+				if n%100 == 99 {
+					ps[i].NotSent()
+					continue
+				}
+				cs[i].Received(time.Microsecond, false)
+				ps[i].Done(driver.Outcome{}, time.Microsecond, time.Microsecond)
+				ps[i].Handed(time.Microsecond)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	var sum stats.Counters
+	var before stats.Counters
+	var delay, ack, resp, transfer int64
+	cut := func(last bool) {
+		now = now.Add(time.Second)
+		s := c.Collect(stats.Measure, now, last)
+		require.LessOrEqual(t, s.Total.Received, s.Total.Sent)
+		require.LessOrEqual(t, s.Total.Completed, s.Total.Sent)
+		require.GreaterOrEqual(t, s.Total.Sent, before.Sent)
+		require.Equal(t, before, sum)
+		before = s.Total
+		sum.Sent += s.Delta.Sent
+		sum.Completed += s.Delta.Completed
+		sum.Received += s.Delta.Received
+		delay += s.Latencies.Delay.Count()
+		ack += s.Latencies.Ack.Count()
+		resp += s.Latencies.Response.Count()
+		transfer += s.Latencies.Transfer.Count()
+	}
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		cut(false)
+	}
+	cut(true)
+	const want = workers * each / 100 * 99
+	require.EqualValues(t, want, c.Total().Sent)
+	require.EqualValues(t, want, c.Total().Completed)
+	require.EqualValues(t, want, c.Total().Received)
+	require.Equal(t, []int64{want, want, want, want}, []int64{delay, ack, resp, transfer})
+	l := c.Latencies()
+	require.Equal(t, []int64{want, want, want, want},
+		[]int64{l.Delay.Count(), l.Ack.Count(), l.Response.Count(), l.Transfer.Count()})
+}
+
+func TestRecordersAllocateNothing(t *testing.T) {
+	p, k := stats.NewProducerRecorder(true), stats.NewConsumerRecorder()
+	o := driver.Outcome{}
+	bad := driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		p.Sent()
+		p.Handed(time.Millisecond)
+		p.Blocked()
+		p.Late()
+		p.Done(o, time.Millisecond, time.Second)
+		p.Done(bad, time.Millisecond, time.Second)
+		k.Received(time.Millisecond, true)
+		k.Unstamped(true)
+		k.Foreign()
+	}))
+}

@@ -1,0 +1,151 @@
+package stats
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Counters are totals since the start of a run, warm-up included, or their growth over an interval.
+//
+// A message handed to the driver ends in exactly one of Completed, Rejected, Released, Failed and Unconfirmed, so that
+// at the end of a run Sent is their sum.
+type Counters struct {
+	Sent        uint64 // handed to the driver
+	Blocked     uint64 // waits of a producer because max-pending messages were in flight, one per wait
+	Completed   uint64 // accepted by the broker
+	Rejected    uint64 // refused by the broker
+	Released    uint64 // given back by the broker
+	Failed      uint64 // ended by an error
+	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may have them or not
+
+	Received    uint64 // delivered to a consumer, foreign ones not counted
+	Redelivered uint64 // part of Received that the broker marked as delivered before
+	Unstamped   uint64 // part of Received that had no usable time property: not in the transfer times
+	Foreign     uint64 // delivered, but sent by another run or tool while this run knows its own messages
+
+	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
+	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
+	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
+
+	// Failures counts Rejected, Released, Failed and Unconfirmed by class.
+	Failures [driver.NumClasses]uint64
+	// FailuresOf counts the same by state and class: FailuresOf[driver.Rejected] is Rejected by class, and so on with
+	// driver.Released, driver.Failed and driver.Unknown (Unconfirmed). FailuresOf[driver.Accepted] stays zero.
+	FailuresOf [driver.NumStates][driver.NumClasses]uint64
+}
+
+// Sub returns c - older, field by field.
+func (c Counters) Sub(older Counters) Counters {
+	d := Counters{
+		Sent: c.Sent - older.Sent, Blocked: c.Blocked - older.Blocked, Completed: c.Completed - older.Completed,
+		Rejected: c.Rejected - older.Rejected, Released: c.Released - older.Released, Failed: c.Failed - older.Failed,
+		Unconfirmed: c.Unconfirmed - older.Unconfirmed, Received: c.Received - older.Received,
+		Redelivered: c.Redelivered - older.Redelivered, Unstamped: c.Unstamped - older.Unstamped,
+		Foreign: c.Foreign - older.Foreign, NegativeTransfers: c.NegativeTransfers - older.NegativeTransfers,
+		OutOfRange: c.OutOfRange - older.OutOfRange, LateSends: c.LateSends - older.LateSends,
+	}
+	for i := range c.Failures {
+		d.Failures[i] = c.Failures[i] - older.Failures[i]
+	}
+	for state := range c.FailuresOf {
+		for i := range c.FailuresOf[state] {
+			d.FailuresOf[state][i] = c.FailuresOf[state][i] - older.FailuresOf[state][i]
+		}
+	}
+	return d
+}
+
+// InFlight returns the messages that were handed to the driver and have not ended yet.
+func (c Counters) InFlight() uint64 {
+	return c.Sent - c.Completed - c.Rejected - c.Released - c.Failed - c.Unconfirmed
+}
+
+// Phase is the part of a run in which an interval lies.
+type Phase uint8
+
+// The phases of a run.
+const (
+	Warmup  Phase = iota // load, but its latencies do not enter the summary
+	Measure              // load
+	Drain                // no more sends; waiting for completions and deliveries
+)
+
+// String returns "warmup", "measure" or "drain".
+func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"}[p] }
+
+// Latencies are the four latencies of an interval or a run. One that the run does not measure is nil: Delay and
+// Response without a rate, Transfer without consumers, Delay, Ack and Response without producers.
+type Latencies struct {
+	Delay    *Latency // from the intended to the actual send
+	Ack      *Latency // from the actual send to its completion
+	Response *Latency // from the intended send to its completion; nil without a rate, where it equals Ack
+	Transfer *Latency // from the actual send, as stamped in the message, to its delivery
+}
+
+// Run describes what is measured, for reporters.
+type Run struct {
+	Producing, Consuming bool
+	Rated                bool          // the load has a target rate
+	Start                time.Time     // when the load began
+	Warmup               time.Duration // from Start
+	Protocol             string        // of the producers, or of the consumers if there are none
+	ConsumerProtocol     string        // of the consumers
+	Destinations         []string
+}
+
+// Snapshot is what happened between two moments, and the totals at the second. Nobody changes it once it is published.
+type Snapshot struct {
+	Phase     Phase
+	From, To  time.Time     // wall clock
+	Elapsed   time.Duration // from the start of the load to To
+	Total     Counters
+	Delta     Counters
+	Latencies Latencies // of the interval
+	Health    Health    // of the interval
+	InFlight  uint64
+	Workers   int // open producers and consumers
+}
+
+// Seconds returns the length of the interval.
+func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
+
+// Summary is the whole of a run.
+type Summary struct {
+	// Success: all that was sent was accepted and received, and nothing ended the run early.
+	Success bool
+	// Reason says why the run stopped: "duration reached", "interrupted".
+	Reason string
+	// Interrupted: the user asked for the end.
+	Interrupted bool
+	// Err is what broke the run off, if something did.
+	Err error
+	// Problems says in plain words why Success is false, one item per problem.
+	Problems []string
+	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
+	Warnings []string
+
+	Start, End time.Time // of the load, drain included
+	Total      Counters  // warm-up included
+	Latencies  Latencies // warm-up not included
+	Health     Health    // of the whole run
+
+	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
+	// come before the drain ended. Known only when one process both sends and receives.
+	ExpectedKnown     bool
+	Expected, Missing uint64
+	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
+	LeftBehind []string
+}
+
+// Health tells whether the tester itself was fit to measure.
+type Health struct {
+	CPU        time.Duration // processor time used by this process, user and system
+	Wall       time.Duration // real time over which it was used
+	Cores      int           // processors that the process may use at once
+	GCPauses   uint64        // stops of the world for garbage collection
+	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
+	LateSends  uint64
+	Sent       uint64
+	ClockStep  time.Duration // how far the wall clock was set during the run, from the run's start
+}
