@@ -1,0 +1,210 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Widths of the console's columns, those of `artemis perf`.
+const (
+	rateLabel     = 14 // "--- completed:"
+	totalColumn   = 32 // where totals end: a label of 20, "--- total completed:", and a number of 12
+	intervalLabel = 20 // "--- send delay time:"
+	summaryLabel  = 31 // "--- aggregated delay send time:"
+)
+
+// shortest is the length of the shortest interval that is worth a block.
+const shortest = 100 * time.Millisecond
+
+// ConsoleOptions are the settings of a [Console].
+type ConsoleOptions struct {
+	// URL is printed before the load begins; it must not hold a password. Empty prints nothing.
+	URL string
+	// ShowLatency adds the latencies to each interval's block; the summary always has them.
+	ShowLatency bool
+}
+
+// Console prints a block each second and a summary at the end, which a reader of `artemis perf` finds unchanged but for
+// the spaces at line ends; in the summary, the lines that only perfmq has follow the familiar ones. A silent run is one
+// without a Console.
+//
+// Rates are messages per second of real time, rounded down; latencies are microseconds. While the run drains, blocks
+// say "warmup false".
+type Console struct {
+	out     io.Writer
+	options ConsoleOptions
+	run     stats.Run
+}
+
+// NewConsole returns a console that prints to out, one write per block.
+func NewConsole(out io.Writer, options ConsoleOptions) *Console {
+	return &Console{out: out, options: options}
+}
+
+// Start prints the broker's URL.
+func (c *Console) Start(run stats.Run) error {
+	c.run = run
+	if c.options.URL == "" {
+		return nil
+	}
+	return c.print("Connection brokerURL = " + c.options.URL + "\n")
+}
+
+// Interval prints a block. It leaves out what remains of a second at the end of a phase if that is shorter than
+// shortest: a rate over a few milliseconds says nothing, and the summary has its messages.
+func (c *Console) Interval(s *stats.Snapshot) error {
+	if s.To.Sub(s.From) < shortest {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n--- warmup %t\n", s.Phase == stats.Warmup)
+	line := func(label string, delta uint64) {
+		fmt.Fprintf(&b, "%-*s %8d msg/sec\n", rateLabel, label, rate(delta, s.To.Sub(s.From)))
+	}
+	if c.run.Producing {
+		line("--- sent:", s.Delta.Sent)
+		line("--- blocked:", s.Delta.Blocked)
+		line("--- completed:", s.Delta.Completed)
+	}
+	if c.run.Consuming {
+		line("--- received:", s.Delta.Received)
+	}
+	if c.options.ShowLatency {
+		writeLatency(&b, intervalLabel, "--- send delay time:", s.Latencies.Delay)
+		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies.Ack)
+		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies.Transfer)
+	}
+	return c.print(b.String())
+}
+
+// Summary prints the totals of the run. Lines of ours that are always there are rejected, released and failed sends,
+// missing messages (if the number is known), why the run stopped, and how the tester itself fared; the others only show
+// what is not zero.
+func (c *Console) Summary(s *stats.Summary) error {
+	var b strings.Builder
+	b.WriteString("\n--- SUMMARY\n")
+	result := "fail"
+	if s.Success {
+		result = "success"
+	}
+	writeText(&b, "--- result:", result, "")
+	if c.run.Producing {
+		writeTotal(&b, "--- total sent:", s.Total.Sent, "")
+		writeTotal(&b, "--- total blocked:", s.Total.Blocked, "")
+		writeTotal(&b, "--- total completed:", s.Total.Completed, "")
+	}
+	if c.run.Consuming {
+		writeTotal(&b, "--- total received:", s.Total.Received, "")
+	}
+	writeLatency(&b, summaryLabel, "--- aggregated delay send time:", s.Latencies.Delay)
+	writeLatency(&b, summaryLabel, "--- aggregated send time:", s.Latencies.Ack)
+	writeLatency(&b, summaryLabel, "--- aggregated transfer time:", s.Latencies.Transfer)
+
+	writeLatency(&b, summaryLabel, "--- aggregated response time:", s.Latencies.Response)
+	c.writeLosses(&b, s)
+	c.writeTester(&b, s)
+	writeList(&b, "--- left behind:", s.LeftBehind)
+	writeList(&b, "--- warning:", s.Warnings)
+	writeList(&b, "--- problem:", s.Problems)
+	return c.print(b.String())
+}
+
+// Close does nothing: the console belongs to the caller.
+func (c *Console) Close() error { return nil }
+
+func (c *Console) print(text string) error {
+	if _, err := io.WriteString(c.out, text); err != nil {
+		return driver.Errorf(driver.ClassOther, "print to the console", "", "%w; nothing more was printed there", err)
+	}
+	return nil
+}
+
+// writeLosses writes what did not end as it should.
+func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
+	unlessZero := func(label string, n uint64, note string) {
+		if n > 0 {
+			writeTotal(b, label, n, note)
+		}
+	}
+	if c.run.Producing {
+		for _, f := range failuresOf(&s.Total) {
+			if f.count > 0 || f.name != "unconfirmed" {
+				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
+			}
+		}
+	}
+	if s.ExpectedKnown {
+		note := ""
+		if s.Missing > 0 {
+			note = fmt.Sprintf("sent but not received, of %d expected", s.Expected)
+		}
+		writeTotal(b, "--- total missing:", s.Missing, note)
+	}
+	if c.run.Consuming {
+		unlessZero("--- total redelivered:", s.Total.Redelivered, "")
+		unlessZero("--- total foreign:", s.Total.Foreign, "sent by others, not counted as received")
+		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
+		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers, "received before sent, counted as 0: clocks differ")
+	}
+	unlessZero("--- total off scale:", s.Total.OutOfRange, "latency above "+stats.MaxLatency.String()+", counted as that")
+}
+
+// writeTester writes why the run stopped and how the tester fared.
+func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
+	writeText(b, "--- stopped:", oneLine(s.Reason), "")
+	h := &s.Health
+	cores := "cores"
+	if h.Cores == 1 {
+		cores = "core"
+	}
+	writeText(b, "--- tester cpu:", fmt.Sprintf("%.1f", 100*cpuShare(h)), fmt.Sprintf(" %% of %d %s", h.Cores, cores))
+	if c.run.Producing {
+		note := ""
+		if h.LateSends > 0 && h.Sent > 0 {
+			note = fmt.Sprintf("%.2f %% of sent", 100*float64(h.LateSends)/float64(h.Sent))
+		}
+		writeTotal(b, "--- tester late sends:", h.LateSends, note)
+	}
+	writeText(b, "--- tester gc pause:", fmt.Sprintf("%.2f", microseconds(h.GCPauseMax)),
+		fmt.Sprintf(" us (longest of %d)", h.GCPauses))
+	if h.ClockStep.Abs() >= time.Millisecond { // less is what keeping time does
+		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockStep)), " us")
+	}
+}
+
+// writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label that is longer
+// than those of `artemis perf` takes its room from the number's padding, so that all numbers end in one column.
+func writeTotal(b *strings.Builder, label string, n uint64, note string) {
+	if note != "" {
+		note = " (" + note + ")"
+	}
+	writeText(b, label, fmt.Sprint(n), note)
+}
+
+// writeText writes a text that ends in the column of totals, if it is short enough, and what follows it.
+func writeText(b *strings.Builder, label, text, after string) {
+	fmt.Fprintf(b, "%s %*s%s\n", label, max(0, totalColumn-len(label)-1), text, after)
+}
+
+func writeList(b *strings.Builder, label string, texts []string) {
+	for _, text := range texts {
+		fmt.Fprintf(b, "%s %s\n", label, oneLine(text))
+	}
+}
+
+// writeLatency writes a distribution, or nothing if it was not measured.
+func writeLatency(b *strings.Builder, width int, label string, l *stats.Latency) {
+	if l == nil {
+		return
+	}
+	fmt.Fprintf(b, "%-*s mean: %9.2f us", width, label, l.Mean())
+	for _, p := range [...]float64{50, 90, 99, 99.9, 99.99} {
+		fmt.Fprintf(b, " - %.2f%%: %9.2f us", p, float64(l.Percentile(p)))
+	}
+	fmt.Fprintf(b, " - max:    %9.2f us\n", float64(l.Max()))
+}

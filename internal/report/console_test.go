@@ -1,0 +1,177 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	busy := stats.Counters{Sent: 27640, Blocked: 365, Completed: 27578, Received: 26457}
+	whole := stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}
+	known := summary(whole, closedLoop())
+	known.ExpectedKnown, known.Expected = true, whole.Completed
+
+	producerOnly, consumerOnly := clientRun(false), clientRun(false)
+	producerOnly.Consuming, consumerOnly.Producing = false, false
+	onlyAck, onlyTransfer := closedLoop(), closedLoop()
+	onlyAck.Transfer, onlyTransfer.Ack = nil, nil
+	sent := stats.Counters{Sent: 70194, Blocked: 70194, Completed: 70194}
+	received := stats.Counters{Received: 70194, Unstamped: 12}
+	nothing := stats.Latencies{
+		Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency(),
+	}
+	silence := summary(stats.Counters{}, nothing)
+	silence.Health = stats.Health{}
+
+	for _, test := range []struct {
+		name        string
+		run         stats.Run
+		showLatency bool
+		intervals   []*stats.Snapshot
+		summary     *stats.Summary
+	}{
+		{"client", clientRun(false), false, []*stats.Snapshot{
+			snapshot(stats.Warmup, 0, busy, closedLoop()), snapshot(stats.Measure, 1, busy, closedLoop()),
+			snapshot(stats.Drain, 2, stats.Counters{Received: 101}, closedLoop()),
+		}, known},
+		{"client-rate-latency", clientRun(true), true, []*stats.Snapshot{
+			snapshot(stats.Warmup, 0, busy, openLoop()), snapshot(stats.Measure, 1, busy, openLoop()),
+		}, summary(whole, openLoop())},
+		{"producer", producerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, sent, onlyAck)}, summary(sent, onlyAck)},
+		{"consumer", consumerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, received, onlyTransfer)}, summary(received, onlyTransfer)},
+		{"failure", clientRun(true), false, nil, brokenRun()},
+		{"zero", clientRun(true), true, []*stats.Snapshot{
+			{Phase: stats.Measure, Latencies: nothing, To: time.Time{}.Add(time.Second)},
+			{Phase: stats.Measure, Latencies: nothing}, // too short to be printed
+		}, silence},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			c := NewConsole(&out, ConsoleOptions{URL: "amqp://127.0.0.1:5672", ShowLatency: test.showLatency})
+			require.NoError(t, c.Start(test.run))
+			for _, s := range test.intervals {
+				require.NoError(t, c.Interval(s))
+			}
+			require.NoError(t, c.Summary(test.summary))
+			require.NoError(t, c.Close())
+			golden(t, "console-"+test.name+".txt", out.String())
+			for line := range strings.Lines(out.String()) {
+				require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no space at a line's end")
+			}
+			require.NotContains(t, out.String(), "NaN")
+		})
+	}
+}
+
+// The lines of artemis perf's user guide, with the spaces at line ends removed.
+func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := NewConsole(&out, ConsoleOptions{ShowLatency: true})
+	require.NoError(t, c.Start(clientRun(false)))
+	start := time.Now()
+	ack := stats.NewLatency()
+	ack.Record(113 * time.Microsecond)
+	ack.Record(3455 * time.Microsecond)
+	require.NoError(t, c.Interval(&stats.Snapshot{
+		Phase: stats.Warmup, From: start, To: start.Add(time.Second),
+		Delta:     stats.Counters{Sent: 27366, Blocked: 361, Completed: 27305, Received: 26195},
+		Latencies: stats.Latencies{Ack: ack},
+	}))
+	require.Equal(t, `
+--- warmup true
+--- sent:         27366 msg/sec
+--- blocked:        361 msg/sec
+--- completed:    27305 msg/sec
+--- received:     26195 msg/sec
+--- send ack time:   mean:   1784.00 us - 50.00%:    113.00 us - 90.00%:   3455.00 us - 99.00%:   3455.00 us - 99.90%:   3455.00 us - 99.99%:   3455.00 us - max:      3455.00 us
+`, out.String())
+
+	out.Reset()
+	require.NoError(t, c.Summary(summary(
+		stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}, stats.Latencies{Ack: ack})))
+	require.True(t, strings.HasPrefix(out.String(), `
+--- SUMMARY
+--- result:              success
+--- total sent:          1216053
+--- total blocked:           845
+--- total completed:     1216053
+--- total received:      1216053
+--- aggregated send time:       mean:   1784.00 us - 50.00%: `), out.String())
+}
+
+func TestConsoleWriteError(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	c := NewConsole(full, ConsoleOptions{URL: "amqp://h"})
+	err = c.Start(clientRun(false))
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, "print to the console: ")
+
+	_, pipe := io.Pipe()
+	_ = pipe.CloseWithError(errors.New("x"))
+	require.Error(t, NewConsole(pipe, ConsoleOptions{}).Interval(snapshot(stats.Measure, 0, stats.Counters{}, stats.Latencies{})))
+}
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		delta    uint64
+		interval time.Duration
+		want     uint64
+	}{
+		{0, time.Second, 0},
+		{7, time.Second, 7},
+		{999, 1001 * time.Millisecond, 998}, // 998.002
+		{1000, 1001 * time.Millisecond, 999},
+		{10, 20 * time.Second, 0},
+		{5, 0, 0},
+		{5, -time.Second, 0},
+		{20_000_000_000, 2 * time.Second, 10_000_000_000}, // the product exceeds 64 bits
+		{1 << 63, time.Nanosecond, 0},                     // so does the quotient
+	} {
+		require.Equal(t, test.want, rate(test.delta, test.interval), "%d in %v", test.delta, test.interval)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	var counts [driver.NumClasses]uint64
+	require.Empty(t, Failures(counts))
+	counts[driver.ClassConnectionLost], counts[driver.ClassTimeout], counts[driver.ClassFull], counts[driver.ClassNone] = 2, 10, 2, 1
+	require.Equal(t, "timeout 10, full 2, connection-lost 2, unclassified 1", Failures(counts))
+}
+
+func TestFailuresAddUp(t *testing.T) {
+	t.Parallel()
+	c := stats.Counters{Rejected: 5, Released: 2}
+	c.FailuresOf[driver.Rejected][driver.ClassFull] = 3
+	c.FailuresOf[driver.Rejected][driver.ClassNone] = 1
+	c.FailuresOf[driver.Released][driver.ClassOther] = 2
+	list := failuresOf(&c)
+	require.EqualValues(t, 3, list[0].classes[driver.ClassFull])
+	require.EqualValues(t, 2, list[0].classes[driver.ClassNone])
+	require.Zero(t, list[1].classes[driver.ClassNone])
+	for _, f := range list {
+		var sum uint64
+		for _, n := range f.classes {
+			sum += n
+		}
+		require.Equal(t, f.count, sum, f.name)
+	}
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// recordFile is a file that is complete after each record: what ends it is written with every record, in the same
+// write, and the next record overwrites it. A record that does not fit (disk full) is taken back. Outputs that cannot
+// seek, such as pipes, get their end when they are closed.
+type recordFile struct {
+	what   string // for errors: "JSON file /tmp/a.json"
+	file   handle
+	seek   bool
+	offset int64 // where the next record goes
+	tail   string
+	held   string // what begin was given, until the first record; only without seek
+	failed bool
+}
+
+// handle is what is needed of an [os.File].
+type handle interface {
+	io.Writer
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	SetWriteDeadline(t time.Time) error
+}
+
+// writeTimeout bounds a write into a pipe whose reader does not read.
+const writeTimeout = 5 * time.Second
+
+// createFile creates the file, or empties it if it is there.
+func createFile(kind, path, tail string) (*recordFile, error) {
+	what := kind + " file " + path
+	file, err := os.Create(path) //nolint:gosec // the user named it
+	if err != nil {
+		return nil, fileError("create", what, err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return nil, fileError("create", what, err)
+	}
+	return &recordFile{what: what, file: file, seek: info.Mode().IsRegular(), tail: tail}, nil
+}
+
+// begin writes what comes before the first record. A pipe gets it with that record: nobody may be reading yet, and the
+// run shall not wait for a reader.
+func (f *recordFile) begin(head string) error {
+	if f.seek {
+		return f.append(head)
+	}
+	f.held = head
+	return nil
+}
+
+// append adds a record. After an error nothing more can be added, and the file is as it was before, if it is one that
+// can seek.
+func (f *recordFile) append(record string) error {
+	if f.failed {
+		return nil
+	}
+	var err error
+	if f.seek {
+		_, err = f.file.WriteAt([]byte(record+f.tail), f.offset)
+	} else {
+		err = f.writeOn(f.held + record)
+		f.held = ""
+	}
+	if err != nil {
+		f.failed = true
+		if f.seek {
+			// The tail's place is still allocated, so that this works on a full disk.
+			_, tailErr := f.file.WriteAt([]byte(f.tail), f.offset)
+			err = errors.Join(bare(err), tailErr, f.file.Truncate(f.offset+int64(len(f.tail))))
+		}
+		return fileError("write", f.what, err)
+	}
+	f.offset += int64(len(record))
+	return nil
+}
+
+// writeOn writes into an output that cannot seek.
+func (f *recordFile) writeOn(text string) error {
+	_ = f.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // devices know no deadline, and do not wait either
+	_, err := io.WriteString(f.file, text)
+	return err
+}
+
+// close ends the file.
+func (f *recordFile) close() error {
+	var err error
+	if !f.seek && !f.failed {
+		err = f.writeOn(f.held + f.tail)
+	}
+	if err = errors.Join(bare(err), bare(f.file.Close())); err != nil {
+		return fileError("close", f.what, err)
+	}
+	return nil
+}
+
+// fileError says which file, what was being done, and what the system says of it.
+func fileError(action, what string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		hint = "create its folder first"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		hint = "whatever reads it must keep up; the run and the other outputs were not affected"
+	case errors.Is(err, os.ErrPermission):
+		hint = "choose a place where you may write"
+	case action != "create":
+		hint = "what was written before is complete; the run and the other outputs were not affected"
+	}
+	return driver.Errorf(driver.ClassOther, action+" "+what, hint, "%w", bare(err))
+}
+
+// bare removes the operation and path that [os.PathError] adds, since our errors say them in clearer words.
+func bare(err error) error {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}

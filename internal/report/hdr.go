@@ -1,0 +1,114 @@
+package report
+
+import (
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
+// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front during the
+// warm-up. An interval without a value has its line too, so that time series have no gaps.
+//
+// Values are microseconds. The column Interval_Max is in seconds, and every analyzer shows it so. Times are seconds
+// from the log's base time, the whole second in which the load began, and follow the steady clock: a clock that is set
+// during a run does not bend them.
+//
+// `artemis perf --hdr` writes the same, but with spaces in its tags that log readers do not accept, and without
+// response.
+type HDR struct {
+	file   *recordFile
+	buffer strings.Builder
+	log    *hdrhistogram.HistogramLogWriter
+	start  time.Time
+}
+
+const hdrComment = "[perfmq: latencies in microseconds]"
+
+// NewHDR creates the file, or empties it.
+func NewHDR(path string) (*HDR, error) {
+	file, err := createFile("HDR", path, "")
+	if err != nil {
+		return nil, err
+	}
+	h := &HDR{file: file}
+	h.log = hdrhistogram.NewHistogramLogWriter(&h.buffer)
+	return h, nil
+}
+
+// Start writes the head of the log.
+func (h *HDR) Start(run stats.Run) error {
+	h.start = run.Start
+	base := run.Start.Unix() * 1000 // the log writer keeps whole seconds only
+	h.log.SetBaseTime(base)
+	return h.write(h.file.begin, func() error {
+		for _, line := range []func() error{
+			func() error { return h.log.OutputComment(hdrComment) },
+			h.log.OutputLogFormatVersion,
+			func() error { return h.log.OutputBaseTime(base) },
+			func() error { return h.log.OutputStartTime(base) },
+			h.log.OutputLegend,
+		} {
+			if err := line(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Interval writes a line for each latency that is measured.
+func (h *HDR) Interval(s *stats.Snapshot) error {
+	prefix := ""
+	if s.Phase == stats.Warmup {
+		prefix = "warmup-"
+	}
+	end := h.start.Add(s.Elapsed)
+	start := end.Add(-s.To.Sub(s.From))
+	if start.Before(h.start) {
+		start = h.start
+	}
+	return h.write(h.file.append, func() error {
+		for _, l := range []struct {
+			tag     string
+			latency *stats.Latency
+		}{
+			{"delay-send", s.Latencies.Delay},
+			{"send", s.Latencies.Ack},
+			{"response", s.Latencies.Response},
+			{"transfer", s.Latencies.Transfer},
+		} {
+			if l.latency == nil {
+				continue
+			}
+			histogram := l.latency.Histogram()
+			histogram.SetTag(prefix + l.tag)
+			histogram.SetStartTimeMs(start.UnixMilli())
+			histogram.SetEndTimeMs(end.UnixMilli())
+			if err := h.log.OutputIntervalHistogram(histogram); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Summary writes nothing: the sum of the lines is the summary.
+func (h *HDR) Summary(*stats.Summary) error { return nil }
+
+// Close closes the file.
+func (h *HDR) Close() error { return h.file.close() }
+
+// write passes on what fill writes into the buffer as one record, so that an interval is in the file wholly or not at
+// all.
+func (h *HDR) write(to func(string) error, fill func() error) error {
+	h.buffer.Reset()
+	if err := fill(); err != nil {
+		return driver.Errorf(driver.ClassOther, "encode latencies for the "+h.file.what, "", "%w", err)
+	}
+	return to(h.buffer.String())
+}

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// writeHDR writes a log of one warm-up interval, three measured ones, of which the second is empty, and a drain.
+func writeHDR(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.hdr")
+	h, err := NewHDR(path)
+	require.NoError(t, err)
+	require.NoError(t, h.Start(clientRun(true)))
+	empty := stats.Latencies{
+		Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency(),
+	}
+	for i, s := range []struct {
+		phase     stats.Phase
+		latencies stats.Latencies
+	}{
+		{stats.Warmup, openLoop()},
+		{stats.Measure, openLoop()},
+		{stats.Measure, empty},
+		{stats.Measure, openLoop()},
+		{stats.Drain, stats.Latencies{Transfer: latency(3, time.Hour)}},
+	} {
+		require.NoError(t, h.Interval(snapshot(s.phase, i, stats.Counters{}, s.latencies)))
+	}
+	require.NoError(t, h.Summary(&stats.Summary{}))
+	require.NoError(t, h.Close())
+	return path
+}
+
+func TestHDRReadsBack(t *testing.T) {
+	t.Parallel()
+	file, err := os.Open(writeHDR(t))
+	require.NoError(t, err)
+	defer file.Close()
+	reader := hdrhistogram.NewHistogramLogReader(file)
+	lines, counts := map[string]int{}, map[string]int64{}
+	sums := map[string]*hdrhistogram.Histogram{}
+	for {
+		h, err := reader.NextIntervalHistogram()
+		require.NoError(t, err)
+		if h == nil {
+			break
+		}
+		tag := h.Tag()
+		n := lines[tag] // which interval it is, counted from the first of its tag
+		if !strings.HasPrefix(tag, "warmup-") {
+			n++
+		}
+		// Milliseconds on both ends, and floats in the reader: one may be missing.
+		require.InDelta(t, loadStart().Add(time.Duration(n)*1010*time.Millisecond).UnixMilli(), h.StartTimeMs(), 1, "%s %d", tag, n)
+		require.InDelta(t, 1010, h.EndTimeMs()-h.StartTimeMs(), 1)
+		lines[tag]++
+		counts[tag] += h.TotalCount()
+		if sums[tag] == nil {
+			sums[tag] = hdrhistogram.New(1, stats.MaxLatency.Microseconds(), 2)
+		}
+		require.Zero(t, sums[tag].Merge(h), "values dropped")
+	}
+	require.Equal(t, map[string]int{
+		"warmup-delay-send": 1, "warmup-send": 1, "warmup-response": 1, "warmup-transfer": 1,
+		"delay-send": 3, "send": 3, "response": 3, "transfer": 4,
+	}, lines)
+	require.Equal(t, map[string]int64{
+		"warmup-delay-send": 50, "warmup-send": 200, "warmup-response": 20, "warmup-transfer": 100,
+		"delay-send": 100, "send": 400, "response": 40, "transfer": 203,
+	}, counts)
+
+	want := openLoop()
+	want.Ack.Merge(openLoop().Ack)
+	require.True(t, sums["send"].Equals(want.Ack.Histogram()))
+	want.Transfer.Merge(openLoop().Transfer)
+	want.Transfer.Merge(latency(3, time.Hour))
+	require.True(t, sums["transfer"].Equals(want.Transfer.Histogram()))
+}
+
+func TestHDRText(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(writeHDR(t))
+	require.NoError(t, err)
+	lines := strings.Split(string(text), "\n")
+	require.Equal(t, []string{
+		"#[perfmq: latencies in microseconds]",
+		"#[Histogram log format version 1.3]",
+		"#[BaseTime: 1795257054 (seconds since epoch)]",
+		"#[StartTime: 1795257054 (seconds since epoch), 2026-11-21T10:30:54Z]",
+		`"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"`,
+	}, lines[:5])
+	require.Equal(t, loadStart().Unix(), int64(1795257054))
+	require.True(t, strings.HasPrefix(lines[5], "Tag=warmup-delay-send,0.535000,1.010000,0.025"), lines[5])
+	require.True(t, strings.HasPrefix(lines[9], "Tag=delay-send,1.545000,1.010000,0.025"), lines[9])
+	require.True(t, strings.HasPrefix(lines[14], "Tag=send,2.555000,1.010000,0.000000,HIST"), "an empty one has its line: %s", lines[14])
+}
+
+func TestHDRDiskFull(t *testing.T) {
+	t.Parallel()
+	out := &memory{limit: 2000}
+	h, err := NewHDR("/dev/null")
+	require.NoError(t, err)
+	require.NoError(t, h.file.close())
+	h.file = &recordFile{what: "HDR file x", file: out, seek: true}
+	require.NoError(t, h.Start(clientRun(true)))
+	written := 0
+	for err == nil {
+		if err = h.Interval(snapshot(stats.Measure, written, stats.Counters{}, openLoop())); err == nil {
+			written++
+		}
+	}
+	require.ErrorContains(t, err, "write HDR file x: no space left on device")
+	require.NoError(t, h.Close())
+	reader := hdrhistogram.NewHistogramLogReader(strings.NewReader(string(out.data)))
+	read := 0
+	for {
+		histogram, err := reader.NextIntervalHistogram()
+		require.NoError(t, err)
+		if histogram == nil {
+			break
+		}
+		read++
+	}
+	require.Positive(t, written)
+	require.Equal(t, 4*written, read)
+}
+
+// The reference reader is Java's.
+func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
+	require.NoError(t, err)
+	log := writeHDR(t)
+
+	process := func(args ...string) string {
+		args = append([]string{"-Xmx64m", "-cp", jar, "org.HdrHistogram.HistogramLogProcessor", "-i", log}, args...)
+		out, err := exec.CommandContext(ctx, "java", args...).CombinedOutput() //nolint:gosec // a test's own arguments
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	tags := process("-listtags")
+	for _, tag := range []string{
+		"delay-send", "send", "response", "transfer",
+		"warmup-delay-send", "warmup-send", "warmup-response", "warmup-transfer",
+	} {
+		require.Contains(t, strings.Fields(tags), tag)
+	}
+
+	out := filepath.Join(t.TempDir(), "out")
+	process("-tag", "send", "-csv", "-outputValueUnitRatio", "1", "-o", out)
+	series, err := os.ReadFile(out)
+	require.NoError(t, err)
+	rows := strings.Split(strings.TrimSpace(string(series)), "\n")
+	require.Equal(t, []string{ // seconds from the base time to the interval's end; its count, 50%, 90%, max; those of all
+		"2.555,200,100.000,180.000,200.000,200,100.000,180.000,198.000,200.000,200.000,200.000",
+		"3.565,0,0.000,0.000,0.000,200,100.000,180.000,198.000,200.000,200.000,200.000",
+		"4.575,200,100.000,180.000,200.000,400,100.000,180.000,198.000,200.000,200.000,200.000",
+	}, rows[len(rows)-3:])
+	require.Contains(t, rows[1], "#[StartTime: 1795257054.000")
+
+	whole := process("-tag", "transfer", "-outputValueUnitRatio", "1")
+	require.Regexp(t, `Total count    = +203\]`, whole)
+	require.Regexp(t, `Max     = +1080\d{7}\.00, `, whole) // three hours, to two digits
+}

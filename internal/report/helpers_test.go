@@ -1,0 +1,103 @@
+package report
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run the test with -update to write it")
+	require.Equal(t, string(want), text)
+}
+
+// loadStart is not on a whole second, so that a log whose times are cut to seconds shows.
+func loadStart() time.Time { return time.Date(2026, 11, 21, 10, 30, 54, 535_000_000, time.UTC) }
+
+// latency holds the values 1 to n times step.
+func latency(n int, step time.Duration) *stats.Latency {
+	l := stats.NewLatency()
+	for i := 1; i <= n; i++ {
+		l.Record(time.Duration(i) * step)
+	}
+	return l
+}
+
+func clientRun(rated bool) stats.Run {
+	return stats.Run{
+		Producing: true, Consuming: true, Rated: rated, Start: loadStart(), Warmup: time.Second,
+		Protocol: "amqp", ConsumerProtocol: "amqp", Destinations: []string{"queue://TEST"},
+	}
+}
+
+// snapshot is the second number n (from 0) of a run, a little longer than a second each.
+func snapshot(phase stats.Phase, n int, delta stats.Counters, l stats.Latencies) *stats.Snapshot {
+	length := 1010 * time.Millisecond
+	from := loadStart().Add(time.Duration(n) * length)
+	return &stats.Snapshot{
+		Phase: phase, From: from, To: from.Add(length), Elapsed: time.Duration(n+1) * length,
+		Total: delta, Delta: delta, Latencies: l, InFlight: delta.InFlight(), Workers: 2,
+		Health: stats.Health{CPU: 300 * time.Millisecond, Wall: length, Cores: 2, GCPauses: 2, GCPauseMax: 120 * time.Microsecond, Sent: delta.Sent},
+	}
+}
+
+func closedLoop() stats.Latencies {
+	return stats.Latencies{Ack: latency(200, time.Microsecond), Transfer: latency(100, 30*time.Microsecond)}
+}
+
+func openLoop() stats.Latencies {
+	l := closedLoop()
+	l.Delay, l.Response = latency(50, 500*time.Microsecond), latency(20, 50*time.Millisecond)
+	return l
+}
+
+func summary(total stats.Counters, l stats.Latencies) *stats.Summary {
+	return &stats.Summary{
+		Success: true, Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
+		Total: total, Latencies: l,
+		Health: stats.Health{
+			CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
+			Sent: total.Sent,
+		},
+	}
+}
+
+// brokenRun is a client run in which everything went wrong that can.
+func brokenRun() *stats.Summary {
+	total := stats.Counters{
+		Sent: 1_216_053, Blocked: 845, Completed: 1_216_020, Rejected: 20, Failed: 10, Unconfirmed: 3,
+		Received: 1_216_000, Redelivered: 7, Unstamped: 2, Foreign: 5, NegativeTransfers: 4, OutOfRange: 1, LateSends: 1234,
+	}
+	total.FailuresOf[driver.Rejected][driver.ClassFull] = 15
+	total.FailuresOf[driver.Rejected][driver.ClassTooLarge] = 5
+	total.FailuresOf[driver.Failed][driver.ClassTimeout] = 9 // and one that its driver did not classify
+	total.FailuresOf[driver.Unknown][driver.ClassConnectionLost] = 3
+	s := summary(total, openLoop())
+	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
+	s.ExpectedKnown, s.Expected, s.Missing = true, 1_216_020, 27
+	s.Health.LateSends, s.Health.ClockStep = 1234, -1500*time.Millisecond
+	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
+	s.Warnings = []string{"the tester was the bottleneck: it used 97% of its processors"}
+	s.Problems = []string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"}
+	return s
+}

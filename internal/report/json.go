@@ -1,0 +1,264 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// JSON writes a file of one array with an object per interval and one for the summary, as `artemis perf --json` does:
+// the same keys in the same order (blocked is "delayed" in intervals), rates in whole messages per second, latencies in
+// microseconds with the mean as text. Keys of ours follow the familiar ones; counts in them are counts, not rates.
+//
+// A regular file is valid JSON at every moment, so that it can be read while the run goes on and is whole after a kill.
+type JSON struct {
+	file  *recordFile
+	comma string // between the records
+	run   stats.Run
+}
+
+// NewJSON creates the file, or empties it.
+func NewJSON(path string) (*JSON, error) {
+	file, err := createFile("JSON", path, "\n]\n")
+	if err != nil {
+		return nil, err
+	}
+	return &JSON{file: file}, nil
+}
+
+type jsonInterval struct {
+	SampleType    string       `json:"sampleType"`
+	Warmup        bool         `json:"warmup"`
+	Time          int64        `json:"time"` // end of the interval, ms since the epoch
+	Sent          *uint64      `json:"sent,omitempty"`
+	Delayed       *uint64      `json:"delayed,omitempty"`
+	Completed     *uint64      `json:"completed,omitempty"`
+	Received      *uint64      `json:"received,omitempty"`
+	DelaySendTime *jsonLatency `json:"delaySendTime,omitempty"`
+	SendTime      *jsonLatency `json:"sendTime,omitempty"`
+	TransferTime  *jsonLatency `json:"transferTime,omitempty"`
+
+	ResponseTime *jsonLatency `json:"responseTime,omitempty"`
+	Phase        string       `json:"phase"`
+	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
+	Length       float64      `json:"intervalSeconds"` // that the rates refer to
+	InFlight     uint64       `json:"inFlight"`
+	Workers      int          `json:"workers"`
+	jsonCounts
+	Health jsonHealth `json:"health"`
+}
+
+type jsonSummary struct {
+	SampleType         string       `json:"sampleType"`
+	Time               int64        `json:"time"`
+	Result             string       `json:"result"`
+	TotalSent          *uint64      `json:"totalSent,omitempty"`
+	TotalBlocked       *uint64      `json:"totalBlocked,omitempty"`
+	TotalCompleted     *uint64      `json:"totalCompleted,omitempty"`
+	TotalReceived      *uint64      `json:"totalReceived,omitempty"`
+	TotalDelaySendTime *jsonLatency `json:"totalDelaySendTime,omitempty"`
+	TotalSendTime      *jsonLatency `json:"totalSendTime,omitempty"`
+	TotalTransferTime  *jsonLatency `json:"totalTransferTime,omitempty"`
+
+	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
+	Start             int64        `json:"start"` // of the load, ms since the epoch
+	Reason            string       `json:"reason"`
+	TotalExpected     *uint64      `json:"totalExpected,omitempty"`
+	TotalMissing      *uint64      `json:"totalMissing,omitempty"`
+	TotalRejected     *uint64      `json:"totalRejected,omitempty"`
+	TotalReleased     *uint64      `json:"totalReleased,omitempty"`
+	TotalFailed       *uint64      `json:"totalFailed,omitempty"`
+	TotalUnconfirmed  *uint64      `json:"totalUnconfirmed,omitempty"`
+	jsonCounts
+	Health       jsonHealth `json:"health"`
+	Protocol     string     `json:"protocol"`
+	Consumer     string     `json:"consumerProtocol,omitempty"` // if it is another one
+	Destinations []string   `json:"destinations"`
+	Problems     []string   `json:"problems"`
+	Warnings     []string   `json:"warnings"`
+	LeftBehind   []string   `json:"leftBehind"`
+}
+
+// jsonCounts are the counters of ours, of an interval or of the run.
+type jsonCounts struct {
+	// Failures is by state and class what did not complete: {"failed": {"timeout": 10}}.
+	Failures          map[string]map[string]uint64 `json:"failures"`
+	Redelivered       uint64                       `json:"redelivered"`
+	Foreign           uint64                       `json:"foreign"`
+	Unstamped         uint64                       `json:"unstamped"`
+	NegativeTransfers uint64                       `json:"negativeTransfers"`
+	OutOfRange        uint64                       `json:"outOfRange"`
+}
+
+type jsonLatency struct {
+	Mean  string `json:"mean"`
+	P50   int64  `json:"50"`
+	P90   int64  `json:"90"`
+	P99   int64  `json:"99"`
+	P999  int64  `json:"99.9"`
+	P9999 int64  `json:"99.99"`
+	Max   int64  `json:"max"`
+	Count int64  `json:"count"`
+}
+
+type jsonHealth struct {
+	CPUSeconds float64 `json:"cpuSeconds"`
+	CPUShare   float64 `json:"cpuShare"` // of all cores, 0 to 1
+	Cores      int     `json:"cores"`
+	LateSends  uint64  `json:"lateSends"`
+	GCPauses   uint64  `json:"gcPauses"`
+	GCPauseMax float64 `json:"gcPauseMaxMicroseconds"`
+	ClockStep  float64 `json:"clockStepMicroseconds"`
+}
+
+// Start begins the array.
+func (j *JSON) Start(run stats.Run) error {
+	j.run = run
+	j.comma = "\n"
+	return j.file.begin("[")
+}
+
+// Interval appends an object to the array.
+func (j *JSON) Interval(s *stats.Snapshot) error {
+	perSecond := func(measured bool, delta uint64) *uint64 {
+		return valueIf(measured, rate(delta, s.To.Sub(s.From)))
+	}
+	producing := j.run.Producing
+	return j.write(jsonInterval{
+		SampleType:    "interval",
+		Warmup:        s.Phase == stats.Warmup,
+		Time:          s.To.UnixMilli(),
+		Sent:          perSecond(producing, s.Delta.Sent),
+		Delayed:       perSecond(producing, s.Delta.Blocked),
+		Completed:     perSecond(producing, s.Delta.Completed),
+		Received:      perSecond(j.run.Consuming, s.Delta.Received),
+		DelaySendTime: toJSONLatency(s.Latencies.Delay),
+		SendTime:      toJSONLatency(s.Latencies.Ack),
+		TransferTime:  toJSONLatency(s.Latencies.Transfer),
+		ResponseTime:  toJSONLatency(s.Latencies.Response),
+		Phase:         s.Phase.String(),
+		Elapsed:       s.Elapsed.Seconds(),
+		Length:        s.Seconds(),
+		InFlight:      s.InFlight,
+		Workers:       s.Workers,
+		jsonCounts:    toJSONCounts(&s.Delta),
+		Health:        toJSONHealth(&s.Health),
+	})
+}
+
+// Summary appends the object that ends the array.
+func (j *JSON) Summary(s *stats.Summary) error {
+	result := "fail"
+	if s.Success {
+		result = "success"
+	}
+	other := ""
+	if j.run.ConsumerProtocol != j.run.Protocol {
+		other = j.run.ConsumerProtocol
+	}
+	producing := j.run.Producing
+	return j.write(jsonSummary{
+		SampleType:         "summary",
+		Time:               s.End.UnixMilli(),
+		Result:             result,
+		TotalSent:          valueIf(producing, s.Total.Sent),
+		TotalBlocked:       valueIf(producing, s.Total.Blocked),
+		TotalCompleted:     valueIf(producing, s.Total.Completed),
+		TotalReceived:      valueIf(j.run.Consuming, s.Total.Received),
+		TotalDelaySendTime: toJSONLatency(s.Latencies.Delay),
+		TotalSendTime:      toJSONLatency(s.Latencies.Ack),
+		TotalTransferTime:  toJSONLatency(s.Latencies.Transfer),
+		TotalResponseTime:  toJSONLatency(s.Latencies.Response),
+		Start:              s.Start.UnixMilli(),
+		Reason:             s.Reason,
+		TotalExpected:      valueIf(s.ExpectedKnown, s.Expected),
+		TotalMissing:       valueIf(s.ExpectedKnown, s.Missing),
+		TotalRejected:      valueIf(producing, s.Total.Rejected),
+		TotalReleased:      valueIf(producing, s.Total.Released),
+		TotalFailed:        valueIf(producing, s.Total.Failed),
+		TotalUnconfirmed:   valueIf(producing, s.Total.Unconfirmed),
+		jsonCounts:         toJSONCounts(&s.Total),
+		Health:             toJSONHealth(&s.Health),
+		Protocol:           j.run.Protocol,
+		Consumer:           other,
+		Destinations:       notNil(j.run.Destinations),
+		Problems:           notNil(s.Problems),
+		Warnings:           notNil(s.Warnings),
+		LeftBehind:         notNil(s.LeftBehind),
+	})
+}
+
+// Close ends the array if that was not done yet, and closes the file.
+func (j *JSON) Close() error { return j.file.close() }
+
+func (j *JSON) write(record any) error {
+	var b bytes.Buffer
+	b.WriteString(j.comma)
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // "a -> b" in a problem shall stay legible
+	if err := encoder.Encode(record); err != nil {
+		return driver.Errorf(driver.ClassOther, "encode a record for the "+j.file.what, "", "%w", err)
+	}
+	j.comma = ",\n"
+	return j.file.append(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+}
+
+func toJSONLatency(l *stats.Latency) *jsonLatency {
+	if l == nil {
+		return nil
+	}
+	return &jsonLatency{
+		Mean:  strconv.FormatFloat(l.Mean(), 'f', 2, 64),
+		P50:   l.Percentile(50),
+		P90:   l.Percentile(90),
+		P99:   l.Percentile(99),
+		P999:  l.Percentile(99.9),
+		P9999: l.Percentile(99.99),
+		Max:   l.Max(),
+		Count: l.Count(),
+	}
+}
+
+func toJSONCounts(c *stats.Counters) jsonCounts {
+	failures := map[string]map[string]uint64{}
+	for _, f := range failuresOf(c) {
+		classes := map[string]uint64{}
+		for class, n := range f.classes {
+			if n > 0 {
+				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
+			}
+		}
+		if len(classes) > 0 {
+			failures[f.name] = classes
+		}
+	}
+	return jsonCounts{
+		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
+		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
+	}
+}
+
+func toJSONHealth(h *stats.Health) jsonHealth {
+	return jsonHealth{
+		CPUSeconds: h.CPU.Seconds(), CPUShare: cpuShare(h), Cores: h.Cores, LateSends: h.LateSends,
+		GCPauses: h.GCPauses, GCPauseMax: microseconds(h.GCPauseMax),
+		ClockStep: microseconds(h.ClockStep),
+	}
+}
+
+func valueIf(known bool, n uint64) *uint64 {
+	if !known {
+		return nil
+	}
+	return &n
+}
+
+func notNil(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}

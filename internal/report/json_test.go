@@ -1,0 +1,278 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func readJSON(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var records []map[string]any
+	require.NoError(t, json.Unmarshal(text, &records), string(text))
+	return records
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(true)))
+	require.Empty(t, readJSON(t, path), "valid before the first record")
+
+	delta := stats.Counters{Sent: 27640, Blocked: 365, Completed: 27578, Received: 26457, Failed: 12}
+	delta.FailuresOf[driver.Failed][driver.ClassTimeout] = 12
+	require.NoError(t, j.Interval(snapshot(stats.Warmup, 0, delta, openLoop())))
+	require.Len(t, readJSON(t, path), 1, "valid after each record")
+	require.NoError(t, j.Interval(snapshot(stats.Drain, 1, delta, openLoop())))
+	require.Len(t, readJSON(t, path), 2)
+	require.NoError(t, j.Summary(brokenRun()))
+	require.NoError(t, j.Close())
+
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	golden(t, "client.json", string(text))
+	records := readJSON(t, path)
+	require.Len(t, records, 3)
+	require.Equal(t, true, records[0]["warmup"])
+	require.EqualValues(t, 27366, records[0]["sent"])
+	require.EqualValues(t, 361, records[0]["delayed"])
+	require.EqualValues(t, loadStart().Add(1010*time.Millisecond).UnixMilli(), records[0]["time"])
+	require.Equal(t, false, records[1]["warmup"])
+	require.Equal(t, map[string]any{
+		"mean": "100.50", "50": 100.0, "90": 180.0, "99": 198.0, "99.9": 200.0, "99.99": 200.0, "max": 200.0, "count": 200.0,
+	}, records[1]["sendTime"])
+	require.Equal(t, "fail", records[2]["result"])
+	require.EqualValues(t, 1_216_053, records[2]["totalSent"])
+	require.EqualValues(t, 27, records[2]["totalMissing"])
+}
+
+// The keys of artemis perf come first, in its order, and only those of what the run measures.
+func TestJSONKeys(t *testing.T) {
+	t.Parallel()
+	producer, consumer := clientRun(false), clientRun(false)
+	producer.Consuming, consumer.Producing = false, false
+	ack, transfer := closedLoop(), closedLoop()
+	ack.Transfer, transfer.Ack = nil, nil
+	for _, test := range []struct {
+		name              string
+		run               stats.Run
+		latencies         stats.Latencies
+		interval, summary []string
+	}{
+		{
+			"client with rate", clientRun(true), openLoop(),
+			[]string{"sampleType", "warmup", "time", "sent", "delayed", "completed", "received", "delaySendTime", "sendTime", "transferTime", "responseTime", "phase"},
+			[]string{"sampleType", "time", "result", "totalSent", "totalBlocked", "totalCompleted", "totalReceived", "totalDelaySendTime", "totalSendTime", "totalTransferTime", "totalResponseTime", "start"},
+		},
+		{
+			"producer", producer, ack,
+			[]string{"sampleType", "warmup", "time", "sent", "delayed", "completed", "sendTime", "phase"},
+			[]string{"sampleType", "time", "result", "totalSent", "totalBlocked", "totalCompleted", "totalSendTime", "start"},
+		},
+		{
+			"consumer", consumer, transfer,
+			[]string{"sampleType", "warmup", "time", "received", "transferTime", "phase"},
+			[]string{"sampleType", "time", "result", "totalReceived", "totalTransferTime", "start"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "run.json")
+			j, err := NewJSON(path)
+			require.NoError(t, err)
+			require.NoError(t, j.Start(test.run))
+			require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, test.latencies)))
+			require.NoError(t, j.Summary(summary(stats.Counters{}, test.latencies)))
+			require.NoError(t, j.Close())
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := strings.Split(string(text), "\n")
+			require.Equal(t, test.interval, keys(t, lines[1])[:len(test.interval)])
+			require.Equal(t, test.summary, keys(t, lines[2])[:len(test.summary)])
+		})
+	}
+}
+
+// keys returns the top-level keys of a JSON object in the order of the text.
+func keys(t *testing.T, text string) []string {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	_, err := d.Token()
+	require.NoError(t, err)
+	var names []string
+	for d.More() {
+		name, err := d.Token()
+		require.NoError(t, err)
+		names = append(names, name.(string))
+		var value json.RawMessage
+		require.NoError(t, d.Decode(&value))
+	}
+	return names
+}
+
+func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: stats.Latencies{Ack: stats.NewLatency()}}))
+	require.NoError(t, j.Summary(&stats.Summary{}))
+	require.NoError(t, j.Close())
+	records := readJSON(t, path)
+	require.Equal(t, "0.00", records[0]["sendTime"].(map[string]any)["mean"])
+	require.EqualValues(t, 0, records[0]["sent"])
+	require.Equal(t, []any{}, records[1]["problems"])
+}
+
+// A pipe cannot be sought in: it gets the end of the array at Close.
+func TestJSONIntoPipe(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	reader, err := os.OpenFile(path, os.O_RDONLY, 0)
+	require.NoError(t, err)
+	text := make(chan []byte, 1)
+	go func() {
+		b, _ := io.ReadAll(reader)
+		text <- b
+	}()
+	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())))
+	require.NoError(t, j.Summary(summary(stats.Counters{}, closedLoop())))
+	require.NoError(t, j.Close())
+	var records []any
+	require.NoError(t, json.Unmarshal(<-text, &records))
+	require.Len(t, records, 2)
+	require.NoError(t, reader.Close())
+}
+
+func TestJSONWithoutRecords(t *testing.T) {
+	t.Parallel()
+	for _, started := range []bool{false, true} {
+		out := &memory{}
+		j := &JSON{file: &recordFile{file: out, tail: "\n]\n"}}
+		if started {
+			require.NoError(t, j.Start(clientRun(false)))
+		}
+		require.NoError(t, j.Close())
+		if started {
+			require.Equal(t, "[\n]\n", out.String())
+		}
+	}
+}
+
+// memory is a file in memory with a limited size.
+type memory struct {
+	bytes.Buffer
+	data   []byte
+	limit  int
+	closed bool
+}
+
+func (m *memory) WriteAt(p []byte, offset int64) (int, error) {
+	fits := min(len(p), max(0, m.limit-int(offset)))
+	if end := int(offset) + fits; end > len(m.data) {
+		m.data = append(m.data, make([]byte, end-len(m.data))...)
+	}
+	copy(m.data[offset:], p[:fits])
+	if fits < len(p) {
+		return fits, &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	}
+	return fits, nil
+}
+
+func (m *memory) Truncate(size int64) error {
+	m.data = m.data[:size]
+	return nil
+}
+
+func (m *memory) Close() error {
+	m.closed = true
+	return nil
+}
+
+func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// Whatever the size at which the disk is full, what was written before stays valid.
+func TestJSONDiskFull(t *testing.T) {
+	t.Parallel()
+	for limit := 4; limit < 4000; limit += 7 {
+		out := &memory{limit: limit}
+		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n"}}
+		err := j.Start(clientRun(false))
+		written := 0
+		for err == nil {
+			if err = j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())); err == nil {
+				written++
+			}
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.EqualError(t, err, "write JSON file x: no space left on device")
+		require.Contains(t, driver.HintOf(err), "complete")
+		require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())), "nothing more is tried")
+		require.NoError(t, j.Close())
+		require.True(t, out.closed)
+		var records []any
+		require.NoError(t, json.Unmarshal(out.data, &records), "limit %d: %q", limit, out.data)
+		require.Len(t, records, written)
+	}
+}
+
+func TestCreateErrors(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "none", "x")
+	_, err := NewJSON(missing)
+	require.EqualError(t, err, "create JSON file "+missing+": no such file or directory")
+	require.Equal(t, "create its folder first", driver.HintOf(err))
+	_, err = NewHDR(missing)
+	require.EqualError(t, err, "create HDR file "+missing+": no such file or directory")
+	_, err = NewJSON(t.TempDir())
+	require.ErrorIs(t, err, syscall.EISDIR)
+	require.Contains(t, driver.HintOf(fileError("create", "x", &os.PathError{Err: syscall.EACCES})), "may write")
+}
+
+// A reader of a pipe that stops reading must not stop the run for good.
+func TestPipeDeadline(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	defer reader.Close()
+	f := &recordFile{what: "JSON file p", file: writer}
+	require.NoError(t, f.begin("["))
+	hasty := &hastyFile{File: writer}
+	f.file = hasty
+	err = f.append(strings.Repeat("x", 1<<20)) // more than a pipe holds
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.InDelta(t, writeTimeout, hasty.asked, float64(time.Second))
+	require.Contains(t, driver.HintOf(err), "keep up")
+	require.NoError(t, f.close())
+}
+
+// hastyFile cuts the deadline short.
+type hastyFile struct {
+	*os.File
+	asked time.Duration
+}
+
+func (h *hastyFile) SetWriteDeadline(at time.Time) error {
+	h.asked = time.Until(at)
+	return h.File.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+}

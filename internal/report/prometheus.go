@@ -1,0 +1,227 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Prometheus serves the figures of the run as metrics, at the path /metrics of a server of its own.
+//
+// The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
+// totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
+// summary). The final figures can be scraped until Close.
+//
+// Buckets of the histograms are 1, 2.5 and 5 times each power of ten from 100 us to 100 s. Sums and counts are exact;
+// since latencies are kept to two significant digits, one that lies less than 1% below a bucket's bound may be counted
+// in the next bucket, never in a lower one.
+type Prometheus struct {
+	address   string
+	collector *collector
+	registry  *prometheus.Registry
+
+	listener net.Listener
+	server   *http.Server
+	served   chan error
+}
+
+// Limits of the metrics server.
+const (
+	scrapeTimeout   = 10 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 2 * time.Second
+	maxHeaderBytes  = 16 << 10
+	maxScrapes      = 4 // at once
+)
+
+// NewPrometheus returns a reporter that will listen on address, HOST:PORT, and nowhere else; version is that of this
+// program, for perfmq_build_info. Nothing listens before Start.
+func NewPrometheus(address, version string) (*Prometheus, error) {
+	p := &Prometheus{address: address, collector: newCollector(version), registry: prometheus.NewRegistry()}
+	for _, c := range []prometheus.Collector{
+		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := p.registry.Register(c); err != nil {
+			return nil, driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
+		}
+	}
+	return p, nil
+}
+
+// Start listens and serves.
+func (p *Prometheus) Start(run stats.Run) error {
+	p.collector.start(run)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", p.address)
+	if err != nil {
+		return listenError(p.address, err)
+	}
+	p.listener = listener
+	p.server = &http.Server{
+		Handler:           p.handler(),
+		ReadHeaderTimeout: scrapeTimeout,
+		ReadTimeout:       scrapeTimeout,
+		WriteTimeout:      2 * scrapeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+	p.served = make(chan error, 1)
+	go func() { p.served <- p.server.Serve(listener) }()
+	return nil
+}
+
+// Address returns the address that is listened on, with the real port if 0 was asked for; nil before Start.
+func (p *Prometheus) Address() net.Addr {
+	if p.listener == nil {
+		return nil
+	}
+	return p.listener.Addr()
+}
+
+// Interval takes over the figures.
+func (p *Prometheus) Interval(s *stats.Snapshot) error {
+	p.collector.interval(s)
+	return nil
+}
+
+// Summary takes over the final figures.
+func (p *Prometheus) Summary(s *stats.Summary) error {
+	p.collector.summary(s)
+	return nil
+}
+
+// Close stops the server. Scrapes in progress have two seconds to finish.
+func (p *Prometheus) Close() error {
+	if p.server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if err := p.server.Shutdown(ctx); err != nil {
+		_ = p.server.Close() // cuts off the scrapes that are too slow
+	}
+	if err := <-p.served; !errors.Is(err, http.ErrServerClosed) {
+		return driver.Errorf(driver.ClassOther, "serve metrics on "+p.address, "", "%w", err)
+	}
+	return nil
+}
+
+func (p *Prometheus) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		Timeout:             scrapeTimeout,
+		EnableOpenMetrics:   true,
+	}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><title>perfmq</title>`+
+			`<h1>perfmq</h1><p><a href="/metrics">Metrics</a> of the run</p></html>`+"\n")
+	})
+	return mux
+}
+
+func listenError(address string, err error) error {
+	hint := "--metrics takes HOST:PORT, for example 127.0.0.1:9400"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = "another program listens there, perhaps another perfmq: choose another port for --metrics"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = "the host of --metrics must be an address of this machine"
+	case errors.Is(err, syscall.EACCES):
+		hint = "choose a port above 1023 for --metrics"
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return driver.Errorf(driver.ClassOther, "serve metrics on "+address, hint, "%w", err)
+}
+
+// collector holds the figures between snapshot and scrape. It is safe for concurrent use.
+type collector struct {
+	d descriptions
+
+	mu         sync.Mutex
+	run        stats.Run
+	started    bool
+	phase      string
+	total      stats.Counters
+	inFlight   uint64
+	workers    int
+	cpu        time.Duration
+	gcPauses   uint64
+	gcPauseMax time.Duration
+	cores      int
+	// histograms by name and phase label; a latency that the run does not measure has none.
+	histograms map[histogramKey]*buckets
+	final      *stats.Summary
+}
+
+type histogramKey struct {
+	desc  *prometheus.Desc
+	phase string
+}
+
+// ended is the phase after the summary; the others are those of stats.Phase.
+const ended = "ended"
+
+func newCollector(version string) *collector {
+	return &collector{d: describe(version), phase: stats.Warmup.String(), histograms: map[histogramKey]*buckets{}}
+}
+
+func (c *collector) start(run stats.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.run, c.started = run, true
+	if run.Warmup <= 0 {
+		c.phase = stats.Measure.String()
+	}
+}
+
+func (c *collector) interval(s *stats.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
+	c.cpu += s.Health.CPU
+	c.gcPauses += s.Health.GCPauses
+	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
+	c.cores = s.Health.Cores
+	phase := stats.Measure.String()
+	if s.Phase == stats.Warmup {
+		phase = s.Phase.String()
+	}
+	c.observe(histogramKey{c.d.delay, phase}, s.Latencies.Delay)
+	c.observe(histogramKey{c.d.ack, phase}, s.Latencies.Ack)
+	c.observe(histogramKey{c.d.response, phase}, s.Latencies.Response)
+	c.observe(histogramKey{c.d.transfer, phase}, s.Latencies.Transfer)
+}
+
+func (c *collector) observe(key histogramKey, l *stats.Latency) {
+	if l == nil {
+		return
+	}
+	b := c.histograms[key]
+	if b == nil {
+		b = newBuckets()
+		c.histograms[key] = b
+	}
+	b.add(l)
+}
+
+func (c *collector) summary(s *stats.Summary) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase, c.total, c.inFlight, c.workers, c.final = ended, s.Total, 0, 0, s
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// descriptions are the names, helps and labels of all metrics of ours.
+type descriptions struct {
+	build, run, start, phase, workers, inFlight        *prometheus.Desc
+	sent, blocked, completed, failed, late             *prometheus.Desc
+	received, redelivered, foreign, unstamped          *prometheus.Desc
+	negative, outOfRange                               *prometheus.Desc
+	delay, ack, response, transfer                     *prometheus.Desc
+	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
+}
+
+func describe(version string) descriptions {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("perfmq_"+name, help, labels, nil)
+	}
+	return descriptions{
+		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
+			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
+		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "destinations"),
+
+		start:    desc("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
+		phase:    desc("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
+		workers:  desc("workers", "Open producers and consumers."),
+		inFlight: desc("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
+
+		sent:      desc("messages_sent_total", "Messages handed to the client library."),
+		blocked:   desc("messages_blocked_total", "Waits of a producer because max-pending messages were in flight."),
+		completed: desc("messages_completed_total", "Messages that the broker acknowledged."),
+		failed: desc("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
+			"state", "class"),
+		late: desc("sends_late_total", "Sends that left late although neither broker nor max-pending held them up."),
+
+		received:    desc("messages_received_total", "Messages delivered to consumers."),
+		redelivered: desc("messages_redelivered_total", "Received messages that the broker marked as delivered before."),
+		foreign:     desc("messages_foreign_total", "Delivered messages of other runs or tools, not counted as received."),
+		unstamped:   desc("messages_unstamped_total", "Received messages without a usable time property."),
+		negative:    desc("transfers_negative_total", "Messages received before they were sent, as clocks differ; transfer time zero."),
+		outOfRange:  desc("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+", counted as that."),
+
+		delay:    desc("send_delay_seconds", "From the intended to the actual send.", "phase"),
+		ack:      desc("send_ack_seconds", "From the actual send to its acknowledgement.", "phase"),
+		response: desc("response_seconds", "From the intended send to its acknowledgement.", "phase"),
+		transfer: desc("transfer_seconds", "From the actual send to the delivery to a consumer.", "phase"),
+
+		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
+		cores:      desc("tester_cores", "Processors that this process may use at once."),
+		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
+		gcPauseMax: desc("tester_gc_pause_max_seconds", "The longest of them."),
+
+		success: desc("run_success", "1 if all that was sent was accepted and received; known when the run has ended."),
+		missing: desc("messages_missing", "Messages acknowledged but not received when the run had ended, if known."),
+	}
+}
+
+// Describe sends nothing: which metrics there are depends on the run.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the figures as of the last snapshot.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	emit := emitter(metrics)
+	emit.gauge(c.d.build, 1)
+	if !c.started {
+		return
+	}
+	destinations := strings.ToValidUTF8(strings.Join(c.run.Destinations, ","), "?") // others would be refused
+	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, destinations)
+	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
+	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
+		emit.gauge(c.d.phase, oneIf(phase == c.phase), phase)
+	}
+	emit.gauge(c.d.workers, float64(c.workers))
+	if c.run.Producing {
+		c.collectProducing(emit)
+	}
+	if c.run.Consuming {
+		c.collectConsuming(emit)
+	}
+	emit.counter(c.d.outOfRange, c.total.OutOfRange)
+	for key, b := range c.histograms {
+		emit <- b.metric(key)
+	}
+	emit <- prometheus.MustNewConstMetric(c.d.cpu, prometheus.CounterValue, c.cpu.Seconds())
+	emit.gauge(c.d.cores, float64(c.cores))
+	emit.counter(c.d.gcPauses, c.gcPauses)
+	emit.gauge(c.d.gcPauseMax, c.gcPauseMax.Seconds())
+	if c.final != nil {
+		emit.gauge(c.d.success, oneIf(c.final.Success))
+		if c.final.ExpectedKnown {
+			emit.gauge(c.d.missing, float64(c.final.Missing))
+		}
+	}
+}
+
+func (c *collector) collectProducing(emit emitter) {
+	emit.counter(c.d.sent, c.total.Sent)
+	emit.counter(c.d.blocked, c.total.Blocked)
+	emit.counter(c.d.completed, c.total.Completed)
+	emit.counter(c.d.late, c.total.LateSends)
+	emit.gauge(c.d.inFlight, float64(c.inFlight))
+	for _, f := range failuresOf(&c.total) {
+		// All classes are there from the beginning, so that rate() sees the first failure.
+		for class := range driver.NumClasses {
+			if class != driver.ClassNone || f.classes[class] > 0 {
+				emit.counter(c.d.failed, f.classes[class], f.name, class.String())
+			}
+		}
+	}
+}
+
+func (c *collector) collectConsuming(emit emitter) {
+	emit.counter(c.d.received, c.total.Received)
+	emit.counter(c.d.redelivered, c.total.Redelivered)
+	emit.counter(c.d.foreign, c.total.Foreign)
+	emit.counter(c.d.unstamped, c.total.Unstamped)
+	emit.counter(c.d.negative, c.total.NegativeTransfers)
+}
+
+// emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the tests
+// would show.
+type emitter chan<- prometheus.Metric
+
+func (e emitter) counter(d *prometheus.Desc, n uint64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// buckets is a histogram as Prometheus has it, in microseconds.
+type buckets struct {
+	bounds [19]int64 // upper, inclusive, ascending
+	counts [19]uint64
+	count  uint64
+	sum    int64
+}
+
+func newBuckets() *buckets {
+	b := &buckets{}
+	for i := range b.bounds {
+		decade := int64(100)
+		for range i / 3 {
+			decade *= 10
+		}
+		b.bounds[i] = decade * [...]int64{10, 25, 50}[i%3] / 10
+	}
+	return b
+}
+
+// add adds all values of l. Each counts as the upper end of its place in the histogram, so a bucket never holds more
+// than belongs there.
+func (b *buckets) add(l *stats.Latency) {
+	l.Bars(func(upTo, count int64) {
+		for i, bound := range b.bounds {
+			if upTo <= bound {
+				b.counts[i] += uint64(count) //nolint:gosec // counts are not negative
+				break
+			}
+		}
+	})
+	b.count += uint64(l.Count()) //nolint:gosec // counts are not negative
+	b.sum += l.Sum()
+}
+
+func (b *buckets) metric(key histogramKey) prometheus.Metric {
+	cumulative := make(map[float64]uint64, len(b.bounds)) // the metric keeps it
+	var sum uint64
+	for i, bound := range b.bounds {
+		sum += b.counts[i]
+		cumulative[float64(bound)/1e6] = sum
+	}
+	return prometheus.MustNewConstHistogram(key.desc, b.count, float64(b.sum)/1e6, cumulative, key.phase)
+}

@@ -1,0 +1,294 @@
+package report
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func startPrometheus(t *testing.T, run stats.Run) (*Prometheus, string) {
+	t.Helper()
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	require.NoError(t, p.Start(run))
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p, "http://" + p.Address().String()
+}
+
+func request(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	require.NoError(t, err)
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(body)
+}
+
+// metrics are scraped values by name{label="value",...}; histograms are kept apart.
+type metrics struct {
+	values     map[string]float64
+	histograms map[string]*dto.Histogram
+}
+
+func scrape(t *testing.T, url string) metrics {
+	t.Helper()
+	status, body := request(t, http.MethodGet, url+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	require.NoError(t, err)
+	m := metrics{values: map[string]float64{}, histograms: map[string]*dto.Histogram{}}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			key := name
+			for _, label := range metric.GetLabel() {
+				key += " " + label.GetName() + "=" + label.GetValue()
+			}
+			switch {
+			case metric.GetHistogram() != nil:
+				m.histograms[key] = metric.GetHistogram()
+			case metric.GetCounter() != nil:
+				m.values[key] = metric.GetCounter().GetValue()
+			case metric.GetGauge() != nil:
+				m.values[key] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return m
+}
+
+func (m metrics) require(t *testing.T, want map[string]float64) {
+	t.Helper()
+	for name, value := range want {
+		got, ok := m.values["perfmq_"+name]
+		require.True(t, ok, "perfmq_%s is missing in %v", name, m.values)
+		require.InDelta(t, value, got, 1e-9, name)
+	}
+}
+
+func TestPrometheusValues(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(true))
+	m := scrape(t, url)
+	m.require(t, map[string]float64{
+		"messages_sent_total": 0, "sends_failed_total class=timeout state=failed": 0,
+		"phase phase=warmup": 1, "phase phase=measure": 0,
+		"run_start_time_seconds": float64(loadStart().UnixMilli()) / 1000,
+		"run_info consumer_protocol=amqp destinations=queue://TEST protocol=amqp": 1,
+	})
+	require.Empty(t, m.histograms["perfmq_send_ack_seconds phase=warmup"])
+
+	first := stats.Counters{Sent: 1000, Blocked: 10, Completed: 900, Received: 800, LateSends: 3}
+	require.NoError(t, p.Interval(snapshot(stats.Warmup, 0, first, openLoop())))
+	m = scrape(t, url)
+	m.require(t, map[string]float64{
+		"messages_sent_total": 1000, "messages_blocked_total": 10, "messages_completed_total": 900,
+		"messages_received_total": 800, "sends_late_total": 3, "in_flight": 100, "workers": 2,
+		"tester_cpu_seconds_total": 0.3, "tester_gc_pauses_total": 2, "tester_gc_pause_max_seconds": 0.00012, "tester_cores": 2,
+	})
+
+	second := stats.Counters{
+		Sent: 2500, Blocked: 30, Completed: 2400, Rejected: 20, Released: 1, Failed: 12, Unconfirmed: 7,
+		Received: 2300, Redelivered: 4, Unstamped: 3, Foreign: 2, NegativeTransfers: 5, OutOfRange: 6, LateSends: 9,
+	}
+	second.FailuresOf[driver.Rejected][driver.ClassFull] = 20
+	second.FailuresOf[driver.Failed][driver.ClassTimeout] = 10
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 1, second, openLoop())))
+	require.NoError(t, p.Interval(snapshot(stats.Drain, 2, second, openLoop())))
+	m = scrape(t, url)
+	m.require(t, map[string]float64{
+		"messages_sent_total": 2500, "messages_blocked_total": 30, "messages_completed_total": 2400,
+		"messages_received_total": 2300, "sends_late_total": 9, "in_flight": 60,
+		"messages_redelivered_total": 4, "messages_unstamped_total": 3, "messages_foreign_total": 2,
+		"transfers_negative_total": 5, "latencies_out_of_range_total": 6,
+		"sends_failed_total class=full state=rejected": 20, "sends_failed_total class=timeout state=rejected": 0,
+		"sends_failed_total class=timeout state=failed": 10, "sends_failed_total class=none state=failed": 2,
+		"sends_failed_total class=none state=released": 1, "sends_failed_total class=none state=unconfirmed": 7,
+		"phase phase=warmup": 0, "phase phase=drain": 1, "tester_cpu_seconds_total": 0.9, "tester_gc_pauses_total": 6,
+	})
+	require.NotContains(t, m.values, "perfmq_run_success")
+	checkHistograms(t, m)
+
+	final := brokenRun()
+	require.NoError(t, p.Summary(final))
+	m = scrape(t, url)
+	m.require(t, map[string]float64{
+		"messages_sent_total": 1_216_053, "messages_completed_total": 1_216_020, "in_flight": 0, "workers": 0,
+		"run_success": 0, "messages_missing": 27, "phase phase=ended": 1, "phase phase=drain": 0,
+	})
+	require.Contains(t, m.values, "go_goroutines")
+	require.Contains(t, m.values, "process_cpu_seconds_total")
+}
+
+// checkHistograms compares with the values that openLoop records: 20 response times of 50 ms to 1 s, and so on; once
+// during warm-up, once while measuring, once during the drain.
+func checkHistograms(t *testing.T, m metrics) {
+	t.Helper()
+	require.Len(t, m.histograms, 8-countNonOurs(m))
+	for phase, times := range map[string]uint64{"warmup": 1, "measure": 2} {
+		response := m.histograms["perfmq_response_seconds phase="+phase]
+		require.EqualValues(t, 20*times, response.GetSampleCount())
+		require.InDelta(t, 10.5*float64(times), response.GetSampleSum(), 1e-9)
+		got := map[float64]uint64{}
+		for _, b := range response.GetBucket() {
+			got[b.GetUpperBound()] = b.GetCumulativeCount()
+		}
+		require.Len(t, got, 20) // +Inf is one of them
+		// 50, 100, 250 and 500 ms and 1 s are themselves among the values, and none is exact to the microsecond in a
+		// histogram of two digits: each counts in the bucket above its own.
+		for bound, n := range map[float64]uint64{0.0001: 0, 0.025: 0, 0.05: 0, 0.1: 1, 0.25: 4, 0.5: 9, 1: 19, 2.5: 20, 100: 20} {
+			require.Equal(t, n*times, got[bound], "%s: up to %v in %v", phase, bound, got)
+		}
+		ack := m.histograms["perfmq_send_ack_seconds phase="+phase]
+		require.EqualValues(t, 200*times, ack.GetSampleCount())
+		require.InDelta(t, 0.0201*float64(times), ack.GetSampleSum(), 1e-9)
+		require.InDelta(t, 0.0001, ack.GetBucket()[0].GetUpperBound(), 1e-12)
+		require.EqualValues(t, 100*times, ack.GetBucket()[0].GetCumulativeCount(), "exact below 256 us")
+		require.EqualValues(t, 200*times, ack.GetBucket()[1].GetCumulativeCount())
+		require.EqualValues(t, 50*times, m.histograms["perfmq_send_delay_seconds phase="+phase].GetSampleCount())
+		require.EqualValues(t, 100*times, m.histograms["perfmq_transfer_seconds phase="+phase].GetSampleCount())
+	}
+}
+
+func countNonOurs(m metrics) int {
+	n := 0
+	for name := range m.histograms {
+		if !strings.HasPrefix(name, "perfmq_") {
+			n--
+		}
+	}
+	return n
+}
+
+func TestPrometheusBuckets(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	require.Equal(t, [19]int64{
+		100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+		1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
+	}, b.bounds)
+	l := stats.NewLatency()
+	l.Record(0)
+	l.Record(100 * time.Microsecond)
+	l.Record(101 * time.Microsecond)
+	l.Record(time.Hour) // above all bounds
+	b.add(l)
+	require.EqualValues(t, 2, b.counts[0])
+	require.EqualValues(t, 1, b.counts[1])
+	require.Zero(t, b.counts[18])
+	require.EqualValues(t, 4, b.count)
+	require.EqualValues(t, 3_600_000_201, b.sum)
+}
+
+// Only what the role has is there.
+func TestPrometheusRoles(t *testing.T) {
+	t.Parallel()
+	run := clientRun(false)
+	run.Producing, run.Warmup, run.Destinations = false, 0, []string{"queue://\xff"}
+	_, url := startPrometheus(t, run)
+	m := scrape(t, url)
+	m.require(t, map[string]float64{
+		"messages_received_total": 0, "phase phase=measure": 1,
+		"run_info consumer_protocol=amqp destinations=queue://? protocol=amqp": 1,
+	})
+	require.NotContains(t, m.values, "perfmq_messages_sent_total")
+}
+
+func TestPrometheusNamesAreConventional(t *testing.T) {
+	t.Parallel()
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	p.collector.start(clientRun(true))
+	p.collector.interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, openLoop()))
+	p.collector.summary(brokenRun())
+	problems, err := testutil.GatherAndLint(p.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	count, err := testutil.GatherAndCount(p.registry, "perfmq_build_info", "perfmq_run_success", "perfmq_sends_failed_total")
+	require.NoError(t, err)
+	require.Equal(t, 1+1+4*12+1, count) // one failure was not classified
+}
+
+func TestPrometheusPages(t *testing.T) {
+	t.Parallel()
+	_, url := startPrometheus(t, clientRun(false))
+	for _, test := range []struct {
+		method, path string
+		status       int
+		contains     string
+	}{
+		{http.MethodGet, "/", http.StatusOK, `<a href="/metrics">`},
+		{http.MethodHead, "/", http.StatusOK, ""},
+		{http.MethodGet, "/metrics", http.StatusOK, `perfmq_build_info{goversion="go1.`},
+		{http.MethodHead, "/metrics", http.StatusOK, ""},
+		{http.MethodGet, "/other", http.StatusNotFound, ""},
+		{http.MethodPost, "/metrics", http.StatusMethodNotAllowed, ""},
+	} {
+		status, body := request(t, test.method, url+test.path)
+		require.Equal(t, test.status, status, "%s %s", test.method, test.path)
+		require.Contains(t, body, test.contains)
+	}
+}
+
+func TestPrometheusListenErrors(t *testing.T) {
+	t.Parallel()
+	first, _ := startPrometheus(t, clientRun(false))
+	for _, test := range []struct{ address, message, hint string }{
+		{first.Address().String(), "bind: address already in use", "choose another port"},
+		{"192.0.2.1:0", "bind: cannot assign requested address", "an address of this machine"},
+		{"9400", "address 9400: missing port in address", "HOST:PORT"},
+	} {
+		second, err := NewPrometheus(test.address, "1.2.3")
+		require.NoError(t, err)
+		err = second.Start(clientRun(false))
+		require.EqualError(t, err, "serve metrics on "+test.address+": "+test.message)
+		require.Contains(t, driver.HintOf(err), test.hint)
+		require.Nil(t, second.Address())
+		require.NoError(t, second.Close(), "nothing to stop")
+	}
+}
+
+// After Close nothing listens, and a scraper that does not finish its request cannot hold it up.
+func TestPrometheusClose(t *testing.T) {
+	t.Parallel()
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	require.NoError(t, p.Start(clientRun(false)))
+	address := p.Address().String()
+	_, body := request(t, http.MethodGet, "http://"+address+"/metrics")
+	require.NotEmpty(t, body)
+
+	slow, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer slow.Close()
+	_, err = io.WriteString(slow, "GET /metrics HTTP/1.1\r\n") // and never the rest
+	require.NoError(t, err)
+	began := time.Now()
+	require.NoError(t, p.Close())
+	require.Less(t, time.Since(began), shutdownTimeout+time.Second)
+
+	again, err := NewPrometheus(address, "1.2.3")
+	require.NoError(t, err)
+	require.NoError(t, again.Start(clientRun(false)), "the port is free again")
+	require.NoError(t, again.Close())
+}

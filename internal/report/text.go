@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Failures returns the counts that are not zero as text, the largest first: "timeout 10, connection-lost 2". It is empty
+// if all are zero.
+func Failures(counts [driver.NumClasses]uint64) string {
+	var classes []driver.Class
+	for c := range driver.NumClasses {
+		if counts[c] > 0 {
+			classes = append(classes, c)
+		}
+	}
+	slices.SortStableFunc(classes, func(a, b driver.Class) int { return cmp.Compare(counts[b], counts[a]) })
+	texts := make([]string, len(classes))
+	for i, c := range classes {
+		name := c.String()
+		if c == driver.ClassNone {
+			name = "unclassified"
+		}
+		texts[i] = fmt.Sprintf("%s %d", name, counts[c])
+	}
+	return strings.Join(texts, ", ")
+}
+
+// failure is one of the ways in which a send ends other than by being accepted.
+type failure struct {
+	name    string // as in stats.Counters, in lower case
+	count   uint64
+	classes [driver.NumClasses]uint64 // their sum is count
+}
+
+// failuresOf returns the four of them in the order of [stats.Counters]. What a driver did not classify stands under
+// [driver.ClassNone], so that the classes always add up to the count.
+func failuresOf(c *stats.Counters) [4]failure {
+	list := [4]failure{
+		{"rejected", c.Rejected, c.FailuresOf[driver.Rejected]},
+		{"released", c.Released, c.FailuresOf[driver.Released]},
+		{"failed", c.Failed, c.FailuresOf[driver.Failed]},
+		{"unconfirmed", c.Unconfirmed, c.FailuresOf[driver.Unknown]},
+	}
+	for i := range list {
+		f := &list[i]
+		f.classes[driver.ClassNone] = 0
+		var classified uint64
+		for _, n := range f.classes {
+			classified += n
+		}
+		if classified < f.count {
+			f.classes[driver.ClassNone] = f.count - classified
+		}
+	}
+	return list
+}
+
+// rate returns the whole messages per second that delta over an interval amounts to, rounded down as `artemis perf`
+// does. It is 0 for an interval without length.
+func rate(delta uint64, interval time.Duration) uint64 {
+	if interval <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(delta, uint64(time.Second))
+	if hi >= uint64(interval) {
+		return 0 // the quotient exceeds 64 bits: no such rate exists
+	}
+	quotient, _ := bits.Div64(hi, lo, uint64(interval))
+	return quotient
+}
+
+// cpuShare returns the processor time used as a share of all that the process could have used, 0 to 1.
+func cpuShare(h *stats.Health) float64 {
+	if h.Wall <= 0 || h.Cores <= 0 {
+		return 0
+	}
+	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
+}
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// oneLine replaces line breaks and control characters, which a broker's own words may contain, so that a line stays
+// one.
+func oneLine(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(printable), " ")
+}
