@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// hurry is how long a step may still take when the user asked twice for the end, and how long a driver may take to
+	// return from a call whose context has ended.
+	hurry = 500 * time.Millisecond
+	// stopTimeout bounds the wait for workers that were told to stop, if the connect time-out does not: they have
+	// nothing left to wait for.
+	stopTimeout = 5 * time.Second
+)
+
+var (
+	errStuck  = errors.New("it did not stop in time")
+	errNoTime = errors.New("there was no time left to close it")
+)
+
+// closer is something open.
+type closer struct {
+	name  string
+	ended <-chan struct{} // closed when its goroutine has ended; nil if it has none
+	close func(context.Context) error
+}
+
+// closeWorkers closes all that is open and returns what it could not close. It takes no longer than three times the
+// connect time-out, stopTimeout and hurry together, whatever the drivers do.
+func (r *run) closeWorkers(ctx context.Context) []string {
+	var left leftBehind
+	patience := max(r.plan.Producer.Open.ConnectTimeout, r.plan.Consumer.Open.ConnectTimeout)
+	var producers, consumers, drivers []closer
+	for _, p := range r.producers {
+		if p.driver != nil {
+			producers = append(producers, closer{p.spec.Name, p.ended, p.driver.Close})
+		}
+	}
+	for _, c := range r.consumers {
+		if c.driver != nil {
+			consumers = append(consumers, closer{c.spec.Name, c.ended, c.driver.Close})
+		}
+	}
+	if d := r.drivers.producer; d != nil {
+		drivers = append(drivers, closer{"connections of the producers", nil, d.Close})
+	}
+	if d := r.drivers.consumer; d != nil && d != r.drivers.producer {
+		drivers = append(drivers, closer{"connections of the consumers", nil, d.Close})
+	}
+	closeAll(ctx, patience, producers, &left)
+	r.stopConsumers()
+	closeAll(ctx, patience, consumers, &left)
+	closeAll(ctx, patience, drivers, &left)
+	return left.list
+}
+
+func closeAll(ctx context.Context, patience time.Duration, list []closer, left *leftBehind) {
+	ctx, cancel := hurried(ctx)
+	defer cancel()
+	stopping, cancel := context.WithTimeout(ctx, min(patience, stopTimeout))
+	defer cancel()
+	list = slices.DeleteFunc(list, func(c closer) bool {
+		stuck := !ended(stopping, c.ended)
+		if stuck {
+			left.add(c.name, errStuck)
+		}
+		return stuck
+	})
+	closing, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
+	for _, c := range list {
+		g.Go(func() error {
+			if closing.Err() != nil {
+				left.add(c.name, errNoTime)
+				return nil
+			}
+			_, err := within(closing, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.close(ctx) })
+			left.add(c.name, err)
+			return nil
+		})
+	}
+	_ = g.Wait() // there are no errors but those that left has
+}
+
+// hurried returns a context that ends shortly after ctx.
+func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(hurry)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-later.Done():
+		}
+	})
+	return later, func() { unhook(); cancel() }
+}
+
+// within calls f, and returns errStuck if f has not returned shortly after ctx has ended, as drivers should.
+func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		v, err := f(ctx)
+		results <- result{v, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(hurry)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-timer.C:
+		var none T
+		return none, errStuck
+	}
+}
+
+// ended waits until a worker's goroutine has ended; nil means that it was never started.
+func ended(ctx context.Context, done <-chan struct{}) bool {
+	if done == nil {
+		return true
+	}
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// leftBehind collects what could not be closed. It is safe for concurrent use.
+type leftBehind struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *leftBehind) add(what string, err error) {
+	if err == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, fmt.Sprintf("%s: %v", what, err))
+}

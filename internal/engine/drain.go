@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// poll is how often the drain looks whether all has come. It adds at most this to the end of a run and nothing to
+	// any latency.
+	poll = 5 * time.Millisecond
+	// quiet is how long consumers must have received nothing before the drain takes it for the end, where it cannot
+	// know how many messages to expect.
+	quiet = time.Second
+)
+
+// subscription is a set of consumers of which one gets each message: all consumers of a queue, one consumer of a topic,
+// or the consumers that share a subscription.
+type subscription struct {
+	destination driver.Destination
+	consumers   []*consumer
+}
+
+func subscriptions(r *run) []subscription {
+	type key struct {
+		dest driver.Destination
+		name string
+	}
+	var subs []subscription
+	index := map[key]int{}
+	for _, c := range r.consumers {
+		k := key{dest: c.spec.Destination}
+		switch {
+		case c.spec.Shared:
+			k.name = c.spec.Subscription
+		case c.spec.Destination.Kind == driver.Topic:
+			k.name = c.spec.Name
+		}
+		i, ok := index[k]
+		if !ok {
+			i = len(subs)
+			index[k] = i
+			subs = append(subs, subscription{destination: c.spec.Destination})
+		}
+		subs[i].consumers = append(subs[i].consumers, c)
+	}
+	return subs
+}
+
+// drain waits, for the drain time-out at most, until all messages in flight have ended and all that were completed have
+// been received.
+func (r *run) drain(ctx context.Context) {
+	if r.plan.Role == plan.Consumer {
+		return
+	}
+	r.sampler.enter(stats.Drain)
+	deadline := time.Now().Add(r.plan.DrainTimeout)
+	waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
+	if r.plan.Role == plan.Producer {
+		return
+	}
+	if r.expectedKnown() {
+		waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
+		return
+	}
+	last, since := r.received(), time.Now()
+	waitFor(ctx, deadline, func() bool {
+		if n := r.received(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) >= quiet || !alive(r.consumers)
+	})
+}
+
+// waitFor polls done until it is true, the deadline is over or ctx ends.
+func waitFor(ctx context.Context, deadline time.Time, done func() bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for !done() {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return
+		}
+		timer.Reset(min(poll, left))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// inFlight counts the messages that may still complete, and the producers that are still handing one over.
+func (r *run) inFlight() (n uint64) {
+	for _, p := range r.producers {
+		select {
+		case <-p.ended:
+			n += p.rec.InFlight()
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// alive tells whether one of the consumers is left to receive anything.
+func alive(consumers []*consumer) bool {
+	for _, c := range consumers {
+		select {
+		case <-c.ended:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) received() (n uint64) {
+	for _, c := range r.consumers {
+		n += c.rec.Total()
+	}
+	return n
+}
+
+// expectedKnown tells whether the number of deliveries follows from the number of messages sent.
+func (r *run) expectedKnown() bool { return r.plan.Role == plan.Client && r.plan.Selector == "" }
+
+// tally compares what was completed with what was received, each subscription on its own, so that what one got twice
+// does not hide what another never got.
+func (r *run) tally() (expected, missing, excess uint64) {
+	completed := r.completed()
+	for _, s := range r.subs {
+		want, got := completed[s.destination], s.received()
+		expected += want
+		missing += max(want, got) - got
+		excess += max(want, got) - want
+	}
+	return expected, missing, excess
+}
+
+// completed counts the completed messages by destination.
+func (r *run) completed() map[driver.Destination]uint64 {
+	n := map[driver.Destination]uint64{}
+	for _, p := range r.producers {
+		n[p.spec.Destination] += p.rec.Completed()
+	}
+	return n
+}
+
+func (s *subscription) received() (n uint64) {
+	for _, c := range s.consumers {
+		n += c.rec.Total()
+	}
+	return n
+}
+
+// awaited is the number of missing messages that may still come: those of subscriptions with a consumer left.
+func (r *run) awaited() (n uint64) {
+	completed := r.completed()
+	for _, s := range r.subs {
+		if want, got := completed[s.destination], s.received(); got < want && alive(s.consumers) {
+			n += want - got
+		}
+	}
+	return n
+}

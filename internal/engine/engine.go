@@ -1,0 +1,167 @@
+// Package engine carries out a plan: it opens the workers, lets the load run, drains what is under way, closes everything
+// and says how it went.
+//
+//	open -> load (warm-up | measure) -> drain -> close -> summary
+//
+// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
+// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, each step of closing by the
+// connect time-out again. What is still open after that is reported by number instead of waited for.
+//
+// A second goroutine, the sampler, cuts the run into snapshots and feeds the reporters. Nothing else talks to them.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// Run carries out p and feeds reporter.
+//
+// Closing stop ends the load as the end of the duration does: no more sends, drain, close, summary. When ctx ends, the
+// drain is cut short as well and Run returns as soon as it can; what was measured until then is still reported.
+//
+// The error is not nil when no load was made: a worker could not be opened. Its class tells whether the broker could not
+// be reached. Once load was made, the summary tells what went wrong and the error is nil.
+func Run(
+	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
+) (*stats.Summary, error) {
+	r := newRun(p)
+	if err := r.open(ctx, stop); err != nil {
+		r.closeWorkers(ctx)
+		return nil, err
+	}
+	if err := r.start(reporter); err != nil {
+		r.closeWorkers(ctx)
+		return nil, err
+	}
+	end := r.load(ctx, stop)
+	r.drain(ctx)
+	left := r.closeWorkers(ctx)
+	r.sampler.finish()
+	s := r.summarize(end, left)
+	return s, r.sampler.report(ctx, s)
+}
+
+// run is the state of one run.
+type run struct {
+	plan      *plan.Plan
+	clock     *load.Clock
+	producers []*producer
+	consumers []*consumer
+	subs      []subscription
+	drivers   drivers
+	sampler   *sampler
+	failures  chan failure // of workers; has room for all of them
+
+	stopConsumers context.CancelFunc
+	quotaUsed     chan struct{}
+}
+
+// failure is the end of a worker that should have gone on.
+type failure struct {
+	worker string
+	err    error
+}
+
+func newRun(p *plan.Plan) *run {
+	r := &run{plan: p, clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{})}
+	process := processName()
+	for i, spec := range p.ProducerSpecs(process) {
+		r.producers = append(r.producers, newProducer(r, i, spec))
+	}
+	for _, spec := range p.ConsumerSpecs(process) {
+		r.consumers = append(r.consumers, &consumer{spec: spec, rec: stats.NewConsumerRecorder()})
+	}
+	r.subs = subscriptions(r)
+	r.failures = make(chan failure, len(r.producers)+len(r.consumers))
+	return r
+}
+
+// processName is what an operator sees on the broker's console, before the role and number of the connection.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("perfmq-%s-%d", host, os.Getpid())
+}
+
+// start starts the clock, the reporters and the sampler.
+func (r *run) start(reporter report.Reporter) error {
+	r.clock.Begin()
+	info := stats.Run{
+		Producing: r.plan.Role.Produces(), Consuming: r.plan.Role.Consumes(), Rated: !r.plan.Rate.IsZero(),
+		Start: r.clock.Start(), Warmup: r.plan.Warmup,
+		Protocol: r.plan.Producer.Factory.Name, ConsumerProtocol: r.plan.Consumer.Factory.Name,
+	}
+	if info.Protocol == "" {
+		info.Protocol = info.ConsumerProtocol
+	}
+	for _, d := range r.plan.Destinations {
+		info.Destinations = append(info.Destinations, d.String())
+	}
+	if err := reporter.Start(info); err != nil {
+		return fmt.Errorf("start reporters: %w", err)
+	}
+	var precs []*stats.ProducerRecorder
+	for _, p := range r.producers {
+		precs = append(precs, p.rec)
+	}
+	var crecs []*stats.ConsumerRecorder
+	for _, c := range r.consumers {
+		crecs = append(crecs, c.rec)
+	}
+	r.sampler = startSampler(stats.NewCollector(precs, crecs, r.clock.Start()), reporter, r.clock.Start(),
+		r.plan.Warmup, r.plan.Duration)
+	return nil
+}
+
+// ending says why the load ended.
+type ending struct {
+	reason      string
+	interrupted bool
+	err         error
+}
+
+// load lets the workers run until something ends the load, and stops the producers.
+func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
+	r.startConsumers(ctx)
+	finished, stopProducers := r.startProducers(ctx)
+	defer stopProducers()
+
+	var elapsed <-chan time.Time
+	if r.plan.Duration > 0 {
+		timer := time.NewTimer(r.plan.Duration - r.clock.Now())
+		defer timer.Stop()
+		elapsed = timer.C
+	}
+	if len(r.producers) == 0 {
+		finished = nil
+	}
+	select {
+	case <-elapsed:
+		return ending{reason: "duration reached"}
+	case <-r.quotaUsed:
+		return ending{reason: "message count reached"}
+	case <-stop:
+		return ending{reason: "interrupted", interrupted: true}
+	case <-ctx.Done():
+		return ending{reason: "interrupted", interrupted: true}
+	case f := <-r.failures:
+		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+	case <-finished:
+	}
+	select { // producers end when they fail, too
+	case f := <-r.failures:
+		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+	default:
+		return ending{reason: "message count reached"}
+	}
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+const (
+	// interval is the time between two snapshots.
+	interval = time.Second
+	// backlog is how many snapshots may wait for slow reporters. When it is reached, whole seconds are no longer cut
+	// apart, until there is room again: nothing is lost, an interval gets longer.
+	backlog = 64
+	// phaseCuts is how much of the backlog is kept for the ends of phases, which are always cut.
+	phaseCuts = 4
+)
+
+// sampler cuts a run into snapshots: at each whole second since its start and wherever the phase changes. A goroutine of
+// its own hands them to the reporters, so that a slow one neither moves a cut nor holds up the run.
+type sampler struct {
+	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
+	collector *stats.Collector
+	phase     stats.Phase
+	queue     chan *stats.Snapshot // closed after the last
+
+	quit, done chan struct{}
+
+	summary  *stats.Summary // set before queue is closed
+	reported chan struct{}  // closed when the reporters have had everything
+	err      error          // the reporters' first; to be read after reported
+}
+
+// startSampler starts cutting. The load begins at start and, if duration is not 0, ends after that; enter or finish then
+// takes the place of the cut at that moment.
+func startSampler(
+	c *stats.Collector, reporter report.Reporter, start time.Time, warmup, duration time.Duration,
+) *sampler {
+	s := &sampler{
+		collector: c, phase: stats.Measure, queue: make(chan *stats.Snapshot, backlog),
+		quit: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}),
+	}
+	if warmup > 0 {
+		s.phase = stats.Warmup
+	}
+	go s.loop(start, warmup, duration)
+	go s.feed(reporter)
+	return s
+}
+
+func (s *sampler) loop(start time.Time, warmup, duration time.Duration) {
+	defer close(s.done)
+	next, warm, end := start.Add(interval), start.Add(warmup), start.Add(duration)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wake, endsWarmup := next, warmup > 0 && !warm.After(next)
+		if endsWarmup {
+			wake = warm
+		}
+		timer.Reset(time.Until(wake))
+		select {
+		case <-timer.C:
+		case <-s.quit:
+			return
+		}
+		switch {
+		case endsWarmup:
+			s.enter(stats.Measure)
+			warmup = 0
+		case !next.Equal(end):
+			s.cut()
+		}
+		for now := time.Now(); !next.After(now); { // a tester that was stopped for seconds makes one snapshot, not many
+			next = next.Add(interval)
+		}
+	}
+}
+
+// cut ends the current interval, unless the reporters are far behind.
+func (s *sampler) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) < backlog-phaseCuts {
+		s.collect(false)
+	}
+}
+
+// collect ends the current interval. It never blocks: see phaseCuts.
+func (s *sampler) collect(last bool) {
+	snap := s.collector.Collect(s.phase, time.Now(), last)
+	if snap.Delta == (stats.Counters{}) && snap.To.Sub(snap.From) < interval/2 {
+		return // the empty rest between the last whole second and the end of a phase
+	}
+	s.queue <- snap
+}
+
+// enter ends the current interval and lets the next one begin in phase p. A load that ends within its warm-up stays in
+// that phase, so that its latencies do not pass for measured ones.
+func (s *sampler) enter(p stats.Phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p == stats.Drain && s.phase == stats.Warmup || p == stats.Measure && s.phase == stats.Drain {
+		return
+	}
+	s.collect(false)
+	s.phase = p
+}
+
+// finish stops the sampler after a last snapshot. All workers have ended, or are taken for lost.
+func (s *sampler) finish() {
+	close(s.quit)
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.collect(true)
+}
+
+// feed hands everything to the reporters.
+func (s *sampler) feed(reporter report.Reporter) {
+	defer close(s.reported)
+	keep := func(err error) {
+		if s.err == nil {
+			s.err = err
+		}
+	}
+	for snap := range s.queue {
+		keep(reporter.Interval(snap))
+	}
+	keep(reporter.Summary(s.summary))
+}
+
+// report hands the summary to the reporters and returns their first error of the run. Shortly after ctx has ended it
+// waits no longer.
+func (s *sampler) report(ctx context.Context, sum *stats.Summary) error {
+	s.summary = sum
+	close(s.queue)
+	ctx, cancel := hurried(ctx)
+	defer cancel()
+	select {
+	case <-s.reported:
+		return s.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-s.reported:
+		return s.err
+	default:
+		return errors.New("report the results: the outputs did not take them in time")
+	}
+}

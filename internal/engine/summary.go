@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// summarize says how the run went. All workers are closed and the last snapshot is taken.
+func (r *run) summarize(end ending, left []string) *stats.Summary {
+	c := r.sampler.collector
+	s := &stats.Summary{
+		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
+		Start: r.clock.Start(), End: time.Now(),
+		Total: c.Total(), Latencies: c.Latencies(), Health: c.Health(),
+		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
+	}
+	var excess uint64
+	if s.ExpectedKnown {
+		s.Expected, s.Missing, excess = r.tally()
+	}
+	r.problems(s)
+	r.laterFailures(s)
+	r.warnings(s, excess)
+	s.Success = len(s.Problems) == 0
+	return s
+}
+
+// problems lists what makes the run a failure.
+func (r *run) problems(s *stats.Summary) {
+	add := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
+	if s.Err != nil {
+		add("%v", s.Err)
+	}
+	for _, f := range []struct {
+		n    uint64
+		what string
+	}{
+		{s.Total.Rejected, "were rejected by the broker"},
+		{s.Total.Released, "were given back by the broker"},
+		{s.Total.Failed, "failed"},
+		{s.Total.Unconfirmed, "were sent but not confirmed: the broker may have them or not"},
+		{s.Total.InFlight(), "never ended: the driver did not say what became of them"},
+	} {
+		if f.n > 0 {
+			add("%d messages %s", f.n, f.what)
+		}
+	}
+	for class := range driver.NumClasses {
+		if s.Total.Failures[class] == 0 {
+			continue
+		}
+		if err := r.firstError(class); err != nil && !errors.Is(s.Err, err) {
+			add("first failure of class %s: %v", class, err)
+		}
+	}
+	if s.Missing > 0 {
+		add("%d of %d messages were not received when the drain ended after %s at most",
+			s.Missing, s.Expected, r.plan.DrainTimeout)
+		if r.plan.TTL > 0 {
+			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
+		}
+	}
+}
+
+// laterFailures adds the workers that failed after the one, if any, that ended the load.
+func (r *run) laterFailures(s *stats.Summary) {
+	n := len(r.failures)
+	if n == 0 {
+		return
+	}
+	f := <-r.failures
+	more := ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more workers failed)", n-1)
+	}
+	s.Problems = append(s.Problems, fmt.Sprintf("%s: %v%s", f.worker, f.err, more))
+}
+
+// warnings lists what the reader should know before trusting the numbers.
+func (r *run) warnings(s *stats.Summary, excess uint64) {
+	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
+	h := s.Health
+	if h.CPUShare() > stats.MaxCPUShare {
+		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use",
+			100*h.CPUShare(), h.Cores)
+	}
+	if float64(h.LateSends) > stats.MaxLateShare*float64(h.Sent) {
+		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
+	}
+	if h.GCPauseMax > stats.MaxGCPause {
+		add("the tester paused for %s to collect garbage: latencies of that moment are its own", h.GCPauseMax)
+	}
+	if step := h.ClockStep.Abs(); step > stats.MaxClockStep {
+		add("the wall clock was set by %s during the run: transfer times between two machines are off by that", h.ClockStep)
+	}
+	if s.Total.NegativeTransfers > 0 {
+		add("%d transfer times were below zero and count as zero: the clocks of producer and consumer differ",
+			s.Total.NegativeTransfers)
+	}
+	if s.Total.OutOfRange > 0 {
+		add("%d latencies were above %s and count as that", s.Total.OutOfRange, stats.MaxLatency)
+	}
+	if s.ExpectedKnown && s.Total.Redelivered > 0 {
+		add("%d messages were delivered again: each may make up for one that was lost", s.Total.Redelivered)
+	}
+	if excess > s.Total.Unconfirmed {
+		add("%d messages more were received than completed: duplicates, or another producer is at work", excess)
+	}
+	if s.Total.Foreign > 0 {
+		add("%d messages of another run or tool were taken from the destinations and not counted", s.Total.Foreign)
+	}
+}
+
+func (r *run) firstError(class driver.Class) error {
+	for _, p := range r.producers {
+		if err := p.rec.FirstError(class); err != nil {
+			return err
+		}
+	}
+	return nil
+}

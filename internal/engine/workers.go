@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// openAtOnce bounds the connections that are being opened or closed at the same time: brokers refuse floods.
+const openAtOnce = 16
+
+type producer struct {
+	spec   driver.ProducerSpec
+	rec    *stats.ProducerRecorder
+	load   *load.Producer
+	driver driver.Producer // nil until opened
+	ended  chan struct{}   // closed when load.Run has returned; nil until started
+}
+
+type consumer struct {
+	spec   driver.ConsumerSpec
+	rec    *stats.ConsumerRecorder
+	driver driver.Consumer // nil until opened
+	ended  chan struct{}   // closed when Run has returned; nil until started
+}
+
+// drivers are the two sides' drivers; the same one when both sides have the same broker.
+type drivers struct{ producer, consumer driver.Driver }
+
+func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
+	rec := stats.NewProducerRecorder(!r.plan.Rate.IsZero())
+	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
+		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
+		Rate: r.plan.Rate, Count: r.plan.Count, MaxPending: spec.MaxPending, Body: r.plan.Body, Spin: r.plan.Spin,
+	}, r.clock, rec)}
+}
+
+// open opens the drivers, then all consumers, then all producers. It stops at the first error.
+func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	opened := make(chan struct{})
+	defer close(opened)
+	go func() {
+		select {
+		case <-stop:
+			cancel(errors.New("interrupted while connecting"))
+		case <-opened:
+		}
+	}()
+	err := r.openAll(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (r *run) openAll(ctx context.Context) (err error) {
+	if r.plan.Role.Consumes() {
+		if r.drivers.consumer, err = openDriver(ctx, r.plan.Consumer); err != nil {
+			return err
+		}
+	}
+	if r.plan.Role.Produces() {
+		if r.drivers.consumer != nil && r.plan.SameBroker() {
+			r.drivers.producer = r.drivers.consumer
+		} else if r.drivers.producer, err = openDriver(ctx, r.plan.Producer); err != nil {
+			return err
+		}
+	}
+	err = each(ctx, r.consumers, func(ctx context.Context, c *consumer) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, r.plan.Consumer.Open.ConnectTimeout)
+		defer cancel()
+		c.driver, err = within(ctx, func(ctx context.Context) (driver.Consumer, error) {
+			return r.drivers.consumer.Consumer(ctx, c.spec)
+		})
+		if err != nil {
+			return fmt.Errorf("open %s on %s: %w", c.spec.Name, c.spec.Destination, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, r.producers, func(ctx context.Context, p *producer) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, r.plan.Producer.Open.ConnectTimeout)
+		defer cancel()
+		p.driver, err = within(ctx, func(ctx context.Context) (driver.Producer, error) {
+			return r.drivers.producer.Producer(ctx, p.spec, p.load.Done)
+		})
+		if err != nil {
+			return fmt.Errorf("open %s on %s: %w", p.spec.Name, p.spec.Destination, err)
+		}
+		p.load.Attach(p.driver)
+		return nil
+	})
+}
+
+func openDriver(ctx context.Context, e plan.Endpoint) (driver.Driver, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout)
+	defer cancel()
+	return within(ctx, func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.Open) })
+}
+
+// each calls f for all items, some at once, until one fails.
+func each[T any](ctx context.Context, items []T, f func(context.Context, T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(openAtOnce)
+	for _, item := range items {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return f(ctx, item)
+		})
+	}
+	return g.Wait()
+}
+
+func (r *run) startConsumers(ctx context.Context) {
+	ctx, r.stopConsumers = context.WithCancel(context.WithoutCancel(ctx)) // they outlive an impatient user's ctx, shortly
+	cfg := load.ConsumerConfig{OwnOnly: r.plan.Role == plan.Client}
+	if r.plan.Role == plan.Consumer && r.plan.Count > 0 {
+		stop := r.stopConsumers
+		cfg.Quota = load.NewQuota(r.plan.Count, func() {
+			stop()
+			close(r.quotaUsed)
+		})
+	}
+	for _, c := range r.consumers {
+		c.ended = make(chan struct{})
+		w := load.NewConsumer(cfg, r.clock, c.rec, c.driver)
+		go func() {
+			defer close(c.ended)
+			err := w.Run(ctx)
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("it stopped receiving, but nobody told it to")
+			}
+			if err != nil {
+				r.failures <- failure{c.spec.Name + " on " + c.spec.Destination.String(), err}
+			}
+		}()
+	}
+}
+
+// startProducers returns a channel that is closed when all producers have ended, and a function that ends them.
+func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop context.CancelFunc) {
+	ctx, stop = context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, p := range r.producers {
+		p.ended = make(chan struct{})
+		wg.Go(func() {
+			defer close(p.ended)
+			if err := p.load.Run(ctx); err != nil {
+				r.failures <- failure{p.spec.Name + " on " + p.spec.Destination.String(), err}
+			}
+		})
+	}
+	finished = make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(finished)
+	}()
+	return finished, stop
+}

@@ -1,0 +1,26 @@
+package plan
+
+import "math/rand/v2"
+
+// MaxMessageSize is the largest body that a plan may ask for, in bytes.
+const MaxMessageSize = 1 << 30
+
+// alphabet has 64 characters, so that six bits of a random number select one without bias.
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// Body returns the payload of --message-size: the same bytes in every run and on every machine, letters and digits that an
+// operator can look at on a broker's console, from a generator with a fixed seed (PCG) so that neither a broker nor a
+// link that compresses gets more than the quarter that plain text always gives.
+func Body(size int) []byte {
+	const charactersPerNumber = 10 // of six bits each, from 64
+	source := rand.NewPCG(1, 2)
+	body := make([]byte, size)
+	for i := 0; i < size; i += charactersPerNumber {
+		bits := source.Uint64()
+		for j := i; j < min(i+charactersPerNumber, size); j++ {
+			body[j] = alphabet[bits&63]
+			bits >>= 6
+		}
+	}
+	return body
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Mistake is something that a plan cannot be carried out with.
+type Mistake struct {
+	Text string // what is wrong
+	Hint string // what to do instead
+}
+
+// Error returns the text without the hint.
+func (m *Mistake) Error() string { return m.Text }
+
+func mistake(hint, format string, args ...any) *Mistake {
+	return &Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// maxDestinations is far beyond what one process can drive and protects against a mistyped number.
+const maxDestinations = 100_000
+
+// Destinations reads the names that the user gave and, if n is above 1, replaces each by n destinations with 0 to n-1
+// appended, as `artemis perf --num-destinations` does. All mistakes are reported at once, joined; what could be read is
+// returned even then.
+func Destinations(names []string, n int) ([]driver.Destination, error) {
+	if n < 1 || n*len(names) > maxDestinations {
+		return nil, mistake(fmt.Sprintf("the destinations may be 1 to %d", maxDestinations),
+			"--num-destinations %d over %d names is out of range", n, len(names))
+	}
+	var errs []error
+	seen := map[string]bool{}
+	list := make([]driver.Destination, 0, n*len(names))
+	for _, name := range names {
+		d, err := driver.ParseDestination(name)
+		if err == nil {
+			err = checkDestination(d, n)
+		}
+		var m *Mistake
+		switch {
+		case errors.As(err, &m):
+			errs = append(errs, err)
+			continue
+		case err != nil:
+			errs = append(errs, mistake("destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE", "%v", err))
+			continue
+		}
+		for i := range n {
+			final := d
+			if n > 1 {
+				final.Name = fmt.Sprintf("%s%d", d.Name, i)
+			}
+			if seen[final.String()] {
+				errs = append(errs, mistake("name each destination once; --producers and --consumers set how many work on each",
+					"destination %s is given twice", final))
+				continue
+			}
+			seen[final.String()] = true
+			list = append(list, final)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+func checkDestination(d driver.Destination, n int) error {
+	address, queue, qualified := strings.Cut(d.Name, "::")
+	switch {
+	case strings.ContainsAny(d.Name, " \t\r\n"):
+		return mistake("write several destinations as separate arguments", "destination %q has a space in it", d.Name)
+	case qualified && (address == "" || queue == ""):
+		return mistake("write it as ADDRESS::QUEUE", "destination %q lacks its address or its queue", d.Name)
+	case qualified && n > 1:
+		return mistake("name each ADDRESS::QUEUE as an argument of its own",
+			"--num-destinations does not work with %s: the queue would get the number, the address would not", d.Name)
+	default:
+		return nil
+	}
+}

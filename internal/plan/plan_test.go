@@ -1,0 +1,327 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+type options struct {
+	Settle string `opt:"settle" help:"how to settle"`
+}
+
+// able is a protocol that can do everything.
+func able() driver.Factory {
+	return driver.Factory{
+		Name: "able", Title: "Able 2.0", Schemes: []string{"able", "ables"}, DefaultURL: "able://localhost",
+		Capabilities: driver.Capabilities{
+			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true,
+			Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true, TLS: true, Credit: true,
+		},
+		NewOptions: func() any { return &options{Settle: "late"} },
+	}
+}
+
+func endpoint(f driver.Factory) Endpoint {
+	return Endpoint{Factory: f, Open: driver.OpenOptions{URL: f.DefaultURL, ConnectTimeout: time.Second, Options: &options{Settle: "late"}}}
+}
+
+// valid returns a plan without mistakes.
+func valid() *Plan {
+	return &Plan{
+		Role: Client, Producer: endpoint(able()), Consumer: endpoint(able()), Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1,
+		Destinations: []driver.Destination{{Name: "A"}}, DrainTimeout: time.Second, BodySource: "3 bytes", Body: []byte("abc"),
+	}
+}
+
+func rate(t *testing.T, s string) load.Rate {
+	t.Helper()
+	r, err := load.ParseRate(s)
+	require.NoError(t, err)
+	return r
+}
+
+func TestValidPlans(t *testing.T) {
+	require.NoError(t, valid().Validate())
+	for name, change := range map[string]func(*Plan){
+		"producer has no consumer side": func(p *Plan) { p.Role, p.Consumer, p.Consumers = Producer, Endpoint{}, 0 },
+		"consumer has no producer side": func(p *Plan) { p.Role, p.Producer, p.Producers, p.Body = Consumer, Endpoint{}, 0, nil },
+		"durable topic":                 func(p *Plan) { p.Destinations[0].Kind, p.Durable, p.ClientID = driver.Topic, true, "x" },
+		"durable shared needs no client ID": func(p *Plan) {
+			p.Destinations[0].Kind, p.Durable, p.Shared = driver.Topic, true, 2
+		},
+		"a producer may ignore --durable": func(p *Plan) { p.Role, p.Durable = Producer, true },
+		"password for the URL's user":     func(p *Plan) { p.Producer.Open.URL, p.Producer.Open.Password = "able://u@h", "secret" },
+		"tls": func(p *Plan) {
+			p.Role, p.Producer.Open.URL, p.Producer.Open.TLS.ServerName = Producer, "ables://h", "x"
+		},
+		"warm-up without an end": func(p *Plan) { p.Warmup = time.Hour },
+		"limits":                 func(p *Plan) { p.Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := valid()
+			change(p)
+			require.NoError(t, p.Validate())
+		})
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	topic := driver.Destination{Kind: driver.Topic, Name: "T"}
+	for _, c := range []struct {
+		name   string
+		change func(*Plan)
+		want   string // the only mistake
+		hint   string // part of it
+	}{
+		{"durable queue", func(p *Plan) { p.Durable, p.ClientID = true, "x" }, "--durable subscriptions exist on topics only", "topic://NAME"},
+		{
+			"durable without client ID", func(p *Plan) { p.Durable, p.Destinations = true, []driver.Destination{topic} },
+			"Cannot create durable subscription - client ID has not been set", "--clientID PREFIX",
+		},
+		{"shared queue", func(p *Plan) { p.Shared = 2 }, "--shared subscriptions exist on topics only", "topic://NAME"},
+		{
+			"shared on both", func(p *Plan) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
+			"--shared 2 does not work with queues and topics in one run", "two runs",
+		},
+		{"keep what", func(p *Plan) { p.KeepSubscription = true }, "--keep-subscription works only with durable subscriptions", "--durable"},
+		{
+			"warm-up too long", func(p *Plan) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
+			"--warmup 20s leaves nothing to measure of --duration 20s", "--duration 40s",
+		},
+		{"spin without rate", func(p *Plan) { p.Spin = true }, "--spin works only with a rate", "--rate N"},
+		{"negative", func(p *Plan) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
+		{"negative time", func(p *Plan) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
+		{"pending", func(p *Plan) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
+		{"priority", func(p *Plan) { p.Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
+		{"no producers", func(p *Plan) { p.Producers = 0 }, "--producers 0: at least 1 is needed", "consumer command"},
+		{"no consumers", func(p *Plan) { p.Consumers = 0 }, "--consumers 0: at least 1 is needed", "producer command"},
+		{"too many", func(p *Plan) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
+		{"shared connections", func(p *Plan) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
+		{"no destination", func(p *Plan) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
+		{"time property", func(p *Plan) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: the time of sending travels in it", "another key"},
+		{"password alone", func(p *Plan) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
+		{"connect timeout", func(p *Plan) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
+		{
+			"tls without encryption", func(p *Plan) { p.Role, p.Producer.Open.TLS.CAFile = Producer, "ca.pem" },
+			"--tls flags were given, but able://localhost is not encrypted", "ables://",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := valid()
+			c.change(p)
+			requireMistake(t, p.Validate(), c.want, c.hint)
+		})
+	}
+}
+
+func requireMistake(t *testing.T, err error, text, hint string) {
+	t.Helper()
+	require.EqualError(t, err, text)
+	var m *Mistake
+	require.ErrorAs(t, err, &m)
+	require.Contains(t, m.Hint, hint)
+}
+
+func TestCapabilities(t *testing.T) {
+	topic := []driver.Destination{{Kind: driver.Topic, Name: "T"}}
+	for _, c := range []struct {
+		without func(*driver.Capabilities)
+		change  func(*Plan)
+		want    string
+	}{
+		{func(c *driver.Capabilities) { c.Queues = false }, func(*Plan) {}, "Able 2.0 has no queues: queue://A"},
+		{func(c *driver.Capabilities) { c.Topics = false }, func(p *Plan) { p.Destinations = topic }, "Able 2.0 has no topics: topic://T"},
+		{
+			func(c *driver.Capabilities) { c.DurableSubscription = false },
+			func(p *Plan) { p.Destinations, p.Durable, p.ClientID = topic, true, "x" }, "--durable: Able 2.0 cannot keep subscriptions",
+		},
+		{
+			func(c *driver.Capabilities) { c.SharedSubscription = false },
+			func(p *Plan) { p.Destinations, p.Shared = topic, 1 }, "--shared: Able 2.0 cannot share subscriptions",
+		},
+		{func(c *driver.Capabilities) { c.Persistent = false }, func(p *Plan) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
+		{func(c *driver.Capabilities) { c.TTL = false }, func(p *Plan) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
+		{func(c *driver.Capabilities) { c.Priority = false }, func(p *Plan) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
+		{func(c *driver.Capabilities) { c.Group = false }, func(p *Plan) { p.Group = "g" }, "--group: Able 2.0 cannot name a message group"},
+		{func(c *driver.Capabilities) { c.Selector = false }, func(p *Plan) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
+		{func(c *driver.Capabilities) { c.Credit = false }, func(p *Plan) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
+		{func(c *driver.Capabilities) { c.Transactions = false }, func(p *Plan) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.TransactedReceive = false }, func(p *Plan) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
+		{
+			func(c *driver.Capabilities) { c.TLS = false },
+			func(p *Plan) { p.Producer.Open.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
+		},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			p := valid()
+			c.change(p)
+			if !strings.HasPrefix(c.want, "--tls") { // which needs an encrypted URL, too
+				require.NoError(t, p.Validate(), "with the capability")
+			}
+			c.without(&p.Producer.Factory.Capabilities)
+			c.without(&p.Consumer.Factory.Capabilities)
+			require.EqualError(t, p.Validate(), c.want)
+		})
+	}
+}
+
+func TestAllMistakesAtOnce(t *testing.T) {
+	f := able()
+	f.Check = func(driver.OpenOptions) error { return errors.Join(errors.New("one"), errors.New("two")) }
+	p := valid()
+	p.Producer, p.Consumer = endpoint(f), endpoint(f)
+	p.Spin, p.Durable, p.Priority = true, true, 12
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 6, "the endpoint is checked once for both sides")
+	p.Consumer.Open.URL = "able://other"
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 8)
+}
+
+func TestDestinations(t *testing.T) {
+	list, err := Destinations([]string{"queue://A", "topic://B", "C", "D::E"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, []driver.Destination{{Name: "A"}, {Kind: driver.Topic, Name: "B"}, {Name: "C"}, {Name: "D::E"}}, list)
+
+	list, err = Destinations([]string{"A", "topic://B"}, 3)
+	require.NoError(t, err)
+	require.Equal(t, []driver.Destination{
+		{Name: "A0"},
+		{Name: "A1"},
+		{Name: "A2"},
+		{Kind: driver.Topic, Name: "B0"},
+		{Kind: driver.Topic, Name: "B1"},
+		{Kind: driver.Topic, Name: "B2"},
+	}, list)
+
+	for _, c := range []struct {
+		name string
+		n    int
+		want string
+	}{
+		{"queue://", 1, `destination "queue://" has no name`},
+		{"que://A", 1, `destination "que://A": unknown kind "que", want queue://NAME or topic://NAME`},
+		{"a b", 1, `destination "a b" has a space in it`},
+		{"A::", 1, `destination "A::" lacks its address or its queue`},
+		{"::B", 1, `destination "::B" lacks its address or its queue`},
+		{"A::B", 2, "--num-destinations does not work with A::B: the queue would get the number, the address would not"},
+		{"A", 0, "--num-destinations 0 over 1 names is out of range"},
+		{"A", maxDestinations + 1, "--num-destinations 100001 over 1 names is out of range"},
+	} {
+		_, err := Destinations([]string{c.name}, c.n)
+		requireMistake(t, err, c.want, "")
+	}
+
+	list, err = Destinations([]string{"A", "queue://A", "A0", "x://"}, 1)
+	require.ErrorContains(t, err, "destination queue://A is given twice\n")
+	require.Len(t, list, 2, "what is right is returned")
+	_, err = Destinations([]string{"A", "A"}, 2)
+	require.EqualError(t, err, "destination queue://A0 is given twice\ndestination queue://A1 is given twice")
+}
+
+func TestURL(t *testing.T) {
+	for _, c := range []struct{ url, scheme, redacted, user string }{
+		{"amqp://h1:5672,h2:5672", "amqp", "amqp://h1:5672,h2:5672", ""},
+		{"AMQP://u@h", "amqp", "AMQP://u@h", "u"},
+		{"amqp://u:p@h1,h2/x?y=u:p@z", "amqp", "amqp://u@h1,h2/x?y=u:p@z", "u"},
+		{"amqp://u:p@ss@h", "amqp", "amqp://u@h", "u"},
+		{"amqp://u:p/w@h", "amqp", "amqp://u@h", "u"},
+		{"amqp://a%40b:p@h", "amqp", "amqp://a%40b@h", "a@b"},
+		{"u:p@h:1", "", "u@h:1", "u"},
+		{"localhost:5672", "", "localhost:5672", ""},
+		{"", "", "", ""},
+	} {
+		require.Equal(t, c.scheme, Scheme(c.url), c.url)
+		require.Equal(t, c.redacted, RedactURL(c.url), c.url)
+		require.Equal(t, c.user, User(c.url), c.url)
+		require.Equal(t, c.user != "", HasUser(c.url), c.url)
+	}
+	require.Equal(t, `dial "amqp://u@h": no. u`, RedactText(`dial "amqp://u:p@h": no. u:p`, "amqp://u:p@h"))
+	require.Equal(t, "a:b@", RedactText("a:b@", "amqp://h"))
+}
+
+func TestBody(t *testing.T) {
+	for _, size := range []int{0, 1, 9, 10, 11, 1024} {
+		require.Len(t, Body(size), size)
+	}
+	body := Body(100_000)
+	require.Equal(t, body[:1024], Body(1024), "the same in every run, whatever the size")
+	require.Equal(t, "QUv7WZYp1T", string(body[:10]), "the same in every release")
+	count := map[byte]int{}
+	for _, b := range body {
+		count[b]++
+	}
+	require.Len(t, count, 64)
+	for b, n := range count {
+		require.True(t, bytes.IndexByte([]byte(alphabet), b) >= 0)
+		require.InDelta(t, 100_000/64, n, 250)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	var small strings.Builder
+	p := valid()
+	require.NoError(t, Print(&small, p))
+	golden(t, "small.txt", small.String())
+
+	other := able()
+	other.Name, other.Title = "other", "Other 1.0"
+	p = &Plan{
+		Role: Client, Producer: endpoint(able()), Consumer: endpoint(other), Producers: 3, Consumers: 2, Shared: 2, ClientID: "id",
+		SharedConnections: true, ProducerConnections: 2, Threads: 2, MaxPending: 0, Rate: rate(t, "0.5"), Spin: true, Count: 10,
+		Duration: time.Minute, Warmup: time.Second, DrainTimeout: time.Second, BodySource: "body.bin, 3 bytes", Persistent: true,
+		TTL: time.Second, Priority: 3, Group: "g", Properties: []driver.Property{{Key: "k", Value: "v=w"}}, CommitInterval: 5,
+		Durable: true, KeepSubscription: true, Selector: "a = 1", Credit: 7, Transacted: true,
+	}
+	p.Producer.Open.URL, p.Producer.Open.User, p.Producer.Open.Password = "ables://x:secret@h1,h2", "joe", "secret"
+	p.Producer.Open.TLS = driver.TLS{CAFile: "ca.pem", CertFile: "c.pem", KeyFile: "k.pem", ServerName: "s", InsecureSkipVerify: true}
+	p.Destinations, _ = Destinations([]string{"topic://T"}, 30)
+	var large strings.Builder
+	require.NoError(t, Print(&large, p))
+	require.NotContains(t, large.String(), "secret")
+	golden(t, "large.txt", large.String())
+
+	for _, role := range []Role{Producer, Consumer} {
+		p := valid()
+		p.Role, p.Count = role, 5
+		var b strings.Builder
+		require.NoError(t, Print(&b, p))
+		golden(t, string(role)+".txt", b.String())
+	}
+}
+
+func TestNotes(t *testing.T) {
+	p := valid()
+	require.Empty(t, p.Notes())
+	p.Producer.Open.URL, p.Consumer.Open.URL = "able://a:b@h", "able://c@h"
+	require.Empty(t, p.Notes(), "the same broker")
+	p.Consumer.Open.URL = "able://other"
+	require.Len(t, p.Notes(), 1)
+	p.MaxPending = 0
+	require.Len(t, p.Notes(), 2)
+	p.Role = Consumer
+	require.Empty(t, p.Notes())
+}

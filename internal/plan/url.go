@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Scheme returns the scheme of a broker URL in lower case, "" if it has none: "amqp" for amqp://h1:5672,h2:5672.
+// Broker URLs may name several hosts, so net/url cannot read them.
+func Scheme(brokerURL string) string {
+	scheme, _, ok := strings.Cut(brokerURL, "://")
+	if !ok || strings.ContainsAny(scheme, "/?@") {
+		return ""
+	}
+	return strings.ToLower(scheme)
+}
+
+// splitUserinfo cuts a broker URL into what stands before and after user:password@.
+func splitUserinfo(brokerURL string) (before, userinfo, after string, found bool) {
+	scheme, rest, ok := strings.Cut(brokerURL, "://")
+	if ok {
+		before = scheme + "://"
+	} else {
+		rest = brokerURL
+	}
+	authority := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority = i
+	}
+	at := strings.LastIndexByte(rest[:authority], '@')
+	if at < 0 && authority < len(rest) {
+		// A password with an unescaped "/", "?" or "#" is a mistake, but must not be printed because of it.
+		at = strings.LastIndexByte(rest, '@')
+	}
+	if at < 0 {
+		return before, "", rest, false
+	}
+	return before, rest[:at], rest[at+1:], true
+}
+
+// User returns the user that a broker URL names, percent-decoded; "" if it names none.
+func User(brokerURL string) string {
+	_, userinfo, _, _ := splitUserinfo(brokerURL)
+	user, _, _ := strings.Cut(userinfo, ":")
+	if decoded, err := url.PathUnescape(user); err == nil {
+		return decoded
+	}
+	return user
+}
+
+// HasUser tells whether a broker URL names a user.
+func HasUser(brokerURL string) bool {
+	_, _, _, found := splitUserinfo(brokerURL)
+	return found
+}
+
+// RedactURL returns a broker URL without the password that it may hold, fit for printing.
+func RedactURL(brokerURL string) string {
+	before, userinfo, after, found := splitUserinfo(brokerURL)
+	if !found {
+		return brokerURL
+	}
+	user, _, _ := strings.Cut(userinfo, ":")
+	return before + user + "@" + after
+}
+
+// RedactText returns text without the password that a broker URL may hold, wherever it stands in it: errors of drivers and of the
+// standard library quote URLs as they were given.
+func RedactText(text, brokerURL string) string {
+	_, userinfo, _, found := splitUserinfo(brokerURL)
+	if user, password, ok := strings.Cut(userinfo, ":"); found && ok && password != "" {
+		text = strings.ReplaceAll(text, userinfo+"@", user+"@")
+		text = strings.ReplaceAll(text, userinfo, user)
+	}
+	return text
+}

@@ -1,0 +1,251 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// maxWorkers bounds producers and consumers of one process: each has goroutines, a recorder and a link of its own.
+const maxWorkers = 100_000
+
+// Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake] or
+// [*driver.Error] for each; it is nil if there are none.
+func (p *Plan) Validate() error {
+	v := validator{plan: p}
+	v.numbers()
+	v.load()
+	v.destinations()
+	v.subscriptions()
+	if p.Role.Produces() {
+		v.producing(&p.Producer.Factory)
+	}
+	if p.Role.Consumes() {
+		v.consuming(&p.Consumer.Factory)
+	}
+	for _, e := range p.Endpoints() {
+		v.endpoint(e)
+	}
+	return errors.Join(v.errs...)
+}
+
+// Endpoints returns the brokers of the plan's role, each once.
+func (p *Plan) Endpoints() []*Endpoint {
+	switch {
+	case !p.Role.Consumes():
+		return []*Endpoint{&p.Producer}
+	case !p.Role.Produces():
+		return []*Endpoint{&p.Consumer}
+	case p.SameBroker():
+		return []*Endpoint{&p.Producer}
+	default:
+		return []*Endpoint{&p.Producer, &p.Consumer}
+	}
+}
+
+// Notes returns what the user should know about a plan that is valid nevertheless, one sentence each.
+func (p *Plan) Notes() []string {
+	var notes []string
+	if p.Role.Produces() && p.MaxPending == 0 {
+		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's own bound): "+
+			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
+	}
+	if p.Role == Client && p.Producer.Factory.Name == p.Consumer.Factory.Name {
+		_, _, from, _ := splitUserinfo(p.Producer.Open.URL)
+		if _, _, to, _ := splitUserinfo(p.Consumer.Open.URL); from != to {
+			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
+		}
+	}
+	return notes
+}
+
+type validator struct {
+	plan *Plan
+	errs []error
+}
+
+// refuse records a mistake if wrong is true.
+func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
+	if wrong {
+		v.errs = append(v.errs, mistake(hint, format, args...))
+	}
+}
+
+func (v *validator) numbers() {
+	p := v.plan
+	const positive = "leave it out, or give a number that is not negative"
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"--shared", p.Shared},
+		{"--threads", p.Threads},
+		{"--max-pending", p.MaxPending},
+		{"--commit-interval", p.CommitInterval},
+		{"--credit", p.Credit},
+		{"--consumer-connections", p.ConsumerConnections},
+	} {
+		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"--duration", p.Duration},
+		{"--warmup", p.Warmup},
+		{"--drain-timeout", p.DrainTimeout},
+		{"--ttl", p.TTL},
+	} {
+		v.refuse(d.value < 0, positive, "%s %v is negative", d.name, d.value)
+	}
+	v.refuse(p.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
+		"--max-pending %d is more than the tool allows (%d per producer)", p.MaxPending, UnlimitedPending)
+	v.refuse(p.Priority < -1 || p.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
+		"--priority %d is not 0 to 9", p.Priority)
+}
+
+func (v *validator) load() {
+	p := v.plan
+	v.refuse(p.Duration > 0 && p.Warmup >= p.Duration,
+		fmt.Sprintf("the duration includes the warm-up: try --duration %v", p.Warmup+max(p.Duration, time.Second)),
+		"--warmup %v leaves nothing to measure of --duration %v", p.Warmup, p.Duration)
+	v.refuse(p.Spin && p.Rate.IsZero(), "add --rate N: without one there is no moment to wait for",
+		"--spin works only with a rate")
+	v.refuse(p.SharedConnections && p.ProducerConnections < 1, "--threads N is the number of shared connections",
+		"--shared-connections needs at least one connection")
+	groups := max(p.Shared, 1)
+	var workers int
+	if p.Role.Produces() {
+		v.refuse(p.Producers < 1, "to receive only, use the consumer command", "--producers %d: at least 1 is needed", p.Producers)
+		workers += p.Producers * len(p.Destinations)
+	}
+	if p.Role.Consumes() {
+		v.refuse(p.Consumers < 1, "to send only, use the producer command", "--consumers %d: at least 1 is needed", p.Consumers)
+		workers += p.Consumers * len(p.Destinations) * groups
+	}
+	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
+		"the plan comes to %d producers and consumers", workers)
+}
+
+func (v *validator) destinations() {
+	p := v.plan
+	v.refuse(len(p.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
+	for _, e := range p.Endpoints() {
+		c := e.Factory.Capabilities
+		for _, d := range p.Destinations {
+			if !c.Queues && d.Kind == driver.Queue {
+				v.refuse(true, "use topic://"+d.Name, "%s has no queues: %s", e.Factory.Title, d)
+				break
+			}
+			if !c.Topics && d.Kind == driver.Topic {
+				v.refuse(true, "use queue://"+d.Name, "%s has no topics: %s", e.Factory.Title, d)
+				break
+			}
+		}
+	}
+}
+
+func (v *validator) subscriptions() {
+	p := v.plan
+	if !p.Role.Consumes() {
+		return
+	}
+	topics := p.hasKind(driver.Topic)
+	const useTopic = "name the destination topic://NAME; what waits in a queue is kept without it"
+	v.refuse(p.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
+	v.refuse(p.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages anyway",
+		"--shared subscriptions exist on topics only")
+	v.refuse(p.Shared > 0 && topics && p.hasKind(driver.Queue), "measure queues and topics in two runs",
+		"--shared %d does not work with queues and topics in one run", p.Shared)
+	v.refuse(p.Durable && p.Shared == 0 && p.ClientID == "", "add --clientID PREFIX",
+		"Cannot create durable subscription - client ID has not been set")
+	v.refuse(p.KeepSubscription && !p.Durable, "add --durable", "--keep-subscription works only with durable subscriptions")
+}
+
+func (p *Plan) hasKind(kind driver.Kind) bool {
+	for _, d := range p.Destinations {
+		if d.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *validator) producing(f *driver.Factory) {
+	p, c := v.plan, f.Capabilities
+	v.refuse(p.CommitInterval > 0 && !c.Transactions, "leave --commit-interval out", "%s", noTransactions(f))
+	v.cannot(p.Persistent && !c.Persistent, f, "--persistent", "choose a delivery mode")
+	v.cannot(p.TTL > 0 && !c.TTL, f, "--ttl", "let messages expire")
+	v.cannot(p.Priority >= 0 && !c.Priority, f, "--priority", "give messages a priority")
+	v.cannot(p.Group != "" && !c.Group, f, "--group", "name a message group")
+	v.refuse(len(p.Body) > MaxMessageSize, "", "the body of %d bytes is larger than %d", len(p.Body), MaxMessageSize)
+	for _, property := range p.Properties {
+		v.refuse(property.Key == driver.TimeProperty, "choose another key",
+			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
+	}
+}
+
+func (v *validator) consuming(f *driver.Factory) {
+	p, c := v.plan, f.Capabilities
+	v.refuse(p.Transacted && !c.TransactedReceive, "leave --tx out", "%s", noTransactions(f))
+	v.cannot(p.Durable && !c.DurableSubscription, f, "--durable", "keep subscriptions")
+	v.cannot(p.Shared > 0 && !c.SharedSubscription, f, "--shared", "share subscriptions")
+	v.cannot(p.Selector != "" && !c.Selector, f, "--selector", "filter at the broker")
+	v.cannot(p.Credit > 0 && !c.Credit, f, "--credit", "set the receive window")
+}
+
+// cannot refuses a setting that a protocol has no means for.
+func (v *validator) cannot(wrong bool, f *driver.Factory, flag, what string) {
+	v.refuse(wrong, "leave "+flag+" out", "%s: %s cannot %s", flag, f.Title, what)
+}
+
+func noTransactions(f *driver.Factory) string {
+	reason := ""
+	if f.Name == "amqp" { // the one protocol that has them, but not here: say why
+		reason = ": the client library has no coordinator link"
+	}
+	return fmt.Sprintf("%s transactions are not supported%s", f.Title, reason)
+}
+
+// endpoint checks one broker: what all protocols have in common here, the rest by the protocol's own Check.
+func (v *validator) endpoint(e *Endpoint) {
+	o := &e.Open
+	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")
+	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
+	if o.TLS != (driver.TLS{}) {
+		switch scheme := Scheme(o.URL); {
+		case !e.Factory.Capabilities.TLS:
+			v.refuse(true, "leave the --tls flags out", "--tls: %s connections cannot be encrypted", e.Factory.Title)
+		case !encrypted(scheme):
+			v.refuse(true, "give a --url with an encrypted scheme: "+strings.Join(encryptedSchemes(&e.Factory), ", "),
+				"--tls flags were given, but %s is not encrypted", RedactURL(o.URL))
+		default: // the files are read by the protocol's Check
+		}
+	}
+	if e.Factory.Check == nil {
+		return
+	}
+	checked := *o
+	checked.ConnectTimeout = max(checked.ConnectTimeout, 1) // reported above
+	if err := e.Factory.Check(checked); err != nil {
+		v.errs = append(v.errs, err)
+	}
+}
+
+// encrypted tells whether a scheme means an encrypted connection: amqps, amqp+ssl.
+func encrypted(scheme string) bool {
+	return strings.HasSuffix(scheme, "s") || strings.HasSuffix(scheme, "ssl") || strings.HasSuffix(scheme, "tls")
+}
+
+func encryptedSchemes(f *driver.Factory) []string {
+	var list []string
+	for _, scheme := range f.Schemes {
+		if encrypted(scheme) {
+			list = append(list, scheme+"://")
+		}
+	}
+	return list
+}
