@@ -1,0 +1,148 @@
+package mem
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Broker is an in-process broker. Its methods are safe for concurrent use.
+type Broker struct {
+	epoch  time.Time
+	faults atomic.Pointer[faults] // nil when there are none
+
+	mu           sync.Mutex // taken before the lock of a destination, never inside
+	options      Options
+	pinned       bool // options were set by Set
+	destinations map[driver.Destination]*destination
+	conns        map[*conn]struct{}
+	tallies      map[*tally]struct{} // of what is open
+	past         [numCounters]uint64 // of what was closed
+	producers    int
+	consumers    int
+}
+
+// New returns an empty broker without faults.
+func New() *Broker {
+	return &Broker{
+		epoch: time.Now(), options: DefaultOptions(), destinations: map[driver.Destination]*destination{},
+		conns: map[*conn]struct{}{}, tallies: map[*tally]struct{}{},
+	}
+}
+
+// now returns nanoseconds since the broker was made, above zero.
+func (b *Broker) now() int64 { return int64(time.Since(b.epoch)) + 1 }
+
+// Set replaces the faults, at once and for everybody. Counting of "every n-th" and the clock of the stall begin anew.
+// From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
+func (b *Broker) Set(o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pinned = true
+	b.set(o)
+	return nil
+}
+
+// apply sets o, as a driver's own options, unless they are the defaults or in force already.
+func (b *Broker) apply(o Options) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.pinned && o != DefaultOptions() && o != b.options {
+		b.set(o)
+	}
+}
+
+func (b *Broker) set(o Options) {
+	b.options = o
+	var f *faults
+	if o != DefaultOptions() {
+		f = newFaults(o)
+	}
+	if old := b.faults.Swap(f); old != nil {
+		close(old.replaced)
+	}
+}
+
+// Options returns the faults in force.
+func (b *Broker) Options() Options {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.options
+}
+
+// Stall begins a stall now: for that long nothing is accepted, acknowledged or delivered. It replaces any other stall.
+// [Broker.Set] ends it.
+func (b *Broker) Stall(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.faults.Load()
+	if f == nil {
+		f = newFaults(b.options)
+		b.faults.Store(f)
+	}
+	now := b.now()
+	f.stall(now, now+int64(d))
+}
+
+// Disconnect breaks all connections, as a broker that is killed: what is in flight ends as Unknown, messages that were
+// not settled return to their queues and subscriptions that are not durable end when their consumers close. New
+// connections can be made.
+func (b *Broker) Disconnect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.conns {
+		if c.dead.CompareAndSwap(false, true) {
+			close(c.lost)
+		}
+		delete(b.conns, c)
+	}
+}
+
+// conn is a connection. It exists to be lost.
+type conn struct {
+	broker *Broker
+	dead   atomic.Bool
+	lost   chan struct{} // closed when dead
+}
+
+func (b *Broker) connect(op, user, password, hint string) (*conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.options.ConnectFail:
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "told to refuse connections")
+	case b.options.Auth != "" && b.options.Auth != user+":"+password:
+		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
+	}
+	c := &conn{broker: b, lost: make(chan struct{})}
+	b.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (b *Broker) forget(c *conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, c)
+}
+
+func (c *conn) lostError(op string) error {
+	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
+}
+
+// destination returns the one of that name, making it if there is none. b.mu is held.
+func (b *Broker) destination(name driver.Destination) *destination {
+	d := b.destinations[name]
+	if d == nil {
+		d = &destination{}
+		if name.Kind == driver.Queue {
+			d.queues = []*queue{{dest: d, permanent: true}}
+		}
+		b.destinations[name] = d
+	}
+	return d
+}

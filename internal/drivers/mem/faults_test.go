@@ -1,0 +1,367 @@
+package mem_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// numbers returns from..to without those for which drop is true.
+func numbers(from, to int64, drop func(int64) bool) (list []int64) {
+	for i := from; i <= to; i++ {
+		if drop == nil || !drop(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func TestCounts(t *testing.T) {
+	const n = 1000
+	third := func(i int64) bool { return i%3 == 0 }
+	tests := map[string]struct {
+		options []string
+		deliver []int64
+		stats   mem.Stats // how sends end, and faults
+	}{
+		"none": {nil, numbers(1, n, nil), mem.Stats{Stored: n, Accepted: n}},
+		"lose": {
+			[]string{"lose=100"},
+			numbers(1, n, func(i int64) bool { return i%100 == 0 }),
+			mem.Stats{Stored: n, Accepted: n, Lost: 10},
+		},
+		"lose first": {
+			[]string{"lose-first=10", "lose-offset=5"},
+			numbers(1, n, func(i int64) bool { return i > 5 && i <= 15 }),
+			mem.Stats{Stored: n, Accepted: n, Lost: 10},
+		},
+		"reject":  {[]string{"reject=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Rejected: 333}},
+		"release": {[]string{"release=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Released: 333}},
+		"fail":    {[]string{"fail=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Failed: 333}},
+		"withhold": {
+			[]string{"withhold=3"},
+			numbers(1, n, nil),
+			mem.Stats{Stored: n, Accepted: 667, Unknown: 333, Withheld: 333},
+		},
+		"every n-th of what is stored": {
+			[]string{"reject=2", "lose=50"},
+			numbers(1, n, func(i int64) bool { return i%2 == 0 || i%100 == 99 }),
+			mem.Stats{Stored: 500, Accepted: 500, Rejected: 500, Lost: 10},
+		},
+		"the first fault wins": {
+			[]string{"fail=2", "reject=2", "release=3"},
+			numbers(1, n, func(i int64) bool { return i%2 == 0 || i%3 == 0 }),
+			mem.Stats{Stored: 333, Accepted: 333, Failed: 500, Released: 167},
+		},
+		"full": {[]string{"limit=600", "full=reject"}, numbers(1, 600, nil), mem.Stats{Stored: 600, Accepted: 600, Rejected: 400}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, options(tt.options...))
+				r.send(1, n)
+				r.receive()
+				synctest.Wait()
+				r.stop()
+				require.Equal(t, tt.deliver, r.delivered)
+				want := tt.stats
+				want.Arrived = n
+				want.Delivered, want.Acknowledged = uint64(len(tt.deliver)), uint64(len(tt.deliver))
+				want.Connections = 2
+				require.Equal(t, want, r.broker.Stats())
+				require.EqualValues(t, [...]uint64{want.Accepted, want.Rejected, want.Released, want.Failed, want.Unknown},
+					[...]uint64{uint64(r.outcomes[0]), uint64(r.outcomes[1]), uint64(r.outcomes[2]), uint64(r.outcomes[3]), uint64(r.outcomes[4])})
+			})
+		})
+	}
+}
+
+func TestDuplicate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("duplicate=4"))
+		r.send(1, 10)
+		r.receive()
+		synctest.Wait()
+		r.stop()
+		require.Equal(t, []int64{1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 10}, r.delivered)
+		require.Equal(t, 2, r.again)
+		s := r.broker.Stats()
+		require.EqualValues(t, 2, s.Duplicated)
+		require.EqualValues(t, 2, s.Redelivered)
+		require.EqualValues(t, 12, s.Delivered)
+		require.EqualValues(t, 10, s.Accepted)
+	})
+}
+
+func TestReorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("reorder=4", "reorder-wait=50ms"))
+		r.receive()
+		r.send(1, 8)
+		require.Equal(t, uint64(1), r.broker.Stats().Reordered, "the eighth waits")
+		begin := time.Now()
+		<-time.After(time.Second)
+		r.stop()
+		require.Equal(t, []int64{1, 2, 3, 5, 4, 6, 7, 8}, r.delivered)
+		require.Equal(t, 50*time.Millisecond, r.at[7].Sub(begin), "nothing overtook the last one")
+		s := r.broker.Stats()
+		require.EqualValues(t, 1, s.Reordered)
+		require.EqualValues(t, 8, s.Stored)
+		require.EqualValues(t, 8, s.Accepted)
+	})
+}
+
+func TestReorderEndsWithTheProducer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("reorder=3", "reorder-wait=1h"))
+		r.send(1, 3)
+		require.EqualValues(t, 3, r.broker.Stats().Backlog)
+		require.NoError(t, r.producer.Close(t.Context()))
+		r.receive()
+		synctest.Wait()
+		r.stop()
+		require.Equal(t, []int64{1, 2, 3}, r.delivered)
+	})
+}
+
+func TestLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("latency=30ms", "delivery-latency=70ms"))
+		r.receive()
+		begin := time.Now()
+		r.send(1, 100)
+		require.Equal(t, time.Duration(0), time.Since(begin), "Send does not wait")
+		<-time.After(time.Second)
+		r.stop()
+		require.Len(t, r.doneAt, 100)
+		for i := range r.delivered {
+			require.Equal(t, 30*time.Millisecond, r.doneAt[driver.Slot(i+1)].Sub(begin))
+			require.Equal(t, 70*time.Millisecond, r.at[i].Sub(begin))
+		}
+		require.Equal(t, numbers(1, 100, nil), r.delivered)
+	})
+}
+
+func TestJitterIsRepeatable(t *testing.T) {
+	run := func(seed string) (times []time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, options("latency=10ms", "jitter=10ms", "seed="+seed))
+			begin := time.Now()
+			for i := 1; i <= 50; i++ {
+				r.send(i, i)
+				<-time.After(100 * time.Millisecond)
+			}
+			r.stop()
+			for i := 1; i <= 50; i++ {
+				d := r.doneAt[driver.Slot(i)].Sub(begin) - time.Duration(i-1)*100*time.Millisecond
+				require.GreaterOrEqual(t, d, 10*time.Millisecond)
+				require.LessOrEqual(t, d, 20*time.Millisecond)
+				times = append(times, d)
+			}
+		})
+		return times
+	}
+	require.Equal(t, run("1"), run("1"))
+	require.NotEqual(t, run("1"), run("2"))
+	require.Greater(t, len(slices.Compact(run("1"))), 40, "it is jitter")
+}
+
+// TestStall sends a message each 10 ms; from 100 ms to 1100 ms nothing moves.
+func TestStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("latency=5ms", "stall-after=100ms", "stall-for=1s"))
+		r.receive()
+		begin := time.Now()
+		ms := func(t time.Time) int { return int(t.Sub(begin).Milliseconds()) }
+		for i := 1; i <= 200; i++ {
+			r.send(i, i)
+			require.Equal(t, (i-1)*10, ms(time.Now()), "Send does not wait")
+			<-time.After(10 * time.Millisecond)
+		}
+		<-time.After(time.Second)
+		r.stop()
+		for i := 1; i <= 200; i++ {
+			sent := (i - 1) * 10
+			ack, delivery := sent+5, sent
+			if ack >= 100 && ack < 1100 {
+				ack = 1100
+			}
+			if delivery >= 100 && delivery < 1100 {
+				delivery = 1100
+			}
+			require.Equalf(t, ack, ms(r.doneAt[driver.Slot(i)]), "acknowledgement of %d", i)
+			require.Equalf(t, delivery, ms(r.at[i-1]), "delivery of %d", i)
+		}
+		require.EqualValues(t, 200, r.broker.Stats().Accepted)
+	})
+}
+
+func TestStallNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options())
+		r.receive()
+		r.send(1, 10)
+		synctest.Wait()
+		r.broker.Stall(time.Second)
+		begin := time.Now()
+		r.send(11, 20)
+		synctest.Wait()
+		require.Equal(t, [2]int{10, 10}, r.counts())
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, [2]time.Duration{time.Second, time.Second}, r.since(begin, 20))
+
+		r.broker.Stall(time.Hour)
+		r.send(21, 30)
+		synctest.Wait()
+		require.Equal(t, [2]int{20, 20}, r.counts())
+		require.NoError(t, r.broker.Set(mem.DefaultOptions()))
+		synctest.Wait()
+		require.Equal(t, [2]int{30, 30}, r.counts(), "Set ends the stall")
+		r.broker.Stall(time.Hour)
+		r.send(31, 35)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin = time.Now()
+		require.NoError(t, r.producer.Close(ctx))
+		require.Equal(t, time.Second, time.Since(begin), "Close waits until its context ends")
+		r.stop()
+		require.Equal(t, [driver.NumStates]int{driver.Accepted: 30, driver.Unknown: 5}, r.outcomes)
+	})
+}
+
+func TestFullBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("limit=10", "latency=1ms"))
+		r.send(1, 10)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		err := r.producer.Send(ctx, &driver.Message{Slot: 11, Time: 11})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 50*time.Millisecond, time.Since(begin))
+		require.NotEmpty(t, driver.HintOf(err))
+		require.EqualValues(t, 10, r.broker.Stats().Arrived, "a send that failed does not count")
+
+		go func() {
+			<-time.After(time.Second)
+			r.receive()
+		}()
+		begin = time.Now()
+		r.send(11, 30)
+		require.Equal(t, time.Second, time.Since(begin), "Send waited for room")
+		<-time.After(time.Second)
+		r.stop()
+		require.Equal(t, numbers(1, 30, nil), r.delivered)
+	})
+}
+
+func TestDisconnectAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("disconnect-after=10", "latency=1s", "withhold=5"))
+		r.receive()
+		r.send(1, 10)
+		synctest.Wait()
+		require.Equal(t, 10, r.outcomes[driver.Unknown])
+		require.Equal(t, 10, r.classes[driver.ClassConnectionLost])
+		err := r.producer.Send(t.Context(), &driver.Message{Slot: 11})
+		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+		err = <-r.result
+		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+		r.cancel = nil
+		r.stop()
+		s := r.broker.Stats()
+		require.EqualValues(t, 10, s.Arrived)
+		require.EqualValues(t, 10, s.Unknown)
+		require.EqualValues(t, 10, s.Acknowledged+s.Backlog, "nothing is lost")
+		require.Zero(t, s.Connections)
+	})
+}
+
+// TestUnsettledIsRedelivered breaks the connection while a message is being delivered.
+func TestUnsettledIsRedelivered(t *testing.T) {
+	r := newRig(t, mem.DefaultOptions())
+	r.send(1, 3)
+	err := r.consumer.Run(t.Context(), func(*driver.Delivery) { r.broker.Disconnect() })
+	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+	r.stop()
+	require.EqualValues(t, 3, r.broker.Stats().Backlog)
+	require.EqualValues(t, 3, r.broker.Stats().Returned)
+
+	c, err := r.driver.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
+	require.NoError(t, err)
+	var again []bool
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, c.Run(ctx, func(d *driver.Delivery) {
+		if again = append(again, d.Redelivered); len(again) == 3 {
+			cancel()
+		}
+	}))
+	require.NoError(t, c.Close(t.Context()))
+	require.Equal(t, []bool{true, false, false}, again)
+}
+
+func TestConnectFail(t *testing.T) {
+	b := mem.New()
+	d := open(t, b, "mem://unreachable,local", options("connect-fail=true"))
+	_, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
+	require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+	require.NotEmpty(t, driver.HintOf(err))
+	require.NoError(t, b.Set(mem.DefaultOptions()))
+	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
+	require.NoError(t, err, "the second host answers")
+	require.NoError(t, c.Close(t.Context()))
+}
+
+func TestMistakes(t *testing.T) {
+	f := mem.Factory()
+	o := options("lose=-1", "latency=-1s")
+	o.Full = "explode"
+	err := f.Check(driver.OpenOptions{URL: "mem://local", Options: &o})
+	require.ErrorContains(t, err, "option lose=-1: want 0 or more")
+	require.ErrorContains(t, err, "option latency=-1s: want 0 or more")
+	require.ErrorContains(t, err, "option full=explode: want block or reject")
+	require.NoError(t, f.Check(driver.OpenOptions{URL: "mem://local"}))
+	require.Error(t, f.Check(driver.OpenOptions{URL: "amqp://local"}))
+	before := mem.New()
+	require.Error(t, before.Set(o))
+	require.Equal(t, mem.DefaultOptions(), before.Options())
+}
+
+func TestHostsAreBrokers(t *testing.T) {
+	f := mem.Factory()
+	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
+	send := func(f driver.Factory, url string) {
+		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, Options: f.NewOptions()})
+		require.NoError(t, err)
+		p, err := d.Producer(t.Context(), driver.ProducerSpec{Destination: dest, MaxPending: 1, Priority: -1}, func(driver.Slot, driver.Outcome) {})
+		require.NoError(t, err)
+		require.NoError(t, p.Send(t.Context(), &driver.Message{}))
+		require.NoError(t, p.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	}
+	receive := func(url string) (n int) {
+		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, Options: f.NewOptions()})
+		require.NoError(t, err)
+		c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
+		defer cancel()
+		require.NoError(t, c.Run(ctx, func(*driver.Delivery) { n++ }))
+		require.NoError(t, c.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+		return n
+	}
+	send(f, "mem://a")
+	send(mem.Factory(), "mem://b")
+	require.Equal(t, 0, receive("mem://b"), "another factory has other brokers")
+	require.Equal(t, 1, receive("mem://user:secret@a"))
+}

@@ -1,0 +1,144 @@
+package mem_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// options are the defaults changed as by -o.
+func options(assignments ...string) mem.Options {
+	o := mem.DefaultOptions()
+	if err := driver.SetOptions(&o, assignments); err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// path freezes and cuts a broker itself.
+type path struct {
+	t      testing.TB
+	broker *mem.Broker
+}
+
+func newPath(t testing.TB, b *mem.Broker) *path {
+	t.Cleanup(func() { require.NoError(t, b.Set(options("auth=u:p"))) })
+	return &path{t: t, broker: b}
+}
+
+func (p *path) URL() string { return "mem://local" }
+
+func (p *path) Freeze() {
+	require.NoError(p.t, p.broker.Set(options("limit=110")))
+	p.broker.Stall(time.Hour)
+}
+
+func (p *path) Cut() {
+	p.broker.Disconnect()
+	require.NoError(p.t, p.broker.Set(options("connect-fail=true")))
+}
+
+// rig is a producer and a consumer on one destination, and what they saw.
+type rig struct {
+	t        testing.TB
+	broker   *mem.Broker
+	driver   driver.Driver
+	producer driver.Producer
+	consumer driver.Consumer
+	cancel   context.CancelFunc
+	result   chan error
+
+	mu        sync.Mutex
+	outcomes  [driver.NumStates]int
+	classes   [driver.NumClasses]int
+	doneAt    map[driver.Slot]time.Time
+	delivered []int64
+	at        []time.Time
+	again     int // redelivered
+}
+
+func open(t testing.TB, b *mem.Broker, url string, o mem.Options) driver.Driver {
+	t.Helper()
+	d, err := b.Factory().Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: time.Second, Options: &o})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
+	return d
+}
+
+func newRig(t testing.TB, o mem.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, broker: mem.New(), doneAt: map[driver.Slot]time.Time{}}
+	r.driver = open(t, r.broker, "mem://local", o)
+	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
+	var err error
+	r.producer, err = r.driver.Producer(t.Context(), driver.ProducerSpec{Destination: dest, MaxPending: 1 << 20, Priority: -1}, r.done)
+	require.NoError(t, err)
+	r.consumer, err = r.driver.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}})
+	require.NoError(t, err)
+	return r
+}
+
+func (r *rig) done(slot driver.Slot, o driver.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes[o.State]++
+	r.classes[o.Class]++
+	r.doneAt[slot] = time.Now()
+}
+
+// send sends messages from..to, named by slot and time.
+func (r *rig) send(from, to int) {
+	r.t.Helper()
+	for i := from; i <= to; i++ {
+		err := r.producer.Send(r.t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i), Body: []byte("body")})
+		require.NoErrorf(r.t, err, "send %d", i)
+	}
+}
+
+func (r *rig) receive() *rig {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	r.cancel, r.result = cancel, make(chan error, 1)
+	go func() {
+		r.result <- r.consumer.Run(ctx, func(d *driver.Delivery) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.delivered = append(r.delivered, d.Time)
+			r.at = append(r.at, time.Now())
+			if d.Redelivered {
+				r.again++
+			}
+		})
+	}()
+	return r
+}
+
+// counts returns how many messages were delivered and how many sends have ended so far.
+func (r *rig) counts() [2]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return [2]int{len(r.delivered), len(r.doneAt)}
+}
+
+// since returns when message n was delivered and its send ended.
+func (r *rig) since(begin time.Time, n int) [2]time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return [2]time.Duration{r.at[n-1].Sub(begin), r.doneAt[driver.Slot(n)].Sub(begin)}
+}
+
+// stop ends the consumer and the producer.
+func (r *rig) stop() {
+	r.t.Helper()
+	if r.cancel != nil {
+		r.cancel()
+		require.NoError(r.t, <-r.result)
+	}
+	require.NoError(r.t, r.consumer.Close(context.Background()))
+	require.NoError(r.t, r.producer.Close(context.Background()))
+}

@@ -1,0 +1,211 @@
+// Package mem is a message broker inside the process, as a driver: the known truth against which the measurement is
+// tested, and the fastest possible peer, which shows the ceiling of the tool itself.
+//
+// # Model
+//
+// A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it into
+// the queue of every subscription. Consumers take up to their credit at once, an equal share of what is there. Nothing
+// is copied per message as long as a producer repeats its body; a body that differs from the one before is copied once,
+// so that the engine may change it after Done.
+//
+// Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
+// [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
+// n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in this
+// order wins: fail, reject, release, withhold; and of what is stored: lose, duplicate, reorder. [Broker.Stats] has the
+// true counts.
+//
+// The hosts "unreachable" and "silent" never answer: the first refuses at once, the second after the connect time-out.
+//
+// The package works inside testing/synctest when the broker is made inside the bubble.
+package mem
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Hosts of URLs that cannot be connected to, for tests of just that.
+const (
+	unreachableHost = "unreachable"
+	silentHost      = "silent"
+)
+
+// Factory returns the protocol "mem" with brokers of its own, one per host name in the URLs: drivers opened by the same
+// Factory value on the same host meet.
+func Factory() driver.Factory {
+	var mu sync.Mutex
+	brokers := map[string]*Broker{}
+	return newFactory(func(host string) *Broker {
+		mu.Lock()
+		defer mu.Unlock()
+		b := brokers[host]
+		if b == nil {
+			b = New()
+			brokers[host] = b
+		}
+		return b
+	})
+}
+
+// Factory returns the protocol "mem" with b behind every host.
+func (b *Broker) Factory() driver.Factory {
+	return newFactory(func(string) *Broker { return b })
+}
+
+func newFactory(broker func(host string) *Broker) driver.Factory {
+	return driver.Factory{
+		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
+		Capabilities: driver.Capabilities{
+			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
+			TTL: true, Selector: true, Credit: true,
+		},
+		NewOptions: func() any { o := DefaultOptions(); return &o },
+		Check: func(opts driver.OpenOptions) error {
+			_, err := newDriver(opts, broker)
+			return err
+		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+			d, err := newDriver(opts, broker)
+			if err != nil {
+				return nil, err
+			}
+			return d, nil
+		},
+	}
+}
+
+// memDriver is one URL: hosts tried in order, and the connections made so far.
+type memDriver struct {
+	hosts          []string
+	user, password string
+	timeout        time.Duration
+	options        Options
+	broker         func(host string) *Broker
+
+	mu     sync.Mutex
+	conns  map[string]*conn
+	closed bool
+}
+
+func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver, error) {
+	op := "open " + opts.URL
+	rest, ok := strings.CutPrefix(opts.URL, "mem://")
+	if !ok {
+		return nil, driver.Errorf(driver.ClassOther, op, "write mem://NAME", "not a mem URL")
+	}
+	d := &memDriver{
+		user: opts.User, password: opts.Password, timeout: opts.ConnectTimeout, broker: broker,
+		options: DefaultOptions(), conns: map[string]*conn{},
+	}
+	if o, ok := opts.Options.(*Options); ok && o != nil {
+		d.options = *o
+	}
+	if err := d.options.check(); err != nil {
+		return nil, &driver.Error{Class: driver.ClassOther, Op: op, Hint: "correct the -o options", Err: err}
+	}
+	if info, hosts, ok := strings.Cut(rest, "@"); ok {
+		rest = hosts
+		if u, err := url.Parse("mem://" + info + "@x"); err == nil && d.user == "" && d.password == "" {
+			d.user = u.User.Username()
+			d.password, _ = u.User.Password()
+		}
+	}
+	d.hosts = strings.Split(strings.TrimSuffix(rest, "/"), ",")
+	return d, nil
+}
+
+// connect returns the live connection of that key, making it if there is none.
+func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string) (*conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, driver.Errorf(driver.ClassOther, op, "", "the driver is closed")
+	}
+	if known := d.conns[c.Key]; known != nil && !known.dead.Load() {
+		return known, nil
+	}
+	var err error
+	for _, host := range d.hosts {
+		var made *conn
+		if made, err = d.dial(ctx, host); err == nil {
+			d.conns[c.Key] = made
+			return made, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", op, err)
+}
+
+func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
+	op := "connect to mem://" + host
+	const hint = "use another host name, and no -o connect-fail"
+	switch host {
+	case unreachableHost:
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no broker there")
+	case silentHost:
+		ctx, cancel := context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+		<-ctx.Done()
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no answer: %w", ctx.Err())
+	}
+	b := d.broker(host)
+	b.apply(d.options)
+	return b.connect(op, d.user, d.password, hint)
+}
+
+// Producer opens a producer.
+func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+	op := fmt.Sprintf("open producer on %s", spec.Destination)
+	switch {
+	case spec.CommitInterval != 0:
+		return nil, unsupported(op, "transactions")
+	case spec.Priority >= 0:
+		return nil, unsupported(op, "priorities")
+	case spec.Group != "":
+		return nil, unsupported(op, "message groups")
+	}
+	c, err := d.connect(ctx, spec.Connection, op)
+	if err != nil {
+		return nil, err
+	}
+	return c.broker.newProducer(c, spec, done), nil
+}
+
+// Consumer subscribes.
+func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op := fmt.Sprintf("open consumer on %s", spec.Destination)
+	if spec.Transacted {
+		return nil, unsupported(op, "transactions")
+	}
+	c, err := d.connect(ctx, spec.Connection, op)
+	if err != nil {
+		return nil, err
+	}
+	consumer, err := c.broker.newConsumer(c, spec, op)
+	if err != nil {
+		return nil, err
+	}
+	return consumer, nil
+}
+
+// Close closes all connections.
+func (d *memDriver) Close(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for key, c := range d.conns {
+		c.broker.forget(c)
+		delete(d.conns, key)
+	}
+	return nil
+}
+
+func unsupported(op, what string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, "leave the setting away or use another protocol",
+		"the in-process broker has no %s", what)
+}

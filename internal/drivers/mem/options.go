@@ -1,0 +1,168 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the faults of a broker, all off in [DefaultOptions]. "Every n-th" is off at 0. Drivers that are opened
+// with options other than the defaults set them for the whole broker.
+type Options struct {
+	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
+	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
+	Jitter          time.Duration `opt:"jitter" help:"random addition to both delays, from 0 to this"`
+	Seed            int64         `opt:"seed" help:"start of the random sequence"`
+
+	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
+	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
+
+	Lose        int           `opt:"lose" help:"accept but do not deliver every n-th message"`
+	LoseFirst   int           `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
+	LoseOffset  int           `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
+	Duplicate   int           `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
+	Reorder     int           `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
+	ReorderWait time.Duration `opt:"reorder-wait" help:"how long reorder waits for that next one"`
+
+	Reject   int `opt:"reject" help:"reject every n-th message"`
+	Release  int `opt:"release" help:"release every n-th message"`
+	Fail     int `opt:"fail" help:"answer every n-th message with an error"`
+	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
+
+	Limit int    `opt:"limit" help:"messages that a queue or subscription can hold; 0 for no limit"`
+	Full  string `opt:"full" help:"what a full queue does to senders" enum:"block,reject"`
+
+	DisconnectAfter int    `opt:"disconnect-after" help:"break all connections after this many messages; 0 for never"`
+	ConnectFail     bool   `opt:"connect-fail" help:"refuse connections"`
+	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
+}
+
+// What a full queue does to senders: [Options.Full].
+const (
+	FullBlock  = "block"  // Send waits for room
+	FullReject = "reject" // the message is rejected with ClassFull
+)
+
+// DefaultOptions returns a broker without faults.
+func DefaultOptions() Options {
+	return Options{Full: FullBlock, ReorderWait: 100 * time.Millisecond}
+}
+
+func (o *Options) check() error {
+	var errs []error
+	for _, d := range driver.Describe(o) {
+		if strings.HasPrefix(d.Default, "-") && d.Name != "seed" {
+			errs = append(errs, fmt.Errorf("option %s=%s: want 0 or more", d.Name, d.Default))
+		}
+	}
+	if o.Full != FullBlock && o.Full != FullReject {
+		errs = append(errs, fmt.Errorf("option full=%s: want block or reject", o.Full))
+	}
+	return errors.Join(errs...)
+}
+
+// faults are options at work. All times are nanoseconds since the broker was made, and above zero.
+type faults struct {
+	Options
+	replaced chan struct{} // closed when other options are set: whoever sleeps looks again
+
+	mu              sync.Mutex // held inside the lock of a destination
+	arrived, stored int
+	random          *rand.Rand
+
+	stallFrom, stallUntil atomic.Int64
+}
+
+func newFaults(o Options) *faults {
+	return &faults{
+		Options: o, replaced: make(chan struct{}),
+		random: rand.New(rand.NewPCG(uint64(o.Seed), 0)),
+	} //nolint:gosec // must be repeatable
+}
+
+// stall sets the window. A reader in between sees no stall.
+func (f *faults) stall(from, until int64) {
+	f.stallUntil.Store(0)
+	f.stallFrom.Store(from)
+	f.stallUntil.Store(until)
+}
+
+// afterStall returns t, or the end of the stall if t lies within it.
+func (f *faults) afterStall(t int64) int64 {
+	if until := f.stallUntil.Load(); t < until && t >= f.stallFrom.Load() {
+		return until
+	}
+	return t
+}
+
+// verdict is what happens to a message.
+type verdict struct {
+	outcome                  driver.Outcome
+	store                    bool // and if so:
+	lose, duplicate, reorder bool
+	withhold                 bool
+	acknowledgeAt, deliverAt int64 // 0: at once
+	disconnect               bool
+}
+
+// judge decides about the next message, which arrives now; full tells that there is no room for it.
+func (f *faults) judge(now int64, full bool) verdict {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.arrived++
+	if f.arrived == 1 && f.StallFor > 0 {
+		from := now + int64(f.StallAfter)
+		f.stall(from, from+int64(f.StallFor))
+	}
+	v := verdict{disconnect: f.arrived == f.DisconnectAfter}
+	switch {
+	case full:
+		v.outcome = refusal(driver.Rejected, driver.ClassFull, "the queue is full")
+	case every(f.Fail, f.arrived):
+		v.outcome = refusal(driver.Failed, driver.ClassOther, "told to fail")
+	case every(f.Reject, f.arrived):
+		v.outcome = refusal(driver.Rejected, driver.ClassOther, "told to reject")
+	case every(f.Release, f.arrived):
+		v.outcome = refusal(driver.Released, driver.ClassOther, "told to release")
+	default:
+		v.store = true
+		v.withhold = every(f.Withhold, f.arrived)
+		f.stored++
+		n := f.stored
+		switch {
+		case every(f.Lose, n), n > f.LoseOffset && n <= f.LoseOffset+f.LoseFirst:
+			v.lose = true
+		case every(f.Duplicate, n):
+			v.duplicate = true
+		case every(f.Reorder, n):
+			v.reorder = true
+		}
+	}
+	// The stall is not part of these times: whoever waits for them looks at it then, as it may have been ended.
+	if t := now + f.delay(f.Latency); f.afterStall(t) > now {
+		v.acknowledgeAt = t
+	}
+	if t := now + f.delay(f.DeliveryLatency); t > now {
+		v.deliverAt = t
+	}
+	return v
+}
+
+func (f *faults) delay(d time.Duration) int64 {
+	if f.Jitter > 0 {
+		d += time.Duration(f.random.Int64N(int64(f.Jitter) + 1))
+	}
+	return int64(d)
+}
+
+func every(n, i int) bool { return n > 0 && i%n == 0 }
+
+func refusal(s driver.State, c driver.Class, why string) driver.Outcome {
+	return driver.Outcome{State: s, Class: c, Err: driver.Errorf(c, "send", "", "%s", why)}
+}

@@ -1,0 +1,107 @@
+package mem
+
+import "sync/atomic"
+
+// Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; taken
+// under load, related counts can be apart by what is on its way.
+type Stats struct {
+	Arrived    uint64 // sends that returned nil
+	Persistent uint64 // part of Arrived that asked to survive a restart
+	Stored     uint64 // part of Arrived for which the broker took responsibility, lost and withheld ones included
+
+	// How sends ended; the sum is Arrived once all producers are closed.
+	Accepted, Rejected, Released, Failed, Unknown uint64
+
+	Withheld   uint64 // part of Stored, never acknowledged
+	Lost       uint64 // part of Stored, dropped by request
+	Unrouted   uint64 // part of Stored, sent to a topic that nobody had subscribed to
+	Duplicated uint64 // extra copies by request, counted once per message
+	Reordered  uint64 // messages that were overtaken by the next one
+
+	Delivered    uint64 // calls of deliver
+	Redelivered  uint64 // part of Delivered that was marked so
+	Acknowledged uint64 // part of Delivered that was settled
+	Returned     uint64 // messages that came back from consumers to their queue
+	Expired      uint64 // messages dropped because of their time to live
+
+	// At this moment:
+	Backlog       uint64 // messages in queues and subscriptions
+	Subscriptions int    // of topics
+	Producers     int
+	Consumers     int
+	Connections   int
+}
+
+type counter int
+
+const (
+	arrived counter = iota
+	persistent
+	stored
+	accepted // the five states in the order of driver.State
+	rejected
+	released
+	failed
+	unknown
+	withheld
+	lost
+	unrouted
+	duplicated
+	reordered
+	delivered
+	redelivered
+	acknowledged
+	returned
+	expired
+	numCounters
+)
+
+// tally holds the counts of one producer or consumer, so that they share no cache line with others.
+type tally struct {
+	n [numCounters]atomic.Uint64
+	_ [64]byte
+}
+
+func (t *tally) add(c counter) { t.n[c].Add(1) }
+
+// Stats returns the counts up to now.
+func (b *Broker) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := b.past
+	for t := range b.tallies {
+		for i := range sum {
+			sum[i] += t.n[i].Load()
+		}
+	}
+	s := Stats{
+		Arrived: sum[arrived], Persistent: sum[persistent], Stored: sum[stored],
+		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Failed: sum[failed],
+		Unknown: sum[unknown], Withheld: sum[withheld], Lost: sum[lost], Unrouted: sum[unrouted],
+		Duplicated: sum[duplicated], Reordered: sum[reordered], Delivered: sum[delivered],
+		Redelivered: sum[redelivered], Acknowledged: sum[acknowledged], Returned: sum[returned],
+		Expired: sum[expired], Producers: b.producers, Consumers: b.consumers, Connections: len(b.conns),
+	}
+	for _, d := range b.destinations {
+		d.mu.Lock()
+		for _, q := range d.queues {
+			s.Backlog += uint64(q.items.len())
+			if !q.permanent {
+				s.Subscriptions++
+			}
+		}
+		if d.held != nil {
+			s.Backlog++
+		}
+		d.mu.Unlock()
+	}
+	return s
+}
+
+// retire keeps the counts of t after its owner has closed. b.mu is held.
+func (b *Broker) retire(t *tally) {
+	delete(b.tallies, t)
+	for i := range b.past {
+		b.past[i] += t.n[i].Load()
+	}
+}

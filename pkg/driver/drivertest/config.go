@@ -1,0 +1,259 @@
+// Package drivertest is the conformance suite: what every perfmq driver must do, tested on a real broker.
+//
+// A driver's test is a call of [Run] with the driver's factory and a URL:
+//
+//	func TestConformance(t *testing.T) {
+//		broker := startBroker(t)
+//		drivertest.Run(t, drivertest.Config{
+//			Factory: stomp.Factory(), URL: broker.URL, User: "admin", Password: "admin",
+//		})
+//	}
+//
+// # Model
+//
+// The suite plays the engine: it owns the slots, checks each call of Done against them, and names every message by its
+// time property, so that a message that is lost, doubled or damaged is known by name. Each wait has a deadline and says
+// what was missing. Faults of the network are made by a TCP proxy in front of the broker, or by [Config.Path] where the
+// protocol does not go through a proxy.
+//
+// What a protocol cannot do ([driver.Capabilities]), the driver must refuse with ClassUnsupported. What only this broker
+// cannot do ([Config.Lacks]) must end in an error or in sends that are not accepted. To ignore a setting in silence is
+// never right.
+//
+// After each sub-test, when everything is closed, no goroutine may be left that was not there before. This looks at all
+// goroutines of the process: do not run the suite in parallel with other tests.
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Feature names what a broker may lack: the name of the field of [driver.Capabilities].
+type Feature string
+
+// The features that [Config.Lacks] may name.
+const (
+	Topics              Feature = "Topics"
+	DurableSubscription Feature = "DurableSubscription"
+	SharedSubscription  Feature = "SharedSubscription"
+	Persistent          Feature = "Persistent"
+	Credit              Feature = "Credit"
+	TTL                 Feature = "TTL"
+	Priority            Feature = "Priority"
+	Group               Feature = "Group"
+	Selector            Feature = "Selector"
+	Transactions        Feature = "Transactions"
+	TransactedReceive   Feature = "TransactedReceive"
+)
+
+// Config says what to test and on which broker. Factory is required, everything else has a default.
+type Config struct {
+	Factory driver.Factory
+	// URL of the broker; the factory's DefaultURL if empty.
+	URL            string
+	User, Password string
+	TLS            driver.TLS
+	// Options are the driver's own settings, as for -o: "key=value".
+	Options []string
+	// NewDestination returns a destination that exists, or is made by its use, and that nobody has used before. By
+	// default a random name.
+	NewDestination func(t testing.TB, kind driver.Kind) driver.Destination
+	// AtMostOnce says that Options ask for sends that the broker does not confirm: such sends are accepted when handed to
+	// the operating system, so that those on a broken connection may be, too.
+	AtMostOnce bool
+	// Lacks are the features that the driver has but this broker has not, each with the reason.
+	Lacks map[Feature]string
+	// Selector is a filter that matches messages with the property color = red and no others; by default "color = 'red'".
+	Selector string
+	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
+	ClientID string
+	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
+	MaxBody int
+	// Timeout bounds each wait for something that must happen; 10 s by default.
+	Timeout time.Duration
+	// Quiet is how long to look out for something that must not happen; 300 ms by default.
+	Quiet time.Duration
+	// TTL is the time to live in the test of expiry: longer than the send takes, shorter than Timeout; 200 ms by default.
+	TTL time.Duration
+	// WrongPassword is one that the broker refuses for User. If empty, refusal is not tested: the broker asks for none.
+	WrongPassword string
+	// Unreachable is a URL where nobody listens; by default URL with a free port of 127.0.0.1.
+	Unreachable string
+	// Silent is a URL where connections are made but nobody answers; by default one with a listener of the suite.
+	Silent string
+	// Path returns a way to the broker that the suite can freeze and cut; by default a TCP proxy before the first host
+	// of URL. It is called once per test.
+	Path func(t testing.TB) Path
+	// Victim starts a broker only for the test that kills it, and returns its URL and a function that ends it as
+	// kill -9 does. If nil, only the cut of a connection is tested.
+	Victim func(t testing.TB) (url string, kill func())
+	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since it exists.
+	// If nil they are not compared.
+	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
+	// IgnoreGoroutines are not leaks of the driver: those of the functions above that outlive a sub-test.
+	IgnoreGoroutines []goleak.Option
+}
+
+// Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
+type Path interface {
+	// URL is what to open.
+	URL() string
+	// Freeze stops all traffic, both ways, with connections staying up: nothing is read any more.
+	Freeze()
+	// Cut ends all connections, and refuses new ones.
+	Cut()
+}
+
+func (c Config) withDefaults() Config {
+	def := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	dur := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	def(&c.URL, c.Factory.DefaultURL)
+	def(&c.Selector, "color = 'red'")
+	def(&c.ClientID, "perfmq-test")
+	dur(&c.Timeout, 10*time.Second)
+	dur(&c.Quiet, 300*time.Millisecond)
+	dur(&c.TTL, 200*time.Millisecond)
+	if c.MaxBody == 0 {
+		c.MaxBody = 10 << 20
+	}
+	if c.NewDestination == nil {
+		c.NewDestination = func(_ testing.TB, kind driver.Kind) driver.Destination {
+			return driver.Destination{Kind: kind, Name: unique("perfmq-test-" + kind.String())}
+		}
+	}
+	if c.Path == nil {
+		c.Path = func(t testing.TB) Path { return newProxy(t, c.URL) }
+	}
+	return c
+}
+
+func unique(prefix string) string {
+	return prefix + "-" + strings.ToLower(rand.Text()[:12])
+}
+
+// has tells whether protocol and broker have the feature, and whether it is the broker who lacks it.
+func (c *Config) has(f Feature) (works, brokerLacks bool) {
+	_, lacks := c.Lacks[f]
+	can := map[Feature]bool{
+		Topics:              c.Factory.Capabilities.Topics,
+		DurableSubscription: c.Factory.Capabilities.DurableSubscription,
+		SharedSubscription:  c.Factory.Capabilities.SharedSubscription,
+		Persistent:          c.Factory.Capabilities.Persistent,
+		Credit:              c.Factory.Capabilities.Credit,
+		TTL:                 c.Factory.Capabilities.TTL,
+		Priority:            c.Factory.Capabilities.Priority,
+		Group:               c.Factory.Capabilities.Group,
+		Selector:            c.Factory.Capabilities.Selector,
+		Transactions:        c.Factory.Capabilities.Transactions,
+		TransactedReceive:   c.Factory.Capabilities.TransactedReceive,
+	}[f]
+	return can && !lacks, can && lacks
+}
+
+// Run runs the suite as sub-tests of t.
+func Run(t *testing.T, cfg Config) {
+	t.Helper()
+	if cfg.Factory.Open == nil || cfg.Factory.NewOptions == nil {
+		t.Fatal("drivertest: Config.Factory needs Open and NewOptions")
+	}
+	cfg = cfg.withDefaults()
+	for _, c := range suite(&cfg) {
+		t.Run(c.name, func(t *testing.T) {
+			e := &env{T: t, cfg: &cfg, ctx: context.WithoutCancel(t.Context())}
+			e.checkLeaks()
+			c.run(e)
+		})
+	}
+}
+
+// check is one sub-test.
+type check struct {
+	name string
+	run  func(*env)
+}
+
+// suite lists the sub-tests that apply, the cheap and basic ones first.
+func suite(cfg *Config) []check {
+	list := []check{
+		{"Factory", testFactory},
+		{"Done/slots=1", func(e *env) { testDone(e, 1, 50) }},
+		{"Done/slots=100", func(e *env) { testDone(e, 100, 2000) }},
+		{"Done/slots=1000", func(e *env) { testDone(e, 1000, 5000) }},
+		{"Time", testTime},
+		{"Bodies", testBodies},
+		{"BodyReuse", testBodyReuse},
+		{"Properties", testProperties},
+		{"Queue/Waits", testQueueWaits},
+		{"Queue/Competing", testQueueCompeting},
+		{"Subscribed", testSubscribed},
+		{"Run/Ends", testRunEnds},
+		{"Unsettled", testUnsettled},
+		{"Connections", testConnections},
+		{"Close/InFlight", testCloseInFlight},
+		{"Close/Expired", testCloseExpired},
+		{"Fault/Unreachable", testUnreachable},
+		{"Fault/Silent", testSilent},
+		{"Fault/Frozen", testFrozen},
+		{"Fault/Cut", testCut},
+	}
+	if cfg.WrongPassword != "" {
+		list = append(list, check{"Fault/WrongPassword", testWrongPassword})
+	}
+	if cfg.Victim != nil {
+		list = append(list, check{"Fault/Kill", testKill})
+	}
+	if cfg.QueueCounters != nil {
+		list = append(list, check{"Counters", testCounters})
+	}
+	return append(list, featureChecks(cfg)...)
+}
+
+// featureChecks tests each feature where it works, and its refusal where it does not.
+func featureChecks(cfg *Config) []check {
+	var list []check
+	for _, f := range []struct {
+		feature Feature
+		works   []check
+		refused func(*env, refusal)
+	}{
+		{Topics, []check{{"Topic/FanOut", testFanOut}, {"Topic/NotBefore", testTopicNotBefore}}, refuseTopics},
+		{DurableSubscription, []check{
+			{"Durable/Kept", func(e *env) { testDurable(e, true) }},
+			{"Durable/Removed", func(e *env) { testDurable(e, false) }},
+		}, refuseDurable},
+		{SharedSubscription, []check{{"Shared", testShared}}, refuseShared},
+		{Selector, []check{{"Selector", testSelector}}, refuseSelector},
+		{TTL, []check{{"TTL", testTTL}}, refuseTTL},
+		{Persistent, []check{{"Persistent", testPersistent}}, refusePersistent},
+		{Credit, []check{{"Credit", testCredit}}, refuseCredit},
+		{Priority, []check{{"Priority", testPriority}}, refusePriority},
+		{Group, []check{{"Group", testGroup}}, refuseGroup},
+		{Transactions, []check{{"Transactions/Send", testTransactedSend}}, refuseTransactions},
+		{TransactedReceive, []check{{"Transactions/Receive", testTransactedReceive}}, refuseTransactedReceive},
+	} {
+		works, brokerLacks := cfg.has(f.feature)
+		if works {
+			list = append(list, f.works...)
+			continue
+		}
+		r := refusal{feature: f.feature, byBroker: brokerLacks, reason: cfg.Lacks[f.feature]}
+		list = append(list, check{"Refuses/" + string(f.feature), func(e *env) { f.refused(e, r) }})
+	}
+	return list
+}

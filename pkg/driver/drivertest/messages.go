@@ -1,0 +1,200 @@
+package drivertest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// base is the name of a test's first message.
+const base int64 = 1_700_000_000_000_000
+
+func testFactory(e *env) {
+	f := e.cfg.Factory
+	require.NotEmpty(e, f.Name, "Name")
+	require.Equal(e, strings.ToLower(f.Name), f.Name, "Name is typed by users: lower case")
+	require.NotEmpty(e, f.Title, "Title")
+	require.NotEmpty(e, f.Schemes, "Schemes")
+	require.Truef(e, strings.HasPrefix(f.DefaultURL, f.Schemes[0]+"://"),
+		"DefaultURL %q does not begin with the first of Schemes, %q", f.DefaultURL, f.Schemes[0])
+	require.True(e, f.Capabilities.Queues || f.Capabilities.Topics, "Capabilities: neither queues nor topics")
+
+	fresh := driver.Describe(f.NewOptions())
+	for _, o := range fresh {
+		require.NotEmptyf(e, o.Help, "option %s has no help text", o.Name)
+		if len(o.Enum) > 0 {
+			require.Containsf(e, o.Enum, o.Default, "the default of option %s is not among its values", o.Name)
+		}
+	}
+	set := e.options()
+	require.Error(e, driver.SetOptions(set, []string{"no-such-option=1"}))
+	if len(fresh) > 0 {
+		require.NotSame(e, set, f.NewOptions(), "NewOptions returned the same struct twice")
+	}
+	require.Equal(e, fresh, driver.Describe(f.NewOptions()), "options that were set in one struct appeared in the next")
+	if f.Check != nil {
+		require.NoError(e, f.Check(e.openOptions(e.cfg.URL)), "Factory.Check of Config.URL")
+	}
+}
+
+// testDone sends n messages through so many slots, slots being used again as soon as Done was called.
+func testDone(e *env, slots, n int) {
+	d, dest := e.open(), e.queue()
+	in := e.receiver(d, consumerSpec(dest))
+	spec := producerSpec(dest)
+	spec.MaxPending = slots
+	out := e.producer(d, spec)
+	out.sendAll(base, n)
+	in.expect(base, n)
+	out.close()
+	sent, ended, _ := out.totals()
+	require.Equal(e, n, sent)
+	require.Equal(e, n, ended)
+}
+
+func testTime(e *env) {
+	d, dest := e.open(), e.queue()
+	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	for i, stamp := range []int64{1, time.Now().UnixMicro(), 1<<31 + 1, 1<<53 + 1, math.MaxInt64 / 2, math.MaxInt64} {
+		require.NoError(e, out.trySend(e.soon(), stamp, payload(10)))
+		out.accepted()
+		e.await("receive", in.changed, func() error { return atLeast(in.count(), i+1) })
+		require.Equal(e, stamp, in.stamps()[i], "the time property changed on its way")
+	}
+}
+
+func testBodies(e *env) {
+	d, dest := e.open(), e.queue()
+	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	n := 0
+	for _, size := range []int{0, 1, 255, 256, 1024, 65536, 1 << 20, 10 << 20} {
+		if size > e.cfg.MaxBody {
+			continue
+		}
+		out.send(base+int64(n), 1, payload(size))
+		out.accepted()
+		n++
+		e.await("receive a body of "+driverSize(size), in.changed, func() error { return atLeast(in.count(), n) })
+		got := in.messages()[n-1]
+		require.Equal(e, base+int64(n-1), got.stamp)
+		requireBody(e, got, size)
+	}
+	in.expect(base, n)
+}
+
+// testBodyReuse changes a body as soon as Done was called for it.
+func testBodyReuse(e *env) {
+	const n, size = 50, 1000
+	d, dest := e.open(), e.queue()
+	out := e.producer(d, producerSpec(dest))
+	body := make([]byte, size+n)
+	for i := range n {
+		copy(body, payload(size+i))
+		out.send(base+int64(i), 1, body[:size+i])
+		out.accepted()
+		clear(body)
+	}
+	in := e.receiver(d, consumerSpec(dest))
+	in.expect(base, n)
+	for _, got := range in.messages() {
+		requireBody(e, got, size+int(got.stamp-base))
+	}
+}
+
+func testProperties(e *env) {
+	d, dest := e.open(), e.queue()
+	spec := producerSpec(dest)
+	spec.Properties = []driver.Property{{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: "a: b\\c\nd é"}}
+	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
+	out.sendAll(base, 10)
+	in.expect(base, 10)
+}
+
+func testPersistent(e *env) {
+	d, dest := e.open(), e.queue()
+	spec := producerSpec(dest)
+	spec.Persistent = true
+	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
+	out.sendAll(base, 100)
+	in.expect(base, 100)
+}
+
+func testPriority(e *env) {
+	d, dest := e.open(), e.queue()
+	in := e.receiver(d, consumerSpec(dest))
+	for i, priority := range []int{0, 4, 9} {
+		spec := producerSpec(dest)
+		spec.Priority = priority
+		e.producer(d, spec).sendAll(base+int64(i)*10, 10)
+	}
+	in.expect(base, 30)
+}
+
+func testGroup(e *env) {
+	d, dest := e.open(), e.queue()
+	a := e.receiver(d, consumerSpec(dest))
+	b := e.receiver(d, consumerSpec(dest))
+	spec := producerSpec(dest)
+	spec.Group = "group-1"
+	e.producer(d, spec).sendAll(base, 50)
+	e.expectTogether(base, 50, a, b)
+	require.Truef(e, a.count() == 0 || b.count() == 0,
+		"the messages of one group went to two consumers: %d and %d", a.count(), b.count())
+}
+
+func testTTL(e *env) {
+	d, mortal, lasting := e.open(), e.queue(), e.queue()
+	spec := producerSpec(mortal)
+	spec.TTL = e.cfg.TTL
+	e.producer(d, spec).sendAll(base, 10)
+	spec.Destination, spec.TTL = lasting, time.Hour
+	e.producer(d, spec).sendAll(base, 10)
+	pause(e.cfg.TTL + e.cfg.Quiet)
+	e.producer(d, producerSpec(mortal)).sendAll(base+100, 1)
+	e.receiver(d, consumerSpec(lasting)).expect(base, 10)
+	in := e.receiver(d, consumerSpec(mortal))
+	in.expect(base+100, 1)
+	in.nothing(1)
+}
+
+func testTransactedSend(e *env) {
+	d, dest := e.open(), e.queue()
+	spec := producerSpec(dest)
+	spec.CommitInterval = 10
+	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
+	out.sendAll(base, 100)
+	in.expect(base, 100)
+}
+
+func testTransactedReceive(e *env) {
+	d, dest := e.open(), e.queue()
+	e.producer(d, producerSpec(dest)).sendAll(base, 20)
+	spec := consumerSpec(dest)
+	spec.Transacted = true
+	in := e.receiver(d, spec)
+	in.expect(base, 20)
+	in.close()
+	e.receiver(d, consumerSpec(dest)).nothing(0)
+}
+
+func testCounters(e *env) {
+	const n = 500
+	d, dest := e.open(), e.queue()
+	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	out.sendAll(base, n)
+	in.expect(base, n)
+	out.close()
+	in.close()
+	e.await("the broker's counters", nil, func() error {
+		added, acknowledged := e.cfg.QueueCounters(e, dest)
+		if added != n || acknowledged != n {
+			return fmt.Errorf("the broker counts %d added and %d acknowledged instead of %d", added, acknowledged, n)
+		}
+		return nil
+	})
+}

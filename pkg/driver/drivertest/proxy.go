@@ -1,0 +1,159 @@
+package drivertest
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// splitURL takes scheme://[user@]host,host/path apart.
+func splitURL(url string) (before, hosts, after string) {
+	scheme, rest, _ := strings.Cut(url, "://")
+	before = scheme + "://"
+	if i := strings.LastIndex(rest, "@"); i >= 0 {
+		before, rest = before+rest[:i+1], rest[i+1:]
+	}
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		rest, after = rest[:i], rest[i:]
+	}
+	return before, rest, after
+}
+
+// withHosts replaces the hosts of a URL.
+func withHosts(url, hosts string) string {
+	before, _, after := splitURL(url)
+	return before + hosts + after
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err, "listen on loopback")
+	return l
+}
+
+// freeAddress is one where nobody listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l := listen(t)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// silentAddress is one where connections are made, by the system, but nobody answers.
+func silentAddress(t testing.TB) string {
+	t.Helper()
+	l := listen(t)
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// proxy is a Path through TCP connections of the suite.
+type proxy struct {
+	url, target string
+	listener    net.Listener
+	wg          sync.WaitGroup
+
+	mu     sync.Mutex
+	gate   *sync.Cond
+	frozen bool
+	cut    bool
+	conns  []net.Conn
+}
+
+func newProxy(t testing.TB, url string) *proxy {
+	t.Helper()
+	_, hosts, _ := splitURL(url)
+	target, _, _ := strings.Cut(hosts, ",")
+	_, _, err := net.SplitHostPort(target)
+	require.NoErrorf(t, err, "drivertest: Config.URL needs host:port, or set Config.Path: %s", url)
+	p := &proxy{target: target, listener: listen(t)}
+	p.gate = sync.NewCond(&p.mu)
+	p.url = withHosts(url, p.listener.Addr().String())
+	p.wg.Go(p.accept)
+	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
+	return p
+}
+
+// URL is the broker's, with the proxy's address.
+func (p *proxy) URL() string { return p.url }
+
+// Freeze stops reading.
+func (p *proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
+}
+
+// Cut closes everything.
+func (p *proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	_ = p.listener.Close()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.gate.Broadcast()
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.wg.Go(func() { p.serve(client) })
+	}
+}
+
+func (p *proxy) serve(client net.Conn) {
+	broker, err := net.Dial("tcp", p.target) //nolint:noctx // ends with Cut
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, broker)
+	if p.cut {
+		_ = client.Close()
+		_ = broker.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Go(func() { p.copy(client, broker) })
+	p.copy(broker, client)
+}
+
+// copy moves bytes one way, and closes both when one ends.
+func (p *proxy) copy(to, from net.Conn) {
+	defer func() {
+		_ = to.Close()
+		_ = from.Close()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && p.pass() {
+			_, werr := to.Write(buf[:n])
+			if werr != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while frozen; it returns false when cut.
+func (p *proxy) pass() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.frozen && !p.cut {
+		p.gate.Wait()
+	}
+	return !p.cut
+}
