@@ -1,0 +1,293 @@
+package amqp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// amqpDriver is a [driver.Driver]: a set of connections by key.
+type amqpDriver struct {
+	cfg config
+
+	mu     sync.Mutex
+	conns  map[string]*connection
+	closed bool
+}
+
+// connection is an AMQP connection and its users.
+type connection struct {
+	driver *amqpDriver
+	key    string
+	settle string
+	idle   time.Duration
+	users  int // guarded by driver.mu
+
+	ready chan struct{} // closed when what follows is set
+	err   error
+	amqp  *amqp.Conn
+	net   *gatherConn
+
+	namesMu sync.Mutex
+	names   map[string]bool // link names of subscriptions in use
+
+	endOnce sync.Once
+	ended   chan struct{} // closed when all of the connection has ended; made by end
+}
+
+// acquire returns the connection of that key and counts one more user. It opens the connection if there is none, or if
+// the one that there is has died.
+func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*connection, error) {
+	for {
+		d.mu.Lock()
+		if d.closed {
+			d.mu.Unlock()
+			return nil, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
+		}
+		c := d.conns[spec.Key]
+		opener := c == nil || c.dead()
+		if opener {
+			c = &connection{
+				driver: d, key: spec.Key, settle: d.cfg.opts.Settle, idle: d.cfg.opts.IdleTimeout,
+				ready: make(chan struct{}), ended: make(chan struct{}), names: map[string]bool{},
+			}
+			d.conns[spec.Key] = c
+		}
+		c.users++
+		d.mu.Unlock()
+		if opener {
+			c.amqp, c.net, c.err = d.cfg.dial(ctx, spec)
+			close(c.ready)
+		}
+		select {
+		case <-c.ready:
+		case <-ctx.Done():
+			c.release(ctx)
+			return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+		}
+		if c.err == nil {
+			return c, nil
+		}
+		c.release(ctx)
+		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
+			continue // it was the opener that lost interest
+		}
+		return nil, c.err
+	}
+}
+
+// dead reports whether the connection is open no more. One that is still being opened is not dead.
+func (c *connection) dead() bool {
+	select {
+	case <-c.ready:
+	default:
+		return false
+	}
+	if c.err != nil {
+		return true
+	}
+	select {
+	case <-c.amqp.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
+	return c.amqp.NewSession(ctx, nil)
+}
+
+// leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of
+// no use to anybody: what matters has been settled before.
+func (c *connection) leave(ctx context.Context, session *amqp.Session) {
+	if session != nil && !c.dead() {
+		_ = session.Close(ctx)
+	}
+	c.release(ctx)
+}
+
+func (c *connection) release(ctx context.Context) {
+	d := c.driver
+	d.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last && d.conns[c.key] == c {
+		delete(d.conns, c.key)
+	}
+	d.mu.Unlock()
+	if last {
+		c.end(ctx)
+	}
+}
+
+// end closes the connection. It returns when it is closed; when ctx ends first, it does so without taking leave.
+func (c *connection) end(ctx context.Context) {
+	c.endOnce.Do(func() {
+		go func() {
+			defer close(c.ended)
+			<-c.ready
+			if c.err == nil {
+				_ = c.amqp.Close()
+			}
+		}()
+	})
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		select {
+		case <-c.ready:
+			if c.err == nil {
+				c.net.abort()
+			}
+			<-c.ended
+		default: // still being opened, which ends by its own time-out
+		}
+	}
+}
+
+// abandon waits until ended is closed by goroutines that have been told to end. Those that are stuck in a write come back
+// only when the connection goes.
+func (c *connection) abandon(ended <-chan struct{}) {
+	timer := time.NewTimer(handoverGrace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		c.net.abort()
+		<-ended
+	}
+}
+
+// Close implements [driver.Driver].
+func (d *amqpDriver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	d.closed = true
+	var left []*connection
+	for _, c := range d.conns {
+		left = append(left, c)
+	}
+	clear(d.conns)
+	d.mu.Unlock()
+	for _, c := range left {
+		c.end(ctx)
+	}
+	return nil
+}
+
+// dial opens a connection to the first host that lets us in, within the connect timeout. Each host gets an equal share
+// of the time that is left, so that a silent one does not keep us from the next.
+func (c *config) dial(ctx context.Context, spec driver.Connection) (*amqp.Conn, *gatherConn, error) {
+	deadline := time.Now().Add(c.connectTimeout)
+	var errs []error
+	for i, host := range c.target.hosts {
+		share := time.Until(deadline) / time.Duration(len(c.target.hosts)-i)
+		dialCtx, cancel := context.WithTimeout(ctx, share)
+		conn, gathered, err := c.dialHost(dialCtx, host, spec)
+		cancel()
+		if err == nil {
+			return conn, gathered, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			return nil, nil, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
+		}
+		if driver.ClassOf(err) == driver.ClassAuth {
+			break // the next host knows the same users, and some brokers lock an account after a few failures
+		}
+	}
+	if len(errs) == 1 {
+		return nil, nil, errs[0]
+	}
+	return nil, nil, &driver.Error{
+		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d hosts", len(errs)), Err: errors.Join(errs...),
+	}
+}
+
+func (c *config) dialHost(ctx context.Context, host endpoint, spec driver.Connection) (*amqp.Conn, *gatherConn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	if err != nil {
+		return nil, nil, connectError(host, stageDial, c.target.tls, "", err)
+	}
+	conn := raw
+	if c.target.tls {
+		tlsConfig, err := c.tls.Config(host.host)
+		if err != nil {
+			_ = raw.Close()
+			return nil, nil, &driver.Error{Class: driver.ClassTLS, Op: "connect to " + host.String(), Err: err}
+		}
+		tlsConn := tls.Client(raw, tlsConfig)
+		if err := tlsConn.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, nil, connectError(host, stageTLS, true, "", err)
+		}
+		conn = tlsConn
+	}
+	gathered := newGatherConn(conn, raw)
+	opened, err := amqp.NewConn(ctx, gathered, c.connOptions(host, spec))
+	if err != nil {
+		gathered.abort()
+		<-gathered.done
+		return nil, nil, connectError(host, stageOpen, c.target.tls, gathered.greeting(), err)
+	}
+	return opened, gathered, nil
+}
+
+// connOptions says who we are. The container ID is what Artemis shows as client ID.
+func (c *config) connOptions(host endpoint, spec driver.Connection) *amqp.ConnOptions {
+	o := &amqp.ConnOptions{
+		ContainerID:  spec.Name,
+		HostName:     host.host,
+		IdleTimeout:  c.opts.IdleTimeout,
+		MaxFrameSize: uint32(c.opts.MaxFrameSize), //nolint:gosec // checked: 512 to 2^31-1
+		Properties: map[string]any{
+			"product":         "perfmq",
+			"version":         version(),
+			"platform":        runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+			"process-id":      int64(os.Getpid()),
+			"connection-name": spec.Name,
+		},
+	}
+	if spec.ClientID != "" {
+		o.ContainerID = spec.ClientID
+	}
+	if c.opts.VirtualHost != "" {
+		o.HostName = c.opts.VirtualHost
+	}
+	// A broker that does not read is a stall to be measured; what ends the connection is its silence. The library takes 0
+	// for its defaults, of which the one for writes is 30 s.
+	o.WriteTimeout = c.opts.IdleTimeout
+	if c.opts.IdleTimeout == 0 {
+		o.IdleTimeout, o.WriteTimeout = -1, practicallyForever
+	}
+	switch c.sasl {
+	case saslPlain:
+		o.SASLType = amqp.SASLTypePlain(c.target.user, c.target.password)
+	case saslExternal:
+		o.SASLType = amqp.SASLTypeExternal("")
+	default:
+		o.SASLType = amqp.SASLTypeAnonymous()
+	}
+	return o
+}
+
+// practicallyForever is a time-out that is none.
+const practicallyForever = 10 * 365 * 24 * time.Hour
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}

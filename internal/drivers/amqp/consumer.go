@@ -1,0 +1,183 @@
+package amqp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// defaultCredit is how many messages the broker may send ahead. Measured on Artemis with 1 KiB messages, 1 gives
+	// 5k msg/s, 100 gives 36k, 1000 gives 53k.
+	defaultCredit = 1000
+	// settleBacklog is how many delivered messages may wait for their acceptance to be written.
+	settleBacklog = 256
+	// settleGrace is how long Run waits, when it ends, for the last acceptances to be written.
+	settleGrace = time.Second
+)
+
+// consumer is a [driver.Consumer] on a session of its own.
+type consumer struct {
+	op      string
+	conn    *connection
+	session *amqp.Session
+	link    *amqp.Receiver
+	sub     subscription
+	settled bool // at-most-once
+
+	settling sync.WaitGroup // the goroutine that accepts messages
+	cancel   context.CancelFunc
+	closed   bool
+}
+
+// Consumer implements [driver.Driver].
+func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op := "open a consumer on " + spec.Destination.String()
+	sub, err := newSubscription(op, spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Transacted {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --tx", "transactions are not supported over AMQP")
+	}
+	conn, err := d.acquire(ctx, spec.Connection)
+	if err != nil {
+		return nil, err
+	}
+	sub.reserve(conn)
+	c := &consumer{
+		op: "receive from " + spec.Destination.String(), conn: conn, sub: sub,
+		settled: d.cfg.opts.Settle == settleAtMostOnce,
+	}
+	if err := c.open(ctx, spec); err != nil {
+		err = conn.explain(op, err)
+		sub.free(conn)
+		conn.leave(ctx, c.session)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err error) {
+	if c.session, err = c.conn.newSession(ctx); err != nil {
+		return err
+	}
+	credit := spec.Credit
+	if credit <= 0 {
+		credit = defaultCredit
+	}
+	mode := amqp.SenderSettleModeUnsettled
+	if c.settled {
+		mode = amqp.SenderSettleModeSettled
+	}
+	opts := &amqp.ReceiverOptions{
+		Credit:                    int32(min(credit, 1<<30)), //nolint:gosec // in range
+		RequestedSenderSettleMode: &mode,
+	}
+	c.sub.apply(opts)
+	if spec.Selector != "" {
+		opts.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(spec.Selector)}
+	}
+	if c.link, err = c.session.NewReceiver(ctx, spec.Destination.Name, opts); err != nil {
+		return err
+	}
+	if spec.Selector != "" && c.link.LinkSourceFilterValue(selectorFilter) == nil {
+		return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(), "leave out --selector",
+			"the broker ignores the selector and would send all messages")
+	}
+	return nil
+}
+
+// selectorFilter is the name under which a broker confirms a selector (AMQP capability registry: filters).
+const selectorFilter = "apache.org:selector-filter:string"
+
+// Run implements [driver.Consumer]. Messages are accepted by a goroutine of their own: each acceptance waits until the
+// library has written it, and a message that is there should not wait for that before it is seen.
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+	accept := make(chan *amqp.Message, settleBacklog)
+	settleCtx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	finished := make(chan struct{})
+	c.settling.Go(func() {
+		defer close(finished)
+		for m := range accept {
+			// An error means that the link has ended, which Receive tells as well.
+			_ = c.link.AcceptMessage(settleCtx, m)
+		}
+	})
+	err := c.receive(ctx, deliver, accept)
+	close(accept)
+	timer := time.NewTimer(settleGrace)
+	defer timer.Stop()
+	select {
+	case <-finished:
+	case <-timer.C: // Close will not wait for it either
+	}
+	return err
+}
+
+func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), accept chan<- *amqp.Message) error {
+	done := ctx.Done()
+	var delivery driver.Delivery
+	for {
+		m, err := c.link.Receive(ctx, nil)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // we were asked to stop
+			}
+			return c.conn.explain(c.op, err)
+		}
+		decode(m, &delivery)
+		deliver(&delivery)
+		if c.settled {
+			continue
+		}
+		select {
+		case accept <- m:
+			continue
+		default:
+		}
+		select {
+		case accept <- m:
+		case <-done: // the broker does not read: the message will come again, marked as redelivered
+			return nil
+		}
+	}
+}
+
+// Close implements [driver.Consumer].
+func (c *consumer) Close(ctx context.Context) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		c.settling.Wait()
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		c.conn.abandon(settled)
+	}
+	if c.cancel != nil {
+		c.cancel()
+	}
+	var err error
+	if !c.sub.keep && !c.conn.dead() {
+		if err = c.link.Close(ctx); err != nil && c.sub.durable {
+			err = driver.Errorf(driver.ClassOf(err), "close "+c.sub.name, "remove it on the broker",
+				"the durable subscription may have stayed behind: %w", c.conn.explain("", err))
+		} else {
+			err = nil
+		}
+	}
+	c.conn.leave(ctx, c.session)
+	c.sub.free(c.conn)
+	return err
+}

@@ -1,0 +1,69 @@
+package amqp
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// decode fills in d from m. The body stays m's.
+func decode(m *amqp.Message, d *driver.Delivery) {
+	d.Time, d.HasTime = microseconds(m.ApplicationProperties[driver.TimeProperty])
+	// first-acquirer says whether somebody else had the message before, not whether it was delivered, so only the
+	// delivery count tells (AMQP 1.0, Messaging, section 3.2.1).
+	d.Redelivered = m.Header != nil && m.Header.DeliveryCount > 0
+	d.Body = body(m)
+}
+
+// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools may send.
+func microseconds(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case uint64:
+		return int64(v), v <= math.MaxInt64 //nolint:gosec // checked
+	case int32:
+		return int64(v), true
+	case uint32:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case int8:
+		return int64(v), true
+	case uint8:
+		return int64(v), true
+	case time.Time:
+		return v.UnixMicro(), true
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
+	default:
+		return 0, false
+	}
+}
+
+// body returns the payload: the data sections one after the other, or a single value that is binary or text.
+func body(m *amqp.Message) []byte {
+	switch len(m.Data) {
+	case 0:
+	case 1:
+		return m.Data[0]
+	default:
+		return bytes.Join(m.Data, nil)
+	}
+	switch v := m.Value.(type) {
+	case []byte:
+		return v
+	case string:
+		return []byte(v)
+	default:
+		return nil
+	}
+}

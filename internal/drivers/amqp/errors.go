@@ -1,0 +1,264 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// isCreditError reports whether the library gave up waiting for credit. The peer's errors come wrapped, so that the
+// same condition sent by a broker is not mistaken for it.
+func isCreditError(err error) bool { return isOwnError(err, amqp.ErrCondTransferLimitExceeded) }
+
+// isTooLarge reports whether the library refused a message that is larger than the link allows.
+func isTooLarge(err error) bool { return isOwnError(err, amqp.ErrCondMessageSizeExceeded) }
+
+func isOwnError(err error, condition amqp.ErrCond) bool {
+	e, ok := err.(*amqp.Error) //nolint:errorlint // wrapped ones are the peer's
+	return ok && e.Condition == condition
+}
+
+// meaning is what an error condition of AMQP 1.0 (Transport, section 2.8) says in plain words.
+type meaning struct {
+	class driver.Class // ClassNone leaves it to what has ended: link, session or connection
+	words string
+	hint  string
+}
+
+func meaningOf(condition amqp.ErrCond) meaning {
+	switch condition {
+	case amqp.ErrCondNotFound:
+		return meaning{driver.ClassNotFound, "it does not exist", "create it on the broker, or let the broker create it " +
+			"(Artemis: auto-create-addresses and auto-create-queues)"}
+	case amqp.ErrCondResourceDeleted:
+		return meaning{driver.ClassNotFound, "it was deleted", "somebody deleted the address or queue on the broker"}
+	case amqp.ErrCondUnauthorizedAccess:
+		return meaning{driver.ClassAuth, "not authorised", "check --user and --password and the user's permissions " +
+			"for this address on the broker"}
+	case amqp.ErrCondResourceLimitExceeded:
+		return meaning{driver.ClassFull, "a limit of the broker was reached", "look for a full address or a quota on " +
+			"the broker (Artemis: max-size-bytes, address-full-policy)"}
+	case amqp.ErrCondMessageSizeExceeded:
+		return meaning{driver.ClassTooLarge, "the message is too large", "send smaller messages or raise the broker's limit"}
+	case amqp.ErrCondNotImplemented:
+		return meaning{driver.ClassUnsupported, "the broker cannot do that", ""}
+	case amqp.ErrCondNotAllowed:
+		return meaning{driver.ClassNone, "not allowed", "the address may be of the other kind: try queue:// or topic://"}
+	case amqp.ErrCondResourceLocked:
+		return meaning{driver.ClassNone, "it is in use by somebody else", "another consumer may have it exclusively"}
+	case amqp.ErrCondStolen:
+		return meaning{
+			driver.ClassNone, "another client took it over",
+			"give each running client its own --clientID and subscription name",
+		}
+	case amqp.ErrCondDetachForced:
+		return meaning{driver.ClassNone, "forced by the broker", "somebody closed it on the broker, or removed its queue"}
+	case amqp.ErrCondConnectionForced:
+		return meaning{driver.ClassNone, "forced by the broker", "the broker is going down, or somebody closed the connection on it"}
+	case amqp.ErrCondConnectionRedirect, amqp.ErrCondLinkRedirect:
+		return meaning{driver.ClassNone, "the broker sends us elsewhere", "connect to the broker that it names"}
+	case amqp.ErrCondInternalError:
+		return meaning{driver.ClassOther, "an error inside the broker", "look into the broker's log"}
+	case amqp.ErrCondDecodeError, amqp.ErrCondFrameSizeTooSmall, amqp.ErrCondIllegalState, amqp.ErrCondInvalidField,
+		amqp.ErrCondPreconditionFailed, amqp.ErrCondFramingError, amqp.ErrCondErrantLink, amqp.ErrCondHandleInUse,
+		amqp.ErrCondUnattachedHandle, amqp.ErrCondWindowViolation, amqp.ErrCondTransferLimitExceeded:
+		return meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
+	default:
+		return meaning{}
+	}
+}
+
+// remote tells the peer's error in plain words, followed by its own. What ended is "" when nothing did.
+func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.Error {
+	m := meaningOf(e.Condition)
+	if m.class != driver.ClassNone {
+		class = m.class
+	}
+	if e.Condition == amqp.ErrCondInternalError && strings.Contains(e.Description, "does not have permission") {
+		m = meaningOf(amqp.ErrCondUnauthorizedAccess) // Artemis (AMQ229032), when it may not create the address
+		class = m.class
+	}
+	text := ended
+	for _, part := range []string{m.words, e.Description} {
+		if part == "" {
+			continue
+		}
+		if text != "" {
+			text += ": "
+		}
+		text += part
+	}
+	if text != "" {
+		text += " "
+	}
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: fmt.Errorf("%s(%s)", text, e.Condition)}
+}
+
+// explain tells in plain words what the library reported while the connection was in use. It returns nil for nil.
+func (c *connection) explain(op string, err error) error {
+	var (
+		known   *driver.Error
+		connErr *amqp.ConnError
+		session *amqp.SessionError
+		link    *amqp.LinkError
+		peer    *amqp.Error
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &connErr) && connErr.RemoteErr != nil:
+		return remote("the broker closed the connection", driver.ClassConnectionLost, op, connErr.RemoteErr)
+	case errors.As(err, &session) && session.RemoteErr != nil:
+		return remote("the broker ended the session", driver.ClassClosedByBroker, op, session.RemoteErr)
+	case errors.As(err, &link) && link.RemoteErr != nil:
+		return remote("the broker closed the link", driver.ClassClosedByBroker, op, link.RemoteErr)
+	case errors.As(err, &connErr), c.dead():
+		return c.lost(op, err)
+	case errors.As(err, &peer):
+		return remote("", driver.ClassOther, op, peer)
+	case errors.As(err, &session), errors.As(err, &link):
+		return driver.Errorf(driver.ClassClosedByBroker, op, "", "the broker closed it without saying why (%w)", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
+			"no answer from the broker: %w", err)
+	case strings.Contains(err.Error(), "settlement mode"):
+		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
+			"the broker does not agree to settle=%s (%w)", c.settle, err)
+	case strings.Contains(err.Error(), "detach with no error"):
+		return driver.Errorf(driver.ClassClosedByBroker, op, "does the address exist, with that kind (queue or topic)?",
+			"the broker refused without saying why")
+	default:
+		return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
+	}
+}
+
+// lost tells why the connection ended by itself. The library hides the cause, so it is taken from below.
+func (c *connection) lost(op string, err error) error {
+	cause := c.net.cause()
+	switch {
+	case cause == nil && err.Error() != "":
+		return driver.Errorf(driver.ClassConnectionLost, op, "", "the connection is closed (%w)", err)
+	case errors.Is(cause, io.EOF):
+		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+			"the broker closed the connection without saying why")
+	case errors.Is(cause, os.ErrDeadlineExceeded):
+		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker paused or the network down? See -o idle-timeout",
+			"nothing was heard from the broker for %s", c.idle)
+	default:
+		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", cause)
+	}
+}
+
+// stage is how far the opening of a connection had come when it failed.
+type stage uint8
+
+const (
+	stageDial stage = iota
+	stageTLS
+	stageOpen
+)
+
+// connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
+// stageOpen.
+func connectError(e endpoint, at stage, encrypted bool, greeting string, err error) error {
+	op := "connect to " + e.String()
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
+	case errors.Is(err, context.Canceled):
+		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+	case isTLSError(err):
+		return tlsError(op, err)
+	case at == stageDial && isTimeout(err):
+		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
+			"no connection in time: %w", err)
+	case at == stageTLS:
+		return noAnswer(op, "is this the broker's port for encrypted connections, or should it be amqp://?", err)
+	case at == stageOpen && greeting == "" && !encrypted:
+		return noAnswer(op, "is this the broker's AMQP port, and should it be amqps://?", err)
+	case at == stageOpen && greeting == "":
+		return noAnswer(op, "is this the broker's AMQP port?", err)
+	case at == stageOpen:
+		return openError(op, encrypted, greeting, err)
+	default:
+		return &driver.Error{Class: classOfConnect(err), Op: op, Err: err}
+	}
+}
+
+// noAnswer is for a peer that took the connection and then said nothing.
+func noAnswer(op, hint string, err error) error {
+	if isTimeout(err) {
+		return driver.Errorf(driver.ClassTimeout, op, hint, "connected, but the peer did not answer in time: %w", err)
+	}
+	return driver.Errorf(driver.ClassConnect, op, hint, "connected, but the peer closed before it said anything: %w", err)
+}
+
+// openError is for a peer that answered, but not as an AMQP broker that lets us in.
+func openError(op string, encrypted bool, greeting string, err error) error {
+	var peer *amqp.ConnError
+	switch {
+	case isOldAMQP(greeting):
+		return driver.Errorf(driver.ClassProtocol, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
+			"the peer speaks an older AMQP, not AMQP 1.0")
+	case !strings.HasPrefix(greeting, "AMQP"):
+		return notAMQP(op, encrypted, greeting)
+	case strings.Contains(err.Error(), "auth failed"):
+		return driver.Errorf(driver.ClassAuth, op, "check --user and --password", "the broker does not accept the login")
+	case strings.Contains(err.Error(), "no supported auth mechanism"), strings.Contains(err.Error(), "unexpected protocol header"):
+		return driver.Errorf(driver.ClassAuth, op, "give --user and --password, or choose another -o sasl",
+			"the broker does not offer this way to log in (%w)", err)
+	case errors.As(err, &peer) && peer.RemoteErr != nil:
+		return remote("the broker closed the connection", driver.ClassConnect, op, peer.RemoteErr)
+	case isTimeout(err):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
+			"the broker did not finish opening the connection in time: %w", err)
+	default:
+		return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
+			"the broker gave up while opening the connection: %w", err)
+	}
+}
+
+// isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not a version 1 with an ID of AMQP 1.0's
+// (0, 2 or 3), see AMQP 1.0, Transport, section 2.2.
+func isOldAMQP(greeting string) bool {
+	return len(greeting) == 8 && strings.HasPrefix(greeting, "AMQP") && greeting[5:] != "\x01\x00\x00"
+}
+
+func classOfConnect(err error) driver.Class {
+	if class := driver.ClassOf(err); class != driver.ClassOther {
+		return class
+	}
+	return driver.ClassConnect
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &ne) && ne.Timeout()
+}
+
+func notAMQP(op string, tls bool, greeting string) error {
+	const hint = "is this the broker's AMQP port?"
+	switch {
+	case strings.HasPrefix(greeting, "HTTP"):
+		return driver.Errorf(driver.ClassProtocol, op, hint, "a web server answered, not an AMQP broker")
+	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
+		return driver.Errorf(driver.ClassProtocol, op, "use amqps:// instead of amqp://", "the peer wants an encrypted connection")
+	default:
+		return driver.Errorf(driver.ClassProtocol, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
+	}
+}

@@ -1,0 +1,159 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the settings that only this protocol has.
+type Options struct {
+	// Settle is at-least-once or at-most-once; the package comment says what each means.
+	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
+	// SASL is how to log in. auto means plain when a user is known, else anonymous.
+	SASL string `opt:"sasl" help:"how to log in; auto is plain with a user and anonymous without" enum:"auto,plain,anonymous,external"`
+	// IdleTimeout ends a connection on which nothing was received for that long; 0 never does.
+	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
+	// MaxFrameSize is the largest frame to accept, in bytes, from 512 to 2147483647.
+	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
+	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
+	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
+}
+
+// Values of the options.
+const (
+	settleAtLeastOnce = "at-least-once"
+	settleAtMostOnce  = "at-most-once"
+
+	saslAuto      = "auto"
+	saslPlain     = "plain"
+	saslAnonymous = "anonymous"
+	saslExternal  = "external"
+)
+
+const (
+	defaultIdleTimeout  = time.Minute
+	minIdleTimeout      = 100 * time.Millisecond
+	defaultMaxFrameSize = 64 << 10
+	minMaxFrameSize     = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
+	maxMaxFrameSize     = 1<<31 - 1
+)
+
+func defaultOptions() *Options {
+	return &Options{
+		Settle:       settleAtLeastOnce,
+		SASL:         saslAuto,
+		IdleTimeout:  defaultIdleTimeout,
+		MaxFrameSize: defaultMaxFrameSize,
+	}
+}
+
+func schemes() []string { return []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"} }
+
+// Factory describes the protocol and opens drivers for it.
+func Factory() driver.Factory {
+	return driver.Factory{
+		Name:       "amqp",
+		Title:      "AMQP 1.0",
+		Schemes:    schemes(),
+		DefaultURL: "amqp://localhost:" + plainPort,
+		Capabilities: driver.Capabilities{
+			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
+			TTL: true, Priority: true, Group: true, Selector: true, TLS: true, Credit: true,
+		},
+		NewOptions: func() any { return defaultOptions() },
+		Check: func(opts driver.OpenOptions) error {
+			_, err := newConfig(opts)
+			return err
+		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+			cfg, err := newConfig(opts)
+			if err != nil {
+				return nil, err
+			}
+			return &amqpDriver{cfg: cfg, conns: map[string]*connection{}}, nil
+		},
+	}
+}
+
+// config is what the driver knows about its broker, checked.
+type config struct {
+	target         target
+	tls            driver.TLS
+	connectTimeout time.Duration
+	opts           Options
+	sasl           string // plain, anonymous or external
+}
+
+// newConfig checks opts and reports all mistakes at once.
+func newConfig(opts driver.OpenOptions) (config, error) {
+	const op = "check the settings"
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
+	}
+	if o, ok := opts.Options.(*Options); ok && o != nil {
+		cfg.opts = *o
+	} else if opts.Options != nil && !ok {
+		fail("", "options of type %T are not those of AMQP", opts.Options)
+	}
+	if opts.ConnectTimeout <= 0 {
+		fail("", "the connect timeout must be above zero")
+	}
+	var err error
+	if cfg.target, err = parseURL(opts.URL); err != nil {
+		errs = append(errs, err)
+	}
+	if opts.User != "" || opts.Password != "" {
+		cfg.target.user, cfg.target.password = opts.User, opts.Password
+	}
+	if cfg.target.tls {
+		if _, err := cfg.tls.Config("host"); err != nil {
+			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+		}
+	}
+	errs = append(errs, cfg.checkOptions()...)
+	if err := errors.Join(errs...); err != nil {
+		return config{}, err
+	}
+	return cfg, nil
+}
+
+func (c *config) checkOptions() []error {
+	const op = "check the settings"
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
+	}
+	if s := c.opts.Settle; s != settleAtLeastOnce && s != settleAtMostOnce {
+		fail("", "option settle=%s: want at-least-once or at-most-once", s)
+	}
+	if d := c.opts.IdleTimeout; d != 0 && d < minIdleTimeout {
+		fail("", "option idle-timeout=%s: want 0 or at least %s", d, minIdleTimeout)
+	}
+	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
+		fail("", "option max-frame-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
+	}
+	switch c.sasl = c.opts.SASL; c.sasl {
+	case saslAuto:
+		c.sasl = saslAnonymous
+		if c.target.user != "" {
+			c.sasl = saslPlain
+		}
+	case saslPlain:
+		if c.target.user == "" {
+			fail("give --user and --password", "option sasl=plain needs a user")
+		}
+	case saslAnonymous:
+	case saslExternal:
+		if !c.target.tls {
+			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
+		}
+	default:
+		fail("", "option sasl=%s: want auto, plain, anonymous or external", c.sasl)
+	}
+	return errs
+}

@@ -1,0 +1,277 @@
+//go:build unix
+
+package amqp
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// within is a context that ends so soon that a test can wait for it.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (p *testProducer) waitOutcomes(n int) []driver.Outcome {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.all) >= n
+	}, 5*time.Second, time.Millisecond)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]driver.Outcome(nil), p.all...)
+}
+
+func peerRig(t *testing.T, set func(*peer), options ...string) (*peer, *rig) {
+	t.Helper()
+	noLeaks(t)
+	p := newPeer(t)
+	if set != nil {
+		set(p)
+	}
+	return p, newRigWith(t, driver.OpenOptions{URL: p.start(), ConnectTimeout: 3 * time.Second}, options...)
+}
+
+func TestNoCredit(t *testing.T) {
+	broker, r := peerRig(t, func(p *peer) { p.credit = 0 })
+	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+	err := p.trySend(within(t, 50*time.Millisecond), []byte("x"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Contains(t, err.Error(), "no credit")
+	canceled, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	require.ErrorIs(t, p.trySend(canceled, []byte("x")), context.Canceled)
+	require.Empty(t, broker.frames, "nothing was sent")
+
+	broker.auto.Store(true)
+	broker.grant(1000, 0, 10)
+	p.send("now", "and again")
+	p.settleAccepted(2)
+}
+
+func TestFullSessionWindow(t *testing.T) {
+	// Credit for ten messages, but the session may carry two frames only: the library has taken the third frame and does
+	// not give it back.
+	broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })
+	p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 5})
+	start := time.Now()
+	require.NoError(t, p.trySend(within(t, 100*time.Millisecond), make([]byte, 15_000)), "the middle of a message")
+	require.Less(t, time.Since(start), time.Second)
+	require.Len(t, broker.frames, 2)
+	require.ErrorIs(t, p.trySend(within(t, 50*time.Millisecond), []byte("x")), context.DeadlineExceeded, "one is still under way")
+	require.Empty(t, p.all)
+
+	broker.grant(1000, 2, 10)
+	require.Eventually(t, func() bool { return len(broker.frames) == 4 }, 5*time.Second, time.Millisecond)
+	broker.settle(0, 0, encList(codeAccepted))
+	require.Equal(t, []driver.Outcome{{}}, p.waitOutcomes(1), "the true outcome, although Send has left long ago")
+	broker.auto.Store(true)
+	p.send("the link still works")
+	p.settleAccepted(2)
+}
+
+func TestLinkEndsWhileSendWaits(t *testing.T) {
+	broker, r := peerRig(t, func(p *peer) { p.credit = 0 })
+	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+	time.AfterFunc(50*time.Millisecond, func() {
+		broker.send(codeDetach, encUint(0), encBool(true), encError("amqp:link:detach-forced", "bye"))
+	})
+	err := p.trySend(soon(t), []byte("x"))
+	require.Equal(t, driver.ClassClosedByBroker, driver.ClassOf(err))
+	require.ErrorContains(t, err, "the broker closed the link: forced by the broker: bye (amqp:link:detach-forced)")
+	require.Empty(t, broker.frames)
+	require.Empty(t, p.all)
+}
+
+func TestOutcomes(t *testing.T) {
+	broker, r := peerRig(t, nil)
+	p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 10})
+	p.send(numbered(7)...)
+	full := encList(codeRejected, encError("amqp:resource-limit-exceeded", "AMQ229102: Address is full"))
+	// Out of order, one at a time, so that the order of Done is that of the answers.
+	for i, answer := range []struct {
+		id    uint32
+		state []byte
+		want  driver.State
+		class driver.Class
+		text  string
+	}{
+		{4, encList(codeAccepted), driver.Accepted, driver.ClassNone, ""},
+		{0, full, driver.Rejected, driver.ClassFull, "Address is full"},
+		{6, encList(codeRejected), driver.Rejected, driver.ClassOther, "without saying why"},
+		{1, encList(codeReleased), driver.Released, driver.ClassOther, ""},
+		{3, encList(codeModified), driver.Released, driver.ClassOther, ""},
+		{2, encNull(), driver.Unknown, driver.ClassProtocol, "without saying what became of it"},
+		{5, encList(codeRejected, encError("amqp:link:message-size-exceeded", "")), driver.Rejected, driver.ClassTooLarge, "too large"},
+	} {
+		broker.settle(answer.id, answer.id, answer.state)
+		o := p.waitOutcomes(i + 1)[i]
+		require.Equal(t, answer.want, o.State)
+		require.Equal(t, answer.class, o.Class)
+		require.Len(t, p.outcomes[driver.Slot(answer.id)], 1, "of that slot")
+		if answer.text != "" {
+			require.ErrorContains(t, o.Err, answer.text)
+		}
+	}
+	require.Len(t, p.settle(), 7)
+}
+
+func TestMessageIsTooLarge(t *testing.T) {
+	broker, r := peerRig(t, func(p *peer) { p.maxMessage = 1000 })
+	broker.auto.Store(true)
+	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+	err := p.trySend(soon(t), make([]byte, 2000))
+	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err), "%v", err)
+	require.NotEmpty(t, driver.HintOf(err))
+	require.Empty(t, broker.frames)
+	p.send("small enough")
+	p.settleAccepted(1)
+}
+
+func TestEndInMidRun(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		end   func(*peer)
+		class driver.Class
+		text  string
+	}{
+		{"link", func(p *peer) {
+			p.send(codeDetach, encUint(0), encBool(true), encError("amqp:resource-deleted", "gone"))
+		}, driver.ClassNotFound, "the broker closed the link: it was deleted: gone"},
+		{"link without a reason", func(p *peer) {
+			p.send(codeDetach, encUint(0), encBool(true))
+		}, driver.ClassClosedByBroker, "without saying why"},
+		{"session", func(p *peer) {
+			p.endedSession.Store(true)
+			p.send(codeEnd, encError("amqp:session:window-violation", "w"))
+		}, driver.ClassProtocol, "the broker ended the session"},
+		{"connection", func(p *peer) {
+			p.send(codeClose, encError("amqp:connection:forced", "shutdown"))
+		}, driver.ClassConnectionLost, "the broker closed the connection: forced by the broker: shutdown"},
+		{"connection without a reason", func(p *peer) { p.hangUp() }, driver.ClassConnectionLost, "without saying why"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			broker, r := peerRig(t, nil)
+			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 20})
+			p.send(numbered(10)...)
+			for range 10 {
+				<-broker.transfers
+			}
+			broker.settle(0, 4, encList(codeAccepted))
+			p.waitOutcomes(5)
+			start := time.Now()
+			c.end(broker)
+			all := p.waitOutcomes(10)
+			require.Less(t, time.Since(start), time.Second)
+			for i, o := range all {
+				if i < 5 {
+					require.Equal(t, driver.Outcome{}, o)
+					continue
+				}
+				require.Equal(t, driver.Unknown, o.State)
+				require.Equal(t, c.class, o.Class, "%v", o.Err)
+				require.ErrorContains(t, o.Err, c.text)
+			}
+			err := p.trySend(soon(t), []byte("x"))
+			require.Equal(t, c.class, driver.ClassOf(err), "%v", err)
+			require.Len(t, p.settle(), 10)
+		})
+	}
+}
+
+func TestRefusedLinks(t *testing.T) {
+	for condition, class := range map[string]driver.Class{
+		"amqp:not-found":               driver.ClassNotFound,
+		"amqp:unauthorized-access":     driver.ClassAuth,
+		"amqp:resource-limit-exceeded": driver.ClassFull,
+		"amqp:not-implemented":         driver.ClassUnsupported,
+		"amqp:invalid-field":           driver.ClassProtocol,
+		"vendor:something":             driver.ClassOther,
+	} {
+		t.Run(condition, func(t *testing.T) {
+			_, r := peerRig(t, func(p *peer) { p.refuse = encError(condition, "words") })
+			_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			require.Equal(t, class, driver.ClassOf(err))
+			require.ErrorContains(t, err, "open a producer on queue://")
+			require.ErrorContains(t, err, "words ("+condition+")")
+			_, err = r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+			require.Equal(t, class, driver.ClassOf(err))
+			require.ErrorContains(t, err, "open a consumer on queue://")
+		})
+	}
+}
+
+func TestBrokerDoesNotAgree(t *testing.T) {
+	t.Run("settle mode", func(t *testing.T) {
+		_, r := peerRig(t, func(p *peer) { p.mixed = true }, "settle=at-most-once")
+		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+		require.Contains(t, driver.HintOf(err), "-o settle")
+		_, err = r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+	})
+	t.Run("selector", func(t *testing.T) {
+		_, r := peerRig(t, func(p *peer) { p.noFilter = true })
+		_, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t), Selector: "a = 1"})
+		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "ignores the selector")
+	})
+	t.Run("login", func(t *testing.T) {
+		_, r := peerRig(t, func(p *peer) { p.mechanism = "GSSAPI" })
+		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "GSSAPI")
+	})
+}
+
+func TestStrangePeers(t *testing.T) {
+	for _, c := range []struct{ name, greeting, text, hint string }{
+		{"AMQP 0-9-1", "AMQP\x00\x00\x09\x01", "older AMQP", "rabbitmq_amqp1_0"},
+		{"AMQP 0-10", "AMQP\x01\x01\x00\x0a", "older AMQP", "rabbitmq_amqp1_0"},
+		{"web server", "HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answered", "AMQP port"},
+		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "wants an encrypted connection", "amqps://"},
+		{"something", "220 mail ready\r\n", `it answered "220 mail"`, "AMQP port"},
+		{"silence", "", "closed before it said anything", "amqps://"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			noLeaks(t)
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 8))
+				_, _ = conn.Write([]byte(c.greeting))
+				_ = conn.Close()
+			}()
+			r := newRigWith(t, driver.OpenOptions{URL: "amqp://" + listener.Addr().String(), ConnectTimeout: 3 * time.Second})
+			_, err = r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			require.ErrorContains(t, err, c.text)
+			require.Contains(t, driver.HintOf(err), c.hint)
+			require.NoError(t, listener.Close())
+			<-served
+		})
+	}
+	_, err := newRigWith(t, driver.OpenOptions{URL: "amqp://no-such-host.invalid", ConnectTimeout: 3 * time.Second}).
+		tryProducer(driver.ProducerSpec{Destination: queue(t)})
+	require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+	require.Contains(t, driver.HintOf(err), "host's name")
+	_, err = newRigWith(t, driver.OpenOptions{URL: "amqp://127.0.0.1:1,127.0.0.1:2"}).tryProducer(driver.ProducerSpec{Destination: queue(t)})
+	require.Equal(t, 2, strings.Count(err.Error(), "connection refused"), "%v", err)
+}

@@ -1,0 +1,309 @@
+package amqp
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// handoverGrace is how long Send waits, after its context has ended, for a message that the library already has: it
+// may be stuck behind a full session window or a full TCP buffer.
+const handoverGrace = 250 * time.Millisecond
+
+// producer is a [driver.Producer] on a session of its own.
+type producer struct {
+	op      string
+	conn    *connection
+	session *amqp.Session
+	link    *amqp.Sender
+	done    driver.Done
+	settled bool // at-most-once
+
+	// Of the one handover that is under way.
+	msg      amqp.Message
+	body     [1][]byte
+	time     int64
+	handover handover
+	phase    atomic.Int32 // who ends it: the slot or Send
+	handed   chan error   // from the slot to Send
+	overdue  bool         // Send has left before the slot answered
+
+	slots   []*slot // by driver.Slot; nil until first used
+	running sync.WaitGroup
+	waits   context.Context // ends the waiting for dispositions
+	giveUp  context.CancelFunc
+	closed  bool
+}
+
+// Phases of a handover.
+const (
+	phaseOpen     = iota
+	phaseAnswered // the slot's goroutine answers Send
+	phaseLeft     // Send has returned nil; the slot's goroutine reports by Done alone
+)
+
+// slot is one message in flight.
+type slot struct {
+	id    driver.Slot
+	tag   [4]byte
+	start chan struct{}
+}
+
+// Producer implements [driver.Driver].
+func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+	op := "open a producer on " + spec.Destination.String()
+	if spec.CommitInterval > 0 {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --commit-interval",
+			"transactions are not supported over AMQP")
+	}
+	conn, err := d.acquire(ctx, spec.Connection)
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{
+		op: "send to " + spec.Destination.String(), conn: conn, done: done,
+		settled: d.cfg.opts.Settle == settleAtMostOnce, handed: make(chan error, 1),
+	}
+	if err := p.open(ctx, spec); err != nil {
+		err = conn.explain(op, err)
+		conn.leave(ctx, p.session)
+		return nil, err
+	}
+	p.prepare(spec)
+	p.waits, p.giveUp = context.WithCancel(context.Background())
+	return p, nil
+}
+
+func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err error) {
+	if p.session, err = p.conn.newSession(ctx); err != nil {
+		return err
+	}
+	mode := amqp.SenderSettleModeUnsettled
+	if p.settled {
+		mode = amqp.SenderSettleModeSettled
+	}
+	p.link, err = p.session.NewSender(ctx, spec.Destination.Name, &amqp.SenderOptions{
+		Name:               spec.Name,
+		SettlementMode:     &mode,
+		TargetCapabilities: []string{spec.Destination.Kind.String()},
+	})
+	return err
+}
+
+// prepare makes the message of which each send changes the time and the body only.
+func (p *producer) prepare(spec driver.ProducerSpec) {
+	header := &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL}
+	if spec.Priority >= 0 {
+		header.Priority = uint8(min(spec.Priority, 9)) //nolint:gosec // 0 to 9
+	}
+	properties := make(map[string]any, len(spec.Properties)+1)
+	for _, prop := range spec.Properties {
+		properties[prop.Key] = prop.Value
+	}
+	properties[driver.TimeProperty] = &p.time // the library encodes the value it points to, as a long
+	p.msg = amqp.Message{Header: header, ApplicationProperties: properties, Data: p.body[:]}
+	if spec.Group != "" {
+		p.msg.Properties = &amqp.MessageProperties{GroupID: &spec.Group}
+	}
+}
+
+// Send implements [driver.Producer].
+func (p *producer) Send(ctx context.Context, m *driver.Message) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	if p.overdue {
+		select {
+		case err := <-p.handed:
+			_ = err // reported by Done
+			p.overdue = false
+		case <-ctx.Done():
+			return p.noLeave(ctx)
+		}
+	}
+	p.time, p.body[0] = m.Time, m.Body
+	s := p.slot(m.Slot)
+	p.msg.DeliveryTag = s.tag[:]
+	p.handover.begin(ctx.Done())
+	p.phase.Store(phaseOpen)
+	s.start <- struct{}{}
+	select {
+	case err := <-p.handed:
+		return p.sendError(ctx, err)
+	case <-ctx.Done():
+		return p.hurry(ctx)
+	}
+}
+
+// hurry ends a Send whose context has ended. A message that waits for credit is given back by the library at once; one
+// that it has taken already is left to its slot's goroutine.
+func (p *producer) hurry(ctx context.Context) error {
+	timer := time.NewTimer(handoverGrace)
+	defer timer.Stop()
+	select {
+	case err := <-p.handed:
+		return p.sendError(ctx, err)
+	case <-timer.C:
+	}
+	if p.phase.CompareAndSwap(phaseOpen, phaseLeft) {
+		p.overdue = true
+		return nil
+	}
+	return p.sendError(ctx, <-p.handed)
+}
+
+func (p *producer) sendError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isCreditError(err) && ctx.Err() != nil {
+		return p.noLeave(ctx)
+	}
+	return p.conn.explain(p.op, err)
+}
+
+func (p *producer) noLeave(ctx context.Context) error {
+	return driver.Errorf(driver.ClassTimeout, p.op,
+		"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console",
+		"the broker gave no leave to send (no credit): %w", ctx.Err())
+}
+
+// slot returns the slot, with its goroutine running.
+func (p *producer) slot(id driver.Slot) *slot {
+	for int(id) >= len(p.slots) {
+		p.slots = append(p.slots, nil)
+	}
+	s := p.slots[id]
+	if s == nil {
+		s = &slot{id: id, start: make(chan struct{}, 1)}
+		binary.BigEndian.PutUint32(s.tag[:], uint32(id))
+		p.slots[id] = s
+		p.running.Go(func() {
+			for range s.start {
+				p.transfer(s)
+			}
+		})
+	}
+	return s
+}
+
+// transfer sends the prepared message, lets Send return, and reports how it ended.
+func (p *producer) transfer(s *slot) {
+	var receipt amqp.SendReceipt
+	var err error
+	if p.settled {
+		err = p.link.Send(&p.handover, &p.msg, nil)
+	} else {
+		receipt, err = p.link.SendWithReceipt(&p.handover, &p.msg, nil)
+	}
+	left := err == nil || !isCreditError(err) && !isTooLarge(err) && !p.handover.recall()
+	var answer error
+	if !left {
+		answer = err
+	}
+	toSend := p.phase.CompareAndSwap(phaseOpen, phaseAnswered)
+	p.handed <- answer
+	switch {
+	case !left && toSend: // Send returns the error
+	case !left:
+		p.done(s.id, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout, Err: p.conn.explain(p.op, err)})
+	case err != nil:
+		p.done(s.id, p.lost(err))
+	case p.settled:
+		if err := p.conn.net.barrier(); err != nil {
+			p.done(s.id, p.lost(err))
+			return
+		}
+		p.done(s.id, driver.Outcome{})
+	default:
+		p.done(s.id, p.outcome(p.disposition(&receipt)))
+	}
+}
+
+// disposition waits for the broker's answer.
+func (p *producer) disposition(receipt *amqp.SendReceipt) (amqp.DeliveryState, error) {
+	state, err := receipt.Wait(p.waits)
+	// When the answer and the end of the link are both there the library picks either; the answer is what counts. It
+	// picks evenly, so asking again ten times finds an answer that is there with all but certainty.
+	for i := 0; err != nil && i < 10; i++ {
+		if state, again := receipt.Wait(p.waits); again == nil {
+			return state, nil
+		}
+	}
+	return state, err
+}
+
+// lost is the outcome of a message that has left, or may have, and will not be answered.
+func (p *producer) lost(err error) driver.Outcome {
+	if errors.Is(err, context.Canceled) {
+		return driver.Outcome{
+			State: driver.Unknown, Class: driver.ClassTimeout,
+			Err: errors.New("the broker had not answered when the producer closed"),
+		}
+	}
+	e := p.conn.explain(p.op, err)
+	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e}
+}
+
+// outcome translates the broker's answer (AMQP 1.0, Messaging, section 3.4).
+func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
+	if err != nil {
+		return p.lost(err)
+	}
+	switch state := state.(type) {
+	case *amqp.StateAccepted:
+		return driver.Outcome{}
+	case *amqp.StateRejected:
+		if state.Error == nil {
+			return driver.Outcome{
+				State: driver.Rejected, Class: driver.ClassOther,
+				Err: errors.New("the broker rejected the message without saying why"),
+			}
+		}
+		e := p.conn.explain(p.op, state.Error)
+		return driver.Outcome{State: driver.Rejected, Class: driver.ClassOf(e), Err: e}
+	case *amqp.StateReleased:
+		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
+	case *amqp.StateModified:
+		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
+	default:
+		return driver.Outcome{
+			State: driver.Unknown, Class: driver.ClassProtocol,
+			Err: errors.New("the broker settled the message without saying what became of it"),
+		}
+	}
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	for _, s := range p.slots {
+		if s != nil {
+			close(s.start)
+		}
+	}
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		p.running.Wait()
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		p.giveUp()
+		p.conn.abandon(settled)
+	}
+	p.giveUp()
+	p.conn.leave(ctx, p.session)
+	return nil
+}
