@@ -1,0 +1,24 @@
+// Command perfmq puts a measured load on a message broker. See package cli.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/perfmq/perfmq/internal/cli"
+	"github.com/perfmq/perfmq/internal/drivers"
+)
+
+// version is set by the linker: -X main.version=v1.2.3.
+var version string
+
+func main() {
+	signals := make(chan os.Signal, 3) // a run tells up to three apart
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // a closed standard output shall end the run, not the process
+	os.Exit(cli.Main(cli.Env{
+		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Signals: signals, Factories: drivers.All(), Version: cli.NewVersion(version),
+	}))
+}

@@ -1,0 +1,190 @@
+// Package cli is the command line: it turns arguments and environment into a plan, has the engine carry it out, and says
+// how it went in a way that people and scripts understand.
+//
+//	arguments + environment -> input (texts) -> settings (values) -> plan -> engine.Run -> exit status
+//
+// All protocols get their commands from one table of flags and the list of driver factories; nothing here knows a
+// protocol by name. Mistakes are collected over all these steps and reported together, each as a line "error:" and,
+// where there is something to do, a line "hint:". Precedence: defaults, then PERFMQ_* environment, then flags.
+//
+// Nothing is read from the process itself: everything comes in through [Env], so that tests run whole commands.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Env is all that a command may touch of the process around it.
+type Env struct {
+	Args           []string // without the program's name
+	Environ        []string // as os.Environ
+	Stdout, Stderr io.Writer
+	// Signals brings the signals that shall end a run. Nil means that none come.
+	Signals <-chan os.Signal
+	// Factories are the protocols.
+	Factories []driver.Factory
+	// Version is what "perfmq version" prints first.
+	Version Version
+}
+
+// app is one call of the program.
+type app struct {
+	Env
+	environ environment
+	known   []string // variables of all flags of all protocols and roles
+	errors  *errorPrinter
+	status  int
+}
+
+// errReported says that the errors were printed and app.status is set.
+var errReported = errors.New("reported")
+
+// Main carries out one command and returns the exit status of the process.
+func Main(env Env) int {
+	a := &app{Env: env, environ: newEnvironment(env.Environ), errors: newErrorPrinter(env.Stderr)}
+	a.known = a.variables()
+	root := a.root()
+	root.SetArgs(env.Args)
+	if err := root.Execute(); err != nil && !errors.Is(err, errReported) {
+		_ = a.usage(err) // it is always errReported
+	}
+	return a.status
+}
+
+// usage reports mistakes in the command line or the environment.
+func (a *app) usage(errs ...error) error {
+	for _, err := range errs {
+		a.errors.print(err)
+	}
+	a.status = exitUsage
+	return errReported
+}
+
+// variables returns the names of all variables that mean something, for any protocol and role.
+func (a *app) variables() []string {
+	var names []string
+	for i := range a.Factories {
+		for _, role := range roles() {
+			for _, d := range definitions(role, &a.Factories[i]) {
+				for _, name := range variables(&d) {
+					if !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+func roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "perfmq",
+		Short:         "Put a measured load on a message broker and tell the truth about it",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		Version:       a.Version.String(),
+		RunE:          a.wantCommand,
+	}
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetVersionTemplate("perfmq {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"}, &cobra.Group{ID: groupOther, Title: "Other commands"})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &plan.Mistake{Text: err.Error(), Hint: cmd.CommandPath() + " --help lists all flags"}
+	})
+	root.SetHelpFunc(a.help)
+	for i := range a.Factories {
+		root.AddCommand(a.protocolCommand(&a.Factories[i]))
+	}
+	root.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print the version", GroupID: groupOther, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(a.Stdout, "perfmq %s\n", a.Version)
+			return err
+		},
+	})
+	return root
+}
+
+// wantCommand is what commands do that only have others below them.
+func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		cmd.SetOut(a.Stderr)
+		_ = cmd.Help()
+		a.status = exitUsage
+		return errReported
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	m := &plan.Mistake{
+		Text: fmt.Sprintf("unknown command %q of %s", args[0], cmd.CommandPath()),
+		Hint: "known are " + strings.Join(names, ", "),
+	}
+	if n := nearest(args[0], names); n != "" {
+		m.Hint = fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), n)
+	}
+	return a.usage(m)
+}
+
+func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     f.Name,
+		Short:   "Load over " + f.Title,
+		GroupID: groupProtocols,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.wantCommand,
+	}
+	for _, role := range roles() {
+		cmd.AddCommand(a.roleCommand(f, role))
+	}
+	return cmd
+}
+
+func roleText(role plan.Role) string {
+	switch role {
+	case plan.Producer:
+		return "Send messages"
+	case plan.Consumer:
+		return "Receive messages"
+	default:
+		return "Send messages and receive them again"
+	}
+}
+
+func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
+	in := newInput(definitions(role, f))
+	cmd := &cobra.Command{
+		Use:   string(role) + " [flags] [destination...]",
+		Short: roleText(role),
+		Args:  cobra.ArbitraryArgs,
+		// Unknown flags are reported with all other mistakes, see unknownFlags.
+		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     suggestDestinations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runRole(cmd, args, in, f, role)
+		},
+	}
+	in.addTo(cmd.Flags())
+	a.completeFlags(cmd, in, f)
+	return cmd
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPrecedence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("first line\nsecond\n"), 0o600))
+	for _, c := range []struct {
+		name    string
+		environ string // separated by spaces
+		args    string
+		want    []string // lines of the plan
+		status  int
+	}{
+		{"defaults", "", "alpha client", []string{"max pending          1 per producer", "url                  alpha://localhost:1 (Alpha 1.0)"}, 0},
+		{"environment over default", "PERFMQ_MAX_PENDING=7", "alpha client", []string{"max pending          7 per producer", "max-pending          7 (environment PERFMQ_MAX_PENDING)"}, 0},
+		{"flag over environment", "PERFMQ_MAX_PENDING=7", "alpha client --max-pending 8", []string{"max pending          8 per producer", "max-pending          8 (flag)"}, 0},
+		{"a flag hides a bad variable", "PERFMQ_MAX_PENDING=x", "alpha client --max-pending 8", []string{"max pending          8 per producer"}, 0},
+		{"empty is not set", "PERFMQ_MAX_PENDING=", "alpha client", []string{"max pending          1 per producer"}, 0},
+		{"switch", "PERFMQ_PERSISTENT=true", "alpha client", []string{"persistent           yes"}, 0},
+		{"switch off again", "PERFMQ_PERSISTENT=true", "alpha client --persistent=false", []string{"persistent           no"}, 0},
+		{"client ID", "PERFMQ_CLIENT_ID=x", "alpha client", []string{"client ID prefix     x"}, 0},
+		{"client ID by flag", "PERFMQ_CLIENT_ID=x", "alpha client --client-id y", []string{"client ID prefix     y"}, 0},
+		{"client ID as in Artemis", "", "alpha client --clientID y", []string{"client ID prefix     y"}, 0},
+		{"other roles' variables", "PERFMQ_RATE=5", "alpha consumer", []string{"consumers            1 (1 per destination) on 1 connection"}, 0},
+		{"connections of consumers", "PERFMQ_CONSUMER_CONNECTIONS=2", "alpha consumer --consumers 4", []string{"consumers            4 (4 per destination) on 2 connections"}, 0},
+		{"connections of consumers, own name", "PERFMQ_NUM_CONNECTIONS=2", "alpha consumer --consumers 4", []string{"on 2 connections"}, 0},
+		{"connections, both names", "", "alpha consumer --consumers 4 --consumer-connections 3", []string{"on 3 connections"}, 0},
+		{"lists", "PERFMQ_PROPERTY=a=1,b=2", "alpha client --property b=3 --property c=4", []string{"property             a=1", "property             b=3", "property             c=4"}, 0},
+		{"options", "PERFMQ_OPTION=size=5,settle=early", "alpha client -o size=6", []string{"settle               early", "size                 6"}, 0},
+		{"password", "PERFMQ_USER=u PERFMQ_PASSWORD=first", "alpha client", []string{"user               u, with a password", "password             *** (environment PERFMQ_PASSWORD)"}, 0},
+		{"password file", "PERFMQ_PASSWORD_FILE=" + file, "alpha client --user u", []string{"user               u, with a password"}, 0},
+		{"password of the URL's user", "PERFMQ_PASSWORD=p", "alpha client --url alpha://joe@h", []string{"user               joe, with a password"}, 0},
+		{"consumer's own user", "", "alpha client --user u --password p --consumer-url alpha://x:y@h", []string{"of consumers         alpha://x@h (Alpha 1.0)", "user               as in the URL"}, 0},
+		{"two protocols", "", "alpha client --consumer-url beta://h -o tag=x -o size=9 topic://T", []string{"of consumers         beta://h (Beta)", "tag                  x"}, 0},
+		{"two protocols by name", "", "alpha client --consumer-protocol BETA topic://T", []string{"of consumers         beta://localhost:2 (Beta)"}, 0},
+		{"default destination", "", "beta producer", []string{"topic://TEST"}, 0},
+		{"Artemis's protocol flag", "", "alpha client --protocol ALPHA", nil, 0},
+		{"body file", "", "alpha client --body-file " + file, []string{"body                 " + file + ", 18 bytes"}, 0},
+		{"size over file", "PERFMQ_BODY_FILE=" + file, "alpha client --message-size 5KiB", []string{"body                 5120 bytes of fixed random text"}, 0},
+		{"file over size", "PERFMQ_MESSAGE_SIZE=5", "alpha client --body-file " + file, []string{"body                 " + file + ", 18 bytes"}, 0},
+		{"threads are connections", "", "alpha client --producers 9 --threads 4 --shared-connections", []string{"producers            9 (9 per destination) on 4 connections", "threads              4"}, 0},
+		{"seconds", "", "alpha client --duration 90 --warmup 0.5 --ttl 250", []string{"after 1m30s (warm-up included)", "warm-up              500ms", "time to live         250ms"}, 0},
+		{"bad variable", "PERFMQ_RATE=x", "alpha client", nil, 2},
+		{"unknown variable", "PERFMQ_RAET=5", "alpha client", nil, 2},
+		{"variables of tests and of Kubernetes", "PERFMQ_TEST_X=1 PERFMQ_SERVICE_HOST=x PERFMQ_PORT=tcp://1 PERFMQ_PORT_9400_TCP=x PERFMQ_PORT_9400_TCP_ADDR=x PERFMQ_UI_SERVICE_PORT_HTTP=1", "alpha client", nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := call(strings.Fields(c.environ), append(strings.Fields(c.args), "--dry-run")...)
+			require.Equal(t, c.status, got.status, got.stderr)
+			for _, want := range c.want {
+				require.Contains(t, got.stdout, want+"\n")
+			}
+		})
+	}
+	got := call([]string{"PERFMQ_RATE=x", "PERFMQ_XYZXYZ=1"}, "alpha", "client")
+	require.Equal(t, "error: PERFMQ_RATE=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"+
+		"error: unknown environment variable PERFMQ_XYZXYZ\n"+
+		"hint: unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size\n", got.stderr)
+}
+
+func TestPasswordIsNeverPrinted(t *testing.T) {
+	got := call([]string{"PERFMQ_URL=alpha://u:secret@h"}, "alpha", "client", "--user", "u", "--password", "secret", "--consumer-url", "alpha://v:secret@h",
+		"--dry-run")
+	require.Equal(t, 0, got.status, got.stderr)
+	require.NotContains(t, got.stdout+got.stderr, "secret")
+	golden(t, "dry-run.txt", got.stdout)
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Groups of commands.
+const (
+	groupProtocols = "protocols"
+	groupOther     = "other"
+)
+
+const (
+	helpWidth  = 100
+	helpIndent = 34 // where descriptions of flags begin
+)
+
+// help writes the help of any command.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	var b strings.Builder
+	f, role, ok := a.commandRole(cmd)
+	switch {
+	case ok:
+		a.roleHelp(&b, f, role)
+	default:
+		a.commandHelp(&b, cmd)
+	}
+	_, _ = cmd.OutOrStdout().Write([]byte(b.String())) // nobody to tell
+}
+
+// commandRole tells which protocol and role a command is for.
+func (a *app) commandRole(cmd *cobra.Command) (*driver.Factory, plan.Role, bool) {
+	if !cmd.HasParent() {
+		return nil, "", false
+	}
+	for i := range a.Factories {
+		if a.Factories[i].Name != cmd.Parent().Name() {
+			continue
+		}
+		for _, role := range roles() {
+			if string(role) == cmd.Name() {
+				return &a.Factories[i], role, true
+			}
+		}
+	}
+	return nil, "", false
+}
+
+func (a *app) commandHelp(b *strings.Builder, cmd *cobra.Command) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	b.WriteString(strings.TrimSpace(text) + "\n")
+	fmt.Fprintf(b, "\nUsage\n")
+	switch {
+	case !cmd.HasParent():
+		b.WriteString("  perfmq PROTOCOL client|producer|consumer [flags] [destination...]\n")
+	case cmd.GroupID == groupProtocols:
+		fmt.Fprintf(b, "  perfmq %s client|producer|consumer [flags] [destination...]\n", cmd.Name())
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(b, "  %s COMMAND\n", cmd.CommandPath())
+	default:
+		fmt.Fprintf(b, "  %s\n", cmd.UseLine())
+	}
+	groups := cmd.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Commands"}}
+	}
+	for _, g := range groups {
+		listCommands(b, cmd, g)
+	}
+	listFlags(b, cmd)
+	if !cmd.HasParent() && len(a.Factories) > 0 {
+		name := a.Factories[0].Name
+		fmt.Fprintf(b, "\nExample\n  perfmq %s client --max-pending 100 --duration 30 --show-latency queue://TEST\n", name)
+		fmt.Fprintf(b, "\nperfmq %s client --help explains all flags, the environment and the exit statuses.\n", name)
+	}
+}
+
+func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
+	var lines []string
+	for _, sub := range cmd.Commands() {
+		if (sub.IsAvailableCommand() || sub.Name() == "help") && sub.GroupID == group.ID {
+			lines = append(lines, fmt.Sprintf("  %-12s %s\n", sub.Name(), sub.Short))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s\n%s", group.Title, strings.Join(lines, ""))
+	}
+}
+
+// listFlags lists the few flags of commands that are not ours, such as completion.
+func listFlags(b *strings.Builder, cmd *cobra.Command) {
+	first := true
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		if first {
+			b.WriteString("\nFlags\n")
+			first = false
+		}
+		writeEntry(b, "--"+f.Name, f.Usage)
+	})
+}
+
+func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
+	writeWrapped(b, roleLong(role, f), 0)
+	fmt.Fprintf(b, "\nUsage\n  perfmq %s %s [flags] [destination...]\n", f.Name, role)
+	b.WriteString("\nDestinations\n")
+	writeWrapped(b, destinationHelp(f), 2)
+	defs := definitions(role, f)
+	for _, group := range groups() {
+		if group == groupTLS && !f.Capabilities.TLS {
+			continue
+		}
+		var entries strings.Builder
+		for i := range defs {
+			if defs[i].group == group {
+				writeEntry(&entries, flagName(&defs[i]), flagHelp(&defs[i]))
+			}
+		}
+		if entries.Len() > 0 {
+			fmt.Fprintf(b, "\n%s\n%s", group, entries.String())
+		}
+	}
+	optionHelp(b, f)
+	exampleHelp(b, f, role)
+	environmentHelp(b)
+	b.WriteString("\nExit status\n")
+	for _, e := range exitStatuses() {
+		fmt.Fprintf(b, "  %3d  %s\n", e.status, e.meaning)
+	}
+}
+
+func roleLong(role plan.Role, f *driver.Factory) string {
+	what := map[plan.Role]string{
+		plan.Client:   "Send messages and receive them again over %s in one process, and measure both.",
+		plan.Producer: "Send messages over %s and measure how the broker takes them.",
+		plan.Consumer: "Receive messages over %s and measure how the broker delivers them.",
+	}[role]
+	return fmt.Sprintf(what, f.Title) +
+		" The load ends after --duration or --message-count, or with Ctrl-C; then what is in flight is waited for, and a summary is printed." +
+		" A second Ctrl-C leaves at once."
+}
+
+func destinationHelp(f *driver.Factory) string {
+	var forms []string
+	if f.Capabilities.Queues {
+		forms = append(forms, "queue://NAME or plain NAME")
+	}
+	if f.Capabilities.Topics {
+		forms = append(forms, "topic://NAME")
+	}
+	text := strings.Join(forms, ", ")
+	if f.Capabilities.Queues {
+		text += ", ADDRESS::QUEUE where the broker has such names (Artemis)"
+	}
+	return text + "; any number of them (default " + defaultDestination(f) + ")"
+}
+
+func flagName(d *definition) string {
+	name := "--" + d.name
+	if d.short != "" {
+		name = "-" + d.short + ", " + name
+	}
+	if d.arg != "" {
+		name += " " + d.arg
+	}
+	return name
+}
+
+func flagHelp(d *definition) string {
+	if d.def == "" {
+		return d.help
+	}
+	return d.help + " (default: " + d.def + ")"
+}
+
+func optionHelp(b *strings.Builder, f *driver.Factory) {
+	options := driver.Describe(newOptions(f))
+	if len(options) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nOptions of %s: -o KEY=VALUE, may be repeated\n", f.Title)
+	for _, o := range options {
+		help := o.Help
+		if len(o.Enum) > 0 && !mentionsAll(help, o.Enum) {
+			help += ": " + strings.Join(o.Enum, ", ")
+		}
+		if o.Default != "" {
+			help += " (default: " + o.Default + ")"
+		}
+		writeEntry(b, "-o "+o.Name+"=", help)
+	}
+}
+
+func mentionsAll(text string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
+	command := "perfmq " + f.Name + " " + string(role)
+	dest, topic := defaultDestination(f), "topic://T"
+	b.WriteString("\nExamples\n")
+	example := func(comment, args string) { fmt.Fprintf(b, "  # %s\n  %s %s\n", comment, command, args) }
+	switch role {
+	case plan.Consumer:
+		example("receive for a minute and show latencies every second", "--duration 1m --show-latency "+dest)
+		example("4 consumers on each of 10 destinations, over 8 connections", "--num-destinations 10 --consumers 4 --num-connections 8 "+dest)
+	case plan.Producer:
+		example("exactly a million messages of 10 KiB, 100 in flight", "--message-count 1000000 --message-size 10KiB --max-pending 100 "+dest)
+		example("30000 msg/sec from 3 producers, checked first", "--producers 3 --rate 30000 --max-pending 100 --dry-run "+dest)
+	default:
+		example("as fast as it goes, 100 in flight, a minute of which 20 s are warm-up", "--max-pending 100 --warmup 20 --duration 1m "+dest)
+		example("at a fixed rate, with latencies on the console and as an HDR log", "--rate 30000 --max-pending 100 --show-latency --hdr run.hdr "+dest)
+		if f.Capabilities.DurableSubscription && f.Capabilities.Topics {
+			example("10 durable topics, 3 producers and 2 consumers on each", "--producers 3 --consumers 2 --num-destinations 10 --durable --clientID test "+topic)
+		}
+	}
+}
+
+func environmentHelp(b *strings.Builder) {
+	b.WriteString("\nEnvironment\n")
+	writeWrapped(b, "Each flag has a variable: PERFMQ_ and its name in upper case with _ for -, so PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB, "+
+		"PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag wins over its variable, which wins over the default; "+
+		"an empty variable counts as not set. Give passwords as PERFMQ_PASSWORD or in a --password-file.", 2)
+}
+
+// writeEntry writes a name and, from helpIndent on, its description.
+func writeEntry(b *strings.Builder, name, text string) {
+	first := fmt.Sprintf("  %-*s", helpIndent-2, name)
+	if len(first) > helpIndent {
+		first = first + "\n" + strings.Repeat(" ", helpIndent)
+	}
+	for i, line := range wrap(text, helpWidth-helpIndent) {
+		if i > 0 {
+			first = strings.Repeat(" ", helpIndent)
+		}
+		b.WriteString(strings.TrimRight(first+line, " ") + "\n")
+	}
+}
+
+func writeWrapped(b *strings.Builder, text string, indent int) {
+	for _, line := range wrap(text, helpWidth-indent) {
+		b.WriteString(strings.Repeat(" ", indent) + line + "\n")
+	}
+}
+
+// wrap breaks a text into lines of at most width characters, between words.
+func wrap(text string, width int) []string {
+	var lines []string
+	var line string
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}

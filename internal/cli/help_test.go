@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHelp(t *testing.T) {
+	for name, args := range map[string]string{
+		"help.txt": "--help", "help-alpha.txt": "alpha --help", "help-alpha-client.txt": "alpha client --help",
+		"help-alpha-producer.txt": "help alpha producer", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
+		"help-version.txt": "version --help", "help-completion.txt": "completion --help",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := call(nil, strings.Fields(args)...)
+			require.Equal(t, 0, got.status)
+			require.Empty(t, got.stderr)
+			if !strings.Contains(name, "completion") { // cobra's own words
+				for line := range strings.SplitSeq(got.stdout, "\n") {
+					require.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
+					require.Equal(t, strings.TrimRight(line, " "), line)
+				}
+			}
+			golden(t, name, got.stdout)
+		})
+	}
+}
+
+// TestHelpDefaults holds the defaults that the help names against those that are in force.
+func TestHelpDefaults(t *testing.T) {
+	fresh := newSettings()
+	factories := testFactories()
+	for _, role := range roles() {
+		for _, d := range definitions(role, &factories[0]) {
+			if d.def == "" || strings.ContainsAny(d.def, " '") || d.name == "url" || d.name == "protocol" {
+				continue // no default, or one in words
+			}
+			s := newSettings()
+			require.NoError(t, d.set(s, d.def), d.name)
+			require.Equal(t, fresh, s, d.name)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, arg := range []string{"version", "--version"} {
+		got := call(nil, arg)
+		require.Equal(t, result{0, "perfmq v0.0.0\n", ""}, got)
+	}
+	v := NewVersion("v1.2.3")
+	require.Equal(t, "v1.2.3", v.Number)
+	require.Contains(t, v.String(), "go1.")
+	require.Equal(t, "devel", NewVersion("").Number)
+	require.Equal(t, "v1 abc (go)", Version{"v1", "abc", "go"}.String())
+}
+
+func TestCompletion(t *testing.T) {
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
+			"help\tHelp about any command\nmem\tLoad over in-process broker\nversion\tPrint the version\n:4\n"},
+		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
+		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
+		{[]string{"alpha", "client", "queue://A", "t"}, "topic://\n:6\n"},
+		{[]string{"alpha", "client", "-o", ""}, "settle=\twhen to settle\nsize=\tsize of something, in bytes\nfast=\tbe fast\n:6\n"},
+		{[]string{"alpha", "client", "-o", "settle="}, "settle=early\nsettle=late\n:4\n"},
+		{[]string{"alpha", "client", "-o", "settle=l"}, "settle=late\n:4\n"},
+		{[]string{"alpha", "client", "-o", "fast="}, "fast=true\nfast=false\n:4\n"},
+		{[]string{"alpha", "client", "--url", ""}, "alpha://\nalphas://\n:6\n"},
+		{[]string{"alpha", "client", "--consumer-url", "b"}, "beta://\n:6\n"},
+		{[]string{"alpha", "client", "--consumer-protocol", ""}, "alpha\nbeta\nmem\n:4\n"},
+		{[]string{"alpha", "client", "--protocol", ""}, "alpha\n:4\n"},
+		{[]string{"alpha", "client", "--priority", ""}, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n:4\n"},
+		{[]string{"alpha", "client", "--rate", ""}, ":4\n"},
+		{[]string{"alpha", "client", "--json", ""}, ":0\n"},
+		{[]string{"alpha", "consumer", "--ra"}, ":4\n"},
+		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers together, such as 30000 or 0.5\n:4\n"},
+	} {
+		got := call(nil, append([]string{"__complete"}, c.words...)...)
+		require.Equal(t, 0, got.status, c.words)
+		require.Equal(t, c.want, got.stdout, c.words)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := call(nil, "completion", shell)
+		require.Equal(t, 0, got.status)
+		require.Contains(t, got.stdout, "__complete")
+	}
+}

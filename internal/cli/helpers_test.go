@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+type alphaOptions struct {
+	Settle string `opt:"settle" help:"when to settle" enum:"early,late"`
+	Size   int    `opt:"size" help:"size of something, in bytes"`
+	Fast   bool   `opt:"fast" help:"be fast"`
+}
+
+type betaOptions struct {
+	Size int    `opt:"size" help:"size of something else"`
+	Tag  string `opt:"tag" help:"a tag"`
+}
+
+// testFactories are three protocols: alpha, which can do everything, beta, which only has topics, and the real mem.
+// Alpha and beta cannot be opened.
+func testFactories() []driver.Factory {
+	fail := func(context.Context, driver.OpenOptions) (driver.Driver, error) {
+		return nil, driver.Errorf(driver.ClassAuth, "log in", "check --user", "who are you")
+	}
+	return []driver.Factory{
+		{
+			Name: "alpha", Title: "Alpha 1.0", Schemes: []string{"alpha", "alphas"}, DefaultURL: "alpha://localhost:1",
+			Capabilities: driver.Capabilities{
+				Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true,
+				Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true, TLS: true, Credit: true,
+			},
+			NewOptions: func() any { return &alphaOptions{Settle: "late", Size: 1} },
+			Check: func(o driver.OpenOptions) error {
+				if o.Options.(*alphaOptions).Size < 0 {
+					return errors.New("option size is negative at " + o.URL)
+				}
+				return nil
+			},
+			Open: fail,
+		},
+		{
+			Name: "beta", Title: "Beta", Schemes: []string{"beta"}, DefaultURL: "beta://localhost:2",
+			Capabilities: driver.Capabilities{Topics: true}, NewOptions: func() any { return &betaOptions{Size: 2} }, Open: fail,
+		},
+		mem.Factory(),
+	}
+}
+
+// output is a buffer that may be written to while it is read.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+func call(environ []string, args ...string) result {
+	return callWith(nil, environ, args...)
+}
+
+func callWith(signals <-chan os.Signal, environ []string, args ...string) result {
+	var stdout, stderr output
+	status := Main(Env{
+		Args: args, Environ: environ, Stdout: &stdout, Stderr: &stderr, Signals: signals,
+		Factories: testFactories(), Version: Version{Number: "v0.0.0"},
+	})
+	return result{status, stdout.String(), stderr.String()}
+}

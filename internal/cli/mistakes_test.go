@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMistakes gives one mistake at a time. All are found without connecting.
+func TestMistakes(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
+	for _, c := range []struct {
+		args   string
+		stderr string
+	}{
+		{"alpha", ""}, // the help
+		{"alph client", "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n"},
+		{"alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
+		{"alpha xyzxyzxyz", "error: unknown command \"xyzxyzxyz\" of perfmq alpha\nhint: known are client, consumer, producer\n"},
+		{"version x", "error: unknown command \"x\" for \"perfmq version\"\n"},
+		{"alpha client --rte=5", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
+		{"alpha client --xyzxyz 5", "error: unknown flag --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client -r", "error: unknown flag -r\nhint: flags begin with two hyphens; -o sets options of the protocol\n"},
+		{"alpha client --settle late", "error: unknown flag --settle\nhint: write -o settle=...\n"},
+		{"alpha consumer --rate 5", "error: unknown flag --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
+		{"alpha producer --consumers 5", "error: unknown flag --consumers\nhint: it is a flag of perfmq alpha client and perfmq alpha consumer\n"},
+		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},
+		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client --rate=-1", "error: --rate=-1: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
+		{"alpha client --producers 0", "error: --producers=0: want a whole number of at least 1\n"},
+		{"alpha client --producers 1.5", "error: --producers=1.5: want a whole number\n"},
+		{"alpha client --priority 10", "error: --priority=10: want a whole number from 0 to 9\n"},
+		{"alpha client --message-count -1", "error: --message-count=-1: want a whole number of messages, 0 for no limit\n"},
+		{"alpha client --message-size 10K", "error: --message-size=10K: write KiB for powers of 1024 or KB for powers of 1000\n"},
+		{"alpha client --duration soon", "error: --duration=soon: want a time such as 20, 20s, 1m30s or 250ms; a plain number is in seconds\n"},
+		{"alpha client --persistent=perhaps", "error: --persistent=perhaps: want true or false\n"},
+		{"alpha client --persistent false", "error: false is no destination: switches take their value after =\nhint: write --FLAG=false; a queue of that name is queue://false\n"},
+		{"alpha client --property x", "error: --property=x: want key=value\n"},
+		{"alpha client --property time=1", "error: --property time=... is taken: the time of sending travels in it\nhint: choose another key\n"},
+		{"alpha client -o settle", "error: --option=settle: want key=value\n"},
+		{"alpha client -o setle=late", "error: unknown option -o setle\nhint: did you mean -o settle=...?\n"},
+		{"alpha client -o xyzxyz=1", "error: unknown option -o xyzxyz\nhint: known are settle, size, fast\n"},
+		{"alpha client -o settle=never", "error: -o: option settle=never: want one of early, late\n"},
+		{"alpha client -o size=-1 --url alpha://u:p@h", "error: option size is negative at alpha://u@h\n"},
+		{"alpha client --url localhost:1", "error: --url localhost:1 has no scheme\nhint: write alpha://localhost:1\n"},
+		{"alpha client --url x:y@h:1", "error: --url x@h:1 has no scheme\nhint: write alpha://x@h:1\n"},
+		{"alpha producer --url beta://h", "error: --url beta://h: beta is no scheme of alpha\nhint: use perfmq beta producer\n"},
+		{"alpha client --url http://u:p@h", "error: --url http://u@h: http is no scheme of alpha\nhint: alpha URLs begin with alpha://, alphas://\n"},
+		{"alpha client --consumer-url x://h", "error: --consumer-url x://h: x is no scheme of alpha\nhint: alpha URLs begin with alpha://, alphas://\n"},
+		{"alpha client --protocol BETA", "error: --protocol BETA does not agree with the command perfmq alpha\nhint: use perfmq beta client\n"},
+		{"alpha client --protocol CORE", "error: --protocol CORE does not agree with the command perfmq alpha\nhint: perfmq speaks alpha, beta, mem\n"},
+		{"alpha client --consumer-protocol x", "error: unknown protocol --consumer-protocol x\nhint: known are alpha, beta, mem\n"},
+		{"alpha client --consumer-url beta://h", "error: Beta has no queues: queue://TEST\nhint: use topic://TEST\n"},
+		{"alpha client --password x", "error: a password was given but no user\nhint: add --user NAME\n"},
+		{"alpha client --user u --password x --password-file y", "error: --password and --password-file are both given\nhint: leave one of them out\n"},
+		{"alpha client --user u --password-file " + empty, "error: --password-file " + empty + " has no password in it\nhint: write the password into its first line\n"},
+		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
+		{"alpha client --body-file /no/file", "error: --body-file: /no/file: no such file or directory\nhint: check the path\n"},
+		{"alpha client --body-file " + dir, "error: --body-file: " + dir + ": is a directory\nhint: name a file that can be read\n"},
+		{"alpha client --body-file " + empty + " --message-size 5", "error: --message-size and --body-file are both given\nhint: leave one of them out\n"},
+		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
+		{"alpha client --json " + empty + "/x", "error: --json " + empty + "/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
+		{"alpha client --hdr " + dir, "error: --hdr " + dir + " is a folder\nhint: name a file in it\n"},
+		{"alpha client --json x --hdr ./x", "error: --json and --hdr name the same file x\nhint: name two files\n"},
+		{"alpha client --metrics 9400", "error: --metrics 9400 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
+		{"alpha client --metrics h:99999", "error: --metrics h:99999 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
+		{"alpha client --silent --show-latency", "error: --silent prints nothing, --show-latency prints more\nhint: leave one of them out\n"},
+		{"alpha client --spin", "error: --spin works only with a rate\nhint: add --rate N: without one there is no moment to wait for\n"},
+		{"alpha client --spin --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
+		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
+			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE\n"},
+		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},
+		{"mem client --commit-interval 5", "error: in-process broker transactions are not supported\nhint: leave --commit-interval out\n"},
+		{"mem client -o latency=-1s", "error: open mem://local: option latency=-1s: want 0 or more\nhint: correct the -o options\n"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			got := call(nil, strings.Fields(c.args)...)
+			require.Equal(t, exitUsage, got.status)
+			require.Empty(t, got.stdout)
+			if c.stderr == "" {
+				require.Contains(t, got.stderr, "Usage\n  perfmq alpha client|producer|consumer")
+				return
+			}
+			require.Equal(t, c.stderr, got.stderr)
+		})
+	}
+}
+
+func TestAllMistakesAtOnce(t *testing.T) {
+	got := call([]string{"PERFMQ_RAET=5", "PERFMQ_WARMUP=x", "PERFMQ_PRODUCERS=none"},
+		"alpha", "client", "--rte", "5", "--xyzxyz=1", "--max-pending", "x", "--producers", "2", "--durable", "--json", "/no/folder/x",
+		"-o", "size=x", "--url", "x://u:secret@h", "A", "A", "b c", "--", "--not-a-flag")
+	require.Equal(t, exitUsage, got.status)
+	require.NotContains(t, got.stderr, "secret")
+	golden(t, "mistakes.txt", got.stderr)
+}
+
+func TestConnectStatus(t *testing.T) {
+	got := call(nil, "alpha", "producer", "--message-count", "1")
+	require.Equal(t, exitConnect, got.status)
+	require.Equal(t, "error: log in: who are you\nhint: check --user\n", got.stderr)
+
+	got = call(nil, "mem", "client", "--url", "mem://u:secret@unreachable")
+	require.Equal(t, exitConnect, got.status)
+	require.NotContains(t, got.stderr, "secret")
+	require.Contains(t, got.stderr, "no broker there\nhint: ")
+}

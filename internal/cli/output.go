@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+)
+
+// outputs finds what is wrong with where the results shall go, without creating anything.
+func (r *resolver) outputs() {
+	r.outputFile("--json", r.jsonFile)
+	r.outputFile("--hdr", r.hdrFile)
+	if r.jsonFile != "" && samePath(r.jsonFile, r.hdrFile) {
+		r.refuse("name two files", "--json and --hdr name the same file %s", r.jsonFile)
+	}
+	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
+		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
+	}
+	if r.metricsAddr == "" {
+		return
+	}
+	_, port, err := net.SplitHostPort(r.metricsAddr)
+	if n, numErr := strconv.ParseUint(port, 10, 16); err != nil || numErr != nil || n == 0 {
+		r.refuse("write HOST:PORT such as 127.0.0.1:9400", "--metrics %s is no address to listen on", quoted(r.metricsAddr))
+	}
+}
+
+func (r *resolver) outputFile(flag, path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		r.refuse("name a file in it", "%s %s is a folder", flag, path)
+		return
+	}
+	folder := filepath.Dir(path)
+	if info, err := os.Stat(folder); err != nil {
+		r.refuse("create it first: mkdir -p "+folder, "%s %s: there is no folder %s", flag, path, folder)
+	} else if !info.IsDir() {
+		r.refuse("name a file in a folder", "%s %s: %s is no folder", flag, path, folder)
+	}
+}
+
+func samePath(a, b string) bool {
+	if b == "" {
+		return false
+	}
+	a1, err1 := filepath.Abs(a)
+	b1, err2 := filepath.Abs(b)
+	return err1 == nil && err2 == nil && a1 == b1
+}
+
+// reporters opens the outputs. If one cannot be opened, those that were are closed again.
+func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version string, onError func(error)) (*report.Fan, error) {
+	var list []report.Reporter
+	var errs []error
+	add := func(r report.Reporter, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		list = append(list, r)
+	}
+	if !s.silent {
+		add(report.NewConsole(stdout, report.ConsoleOptions{
+			URL: plan.RedactURL(p.Endpoints()[0].Open.URL), ShowLatency: s.showLatency,
+		}), nil)
+	}
+	if s.jsonFile != "" {
+		r, err := report.NewJSON(s.jsonFile)
+		add(r, err)
+	}
+	if s.hdrFile != "" {
+		r, err := report.NewHDR(s.hdrFile)
+		add(r, err)
+	}
+	if s.metricsAddr != "" {
+		r, err := report.NewPrometheus(s.metricsAddr, version)
+		add(r, err)
+	}
+	fan := report.NewFan(list...)
+	if len(errs) > 0 {
+		errs = append(errs, fan.Close())
+		return nil, errors.Join(errs...)
+	}
+	fan.OnError = onError
+	return fan, nil
+}

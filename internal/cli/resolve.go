@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// resolver turns settings into a plan and collects what is wrong with them.
+type resolver struct {
+	*settings
+	role      plan.Role
+	own       driver.Factory // of the command
+	factories []driver.Factory
+	errs      []error
+}
+
+func (r *resolver) refuse(hint, format string, args ...any) {
+	r.errs = append(r.errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
+func (r *resolver) resolve(destinations []string) *plan.Plan {
+	p := &plan.Plan{
+		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
+		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
+		ConsumerConnections: r.consumerConnections, ClientID: r.clientID, Threads: r.threads,
+		MaxPending: r.maxPending, Rate: r.rate, Spin: r.spin && !r.bad["rate"], Count: r.count, Duration: r.duration,
+		Warmup: r.warmup, DrainTimeout: r.drainTimeout,
+		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, Group: r.group, Properties: r.properties,
+		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
+		Selector: r.selector, Credit: r.credit, Transacted: r.tx,
+	}
+	r.endpoints(p)
+	r.destinations(p, destinations)
+	if r.role.Produces() {
+		r.body(p)
+	}
+	return p
+}
+
+func (r *resolver) endpoints(p *plan.Plan) {
+	if r.protocol != "" && !strings.EqualFold(r.protocol, r.own.Name) {
+		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
+	}
+	password := r.readPassword()
+	own := plan.Endpoint{Factory: r.own, Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
+	switch r.role {
+	case plan.Producer:
+		p.Producer = own
+	case plan.Consumer:
+		p.Consumer = own
+	default:
+		p.Producer, p.Consumer = own, r.consumerEndpoint(own, password)
+	}
+	r.setOptions(p)
+}
+
+// consumerEndpoint returns the broker of the consumers of a client.
+func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.Endpoint {
+	f := r.own
+	switch {
+	case r.consumerProtocol != "":
+		i := slices.IndexFunc(r.factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, r.consumerProtocol) })
+		if i < 0 {
+			r.refuse("known are "+strings.Join(factoryNames(r.factories), ", "), "unknown protocol --consumer-protocol %s", r.consumerProtocol)
+			return own
+		}
+		f = r.factories[i]
+	case r.consumerURL != "" && !slices.Contains(f.Schemes, plan.Scheme(r.consumerURL)):
+		if other := r.byScheme(plan.Scheme(r.consumerURL)); other != nil {
+			f = *other
+		}
+	}
+	if f.Name == r.own.Name && (r.consumerURL == "" || r.consumerURL == r.url) {
+		return own
+	}
+	user := r.user
+	if plan.HasUser(r.consumerURL) {
+		user, password = "", ""
+	}
+	return plan.Endpoint{Factory: f, Open: r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)}
+}
+
+func (r *resolver) open(url, user, password string) driver.OpenOptions {
+	if user == "" && password != "" {
+		user = plan.User(url) // drivers take user and password from the same place
+	}
+	return driver.OpenOptions{URL: url, User: user, Password: password, TLS: r.tls, ConnectTimeout: r.connectTimeout}
+}
+
+// brokerURL returns the URL to use with a protocol: its default if none was given, or if that is of no use.
+func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
+	scheme := plan.Scheme(url)
+	switch {
+	case url == "":
+		return f.DefaultURL
+	case slices.Contains(f.Schemes, scheme):
+		return url
+	case scheme == "":
+		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, quoted(plan.RedactURL(url)))
+	default:
+		hint := f.Name + " URLs begin with " + strings.Join(schemes(f), ", ")
+		if other := r.byScheme(scheme); other != nil && flag == "--url" {
+			hint = r.useProtocol(other.Name)
+		}
+		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, quoted(plan.RedactURL(url)), scheme, f.Name)
+	}
+	return f.DefaultURL
+}
+
+func (r *resolver) byScheme(scheme string) *driver.Factory {
+	for i := range r.factories {
+		if slices.Contains(r.factories[i].Schemes, scheme) {
+			return &r.factories[i]
+		}
+	}
+	return nil
+}
+
+func (r *resolver) useProtocol(name string) string {
+	for _, f := range r.factories {
+		if strings.EqualFold(f.Name, name) {
+			return fmt.Sprintf("use perfmq %s %s", f.Name, r.role)
+		}
+	}
+	return "perfmq speaks " + strings.Join(factoryNames(r.factories), ", ")
+}
+
+func schemes(f *driver.Factory) []string {
+	list := make([]string, len(f.Schemes))
+	for i, s := range f.Schemes {
+		list[i] = s + "://"
+	}
+	return list
+}
+
+func factoryNames(factories []driver.Factory) []string {
+	names := make([]string, len(factories))
+	for i := range factories {
+		names[i] = factories[i].Name
+	}
+	return names
+}
+
+// readPassword returns the password, from its file if need be. A flag wins over the environment.
+func (r *resolver) readPassword() string {
+	if r.passwordFile == "" {
+		return r.password
+	}
+	if r.has("password") {
+		direct, file := r.origins["password"].flag, r.origins["password-file"].flag
+		if direct == file {
+			r.refuse("leave one of them out", "--password and --password-file are both given")
+			return r.password
+		}
+		if direct {
+			return r.password
+		}
+	}
+	content, err := os.ReadFile(r.passwordFile)
+	if err != nil {
+		r.refuse("check the path", "--password-file: %v", bare(err))
+		return ""
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" {
+		r.refuse("write the password into its first line", "--password-file %s has no password in it", r.passwordFile)
+	}
+	return line
+}
+
+// bare returns "PATH: reason" without the name of the system call.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%s: %w", pe.Path, pe.Err)
+	}
+	return err
+}
+
+// setOptions gives each side its options. With two protocols a key belongs to whichever knows it, or to both.
+func (r *resolver) setOptions(p *plan.Plan) {
+	var sides []*plan.Endpoint
+	if r.role.Produces() {
+		sides = append(sides, &p.Producer)
+	}
+	if r.role.Consumes() {
+		sides = append(sides, &p.Consumer)
+	}
+	known := make([][]string, len(sides))
+	var all []string
+	for i, side := range sides {
+		if side.Factory.NewOptions == nil {
+			continue
+		}
+		side.Open.Options = side.Factory.NewOptions()
+		for _, o := range driver.Describe(side.Open.Options) {
+			known[i] = append(known[i], o.Name)
+			if !slices.Contains(all, o.Name) {
+				all = append(all, o.Name)
+			}
+		}
+	}
+	reported := map[string]bool{}
+	for _, assignment := range r.options {
+		key, _, _ := strings.Cut(assignment, "=")
+		if !slices.Contains(all, key) {
+			r.unknownOption(key, all)
+			continue
+		}
+		for i, side := range sides {
+			if !slices.Contains(known[i], key) {
+				continue
+			}
+			if err := driver.SetOptions(side.Open.Options, []string{assignment}); err != nil && !reported[err.Error()] {
+				reported[err.Error()] = true
+				r.refuse("", "-o: %v", err)
+			}
+		}
+	}
+}
+
+func (r *resolver) unknownOption(key string, all []string) {
+	hint := r.own.Name + " has no options"
+	if len(all) > 0 {
+		hint = "known are " + strings.Join(all, ", ")
+	}
+	if n := nearest(key, all); n != "" {
+		hint = "did you mean -o " + n + "=...?"
+	}
+	r.refuse(hint, "unknown option -o %s", key)
+}
+
+func (r *resolver) destinations(p *plan.Plan, names []string) {
+	if len(names) == 0 {
+		names = []string{defaultDestination(&r.own)}
+	}
+	var usable []string
+	for _, name := range names {
+		if name == "true" || name == "false" {
+			r.refuse("write --FLAG="+name+"; a queue of that name is queue://"+name, "%s is no destination: switches take their value after =", name)
+			continue
+		}
+		usable = append(usable, name)
+	}
+	list, err := plan.Destinations(usable, r.numDestinations)
+	p.Destinations = list
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+	if len(list) == 0 { // reported already; let the rest of the plan be checked as well
+		p.Destinations, _ = plan.Destinations([]string{defaultDestination(&r.own)}, 1)
+	}
+}
+
+func defaultDestination(f *driver.Factory) string {
+	if f.Capabilities.Queues {
+		return "queue://TEST"
+	}
+	return "topic://TEST"
+}
+
+func (r *resolver) body(p *plan.Plan) {
+	if r.bodyFile == "" {
+		p.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
+		return // the bytes are made when the plan turned out to be valid
+	}
+	size, file := r.origins["message-size"], r.origins["body-file"]
+	if r.has("message-size") && size.flag == file.flag {
+		r.refuse("leave one of them out", "--message-size and --body-file are both given")
+		return
+	}
+	if size.flag { // the flag wins over the environment
+		r.bodyFile = ""
+		r.body(p)
+		return
+	}
+	info, err := os.Stat(r.bodyFile)
+	switch {
+	case err != nil:
+		r.refuse("check the path", "--body-file: %v", bare(err))
+		return
+	case info.Size() > plan.MaxMessageSize:
+		r.refuse("", "--body-file %s has %d bytes, more than %d", r.bodyFile, info.Size(), plan.MaxMessageSize)
+		return
+	}
+	if p.Body, err = os.ReadFile(r.bodyFile); err != nil {
+		r.refuse("name a file that can be read", "--body-file: %v", bare(err))
+		return
+	}
+	p.BodySource = fmt.Sprintf("%s, %d bytes", r.bodyFile, len(p.Body))
+}

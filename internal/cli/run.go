@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// runRole is what perfmq PROTOCOL ROLE does.
+func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
+	errs := a.unknownFlags(cmd, f, role)
+	s, list, valueErrs := in.values(a.environ)
+	errs = append(errs, valueErrs...)
+	errs = append(errs, a.environ.unknown(a.known)...)
+	a.errors.urls = []string{s.url, s.consumerURL}
+
+	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories}
+	p := r.resolve(args)
+	r.outputs()
+	errs = append(errs, r.errs...)
+	if err := p.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	if s.dryRun {
+		return a.printPlan(cmd, p, list)
+	}
+	if role.Produces() && s.bodyFile == "" {
+		p.Body = plan.Body(s.messageSize)
+	}
+	a.status = a.execute(p, s)
+	if a.status != exitOK {
+		return errReported
+	}
+	return nil
+}
+
+// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments.
+func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role) []error {
+	var errs []error
+	flags := cmd.Flags()
+	for i := 0; i < len(a.Args); i++ {
+		arg := a.Args[i]
+		if arg == "--" {
+			break
+		}
+		var flag *pflag.Flag
+		var attached bool
+		switch {
+		case strings.HasPrefix(arg, "--"):
+			var name string
+			name, _, attached = strings.Cut(arg[2:], "=")
+			if flag = flags.Lookup(name); flag == nil {
+				errs = append(errs, a.unknownFlag(cmd, name, f, role))
+				continue
+			}
+		case len(arg) > 1 && arg[0] == '-':
+			attached = len(arg) > 2
+			if flag = flags.ShorthandLookup(arg[1:2]); flag == nil {
+				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg, Hint: "flags begin with two hyphens; -o sets options of the protocol"})
+				continue
+			}
+		default:
+			continue
+		}
+		if !attached && flag.NoOptDefVal == "" {
+			i++ // its value
+		}
+	}
+	return errs
+}
+
+func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
+	m := &plan.Mistake{Text: "unknown flag --" + name, Hint: cmd.CommandPath() + " --help lists all flags"}
+	var names []string
+	for _, d := range definitions(role, f) {
+		names = append(names, d.name)
+	}
+	if n := nearest(name, names); n != "" {
+		m.Hint = "did you mean --" + n + "?"
+	}
+	var others []string
+	for _, other := range roles() {
+		for _, d := range definitions(other, f) {
+			if d.name == name {
+				others = append(others, "perfmq "+f.Name+" "+string(other))
+			}
+		}
+	}
+	if len(others) > 0 {
+		m.Hint = "it is a flag of " + strings.Join(others, " and ")
+	}
+	for _, o := range driver.Describe(newOptions(f)) {
+		if o.Name == name {
+			m.Hint = "write -o " + name + "=..."
+		}
+	}
+	return m
+}
+
+func newOptions(f *driver.Factory) any {
+	if f.NewOptions == nil {
+		return nil
+	}
+	return f.NewOptions()
+}
+
+// printPlan is --dry-run.
+func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: this is the plan; nothing was connected or sent\n\n", cmd.CommandPath())
+	if err := plan.Print(&b, p); err != nil {
+		return err
+	}
+	b.WriteString("\nNot at their defaults\n")
+	for _, g := range list {
+		fmt.Fprintf(&b, "  %-20s %s (%s)\n", g.name, a.errors.clean(g.value), g.from)
+	}
+	if len(list) == 0 {
+		b.WriteString("  nothing\n")
+	}
+	_, err := a.Stdout.Write([]byte(b.String()))
+	return err
+}
+
+// execute carries out a valid plan and returns the exit status.
+func (a *app) execute(p *plan.Plan, s *settings) int {
+	if p.Threads > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(p.Threads))
+	}
+	stdout := newPipeWriter(a.Stdout)
+	fan, err := s.reporters(p, stdout, a.Version.Number, a.errors.print)
+	if err != nil {
+		a.errors.print(err)
+		return exitUsage
+	}
+	if !s.silent {
+		for _, note := range p.Notes() {
+			a.errors.say("note: " + note)
+		}
+	}
+	return supervise(a.Signals, stdout.closed, a.errors.say, p.DrainTimeout, func(ctx context.Context, stop <-chan struct{}) int {
+		return a.load(ctx, stop, p, fan)
+	})
+}
+
+// load runs the engine, closes the outputs and judges.
+func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan *report.Fan) int {
+	summary, err := engine.Run(ctx, stop, p, fan)
+	closeErr := fan.Close()
+	status := exitOK
+	if err != nil {
+		a.errors.print(err)
+		status = exitFailed
+		if summary == nil {
+			status = startStatus(err, stop)
+		}
+	}
+	if summary != nil && !summary.Success {
+		status = exitFailed
+		for i, problem := range summary.Problems {
+			hint := ""
+			if i == 0 { // it is about summary.Err, if there is one
+				hint = driver.HintOf(summary.Err)
+			}
+			a.errors.write(problem, hint)
+		}
+	}
+	if closeErr != nil {
+		a.errors.print(closeErr)
+		status = max(status, exitFailed)
+	}
+	return status
+}

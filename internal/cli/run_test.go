@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestThreadsBoundTheRun(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	var during int
+	factories := testFactories()
+	factories[0].Open = func(context.Context, driver.OpenOptions) (driver.Driver, error) {
+		during = runtime.GOMAXPROCS(0)
+		return nil, driver.Errorf(driver.ClassConnect, "connect", "", "no")
+	}
+	status := Main(Env{
+		Args:   []string{"alpha", "producer", "--threads", "3", "--silent"},
+		Stdout: io.Discard, Stderr: io.Discard, Factories: factories,
+	})
+	require.Equal(t, exitConnect, status)
+	require.Equal(t, 3, during)
+	require.Equal(t, before, runtime.GOMAXPROCS(0))
+}
+
+func TestMetricsDuringARun(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+
+	taken := call(nil, "mem", "client", "--message-count", "5", "--metrics", address)
+	require.Equal(t, exitFailed, taken.status)
+	require.Contains(t, taken.stderr, address)
+	require.NotContains(t, taken.stdout, "SUMMARY")
+	require.NoError(t, listener.Close())
+
+	signals := make(chan os.Signal, 1)
+	results := make(chan result, 1)
+	go func() { results <- callWith(signals, nil, "mem", "client", "--rate", "200", "--metrics", address) }()
+	require.Eventually(t, func() bool {
+		response, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		return err == nil && strings.Contains(string(text), `version="v0.0.0"`)
+	}, 10*time.Second, 20*time.Millisecond)
+	signals <- os.Interrupt
+	got := <-results
+	require.Equal(t, exitInterrupted, got.status, got.stderr)
+	require.Contains(t, got.stdout, "--- result:              success")
+}
+
+// stuckDriver never connects.
+type stuckDriver struct{ driver.Driver }
+
+func (stuckDriver) Producer(ctx context.Context, _ driver.ProducerSpec, _ driver.Done) (driver.Producer, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (stuckDriver) Close(context.Context) error { return nil }
+
+func TestInterruptedWhileConnecting(t *testing.T) {
+	factories := testFactories()
+	signals := make(chan os.Signal, 1)
+	factories[0].Open = func(context.Context, driver.OpenOptions) (driver.Driver, error) {
+		signals <- os.Interrupt
+		return stuckDriver{}, nil
+	}
+	var stderr output
+	status := Main(Env{Args: []string{"alpha", "producer"}, Stdout: io.Discard, Stderr: &stderr, Signals: signals, Factories: factories})
+	require.Equal(t, exitInterrupted, status, stderr.String())
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/perfmq/perfmq/internal/drivers"
+)
+
+// TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"perfmq": func() {
+			signals := make(chan os.Signal, 3)
+			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+			signal.Ignore(syscall.SIGPIPE)
+			os.Exit(Main(Env{ //nolint:forbidigo // this is the main function of a process
+				Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+				Signals: signals, Factories: drivers.All(), Version: Version{Number: "v0.0.0"},
+			}))
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status": scriptStatus,
+			"await":  scriptAwait,
+			"signal": scriptSignal,
+			"ended":  scriptEnded,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Values[signalled{}] = new(*exec.Cmd)
+			return nil
+		},
+	})
+}
+
+// scriptStatus is "status N command...": the command ends with that very exit status.
+func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("status %d, want %d", got, want)
+	}
+}
+
+// scriptAwait is "await FILE TEXT": wait until the file holds the text, which a command in the background writes.
+func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE TEXT")
+	}
+	path := ts.MkAbs(args[0])
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		content, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(content), args[1]) {
+			return
+		}
+		select {
+		case <-deadline:
+			ts.Fatalf("%s does not hold %q after 20 s: %s", args[0], args[1], content)
+		case <-tick.C:
+		}
+	}
+}
+
+// signalled is the key of the process that got the last signal.
+type signalled struct{}
+
+// scriptSignal is "signal INT|TERM": send it to the only command in the background.
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
+	cmds := ts.BackgroundCmds()
+	if neg || len(args) != 1 || signals[args[0]] == nil || len(cmds) != 1 {
+		ts.Fatalf("usage: signal INT|TERM, with one command in the background")
+	}
+	*ts.Value(signalled{}).(**exec.Cmd) = cmds[0]
+	ts.Check(cmds[0].Process.Signal(signals[args[0]]))
+}
+
+// scriptEnded is "ended N": the command that was signalled has ended with that exit status.
+func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: ended N")
+	}
+	cmd := *ts.Value(signalled{}).(**exec.Cmd)
+	if cmd == nil || cmd.ProcessState == nil {
+		ts.Fatalf("no command was signalled and waited for")
+	}
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("status %s, want %s", got, args[0])
+	}
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// settings are the values of all flags, each read by itself; what they mean together is for the plan.
+type settings struct {
+	url, consumerURL               string
+	protocol, consumerProtocol     string
+	user, password, passwordFile   string
+	clientID                       string
+	tls                            driver.TLS
+	connectTimeout, drainTimeout   time.Duration
+	numDestinations                int
+	producers, consumers           int
+	threads                        int
+	sharedConnections              bool
+	consumerConnections            int
+	maxPending                     int
+	rate                           load.Rate
+	spin                           bool
+	count                          uint64
+	duration, warmup               time.Duration
+	messageSize                    int
+	bodyFile                       string
+	persistent                     bool
+	ttl                            time.Duration
+	priority                       int
+	group                          string
+	properties                     []driver.Property
+	commitInterval                 int
+	durable, keepSubscription, tx  bool
+	shared                         int
+	selector                       string
+	credit                         int
+	showLatency, silent, dryRun    bool
+	jsonFile, hdrFile, metricsAddr string
+	options                        []string
+
+	origins map[string]origin // of the flags that are not at their default
+	bad     map[string]bool   // flags whose value could not be read
+}
+
+// newSettings returns the defaults.
+func newSettings() *settings {
+	return &settings{
+		connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
+		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1,
+		origins: map[string]origin{}, bad: map[string]bool{},
+	}
+}
+
+// has tells whether the user gave the flag, in whatever way.
+func (s *settings) has(flag string) bool { _, ok := s.origins[flag]; return ok }
+
+type setter = func(*settings, string) error
+
+func text(field func(*settings) *string) setter {
+	return func(s *settings, t string) error {
+		*field(s) = t
+		return nil
+	}
+}
+
+func onOff(field func(*settings) *bool) setter {
+	return func(s *settings, t string) error {
+		b, err := strconv.ParseBool(t)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		*field(s) = b
+		return nil
+	}
+}
+
+func whole(lowest, highest int, field func(*settings) *int) setter {
+	return func(s *settings, t string) error {
+		n, err := strconv.Atoi(t)
+		switch {
+		case err != nil:
+			return errors.New("want a whole number")
+		case n < lowest && highest == math.MaxInt32:
+			return fmt.Errorf("want a whole number of at least %d", lowest)
+		case n < lowest || n > highest:
+			return fmt.Errorf("want a whole number from %d to %d", lowest, highest)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func span(unit string, field func(*settings) *time.Duration) setter {
+	return func(s *settings, t string) error {
+		d, err := parseDuration(t, unit)
+		if err == nil {
+			*field(s) = d
+		}
+		return err
+	}
+}
+
+func setRate(s *settings, t string) (err error) {
+	s.rate, err = load.ParseRate(t)
+	return err
+}
+
+func setCount(s *settings, t string) error {
+	n, err := strconv.ParseUint(t, 10, 63)
+	if err != nil {
+		return errors.New("want a whole number of messages, 0 for no limit")
+	}
+	s.count = n
+	return nil
+}
+
+func setMessageSize(s *settings, t string) error {
+	n, err := parseSize(t)
+	if err == nil {
+		s.messageSize = n
+	}
+	return err
+}
+
+func setProperty(s *settings, t string) error {
+	p, err := parseProperty(t)
+	if err != nil {
+		return err
+	}
+	for i := range s.properties {
+		if s.properties[i].Key == p.Key { // the flag over the environment, the later over the earlier
+			s.properties[i] = p
+			return nil
+		}
+	}
+	s.properties = append(s.properties, p)
+	return nil
+}
+
+func setOption(s *settings, t string) error {
+	if key, _, ok := strings.Cut(t, "="); !ok || key == "" {
+		return errors.New("want key=value")
+	}
+	s.options = append(s.options, t)
+	return nil
+}
+
+// quoted returns a value as it can stand in a message: as it is if it is plain.
+func quoted(value string) string {
+	if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
+		return strconv.Quote(value)
+	}
+	return value
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lastGrace is how long a run has to end after the second signal.
+const lastGrace = time.Second
+
+// supervise runs work and lets signals end it. The first one closes stop, the second cancels ctx; after a third, or
+// lastGrace after the second, supervise returns without waiting for work. closed reports that nobody reads the standard
+// output any more, which ends the run like a first signal.
+//
+// It returns the status of work, or [exitInterrupted] if a signal ended a run that was otherwise a success.
+func supervise(
+	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
+	work func(ctx context.Context, stop <-chan struct{}) int,
+) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := make(chan struct{})
+	var once sync.Once
+	halt := func() { once.Do(func() { close(stop) }) }
+
+	result := make(chan int, 1)
+	go func() { result <- work(ctx, stop) }()
+
+	var received int
+	var ended bool // from outside
+	var leave <-chan time.Time
+	for {
+		select {
+		case status := <-result:
+			if ended && status == exitOK {
+				return exitInterrupted
+			}
+			return status
+		case <-closed:
+			say("stopping: standard output was closed")
+			closed = nil
+			ended = true
+			halt()
+		case <-leave:
+			return exitInterrupted
+		case <-signals:
+			ended = true
+			received++
+			switch received {
+			case 1:
+				say("stopping: waiting up to " + drainTimeout.String() + " for messages in flight; press Ctrl-C again to leave at once")
+				halt()
+			case 2:
+				say("leaving at once")
+				halt()
+				cancel()
+				leave = time.After(lastGrace)
+			default:
+				return exitInterrupted
+			}
+		}
+	}
+}
+
+// pipeWriter tells when nobody reads what is written any more, as with "| head", and then swallows the rest: the run
+// must still end in order and complete its files.
+type pipeWriter struct {
+	to     io.Writer
+	closed chan struct{} // closed when the reader is gone
+
+	mu     sync.Mutex
+	broken bool
+}
+
+func newPipeWriter(to io.Writer) *pipeWriter { return &pipeWriter{to: to, closed: make(chan struct{})} }
+
+// Write passes p on. It is safe for concurrent use.
+func (w *pipeWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return len(p), nil
+	}
+	n, err := w.to.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		w.broken = true
+		close(w.closed)
+		return len(p), nil
+	}
+	return n, err
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSupervise(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   []time.Duration // signals
+		work func(ctx context.Context, stop <-chan struct{}) int
+		want int
+		took time.Duration
+		said int
+	}{
+		{
+			"no signal", nil,
+			func(context.Context, <-chan struct{}) int { <-time.After(5 * time.Second); return 7 },
+			7, 5 * time.Second, 0,
+		},
+		{
+			"the first one stops",
+			[]time.Duration{time.Second},
+			func(_ context.Context, stop <-chan struct{}) int {
+				<-stop
+				<-time.After(3 * time.Second)
+				return exitOK
+			},
+			exitInterrupted, 4 * time.Second, 1,
+		},
+		{
+			"a failed run stays failed",
+			[]time.Duration{time.Second},
+			func(_ context.Context, stop <-chan struct{}) int { <-stop; return exitFailed },
+			exitFailed, time.Second, 1,
+		},
+		{
+			"the second one cancels",
+			[]time.Duration{time.Second, 2 * time.Second},
+			func(ctx context.Context, stop <-chan struct{}) int { <-stop; <-ctx.Done(); return exitOK },
+			exitInterrupted, 2 * time.Second, 2,
+		},
+		{
+			"after the second one, a second is left",
+			[]time.Duration{time.Second, 2 * time.Second},
+			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return exitOK },
+			exitInterrupted, 3 * time.Second, 2,
+		},
+		{
+			"the third one leaves at once",
+			[]time.Duration{time.Second, 2 * time.Second, 2100 * time.Millisecond},
+			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return exitOK },
+			exitInterrupted, 2100 * time.Millisecond, 2,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				signals := make(chan os.Signal)
+				for _, at := range c.at {
+					time.AfterFunc(at, func() { signals <- syscall.SIGTERM })
+				}
+				var said []string
+				start := time.Now()
+				status := supervise(signals, nil, func(s string) { said = append(said, s) }, 30*time.Second, c.work)
+				require.Equal(t, c.want, status)
+				require.Equal(t, c.took, time.Since(start))
+				require.Len(t, said, c.said)
+				if c.said > 0 {
+					require.Equal(t, "stopping: waiting up to 30s for messages in flight; press Ctrl-C again to leave at once", said[0])
+				}
+				time.Sleep(2 * time.Hour) //nolint:forbidigo // of the bubble: abandoned work ends
+			})
+		})
+	}
+}
+
+func TestClosedOutputStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPipeWriter(brokenPipe{})
+		status := supervise(nil, w.closed, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+			for range 3 {
+				n, err := fmt.Fprint(w, "text")
+				require.NoError(t, err)
+				require.Equal(t, 4, n)
+			}
+			<-stop
+			return exitOK
+		})
+		require.Equal(t, exitInterrupted, status)
+	})
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "stdout", Err: syscall.EPIPE}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestPipeWriterPassesOn(t *testing.T) {
+	var b strings.Builder
+	_, err := io.WriteString(newPipeWriter(&b), "text")
+	require.NoError(t, err)
+	require.Equal(t, "text", b.String())
+	_, err = newPipeWriter(fullDisk{}).Write([]byte("text"))
+	require.True(t, errors.Is(err, syscall.ENOSPC), "other errors are not swallowed")
+}
