@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -39,27 +39,27 @@ func (r *run) problems(s *stats.Summary) {
 		n    uint64
 		what string
 	}{
-		{s.Total.Rejected, "were rejected by the broker"},
-		{s.Total.Released, "were given back by the broker"},
+		{s.Total.Rejected, "rejected by the broker"},
+		{s.Total.Released, "given back by the broker"},
 		{s.Total.Failed, "failed"},
-		{s.Total.Unconfirmed, "were sent but not confirmed: the broker may have them or not"},
-		{s.Total.InFlight(), "never ended: the driver did not say what became of them"},
+		{s.Total.Unconfirmed, "sent but not confirmed (the broker may have them or not)"},
+		{s.Total.InFlight(), "of unknown end (the driver did not say what became of them)"},
 	} {
 		if f.n > 0 {
-			add("%d messages %s", f.n, f.what)
+			add("messages %s: %d", f.what, f.n)
 		}
 	}
 	for class := range driver.NumClasses {
 		if s.Total.Failures[class] == 0 {
 			continue
 		}
-		if err := r.firstError(class); err != nil && !errors.Is(s.Err, err) {
+		if err := r.firstError(class); err != nil && (s.Err == nil || !strings.Contains(s.Err.Error(), err.Error())) {
 			add("first failure of class %s: %v", class, err)
 		}
 	}
 	if s.Missing > 0 {
-		add("%d of %d messages were not received when the drain ended after %s at most",
-			s.Missing, s.Expected, r.plan.DrainTimeout)
+		add("messages not received when the drain ended (after %s at most): %d of %d",
+			r.plan.DrainTimeout, s.Missing, s.Expected)
 		if r.plan.TTL > 0 {
 			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
 		}
@@ -98,20 +98,20 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the wall clock was set by %s during the run: transfer times between two machines are off by that", h.ClockStep)
 	}
 	if s.Total.NegativeTransfers > 0 {
-		add("%d transfer times were below zero and count as zero: the clocks of producer and consumer differ",
+		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
 			s.Total.NegativeTransfers)
 	}
 	if s.Total.OutOfRange > 0 {
-		add("%d latencies were above %s and count as that", s.Total.OutOfRange, stats.MaxLatency)
+		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total.OutOfRange)
 	}
 	if s.ExpectedKnown && s.Total.Redelivered > 0 {
-		add("%d messages were delivered again: each may make up for one that was lost", s.Total.Redelivered)
+		add("messages delivered again, each of which may make up for a lost one: %d", s.Total.Redelivered)
 	}
 	if excess > s.Total.Unconfirmed {
-		add("%d messages more were received than completed: duplicates, or another producer is at work", excess)
+		add("more messages received than completed, by duplicates or another producer: %d", excess)
 	}
 	if s.Total.Foreign > 0 {
-		add("%d messages of another run or tool were taken from the destinations and not counted", s.Total.Foreign)
+		add("messages of another run or tool taken from the destinations and not counted: %d", s.Total.Foreign)
 	}
 }
 

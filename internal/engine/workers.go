@@ -39,7 +39,8 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	rec := stats.NewProducerRecorder(!r.plan.Rate.IsZero())
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
-		Rate: r.plan.Rate, Count: r.plan.Count, MaxPending: spec.MaxPending, Body: r.plan.Body, Spin: r.plan.Spin,
+		Rate: r.plan.Rate, Count: r.plan.Count, MaxPending: spec.MaxPending, Body: r.plan.Body,
+		Precise: !r.plan.CoarseTimers, Spin: r.plan.Spin,
 	}, r.clock, rec)}
 }
 
@@ -76,38 +77,49 @@ func (r *run) openAll(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	err = each(ctx, r.consumers, func(ctx context.Context, c *consumer) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, r.plan.Consumer.Open.ConnectTimeout)
-		defer cancel()
-		c.driver, err = within(ctx, func(ctx context.Context) (driver.Consumer, error) {
+	err = each(ctx, r.consumers, func(ctx context.Context, c *consumer) error {
+		opened, err := opening(ctx, r.plan.Consumer, func(ctx context.Context) (driver.Consumer, error) {
 			return r.drivers.consumer.Consumer(ctx, c.spec)
 		})
 		if err != nil {
 			return fmt.Errorf("open %s on %s: %w", c.spec.Name, c.spec.Destination, err)
 		}
+		c.driver = opened
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return each(ctx, r.producers, func(ctx context.Context, p *producer) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, r.plan.Producer.Open.ConnectTimeout)
-		defer cancel()
-		p.driver, err = within(ctx, func(ctx context.Context) (driver.Producer, error) {
+	return each(ctx, r.producers, func(ctx context.Context, p *producer) error {
+		opened, err := opening(ctx, r.plan.Producer, func(ctx context.Context) (driver.Producer, error) {
 			return r.drivers.producer.Producer(ctx, p.spec, p.load.Done)
 		})
 		if err != nil {
 			return fmt.Errorf("open %s on %s: %w", p.spec.Name, p.spec.Destination, err)
 		}
-		p.load.Attach(p.driver)
+		p.driver = opened
+		p.load.Attach(opened)
 		return nil
 	})
 }
 
 func openDriver(ctx context.Context, e plan.Endpoint) (driver.Driver, error) {
+	return opening(ctx, e, func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.Open) })
+}
+
+// opening calls f with the connect time-out. When there is an error the value is nil, whatever f returned.
+func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout)
 	defer cancel()
-	return within(ctx, func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.Open) })
+	v, err := within(ctx, f)
+	switch {
+	case errors.Is(err, errStuck):
+		return opened, driver.Errorf(driver.ClassConnect, "connect", "raise --connect-timeout or see whether the broker is well",
+			"no answer within %s", e.Open.ConnectTimeout)
+	case err != nil:
+		return opened, err
+	}
+	return v, nil
 }
 
 // each calls f for all items, some at once, until one fails.

@@ -1,0 +1,321 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	connectTimeout = 2 * time.Second
+	drainTimeout   = 3 * time.Second
+)
+
+// newPlan is a client with one producer and one consumer on queue://TEST, on the given factory.
+func newPlan(f driver.Factory, edit func(*plan.Plan)) *plan.Plan {
+	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}}
+	p := &plan.Plan{
+		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
+		Producers: 1, Consumers: 1, MaxPending: 1, DrainTimeout: drainTimeout, Priority: -1,
+		Body: make([]byte, 64), CoarseTimers: true,
+	}
+	if edit != nil {
+		edit(p)
+	}
+	return p
+}
+
+func rate(s string) load.Rate {
+	r, err := load.ParseRate(s)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func broker(t *testing.T, edit func(*mem.Options)) *mem.Broker {
+	t.Helper()
+	b, o := mem.New(), mem.DefaultOptions()
+	if edit != nil {
+		edit(&o)
+		require.NoError(t, b.Set(o))
+	}
+	return b
+}
+
+// recorder is a reporter that keeps everything.
+type recorder struct {
+	mu        sync.Mutex
+	run       stats.Run
+	snapshots []*stats.Snapshot
+	summary   *stats.Summary
+	interval  func(*stats.Snapshot) error // called too, if not nil
+	start     error
+}
+
+func (r *recorder) Start(run stats.Run) error { r.run = run; return r.start }
+
+func (r *recorder) Interval(s *stats.Snapshot) error {
+	r.mu.Lock()
+	r.snapshots = append(r.snapshots, s)
+	r.mu.Unlock()
+	if r.interval != nil {
+		return r.interval(s)
+	}
+	return nil
+}
+
+func (r *recorder) Summary(s *stats.Summary) error { r.summary = s; return nil }
+func (r *recorder) Close() error                   { return nil }
+
+func (r *recorder) last() stats.Counters { return r.snapshots[len(r.snapshots)-1].Total }
+
+// run carries out p and checks all that holds for every run.
+func run(t *testing.T, p *plan.Plan, stop <-chan struct{}) (*stats.Summary, *recorder) {
+	t.Helper()
+	rep := new(recorder)
+	s, err := engine.Run(t.Context(), stop, p, rep)
+	require.NoError(t, err)
+	check(t, p, s, rep)
+	return s, rep
+}
+
+// check holds a run against the rules of the reference.
+func check(t *testing.T, p *plan.Plan, s *stats.Summary, rep *recorder) {
+	t.Helper()
+	require.Same(t, s, rep.summary)
+	n := s.Total
+	require.Equal(t, n.Sent, n.Completed+n.Rejected+n.Released+n.Failed+n.Unconfirmed+n.InFlight())
+	require.Less(t, n.InFlight(), uint64(1)<<62, "more ended than were sent")
+	var sum, before stats.Counters
+	var latencies stats.Latencies
+	var aggregated [4]int64
+	phase := stats.Warmup
+	for i, snap := range rep.snapshots {
+		require.GreaterOrEqual(t, snap.Phase, phase, "phases go forward")
+		phase = snap.Phase
+		require.False(t, snap.To.Before(snap.From))
+		if i > 0 {
+			require.False(t, snap.From.Before(rep.snapshots[i-1].To), "intervals do not overlap")
+		}
+		require.Equal(t, snap.To.Sub(rep.run.Start), snap.Elapsed)
+		if p.Role == plan.Client && n.Redelivered == 0 && p.Destinations[0].Kind == driver.Queue {
+			require.LessOrEqual(t, snap.Total.Received, snap.Total.Sent)
+		}
+		for _, pair := range [][2]uint64{
+			{before.Sent, snap.Total.Sent},
+			{before.Completed, snap.Total.Completed},
+			{before.Received, snap.Total.Received},
+			{before.Blocked, snap.Total.Blocked},
+			{snap.Total.Completed, snap.Total.Sent},
+		} {
+			require.LessOrEqual(t, pair[0], pair[1])
+		}
+		require.Equal(t, snap.Total, add(before, snap.Delta))
+		before, sum = snap.Total, add(sum, snap.Delta)
+		for l, x := range []*stats.Latency{
+			snap.Latencies.Delay, snap.Latencies.Ack, snap.Latencies.Response, snap.Latencies.Transfer,
+		} {
+			if x != nil && snap.Phase != stats.Warmup {
+				aggregated[l] += x.Count()
+			}
+		}
+		merge(&latencies, snap.Latencies)
+	}
+	require.Equal(t, n, sum, "deltas add up to the totals")
+	if latencies.Ack != nil {
+		require.EqualValues(t, n.Completed, latencies.Ack.Count())
+	}
+	if latencies.Delay != nil {
+		require.EqualValues(t, n.Completed, latencies.Response.Count())
+		require.LessOrEqual(t, latencies.Delay.Count(), int64(n.Sent))
+		require.GreaterOrEqual(t, latencies.Delay.Count(), int64(n.Sent-n.InFlight()))
+	}
+	if latencies.Transfer != nil {
+		require.EqualValues(t, n.Received-n.Unstamped, latencies.Transfer.Count())
+	}
+	for l, x := range []*stats.Latency{s.Latencies.Delay, s.Latencies.Ack, s.Latencies.Response, s.Latencies.Transfer} {
+		if x != nil {
+			require.Equal(t, aggregated[l], x.Count(), "the summary has all but the warm-up")
+		}
+	}
+}
+
+func add(a, b stats.Counters) stats.Counters {
+	var zero stats.Counters
+	return a.Sub(zero.Sub(b))
+}
+
+func merge(into *stats.Latencies, from stats.Latencies) {
+	for _, pair := range []struct {
+		into **stats.Latency
+		from *stats.Latency
+	}{{&into.Delay, from.Delay}, {&into.Ack, from.Ack}, {&into.Response, from.Response}, {&into.Transfer, from.Transfer}} {
+		if pair.from == nil {
+			continue
+		}
+		if *pair.into == nil {
+			*pair.into = stats.NewLatency()
+		}
+		(*pair.into).Merge(pair.from)
+	}
+}
+
+// hooks override what the mem driver does, to make a driver that breaks its contract.
+type hooks struct {
+	open       func(context.Context) error
+	producer   func(context.Context) error
+	consumer   func(context.Context) error
+	send       func(ctx context.Context, send func() error) error
+	done       func(done func())
+	runs       func(ctx context.Context, run func() error) error
+	closeSend  func(ctx context.Context, close func() error) error
+	closeRecv  func(ctx context.Context, close func() error) error
+	closeDrive func(ctx context.Context, close func() error) error
+}
+
+func (h *hooks) factory(f driver.Factory) driver.Factory {
+	open := f.Open
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		if h.open != nil {
+			if err := h.open(ctx); err != nil {
+				return nil, err
+			}
+		}
+		d, err := open(ctx, o)
+		return &hookedDriver{d, h}, err
+	}
+	return f
+}
+
+type hookedDriver struct {
+	driver.Driver
+	h *hooks
+}
+
+func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+	if d.h.producer != nil {
+		if err := d.h.producer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if d.h.done != nil {
+		inner := done
+		done = func(s driver.Slot, o driver.Outcome) { d.h.done(func() { inner(s, o) }) }
+	}
+	p, err := d.Driver.Producer(ctx, s, done)
+	return &hookedProducer{p, d.h}, err
+}
+
+func (d *hookedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+	if d.h.consumer != nil {
+		if err := d.h.consumer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c, err := d.Driver.Consumer(ctx, s)
+	return &hookedConsumer{c, d.h}, err
+}
+
+func (d *hookedDriver) Close(ctx context.Context) error {
+	if d.h.closeDrive != nil {
+		return d.h.closeDrive(ctx, func() error { return d.Driver.Close(ctx) })
+	}
+	return d.Driver.Close(ctx)
+}
+
+type hookedProducer struct {
+	driver.Producer
+	h *hooks
+}
+
+func (p *hookedProducer) Send(ctx context.Context, m *driver.Message) error {
+	if p.h.send != nil {
+		return p.h.send(ctx, func() error { return p.Producer.Send(ctx, m) })
+	}
+	return p.Producer.Send(ctx, m)
+}
+
+func (p *hookedProducer) Close(ctx context.Context) error {
+	if p.h.closeSend != nil {
+		return p.h.closeSend(ctx, func() error { return p.Producer.Close(ctx) })
+	}
+	return p.Producer.Close(ctx)
+}
+
+type hookedConsumer struct {
+	driver.Consumer
+	h *hooks
+}
+
+func (c *hookedConsumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+	if c.h.runs != nil {
+		return c.h.runs(ctx, func() error { return c.Consumer.Run(ctx, deliver) })
+	}
+	return c.Consumer.Run(ctx, deliver)
+}
+
+func (c *hookedConsumer) Close(ctx context.Context) error {
+	if c.h.closeRecv != nil {
+		return c.h.closeRecv(ctx, func() error { return c.Consumer.Close(ctx) })
+	}
+	return c.Consumer.Close(ctx)
+}
+
+var errFull = errors.New("disk full")
+
+// openWith lets deliver see each delivery on its way.
+func openWith(
+	open func(context.Context, driver.OpenOptions) (driver.Driver, error),
+	through func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery)),
+) func(context.Context, driver.OpenOptions) (driver.Driver, error) {
+	return func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return &throughDriver{d, through}, err
+	}
+}
+
+type throughDriver struct {
+	driver.Driver
+	through func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery))
+}
+
+func (d *throughDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+	c, err := d.Driver.Consumer(ctx, s)
+	return &throughConsumer{c, s, d}, err
+}
+
+type throughConsumer struct {
+	driver.Consumer
+	spec driver.ConsumerSpec
+	d    *throughDriver
+}
+
+func (c *throughConsumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+	return c.Consumer.Run(ctx, func(d *driver.Delivery) { c.d.through(c.spec, d, deliver) })
+}
+
+// stuckReporter calls before each interval.
+type stuckReporter struct {
+	*recorder
+	before func()
+}
+
+func (r *stuckReporter) Interval(s *stats.Snapshot) error {
+	r.before()
+	return r.recorder.Interval(s)
+}

@@ -1,0 +1,175 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// Drivers that break their contract: the run ends in bounded time all the same, and says what is left.
+func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
+	tests := []struct {
+		name      string
+		hooks     func(hang func()) *hooks
+		edit      func(*plan.Plan)
+		left      []string // names in what was left behind
+		inFlight  uint64
+		problem   string
+		loadError bool // the load does not even begin to last loadTime
+	}{
+		{
+			name: "Send never returns", left: []string{"producer-0"}, inFlight: 1, problem: "of unknown end (the driver did not say what became of them): 1",
+			hooks: func(hang func()) *hooks {
+				n := 0
+				return &hooks{send: func(_ context.Context, send func() error) error {
+					if n++; n == 100 {
+						hang()
+					}
+					return send()
+				}}
+			},
+		},
+		{
+			name: "Done never comes", inFlight: 10, problem: "of unknown end (the driver did not say what became of them): 10",
+			hooks: func(func()) *hooks {
+				n := 0
+				return &hooks{done: func(done func()) {
+					if n++; n <= 100 {
+						done()
+					}
+				}}
+			},
+		},
+		{
+			name: "producer's Close hangs", left: []string{"producer-0"},
+			hooks: func(hang func()) *hooks {
+				return &hooks{closeSend: func(_ context.Context, c func() error) error { hang(); return c() }}
+			},
+		},
+		{
+			name: "consumer's Close hangs", left: []string{"consumer-0"},
+			hooks: func(hang func()) *hooks {
+				return &hooks{closeRecv: func(_ context.Context, c func() error) error { hang(); return c() }}
+			},
+		},
+		{
+			name: "driver's Close hangs", left: []string{"connections of the producers"},
+			hooks: func(hang func()) *hooks {
+				return &hooks{closeDrive: func(_ context.Context, c func() error) error { hang(); return c() }}
+			},
+		},
+		{
+			name: "Close waits for its context", left: []string{"producer-0", "consumer-0", "connections of the producers"},
+			hooks: func(func()) *hooks {
+				wait := func(ctx context.Context, c func() error) error { <-ctx.Done(); _ = c(); return ctx.Err() }
+				return &hooks{closeSend: wait, closeRecv: wait, closeDrive: wait}
+			},
+		},
+		{
+			name: "Run does not return", left: []string{"consumer-0"},
+			hooks: func(hang func()) *hooks {
+				return &hooks{runs: func(_ context.Context, run func() error) error { err := run(); hang(); return err }}
+			},
+		},
+		{
+			name: "Run returns at once", problem: "it stopped receiving", loadError: true,
+			hooks: func(func()) *hooks {
+				return &hooks{runs: func(context.Context, func() error) error { return nil }}
+			},
+		},
+		{
+			name: "everything hangs", left: []string{"producer-0", "consumer-0", "connections of the producers"}, inFlight: 1,
+			problem: "of unknown end (the driver did not say what became of them): 1",
+			hooks: func(hang func()) *hooks {
+				wait := func(_ context.Context, c func() error) error { hang(); return c() }
+				return &hooks{
+					send: wait, closeSend: wait, closeRecv: wait, closeDrive: wait,
+					runs: func(_ context.Context, run func() error) error { hang(); return nil },
+				}
+			},
+		},
+		{
+			name: "40 producers hang in Close, one after the other would take minutes",
+			edit: func(p *plan.Plan) { p.Producers = 40 },
+			left: func() (names []string) {
+				for i := range 40 {
+					names = append(names, fmt.Sprintf("producer-%d: ", i))
+				}
+				return names
+			}(),
+			hooks: func(hang func()) *hooks {
+				return &hooks{closeSend: func(_ context.Context, c func() error) error { hang(); return c() }}
+			},
+		},
+	}
+	for _, tt := range tests {
+		for _, impatient := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/impatient %t", tt.name, impatient), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					released := make(chan struct{})
+					defer close(released) // and the bubble checks that every goroutine ends then
+					h := tt.hooks(func() { <-released })
+					p := newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+						steady(p)
+						if tt.edit != nil {
+							tt.edit(p)
+						}
+					})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					bound := loadTime + drainTimeout + closeBound
+					if impatient { // while it closes, or drains, or still loads
+						time.AfterFunc(loadTime+time.Second, cancel)
+						bound = loadTime + time.Second + hurryBound
+					}
+					rep, begun := new(recorder), time.Now()
+					s, err := engine.Run(ctx, nil, p, rep)
+					took := time.Since(begun)
+					require.NoError(t, err)
+					check(t, p, s, rep)
+					require.LessOrEqual(t, took, bound)
+					if !tt.loadError {
+						require.GreaterOrEqual(t, took, loadTime)
+					}
+					require.Len(t, s.LeftBehind, len(tt.left), s.LeftBehind)
+					for _, name := range tt.left {
+						require.Contains(t, strings.Join(s.LeftBehind, "\n"), name)
+					}
+					require.Equal(t, tt.inFlight, s.Total.InFlight())
+					require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+				})
+			})
+		}
+	}
+}
+
+// A reporter that never returns delays the end only until the user asks twice.
+func TestStuckReporter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		time.AfterFunc(loadTime+time.Minute, cancel)
+		released := make(chan struct{})
+		rep := new(recorder)
+		n := 0
+		begun := time.Now()
+		s, err := engine.Run(ctx, nil, newPlan(mem.New().Factory(), steady), &stuckReporter{rep, func() {
+			if n++; n == 3 {
+				<-released
+			}
+		}})
+		require.ErrorContains(t, err, "outputs did not take them")
+		require.InDelta(t, 1000, s.Total.Completed, 1)
+		require.Less(t, time.Since(begun), loadTime+time.Minute+time.Second)
+		close(released)
+	})
+}

@@ -1,0 +1,163 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+func TestWarmup(t *testing.T) {
+	for _, warmup := range []time.Duration{2 * time.Second, 2500 * time.Millisecond, time.Millisecond} {
+		t.Run(warmup.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+					p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				require.InDelta(t, 5000, s.Total.Sent, 1, "the duration includes the warm-up")
+				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies.Ack.Count(), 2)
+				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies.Transfer.Count(), 2)
+				var warm time.Duration
+				for _, snap := range rep.snapshots {
+					if snap.Phase == stats.Warmup {
+						warm += snap.To.Sub(snap.From)
+					}
+				}
+				require.Equal(t, warmup, warm)
+				require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
+			})
+		})
+	}
+}
+
+func TestInterruptedWithinWarmup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
+		s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, 2*time.Second
+		}), stop)
+		require.True(t, s.Interrupted)
+		require.InDelta(t, 1500, s.Total.Sent, 1)
+		require.Zero(t, s.Latencies.Ack.Count(), "nothing of it was measured")
+		for _, snap := range rep.snapshots {
+			require.Equal(t, stats.Warmup, snap.Phase)
+		}
+	})
+}
+
+func TestSnapshotsOnWholeSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup = rate("1000"), 5500*time.Millisecond, 2500*time.Millisecond
+		}), nil)
+		var at []time.Duration
+		for _, snap := range rep.snapshots {
+			at = append(at, snap.Elapsed)
+		}
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{1000 * ms, 2000 * ms, 2500 * ms, 3000 * ms, 4000 * ms, 5000 * ms, 5500 * ms}, at[:7])
+		require.InDelta(t, 500, rep.snapshots[3].Delta.Sent, 1)
+		require.InDelta(t, 5500*ms, s.End.Sub(s.Start), float64(5*ms))
+	})
+}
+
+// One block a second: the tick at the end of the duration and the end of the load are one cut.
+func TestNoEmptyIntervals(t *testing.T) {
+	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
+		t.Run(string(role), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = 1500 * time.Microsecond })
+				_, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					p.Role, p.Rate, p.Duration, p.MaxPending = role, rate("1000"), 3*time.Second, 100
+				}), nil)
+				require.LessOrEqual(t, len(rep.snapshots), 4)
+				for i, snap := range rep.snapshots[:3] {
+					require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+					require.Equal(t, stats.Measure, snap.Phase)
+				}
+			})
+		})
+	}
+}
+
+func TestDrainPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2500 * time.Millisecond })
+		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Rate, p.Duration = rate("100"), 3*time.Second }), nil)
+		require.True(t, s.Success, s.Problems)
+		require.InDelta(t, 5500*time.Millisecond, s.End.Sub(s.Start), float64(20*time.Millisecond))
+		var drained uint64
+		for _, snap := range rep.snapshots {
+			if snap.Phase == stats.Drain {
+				require.Zero(t, snap.Delta.Sent)
+				drained += snap.Delta.Received
+			}
+		}
+		require.InDelta(t, 250, drained, 2)
+		require.Equal(t, s.Total.Sent, s.Total.Received)
+	})
+}
+
+func TestReporters(t *testing.T) {
+	plan5s := func() *plan.Plan {
+		return newPlan(mem.New().Factory(), func(p *plan.Plan) { p.Rate, p.Duration = rate("1000"), 5*time.Second })
+	}
+	t.Run("one that fails is reported but stops nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
+			s, err := engine.Run(t.Context(), nil, plan5s(), rep)
+			require.ErrorIs(t, err, errFull)
+			require.InDelta(t, 5000, s.Total.Sent, 1)
+			require.True(t, s.Success)
+			require.NotNil(t, rep.summary)
+		})
+	})
+	t.Run("one that cannot start ends the run before it began", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			_, err := engine.Run(t.Context(), nil, newPlan(b.Factory(), nil), &recorder{start: errFull})
+			require.ErrorIs(t, err, errFull)
+			require.Zero(t, b.Stats().Connections)
+			require.Zero(t, b.Stats().Arrived)
+		})
+	})
+	t.Run("a slow one moves no cut", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := plan5s()
+			rep := &recorder{interval: func(*stats.Snapshot) error { time.Sleep(1700 * time.Millisecond); return nil }}
+			s, err := engine.Run(t.Context(), nil, p, rep)
+			require.NoError(t, err)
+			check(t, p, s, rep)
+			require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
+			for i, snap := range rep.snapshots[:5] {
+				require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+			}
+		})
+	})
+	t.Run("one that is slow for minutes gets longer intervals, and all of the counts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := plan5s()
+			p.Duration, p.Rate = 300*time.Second, rate("10")
+			rep := new(recorder)
+			rep.interval = func(s *stats.Snapshot) error {
+				if s.Elapsed == time.Second {
+					time.Sleep(200 * time.Second)
+				}
+				return nil
+			}
+			s, err := engine.Run(t.Context(), nil, p, rep)
+			require.NoError(t, err)
+			check(t, p, s, rep)
+			require.InDelta(t, 3000, s.Total.Sent, 1)
+			require.Less(t, len(rep.snapshots), 200)
+		})
+	})
+}
