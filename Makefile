@@ -1,0 +1,47 @@
+# perfmq. `make` lists the targets.
+#
+# Every tool is a Go module, pinned here and run by the go command: nothing to install beforehand but Go. The tests that
+# need a broker also need a JDK and Maven; the harness fetches the brokers by their Maven coordinates, once.
+
+GO           ?= go
+GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
+VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS      := -s -w -X main.version=$(VERSION)
+TEST_TIMEOUT ?= 15m
+FUZZ_TIME    ?= 10s
+
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build test unit race lint fmt fuzz bench bench-artemis clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the static binary bin/perfmq
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/perfmq ./cmd/perfmq
+
+test: build ## the one test command: vet, all tests, the race detector; starts real brokers, on loopback only
+	./scripts/test.sh $(TEST_TIMEOUT)
+
+unit: ## only the tests that need no broker: seconds
+	$(GO) test -short ./...
+
+lint: ## the rules of .golangci.yml
+	$(GO) run $(GOLANGCI) run ./...
+
+fmt: ## format all Go files
+	$(GO) run $(GOFUMPT) -w cmd internal pkg
+
+fuzz: ## each fuzz test for $(FUZZ_TIME)
+	./scripts/fuzz.sh $(FUZZ_TIME)
+
+bench: ## benchmarks of the hot path, in process
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine
+
+bench-artemis: build ## perfmq and artemis perf in turn on one real Artemis: ratios
+	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq
+
+clean: ## remove what the targets made
+	rm -rf bin bench-results

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# All tests: vet, the unit tests, and the tests on real brokers, under the race detector where there is a C compiler for
+# it. Brokers listen on loopback only and end with the tests. Usage: scripts/test.sh [TIMEOUT]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+timeout=${1:-15m}
+need() {
+	command -v "$1" >/dev/null && return
+	echo "error: $1 is missing: $2" >&2
+	exit 1
+}
+need go "install Go $(awk '/^go /{print $2}' go.mod) or later"
+need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)"
+need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
+
+race=()
+if command -v "${CC:-gcc}" >/dev/null; then
+	export CGO_ENABLED=1 # for the race detector alone; the binary is built without
+	race=(-race)
+else
+	echo "note: no C compiler, so the race detector stays off"
+fi
+
+go vet ./...
+# Two packages at a time: some start a broker, which wants a processor for itself.
+exec go test "${race[@]}" -count=1 -p 2 -timeout "$timeout" ./...
