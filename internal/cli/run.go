@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,10 +136,17 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
 	return err
 }
 
+// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use is
+// a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC wins.
+const gcPercent = 400
+
 // execute carries out a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *settings) int {
 	if p.Threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(p.Threads))
+	}
+	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	stdout := newPipeWriter(a.Stdout)
 	fan, err := s.reporters(p, stdout, a.Version.Number, a.errors.print)
