@@ -61,6 +61,15 @@ func (r *run) closeWorkers(ctx context.Context) []string {
 	return left.list
 }
 
+func (c closer) shut(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errNoTime
+	}
+	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.close(ctx) })
+	return err
+}
+
+// closeAll waits for the goroutines of list to end, closes all whose have, and notes what is left.
 func closeAll(ctx context.Context, patience time.Duration, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
@@ -79,12 +88,7 @@ func closeAll(ctx context.Context, patience time.Duration, list []closer, left *
 	g.SetLimit(openAtOnce)
 	for _, c := range list {
 		g.Go(func() error {
-			if closing.Err() != nil {
-				left.add(c.name, errNoTime)
-				return nil
-			}
-			_, err := within(closing, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.close(ctx) })
-			left.add(c.name, err)
+			left.add(c.name, c.shut(closing))
 			return nil
 		})
 	}

@@ -220,7 +220,7 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 			if n.Add(1) > 1 {
 				return run()
 			}
-			time.Sleep(loadTime + time.Millisecond)
+			pass(loadTime + time.Millisecond)
 			return died
 		}}
 		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {

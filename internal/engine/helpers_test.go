@@ -319,3 +319,6 @@ func (r *stuckReporter) Interval(s *stats.Snapshot) error {
 	r.before()
 	return r.recorder.Interval(s)
 }
+
+// pass lets time pass on the fake clock of a bubble; nothing really waits.
+func pass(d time.Duration) { <-time.After(d) }

@@ -16,14 +16,16 @@ import (
 // receiver is a driver.Consumer made of a function.
 type receiver func(ctx context.Context, deliver func(*driver.Delivery)) error
 
-func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery)) error { return r(ctx, deliver) }
-func (r receiver) Close(context.Context) error                                   { return nil }
+func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+	return r(ctx, deliver)
+}
+func (r receiver) Close(context.Context) error { return nil }
 
 // received runs a consumer over deliveries whose times are given relative to now, 10 s into the run.
 func received(t *testing.T, cfg load.ConsumerConfig, deliveries ...driver.Delivery) *stats.Snapshot {
 	t.Helper()
 	rec, clock := stats.NewConsumerRecorder(), load.NewClock()
-	time.Sleep(10 * time.Second)
+	pass(10 * time.Second)
 	now := time.Now().UnixMicro()
 	c := load.NewConsumer(cfg, clock, rec, receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
 		for _, d := range deliveries {
@@ -93,10 +95,10 @@ func TestQuota(t *testing.T) {
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := load.NewClock()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		c.Begin()
 		require.Zero(t, c.Now())
-		time.Sleep(90 * time.Second)
+		pass(90 * time.Second)
 		require.Equal(t, 90*time.Second, c.Now())
 		require.Equal(t, time.Now().UnixMicro(), c.Epoch(c.Now()))
 		require.Equal(t, c.Start().UnixMicro(), c.Epoch(0))

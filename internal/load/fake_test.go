@@ -89,3 +89,6 @@ func runFor(t testing.TB, p *load.Producer, d time.Duration) {
 	defer cancel()
 	require.NoError(t, p.Run(ctx))
 }
+
+// pass lets time pass on the fake clock of a bubble; nothing really waits.
+func pass(d time.Duration) { <-time.After(d) }

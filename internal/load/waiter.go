@@ -44,8 +44,10 @@ func (w *waiter) until(t time.Duration) bool {
 	if w.spin {
 		wake -= spinStretch
 	}
-	if d := wake - w.clock.Now(); d > 0 && !w.sleep(d) {
-		return false
+	for d := wake - w.clock.Now(); d > 0; d = wake - w.clock.Now() {
+		if !w.sleep(d) {
+			return false
+		}
 	}
 	if !w.spin {
 		return true

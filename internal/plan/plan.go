@@ -64,6 +64,9 @@ type Plan struct {
 	Rate load.Rate
 	// Spin makes producers poll the clock for the last stretch before a send is due instead of sleeping.
 	Spin bool
+	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
+	// the kernel's are used if there are any. Tests with a fake clock need it.
+	CoarseTimers bool
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 	// Duration bounds the load, warm-up included; 0 means no limit.

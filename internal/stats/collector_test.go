@@ -153,7 +153,7 @@ func TestHealth(t *testing.T) {
 		p.Handed(0)
 	}
 	p.Late()
-	for spin := time.Now(); time.Since(spin) < 20*time.Millisecond; { //nolint:revive // uses the processor on purpose
+	for spin := time.Now() /* use the processor */; time.Since(spin) < 20*time.Millisecond; {
 	}
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.EqualValues(t, 1, s.Health.LateSends)

@@ -1,0 +1,171 @@
+package load_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// A broker that acknowledges nothing for one second of two, at 1000 msg/s. Where the second shows depends on max-pending:
+// with few messages in flight the producer must wait, so it shows in send delay; with many the messages lie at the
+// broker, so it shows in send ack. It always shows in the response time.
+func TestStallOfOneSecond(t *testing.T) {
+	tests := []struct {
+		pending           int
+		delay, ack        time.Duration // p90
+		delayMax, respMax time.Duration
+	}{
+		{1, 800 * time.Millisecond, 0, 0, 0},
+		{10, 800 * time.Millisecond, 0, 0, 0},
+		{100_000, 0, 800 * time.Millisecond, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.pending), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: tt.pending, Count: 2000})
+				ack := 10 * time.Microsecond
+				r.Attach(r.later(func(at time.Duration) time.Duration {
+					if at >= 500*time.Millisecond && at < 1500*time.Millisecond {
+						return 1500*time.Millisecond - at + ack
+					}
+					return ack
+				}))
+				runFor(t, r.Producer, time.Minute)
+				pass(2 * time.Second)
+				s := r.snapshot()
+				require.EqualValues(t, 2000, s.Total.Completed)
+				require.Zero(t, s.Total.LateSends, "it was the broker")
+				l := s.Latencies
+				// Of 2000 messages, those due in the 1000 ms of the stall waited 0 to 1 s: p50 is about 0, p75 half a
+				// second, p90 0.8 s.
+				within1Percent(t, 800*time.Millisecond, l.Response.Percentile(90), "response p90")
+				within1Percent(t, 500*time.Millisecond, l.Response.Percentile(75), "response p75")
+				within1Percent(t, time.Second, l.Response.Max(), "response max")
+				if tt.delay > 0 {
+					require.InDelta(t, tt.delay.Microseconds(), l.Delay.Percentile(90), 30_000)
+					require.LessOrEqual(t, l.Ack.Percentile(99), 15*us)
+				} else {
+					require.Zero(t, l.Delay.Max())
+					within1Percent(t, tt.ack, l.Ack.Percentile(90), "ack p90")
+				}
+				for _, p := range []float64{50, 75, 90, 99} {
+					require.GreaterOrEqual(t, l.Response.Percentile(p), l.Ack.Percentile(p))
+				}
+			})
+		})
+	}
+}
+
+// A broker whose connection takes nothing for a second: Send blocks, whatever max-pending is. The message in Send has the
+// stall in its ack time, the others in their delay.
+func TestStallInSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 1000, Count: 2000})
+		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+			if m.Slot == 0 && r.clock.Now() < time.Millisecond {
+				pass(time.Second)
+			}
+			r.Done(m.Slot, driver.Outcome{})
+			return nil
+		}))
+		runFor(t, r.Producer, time.Minute)
+		s := r.snapshot()
+		require.Zero(t, s.Total.LateSends)
+		within1Percent(t, 999*time.Millisecond, s.Latencies.Delay.Max(), "delay max")
+		within1Percent(t, time.Second, s.Latencies.Ack.Max(), "ack max")
+		require.Zero(t, s.Latencies.Ack.Percentile(99))
+		within1Percent(t, 800*time.Millisecond, s.Latencies.Response.Percentile(90), "response p90")
+	})
+}
+
+// A broker that is only a little slower in Send than the rate needs: no single message waits long, yet none of the growing
+// delay is the tester's fault. And the other way round: work of the tester itself counts as late.
+func TestLateSends(t *testing.T) {
+	tests := []struct {
+		name string
+		send time.Duration // each Send takes this
+		rate string
+		late bool
+	}{
+		{"in time", 50 * time.Microsecond, "1000", false},
+		{"slow broker", 2 * time.Millisecond, "1000", false},
+		{"slightly slow broker", 300 * time.Microsecond, "5000", false},
+		{"rate beyond the tester", 20 * time.Microsecond, "100000", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(load.ProducerConfig{Rate: rate(t, tt.rate), MaxPending: 10})
+				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+					pass(tt.send)
+					r.Done(m.Slot, driver.Outcome{})
+					return nil
+				}))
+				runFor(t, r.Producer, 2*time.Second)
+				n := r.snapshot().Total
+				if tt.late {
+					require.Greater(t, n.LateSends, n.Sent*9/10)
+				} else {
+					require.Zero(t, n.LateSends)
+				}
+			})
+		})
+	}
+}
+
+// max-pending 1 and an acknowledgement that takes twice the period: the producer is held up at every message.
+func TestHeldByMaxPendingIsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 1})
+		r.Attach(r.later(func(time.Duration) time.Duration { return 2 * time.Millisecond }))
+		runFor(t, r.Producer, 2*time.Second)
+		s := r.snapshot()
+		require.InDelta(t, 1000, s.Total.Sent, 2, "as fast as the acknowledgements let it")
+		require.Zero(t, s.Total.LateSends)
+		require.InDelta(t, 1000, s.Total.Blocked, 2)
+		within1Percent(t, time.Second, s.Latencies.Delay.Max(), "half the messages are behind")
+	})
+}
+
+// The tester is starved: it wakes 200 ms late, once. The clock of the producer is what was wrong, not the broker.
+func TestStarvedTesterIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 10, Count: 1000})
+		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+			r.Done(m.Slot, driver.Outcome{})
+			return nil
+		}))
+		pass(200 * time.Millisecond) // before Run: the goroutine did not get a processor
+		runFor(t, r.Producer, time.Minute)
+		s := r.snapshot()
+		// Messages 0 to 194 left more than 5 ms late.
+		require.EqualValues(t, 195, s.Total.LateSends)
+		within1Percent(t, 200*time.Millisecond, s.Latencies.Delay.Max(), "delay max")
+	})
+}
+
+// A stall of the broker must not excuse what the tester does wrong afterwards.
+func TestStallDoesNotHideLateness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 10, Count: 500})
+		first := true
+		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+			if first {
+				pass(100 * time.Millisecond) // the broker
+			}
+			first = false
+			pass(90 * time.Microsecond) // the tester, 9% of a period: catches up slowly
+			r.Done(m.Slot, driver.Outcome{})
+			return nil
+		}))
+		runFor(t, r.Producer, time.Minute)
+		require.Zero(t, r.snapshot().Total.LateSends)
+	})
+}

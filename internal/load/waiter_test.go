@@ -1,0 +1,62 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWaiterIsExactAndStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := NewClock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		w := newWaiter(ctx, clock, false, false)
+		defer w.close()
+		for _, at := range []time.Duration{0, time.Nanosecond, time.Millisecond, time.Millisecond, time.Minute} {
+			require.True(t, w.until(at))
+			require.Equal(t, at, clock.Now())
+		}
+		require.False(t, w.until(2*time.Hour))
+		require.Equal(t, time.Hour, clock.Now())
+		require.False(t, w.until(2*time.Hour), "and again")
+	})
+}
+
+// The kernel's timer knows no fake clock; what can be tested without relying on speed is that it never wakes early and
+// that the end of the context wakes it.
+func TestWaiterOnRealClock(t *testing.T) {
+	for _, spin := range []bool{false, true} {
+		for _, precise := range []bool{false, true} {
+			t.Run(fmt.Sprintf("precise %t spin %t", precise, spin), func(t *testing.T) {
+				clock := NewClock()
+				ctx, cancel := context.WithCancel(t.Context())
+				w := newWaiter(ctx, clock, precise, spin)
+				defer w.close()
+				for i := range 20 {
+					at := time.Duration(i) * 150 * time.Microsecond
+					require.True(t, w.until(at))
+					require.GreaterOrEqual(t, clock.Now(), at)
+				}
+				woken := make(chan bool)
+				go func() { woken <- w.until(clock.Now() + time.Hour) }()
+				cancel()
+				require.False(t, <-woken)
+				require.False(t, w.until(clock.Now()+time.Hour), "and again")
+			})
+		}
+	}
+}
+
+func TestSleepersAllocateNothing(t *testing.T) {
+	for _, precise := range []bool{false, true} {
+		clock := NewClock()
+		w := newWaiter(t.Context(), clock, precise, false)
+		require.Zero(t, testing.AllocsPerRun(50, func() { w.until(clock.Now() + 10*time.Microsecond) }))
+		w.close()
+	}
+}
