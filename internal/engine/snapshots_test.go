@@ -97,7 +97,7 @@ func TestDrainPhase(t *testing.T) {
 		var drained uint64
 		for _, snap := range rep.snapshots {
 			if snap.Phase == stats.Drain {
-				require.Zero(t, snap.Delta.Sent)
+				require.LessOrEqual(t, snap.Delta.Sent, uint64(1), "at most the one that was leaving at that moment")
 				drained += snap.Delta.Received
 			}
 		}

@@ -92,7 +92,8 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
 	}
 	if h.GCPauseMax > stats.MaxGCPause {
-		add("the tester paused for %s to collect garbage: latencies of that moment are its own", h.GCPauseMax)
+		add("the tester stopped for %s while collecting garbage: latencies of that moment are its own",
+			h.GCPauseMax.Round(100*time.Microsecond))
 	}
 	if step := h.ClockStep.Abs(); step > stats.MaxClockStep {
 		add("the wall clock was set by %s during the run: transfer times between two machines are off by that", h.ClockStep)
