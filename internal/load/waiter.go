@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// spinStretch is how long before a message is due the spinning waiter stops sleeping: twice the usual lateness of the
-// runtime's timers.
-const spinStretch = 2 * time.Millisecond
+// How long before a message is due the spinning waiter stops sleeping: some times the usual lateness of its sleep.
+const (
+	spinCoarse  = 2 * time.Millisecond // of the runtime's timers
+	spinPrecise = 200 * time.Microsecond
+)
 
 // sleeper sleeps for d and returns true, or returns false when the context that it was made with ended before.
 type sleeper interface {
@@ -21,38 +23,37 @@ type waiter struct {
 	ctx   context.Context //nolint:containedctx // a waiter lives within one call of Producer.Run
 	clock *Clock
 	sleeper
-	spin bool
+	spin time.Duration // poll the clock for that long before the moment
 }
 
 // newWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
 // system has, if that can be had.
 func newWaiter(ctx context.Context, clock *Clock, precise, spin bool) *waiter {
-	w := &waiter{ctx: ctx, clock: clock, spin: spin}
+	w := &waiter{ctx: ctx, clock: clock}
+	stretch := spinPrecise
 	if precise {
 		if s, err := newPreciseSleeper(ctx); err == nil {
 			w.sleeper = s
-			return w
 		}
 	}
-	w.sleeper = newTimerSleeper(ctx)
+	if w.sleeper == nil {
+		w.sleeper, stretch = newTimerSleeper(ctx), spinCoarse
+	}
+	if spin {
+		w.spin = stretch
+	}
 	return w
 }
 
 // until waits until t and returns true, or returns false when ctx ended before.
 func (w *waiter) until(t time.Duration) bool {
-	wake := t
-	if w.spin {
-		wake -= spinStretch
-	}
+	wake := t - w.spin
 	for d := wake - w.clock.Now(); d > 0; d = wake - w.clock.Now() {
 		if !w.sleep(d) {
 			return false
 		}
 	}
-	if !w.spin {
-		return true
-	}
-	for w.clock.Now() < t {
+	for w.spin > 0 && w.clock.Now() < t {
 		if stopped(w.ctx) {
 			return false
 		}
