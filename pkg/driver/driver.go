@@ -53,6 +53,14 @@ type Producer interface {
 	Close(ctx context.Context) error
 }
 
+// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it can end, such as
+// in a transaction that is not full.
+type Flusher interface {
+	// Flush lets what was sent so far end without more being sent. It does not wait for that. Call it when no more is
+	// to be sent; Send must not be running, and may be called again afterwards.
+	Flush(ctx context.Context) error
+}
+
 // Consumer receives messages from one destination. It is subscribed when [Driver.Consumer] returns: a message that is
 // sent after that will reach it.
 type Consumer interface {

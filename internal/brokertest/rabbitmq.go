@@ -1,0 +1,284 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rabbitmqScripts is where the Debian package has its programs. Those in the PATH
+// are wrappers that become the user rabbitmq and use its folders.
+const rabbitmqScripts = "/usr/lib/rabbitmq/bin"
+
+// rabbitmqInstall is said when the package is missing.
+const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install-recommends rabbitmq-server"
+
+// RabbitMQ is a running RabbitMQ broker with its plug-ins for AMQP 1.0 and
+// STOMP. Its methods may be called concurrently, but for those that start and
+// stop it.
+type RabbitMQ struct {
+	dir   string
+	ports rabbitmqPorts
+	owner func()
+
+	mu     sync.Mutex
+	epmd   *process
+	broker *process
+}
+
+// rabbitmqPorts are the listening ports: dist is Erlang's own protocol, by which
+// rabbitmqctl talks to the broker, epmd the name server that it needs for that.
+type rabbitmqPorts struct{ amqp, stomp, dist, epmd int }
+
+// StartRabbitMQ starts a broker for one test and ends it with the test. Only
+// [User] with [Password] is let in. A broker that cannot start fails the test; a
+// test that fails logs the end of the broker's log.
+func StartRabbitMQ(tb testing.TB) *RabbitMQ {
+	tb.Helper()
+	r, err := LaunchRabbitMQ(tb.Context())
+	if err != nil {
+		tb.Fatalf("this test needs a RabbitMQ broker: %v", err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("the end of the broker's log:\n%s", r.LogTail())
+		}
+		if err := r.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
+// LaunchRabbitMQ starts a broker and waits until it is ready, about five seconds.
+// The Debian package must be installed. The caller must Close it. The context
+// bounds the start only.
+func LaunchRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
+	if _, err := os.Stat(filepath.Join(rabbitmqScripts, "rabbitmq-server")); err != nil {
+		return nil, errors.New(rabbitmqInstall)
+	}
+	dir, owner, err := newBrokerDir("rabbitmq")
+	if err != nil {
+		return nil, err
+	}
+	r := &RabbitMQ{dir: dir, owner: owner}
+	if err := r.firstStart(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// firstStart starts on free ports, and on others when somebody took one of them
+// before it could be bound.
+func (r *RabbitMQ) firstStart(ctx context.Context) error {
+	for try := 1; ; try++ {
+		free, err := freePorts(4)
+		if err != nil {
+			return err
+		}
+		r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3]}
+		if err := r.writeConfig(); err != nil {
+			return err
+		}
+		err = r.Start(ctx)
+		if err == nil {
+			return nil
+		}
+		r.Kill()
+		taken := strings.Contains(err.Error(), "eaddrinuse") || strings.Contains(err.Error(), "in use")
+		if !taken || try == 3 {
+			return err
+		}
+	}
+}
+
+func (r *RabbitMQ) writeConfig() error {
+	conf := strings.Join([]string{
+		fmt.Sprintf("listeners.tcp.1 = %s:%d", loopback, r.ports.amqp),
+		fmt.Sprintf("stomp.listeners.tcp.1 = %s:%d", loopback, r.ports.stomp),
+		"default_user = " + User,
+		"default_pass = " + Password,
+		"log.console = true",
+		"log.console.level = info",
+		"log.file = false",
+		"vm_memory_high_watermark.absolute = 1GB",
+		"disk_free_limit.absolute = 50MB",
+		"",
+	}, "\n")
+	// The plug-in takes anonymous logins as its default user: there is to be none.
+	advanced := "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
+	for name, text := range map[string]string{
+		"rabbitmq.conf":   conf,
+		"advanced.config": advanced,
+		"enabled_plugins": "[rabbitmq_amqp1_0,rabbitmq_stomp].\n",
+		"rabbitmq-env":    "",
+	} {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write the configuration of RabbitMQ: %w", err)
+		}
+	}
+	return nil
+}
+
+// environment keeps the broker, and rabbitmqctl, within its folder and on the
+// loopback.
+func (r *RabbitMQ) environment() []string {
+	at := func(name string) string { return filepath.Join(r.dir, name) }
+	return []string{
+		"HOME=" + r.dir, // has the cookie
+		"RABBITMQ_CONF_ENV_FILE=" + at("rabbitmq-env"),
+		"RABBITMQ_CONFIG_FILE=" + at("rabbitmq.conf"),
+		"RABBITMQ_ADVANCED_CONFIG_FILE=" + at("advanced.config"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + at("enabled_plugins"),
+		"RABBITMQ_MNESIA_BASE=" + at("mnesia"),
+		"RABBITMQ_LOG_BASE=" + at("log"),
+		"RABBITMQ_GENERATED_CONFIG_DIR=" + at("generated"),
+		"RABBITMQ_PID_FILE=" + at("pid"),
+		"RABBITMQ_NODENAME=" + r.node(),
+		"RABBITMQ_DIST_PORT=" + strconv.Itoa(r.ports.dist),
+		"ERL_EPMD_PORT=" + strconv.Itoa(r.ports.epmd),
+		"ERL_EPMD_ADDRESS=" + loopback,
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
+		"RABBITMQ_CTL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
+		"RUNNING_UNDER_SYSTEMD=true", // makes the script become the broker, instead of waiting for one that may outlive it
+		"LC_ALL=C.UTF-8",
+	}
+}
+
+func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.ports.dist) }
+
+// Start starts a stopped or killed broker again, with the same ports and what it
+// kept on disk, and waits until it is ready. Starting a running one is an error.
+func (r *RabbitMQ) Start(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broker != nil && r.broker.alive() {
+		return errors.New("start RabbitMQ: it is running; Stop or Kill it first")
+	}
+	if r.epmd == nil || !r.epmd.alive() {
+		epmd, err := exec.LookPath("epmd")
+		if err != nil {
+			return errors.New(rabbitmqInstall)
+		}
+		// One of our own: the broker would start one that stays for ever.
+		r.epmd, err = startProcess(ctx, processSpec{
+			name: "epmd", path: epmd, args: []string{"-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd)},
+			dir: r.dir, logFile: filepath.Join(r.dir, "epmd.log"), ready: "epmd running", timeout: 10 * time.Second,
+			hint: "it is part of the package erlang-base",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	proc, err := startProcess(ctx, processSpec{
+		name:    "rabbitmq",
+		path:    filepath.Join(rabbitmqScripts, "rabbitmq-server"),
+		dir:     r.dir,
+		env:     r.environment(),
+		logFile: r.LogFile(),
+		ready:   "Server startup complete",
+		timeout: 90 * time.Second,
+		hint:    "its folder is " + r.dir,
+	})
+	if err != nil {
+		return err
+	}
+	r.broker = proc
+	return nil
+}
+
+// Ctl runs rabbitmqctl and returns what it prints; about a second. For lists:
+// Ctl(ctx, "list_queues", "name", "messages") gives one line per queue, with tabs
+// between the columns.
+func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--quiet", "--no-table-headers", "--node", r.node()}, args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(rabbitmqScripts, "rabbitmqctl"), args...) //nolint:gosec // the harness's own
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), r.environment()...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("run rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, lastLines(string(out), 10))
+	}
+	return string(out), nil
+}
+
+// process returns the present one, nil before the first start.
+func (r *RabbitMQ) process() *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broker
+}
+
+// Alive says whether the broker's process is there; a paused one is.
+func (r *RabbitMQ) Alive() bool {
+	p := r.process()
+	return p != nil && p.alive()
+}
+
+// PID returns the process id of the broker as last started.
+func (r *RabbitMQ) PID() int { return r.process().pid() }
+
+// Kill ends the broker as a crash would (SIGKILL) and waits until it is gone. Its
+// name server ends with it.
+func (r *RabbitMQ) Kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range []*process{r.broker, r.epmd} {
+		if p != nil {
+			p.kill()
+		}
+	}
+}
+
+// Stop ends the broker as an operator would (SIGTERM) and waits until it is gone,
+// 20 s at most; the error says that it then had to be killed.
+func (r *RabbitMQ) Stop() error { return r.process().stop(stopGrace) }
+
+// Pause stops the broker in its tracks (SIGSTOP) with its connections open.
+func (r *RabbitMQ) Pause() error { return r.process().signal(syscall.SIGSTOP) }
+
+// Resume lets a paused broker go on.
+func (r *RabbitMQ) Resume() error { return r.process().signal(syscall.SIGCONT) }
+
+// Close kills the broker and removes its folder. It may be called again.
+func (r *RabbitMQ) Close() error {
+	r.Kill()
+	err := os.RemoveAll(r.dir)
+	r.owner()
+	if err != nil {
+		return fmt.Errorf("remove the folder of RabbitMQ: %w", err)
+	}
+	return nil
+}
+
+// Dir returns the broker's folder. It goes with Close.
+func (r *RabbitMQ) Dir() string { return r.dir }
+
+// LogFile returns the path of the broker's log.
+func (r *RabbitMQ) LogFile() string { return filepath.Join(r.dir, "rabbitmq.log") }
+
+// LogTail returns the last 40 lines of the broker's log.
+func (r *RabbitMQ) LogTail() string {
+	if p := r.process(); p != nil {
+		return p.tail()
+	}
+	return ""
+}
+
+// AMQPURL returns amqp://127.0.0.1:PORT. Addresses are /queue/NAME and
+// /topic/KEY.
+func (r *RabbitMQ) AMQPURL() string { return hostURL("amqp", r.ports.amqp) }
+
+// STOMPURL returns stomp://127.0.0.1:PORT.
+func (r *RabbitMQ) STOMPURL() string { return hostURL("stomp", r.ports.stomp) }

@@ -1,0 +1,109 @@
+//go:build unix
+
+package stomp
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
+func harnessGoroutines() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
+		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+	}
+}
+
+func TestConformanceArtemis(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithLogin())
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Lacks: map[drivertest.Feature]string{
+			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
+		},
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
+			return victim.STOMPURL(), victim.Kill
+		},
+		QueueCounters: func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
+			t.Helper()
+			stats, err := a.Queue(t.Context(), queue.Name) // the suite asks until the counters are right
+			if !errors.Is(err, brokertest.ErrNoQueue) {
+				require.NoError(t, err)
+			}
+			return stats.MessagesAdded, stats.MessagesAcked
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}
+
+func TestConformanceActiveMQ(t *testing.T) {
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Lacks: map[drivertest.Feature]string{
+			drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
+		},
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+			return victim.STOMPURL(), victim.Kill
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}
+
+func TestConformanceRabbitMQ(t *testing.T) {
+	r := brokertest.StartRabbitMQ(t)
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Lacks: map[drivertest.Feature]string{
+			drivertest.Priority: "a queue that is declared by its use has no priorities",
+			drivertest.Group:    "RabbitMQ has no message groups",
+			drivertest.Selector: "RabbitMQ has no selectors",
+		},
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartRabbitMQ(t)
+			return victim.STOMPURL(), victim.Kill
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}
+
+// TestConformanceOptions runs the suite with settings other than the defaults.
+func TestConformanceOptions(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLS(), brokertest.WithoutManagement())
+	noTx := map[drivertest.Feature]string{drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction"}
+	for name, cfg := range map[string]drivertest.Config{
+		"version=1.1,individual": {Options: []string{"version=1.1", "ack=client-individual"}, Lacks: noTx},
+		"receipt=false": {
+			Options: []string{"receipt=false"}, AtMostOnce: true,
+			Lacks: map[drivertest.Feature]string{
+				drivertest.TransactedReceive: noTx[drivertest.TransactedReceive],
+				drivertest.Transactions:      "transactions are confirmed by receipts",
+			},
+		},
+		"tls": {URL: a.STOMPSURL(), TLS: driver.TLS{CAFile: a.Certs().CAFile}, Lacks: noTx},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if cfg.URL == "" {
+				cfg.URL = a.STOMPURL()
+			}
+			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
+			cfg.IgnoreGoroutines = harnessGoroutines()
+			drivertest.Run(t, cfg)
+		})
+	}
+}

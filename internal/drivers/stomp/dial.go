@@ -1,0 +1,178 @@
+package stomp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// dial opens a connection to the first host that lets us in, within the connect timeout. Each host gets an equal share
+// of the time that is left, so that a silent one does not keep us from the next.
+func (c *config) dial(ctx context.Context, identity string) (*session, error) {
+	deadline := time.Now().Add(c.connectTimeout)
+	var errs []error
+	for i, host := range c.target.hosts {
+		share := time.Until(deadline) / time.Duration(len(c.target.hosts)-i)
+		dialCtx, cancel := context.WithTimeout(ctx, share)
+		s, err := c.dialHost(dialCtx, host, identity)
+		cancel()
+		if err == nil {
+			return s, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			return nil, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
+		}
+		if driver.ClassOf(err) == driver.ClassAuth {
+			break // the next host knows the same users, and some brokers lock an account after a few failures
+		}
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, &driver.Error{
+		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d hosts", len(errs)), Err: errors.Join(errs...),
+	}
+}
+
+func (c *config) dialHost(ctx context.Context, host endpoint, identity string) (*session, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	if err != nil {
+		return nil, connectError(host, err)
+	}
+	s := &session{net: raw, raw: raw}
+	if c.target.tls {
+		tlsConfig, err := c.tls.Config(host.host)
+		if err != nil {
+			_ = raw.Close()
+			return nil, &driver.Error{Class: driver.ClassTLS, Op: "connect to " + host.String(), Err: err}
+		}
+		tlsConn := tls.Client(raw, tlsConfig)
+		if err := tlsConn.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, connectError(host, err)
+		}
+		s.net = tlsConn
+	}
+	s.source = &source{net: s.net}
+	s.in = newScanner(s.source)
+	s.out = newOutbox(s.net)
+	// A context can end in two ways, a deadline in one: closing covers both.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = s.shakeHands(c, identity)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err() // the cause of the closing
+		}
+		return nil, connectError(host, err)
+	}
+	return s, nil
+}
+
+// shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
+func (s *session) shakeHands(c *config, identity string) error {
+	if _, err := s.net.Write(v10.appendFrame(nil, c.connectFrame(identity))); err != nil {
+		return err
+	}
+	f, err := s.greeting(c)
+	if err != nil {
+		return err
+	}
+	s.server = f.Header.Get(frame.Server)
+	s.dialect = dialectOf(s.server)
+	if c.opts.Dialect != automatic {
+		s.dialect = dialect(c.opts.Dialect)
+	}
+	var known bool
+	if s.version, known = parseVersion(f.Header.Get(frame.Version)); !known {
+		return driver.Errorf(driver.ClassProtocol, "", "", "the broker chose version %q, which was not offered",
+			f.Header.Get(frame.Version))
+	}
+	if want := c.opts.Version; want != automatic && want != s.version.String() {
+		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
+			"the broker does not speak STOMP %s but %s", want, s.version)
+	}
+	s.in.version = s.version
+	if value, ok := f.Header.Contains(frame.HeartBeat); ok && c.opts.HeartBeat > 0 {
+		canSend, wants, err := frame.ParseHeartBeat(value)
+		if err != nil {
+			return driver.Errorf(driver.ClassProtocol, "", "leave heart-beats out by -o heart-beat=0",
+				"the broker sent the heart-beat %q: %w", value, err)
+		}
+		if wants > 0 {
+			s.sendEvery = max(c.opts.HeartBeat, wants)
+		}
+		if canSend > 0 {
+			s.hearEvery = max(c.opts.HeartBeat, canSend)
+		}
+	}
+	return nil
+}
+
+// greeting reads the answer to CONNECT.
+func (s *session) greeting(c *config) (*frame.Frame, error) {
+	// The first byte tells a broker from something else, which may never send a whole frame.
+	head, err := s.in.r.Peek(1)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
+		head, _ = s.in.r.Peek(s.in.r.Buffered())
+		return nil, notSTOMP(c.target.tls, head)
+	}
+	var f inbound
+	if err := s.in.next(&f); err != nil {
+		if errors.Is(err, errNotSTOMP) {
+			return nil, notSTOMP(c.target.tls, head)
+		}
+		return nil, err
+	}
+	switch {
+	case f.other == nil:
+		return nil, driver.Errorf(driver.ClassProtocol, "", "", "the broker did not answer CONNECT")
+	case f.other.Command == frame.ERROR:
+		e := errorFrame("", f.other)
+		if e.Class == driver.ClassOther {
+			e.Class = driver.ClassConnect
+		}
+		return nil, e
+	case f.other.Command != frame.CONNECTED:
+		return nil, driver.Errorf(driver.ClassProtocol, "", "", "the broker answered CONNECT by %q", f.other.Command)
+	}
+	return f.other, nil
+}
+
+func (c *config) connectFrame(identity string) *frame.Frame {
+	f := frame.New(frame.CONNECT)
+	switch c.opts.Version {
+	case "1.0":
+	case automatic:
+		f.Header.Add(frame.AcceptVersion, "1.0,1.1,1.2")
+	default:
+		f.Header.Add(frame.AcceptVersion, c.opts.Version)
+	}
+	f.Header.Add(frame.Host, c.opts.VirtualHost)
+	if c.opts.HeartBeat > 0 && c.opts.Version != "1.0" {
+		f.Header.Add(frame.HeartBeat, heartBeat(c.opts.HeartBeat))
+	}
+	if c.target.user != "" || c.target.password != "" {
+		f.Header.Add(frame.Login, c.target.user)
+		f.Header.Add(frame.Passcode, c.target.password)
+	}
+	if identity != "" {
+		f.Header.Add("client-id", identity)
+	}
+	return f
+}

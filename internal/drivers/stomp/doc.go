@@ -1,0 +1,61 @@
+// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), on top of
+// the package frame of github.com/go-stomp/stomp/v3.
+//
+// # Model
+//
+// A driver keeps one connection per [driver.Connection] key, counted by its users and closed by the last one. Each has
+// three goroutines:
+//
+//	producers, acknowledgements --frames--> outbox --writer--> broker
+//	broker --reader--> RECEIPT: Done of a producer | MESSAGE: deliver of a consumer | ERROR: both, or the end
+//	heart-beats: a line feed into the outbox when nothing else was sent; the end when nothing was heard
+//
+// The outbox gathers: frames that are sent while a system call is under way go out together in the next one, and a lone
+// frame goes out at once. The frame package's client holds one receipt in flight per connection; here any number is.
+// MESSAGE, RECEIPT and SEND frames, of which there is one or more per message, are read and written without allocating
+// by code of our own, at a tenth of the cost (BenchmarkRead, BenchmarkWrite); all others go through the frame package.
+//
+// # Sending
+//
+// Each SEND asks for a receipt whose name says to which producer, slot and send it belongs, so that the reader looks
+// nothing up. A slot holds the number of its send; whoever exchanges that number for the mark that the send is being
+// reported (the reader, the end of the connection, Close) reports it, so Done is called once. With receipt=false nothing
+// is asked for, and a message is complete when it was passed to the operating system (for encrypted connections: to the
+// TLS layer and from there to the operating system). Whether it arrives is not known.
+//
+// With transactions (commit-interval) the messages of one are complete with the receipt of its COMMIT. A transaction
+// that is not full is committed by Flush and Close.
+//
+// # Outcomes
+//
+// RECEIPT is accepted. An ERROR frame that names the receipt of a message, or of a commit, is rejected if the broker
+// says that it has no room, knows no such destination, or does not want this user or so large a message, and failed
+// otherwise. The broker has to close the connection then; one that does not goes on being used. An ERROR that names no
+// receipt ends the connection. What is in flight when a connection ends is unknown, but for the messages of a
+// transaction whose COMMIT was not sent: they are failed. STOMP has no error codes: failures are classified by the
+// broker's words.
+//
+// # Receiving
+//
+// Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a quarter
+// of the credit is used, or each by itself (option ack). What was received but not delivered goes back to its queue
+// when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends.
+// See [consumer] for who delivers.
+//
+// # Dialects
+//
+// STOMP leaves to the broker how queues, topics, lasting subscriptions, expiry and flow control are named. See
+// [dialect]; it is chosen by the broker's greeting. What a dialect has no header for is refused. In particular:
+//
+//   - Artemis counts bytes, not messages, ahead of a consumer: a credit of n is sent as a window that never lets more
+//     than n messages through, and fewer when they are large. Shared subscriptions are queues of the topic's address.
+//     It does not say why it refused a message (a full address is "AMQ339011 Error sending message"), and takes no more
+//     on that connection.
+//   - ActiveMQ Classic has no shared subscriptions.
+//   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement covers all subscriptions of a connection.
+//
+// # Headers have no types
+//
+// The time property travels as decimal text. Over STOMP any broker gives it back as text, whatever it was; a consumer
+// over another protocol finds a string where it was sent over STOMP.
+package stomp

@@ -1,0 +1,183 @@
+package stomp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// maxWords bounds what is quoted of a broker's words.
+const maxWords = 400
+
+// wordsOf returns what an ERROR frame says: its message, and its body as far as it adds to that. Of a Java stack trace
+// in the body only the first line counts.
+func wordsOf(f *frame.Frame) string {
+	message, _, _ := strings.Cut(strings.TrimSpace(f.Header.Get(frame.Message)), " CoreMessage[") // Artemis shows all of it
+	body := strings.TrimSpace(string(f.Body))
+	if at := strings.Index(body, "\n\tat "); at >= 0 {
+		body = body[:at]
+	}
+	body = strings.Join(strings.Fields(body), " ")
+	switch {
+	case message == "" && body == "":
+		return "no reason given"
+	case message == "" || strings.Contains(body, message):
+		message = body
+	case body != "" && !strings.Contains(message, body):
+		message += ": " + body
+	}
+	if len(message) > maxWords {
+		message = strings.ToValidUTF8(message[:maxWords], "") + "..."
+	}
+	return message
+}
+
+// meaning is a kind of failure as brokers word it.
+type meaning struct {
+	class driver.Class
+	words []string // any of them, in lower case
+	hint  string
+}
+
+// meanings are looked through in order. STOMP has no error codes: brokers are known by what they say.
+func meanings() []meaning {
+	return []meaning{
+		{driver.ClassConnectionLost, []string{"connection is not valid"}, "see the first error: Artemis takes no more after one"},
+		{driver.ClassOther, []string{"amq339011"}, "Artemis does not say why over STOMP: look for a full address " +
+			"(max-size-bytes, max-size-messages, address-full-policy) in its console and log"},
+		{driver.ClassTooLarge, []string{
+			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
+		}, "send smaller messages or raise the broker's limit"},
+		{driver.ClassFull, []string{
+			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
+		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
+		{driver.ClassAuth, []string{
+			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
+			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed",
+		}, "check --user and --password and the user's permissions on the broker"},
+		{driver.ClassNotFound, []string{
+			"does not exist", "not_found", "not found", "no such", "unknown destination",
+		}, "create it on the broker, or let the broker create it (Artemis: auto-create-addresses and auto-create-queues)"},
+		{driver.ClassUnsupported, []string{
+			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
+		}, ""},
+		{driver.ClassClosedByBroker, []string{
+			"disconnected by server", "server cancelled", "subscription cancelled", "connection_forced", "shutdown",
+		}, "somebody closed it on the broker, or removed its queue"},
+		{driver.ClassProtocol, []string{
+			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header",
+		}, ""},
+	}
+}
+
+// errorFrame tells what an ERROR frame means.
+func errorFrame(d dialect, f *frame.Frame) *driver.Error {
+	words := wordsOf(f)
+	lower := strings.ToLower(words)
+	e := &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("%s: %s", d.says(), words)}
+	for _, m := range meanings() {
+		for _, w := range m.words {
+			if strings.Contains(lower, w) {
+				e.Class, e.Hint = m.class, m.hint
+				return e
+			}
+		}
+	}
+	return e
+}
+
+func (d dialect) says() string {
+	if d == "" || d == generic {
+		return "the broker says"
+	}
+	return d.title() + " says"
+}
+
+// explain tells in plain words what happened while the connection was in use. It returns nil for nil.
+func (c *connection) explain(op string, err error) error {
+	var known *driver.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		if known.Op != "" {
+			return err
+		}
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case errors.Is(err, errClosed):
+		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
+	case errors.Is(err, errNotSTOMP), errors.Is(err, errHeaderLimit):
+		return driver.Errorf(driver.ClassProtocol, op, "", "the broker broke the protocol: %w", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
+			"no answer from the broker: %w", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+			"the broker closed the connection without saying why (%w)", err)
+	default:
+		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
+	}
+}
+
+func silentError(d time.Duration) error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See -o heart-beat",
+		"nothing was heard from the broker for %s", d)
+}
+
+// connectError tells in plain words why no connection could be made to e.
+func connectError(e endpoint, err error) error {
+	op := "connect to " + e.String()
+	var dns *net.DNSError
+	var known *driver.Error
+	switch {
+	case errors.As(err, &known):
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case errors.As(err, &dns):
+		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
+	case isTLSError(err):
+		return tlsError(op, err)
+	case errors.Is(err, context.Canceled):
+		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+	case isTimeout(err):
+		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
+			"no connection in time: %w", err)
+	case driver.ClassOf(err) == driver.ClassConnectionLost:
+		return driver.Errorf(driver.ClassProtocol, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
+			"the peer closed the connection before it said anything (%w)", err)
+	default:
+		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &ne) && ne.Timeout()
+}
+
+// notSTOMP tells what the peer is that answered like that.
+func notSTOMP(tls bool, greeting []byte) error {
+	const hint = "is this the broker's STOMP port?"
+	switch {
+	case strings.HasPrefix(string(greeting), "HTTP"):
+		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not a STOMP broker")
+	case strings.HasPrefix(string(greeting), "AMQP"):
+		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not STOMP")
+	case !tls && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
+		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://", "the peer wants an encrypted connection")
+	default:
+		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not a STOMP broker: it answered %.20q", greeting)
+	}
+}

@@ -1,0 +1,153 @@
+package stomp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the settings that only this protocol has.
+type Options struct {
+	// Version is the version to offer to the broker.
+	Version string `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
+	// Dialect is how the broker wants what the protocol leaves open.
+	Dialect string `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
+	// VirtualHost is the host header of CONNECT.
+	VirtualHost string `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
+	// HeartBeat is how often each side lets the other hear from it. A broker that is silent for twice that long is dead.
+	HeartBeat time.Duration `opt:"heart-beat" help:"let the broker hear from us that often, and give up on one that is silent for twice that long; 0 for neither"`
+	// Receipt asks the broker to confirm each message.
+	Receipt bool `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
+	// Ack is the acknowledgement mode of subscriptions.
+	Ack string `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
+	// Window replaces the flow control that follows from the credit, on Artemis.
+	Window int `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
+}
+
+// Values of the options.
+const (
+	automatic = "auto"
+
+	ackBest       = "best"
+	ackAuto       = "auto"
+	ackClient     = "client"
+	ackIndividual = "client-individual"
+)
+
+const (
+	defaultHeartBeat = 15 * time.Second
+	minHeartBeat     = 100 * time.Millisecond
+	// defaultCredit is the number of messages that a broker may send ahead when the user does not say.
+	defaultCredit = 1000
+)
+
+func defaultOptions() *Options {
+	return &Options{
+		Version: automatic, Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
+	}
+}
+
+func schemes() []string { return []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"} }
+
+// Factory describes the protocol and opens drivers for it.
+func Factory() driver.Factory {
+	return driver.Factory{
+		Name:       "stomp",
+		Title:      "STOMP 1.0, 1.1 and 1.2",
+		Schemes:    schemes(),
+		DefaultURL: "stomp://localhost:" + plainPort,
+		Capabilities: driver.Capabilities{
+			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
+			TTL: true, Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true,
+			TLS: true, Credit: true,
+		},
+		NewOptions: func() any { return defaultOptions() },
+		Check: func(opts driver.OpenOptions) error {
+			_, err := newConfig(opts)
+			return err
+		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+			cfg, err := newConfig(opts)
+			if err != nil {
+				return nil, err
+			}
+			return &stompDriver{cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}}, nil
+		},
+	}
+}
+
+// config is what the driver knows about its broker, checked.
+type config struct {
+	target         target
+	tls            driver.TLS
+	connectTimeout time.Duration
+	opts           Options
+}
+
+// newConfig checks opts and reports all mistakes at once.
+func newConfig(opts driver.OpenOptions) (config, error) {
+	const op = "check the settings"
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	var errs []error
+	fail := func(format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", format, args...))
+	}
+	if o, ok := opts.Options.(*Options); ok && o != nil {
+		cfg.opts = *o
+	} else if opts.Options != nil && !ok {
+		fail("options of type %T are not those of STOMP", opts.Options)
+	}
+	if opts.ConnectTimeout <= 0 {
+		fail("the connect timeout must be above zero")
+	}
+	var err error
+	if cfg.target, err = parseURL(opts.URL); err != nil {
+		errs = append(errs, err)
+	}
+	if opts.User != "" || opts.Password != "" {
+		cfg.target.user, cfg.target.password = opts.User, opts.Password
+	}
+	if cfg.target.tls {
+		if _, err := cfg.tls.Config("host"); err != nil {
+			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+		}
+	}
+	cfg.checkOptions(fail)
+	if err := errors.Join(errs...); err != nil {
+		return config{}, err
+	}
+	return cfg, nil
+}
+
+func (c *config) checkOptions(fail func(format string, args ...any)) {
+	o := &c.opts
+	switch o.Version {
+	case automatic, "1.0", "1.1", "1.2":
+	default:
+		fail("option version=%s: want auto, 1.0, 1.1 or 1.2", o.Version)
+	}
+	switch o.Dialect {
+	case automatic, string(artemis), string(activemq), string(rabbitmq), string(generic):
+	default:
+		fail("option dialect=%s: want auto, artemis, activemq, rabbitmq or generic", o.Dialect)
+	}
+	switch o.Ack {
+	case ackBest, ackAuto, ackClient, ackIndividual:
+	default:
+		fail("option ack=%s: want best, auto, client or client-individual", o.Ack)
+	}
+	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
+		fail("option heart-beat=%s: want 0 or at least %s", d, minHeartBeat)
+	}
+	if o.Window < -1 {
+		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
+	}
+	for _, text := range []string{c.target.user, c.target.password, o.VirtualHost} {
+		if !v10.carries(text) { // CONNECT has no escapes
+			fail("user, password and virtual host must not hold line ends or NUL")
+			break
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package stomp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-stomp/stomp/v3/frame"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// patience bounds each wait of these tests.
+const patience = 10 * time.Second
+
+// fakeBroker plays a broker by hand: the test reads what the driver sends and writes the answers.
+type fakeBroker struct {
+	t      *testing.T
+	l      net.Listener
+	conn   net.Conn
+	frames *frame.Reader
+}
+
+func newFakeBroker(t *testing.T) *fakeBroker {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := &fakeBroker{t: t, l: l}
+	t.Cleanup(func() {
+		_ = l.Close()
+		if b.conn != nil {
+			_ = b.conn.Close()
+		}
+	})
+	return b
+}
+
+// accept takes a connection and answers its first frame, which it returns.
+func (b *fakeBroker) accept(answer string) (connect string) {
+	b.t.Helper()
+	var err error
+	b.conn, err = b.l.Accept()
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.conn.SetDeadline(time.Now().Add(patience)))
+	buf := make([]byte, 4096)
+	n, err := b.conn.Read(buf)
+	require.NoError(b.t, err)
+	b.frames = frame.NewReader(b.conn)
+	b.write(answer)
+	return string(buf[:n])
+}
+
+func (b *fakeBroker) write(text string) {
+	b.t.Helper()
+	_, err := io.WriteString(b.conn, text)
+	require.NoError(b.t, err)
+}
+
+// next returns the next frame that is not a heart-beat.
+func (b *fakeBroker) next(command string) *frame.Frame {
+	b.t.Helper()
+	for {
+		f, err := b.frames.Read()
+		require.NoError(b.t, err, "read a frame of type %s", command)
+		if f != nil {
+			require.Equal(b.t, command, f.Command)
+			return f
+		}
+	}
+}
+
+func (b *fakeBroker) receipt(id string) { b.write("RECEIPT\nreceipt-id:" + id + "\n\n\x00") }
+
+const connected12 = "CONNECTED\nversion:1.2\nserver:ActiveMQ-Artemis/2.56.0\nheart-beat:0,0\n\n\x00"
+
+// open opens a driver on the fake.
+func (b *fakeBroker) open(options ...string) driver.Driver {
+	b.t.Helper()
+	o := Factory().NewOptions()
+	require.NoError(b.t, driver.SetOptions(o, options))
+	d, err := Factory().Open(b.t.Context(), driver.OpenOptions{
+		URL: "stomp://" + b.l.Addr().String(), User: "user", Password: "a:b\\c", ConnectTimeout: patience, Options: o,
+	})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.NoError(b.t, d.Close(ctx))
+	})
+	return d
+}
+
+// outcomes collects what Done was called with.
+type outcomes struct {
+	mu      sync.Mutex
+	by      map[driver.Slot]driver.Outcome
+	changed chan struct{}
+}
+
+func newOutcomes() *outcomes {
+	return &outcomes{by: map[driver.Slot]driver.Outcome{}, changed: make(chan struct{}, 1000)}
+}
+
+func (o *outcomes) done(s driver.Slot, out driver.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, twice := o.by[s]; twice {
+		panic(fmt.Sprintf("Done was called twice for slot %d", s))
+	}
+	o.by[s] = out
+	o.changed <- struct{}{}
+}
+
+// wait waits for n of them.
+func (o *outcomes) wait(t *testing.T, n int) map[driver.Slot]driver.Outcome {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		o.mu.Lock()
+		if len(o.by) >= n {
+			defer o.mu.Unlock()
+			require.Len(t, o.by, n)
+			return o.by
+		}
+		o.mu.Unlock()
+		select {
+		case <-o.changed:
+		case <-deadline:
+			require.FailNow(t, "timeout", "%d of %d sends have ended", len(o.by), n)
+		}
+	}
+}
+
+// producer opens a producer on the fake, which greets with answer.
+func (b *fakeBroker) producer(d driver.Driver, answer string, spec driver.ProducerSpec, o *outcomes) (p driver.Producer, connect string) {
+	b.t.Helper()
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		p, err = d.Producer(b.t.Context(), spec, o.done)
+		opened <- err
+	}()
+	connect = b.accept(answer)
+	require.NoError(b.t, <-opened)
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.NoError(b.t, p.Close(ctx))
+	})
+	return p, connect
+}
+
+func plainSpec() driver.ProducerSpec {
+	return driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 10, Priority: -1}
+}
+
+func send(t *testing.T, p driver.Producer, n int) {
+	t.Helper()
+	for i := range n {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: 5, Body: []byte{0, byte(i)}}))
+	}
+}
+
+func TestErrorNamesOneMessage(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	p, connect := b.producer(b.open(), connected12, plainSpec(), o)
+	require.Contains(t, connect, "\npasscode:a:b\\c\n")
+	require.Contains(t, connect, "\naccept-version:1.0,1.1,1.2\n")
+	send(t, p, 3)
+	var ids []string
+	for i := range 3 {
+		f := b.next(frame.SEND)
+		require.Equal(t, []byte{0, byte(i)}, f.Body)
+		require.Equal(t, "5", f.Header.Get("time"))
+		require.Equal(t, "ANYCAST", f.Header.Get("destination-type"))
+		ids = append(ids, f.Header.Get(frame.Receipt))
+	}
+	b.receipt(ids[2])
+	b.receipt(ids[2]) // once more: is of no send any more
+	b.write("ERROR\nreceipt-id:" + ids[0] + "\nmessage:AMQ229102\\c Address \"q\" is full.\n\n\x00")
+	b.receipt(ids[1])
+	got := o.wait(t, 3)
+	require.Equal(t, driver.Accepted, got[1].State)
+	require.Equal(t, driver.Accepted, got[2].State)
+	require.Equal(t, driver.Rejected, got[0].State)
+	require.Equal(t, driver.ClassFull, got[0].Class)
+	require.ErrorContains(t, got[0].Err, `send to queue://q: Artemis says: AMQ229102: Address "q" is full.`)
+	require.NotEmpty(t, driver.HintOf(got[0].Err))
+}
+
+func TestErrorEndsConnection(t *testing.T) {
+	for name, named := range map[string]bool{"names a message": true, "names none": false} {
+		t.Run(name, func(t *testing.T) {
+			b, o := newFakeBroker(t), newOutcomes()
+			p, _ := b.producer(b.open(), connected12, plainSpec(), o)
+			send(t, p, 3)
+			id := b.next(frame.SEND).Header.Get(frame.Receipt)
+			text := "ERROR\nmessage:boom\n\njava.lang.Exception: all broken\n\tat a.B.c(D.java:1)\x00"
+			if named {
+				text = strings.Replace(text, "\n", "\nreceipt-id:"+id+"\n", 1)
+			}
+			b.write(text)
+			require.NoError(t, b.conn.(*net.TCPConn).CloseWrite())
+			for slot, out := range o.wait(t, 3) {
+				want := driver.Unknown
+				if named && slot == 0 {
+					want = driver.Failed
+				}
+				require.Equal(t, want, out.State)
+				require.ErrorContains(t, out.Err, "Artemis says: boom: java.lang.Exception: all broken")
+				require.NotContains(t, out.Err.Error(), "D.java")
+			}
+			err := p.Send(t.Context(), &driver.Message{Slot: 5})
+			require.ErrorContains(t, err, "boom")
+		})
+	}
+}
+
+func TestTransactions(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	spec := plainSpec()
+	spec.CommitInterval = 2
+	p, _ := b.producer(b.open(), connected12, spec, o)
+	send(t, p, 5)
+	var commits []string
+	for range 2 {
+		tx := b.next(frame.BEGIN).Header.Get(frame.Transaction)
+		for range 2 {
+			f := b.next(frame.SEND)
+			require.Equal(t, tx, f.Header.Get(frame.Transaction))
+			require.Empty(t, f.Header.Get(frame.Receipt))
+		}
+		f := b.next(frame.COMMIT)
+		require.Equal(t, tx, f.Header.Get(frame.Transaction))
+		commits = append(commits, f.Header.Get(frame.Receipt))
+	}
+	b.next(frame.BEGIN)
+	b.next(frame.SEND)
+	b.receipt(commits[0])
+	o.wait(t, 2)
+	require.NoError(t, b.conn.Close())
+	got := o.wait(t, 5)
+	require.Equal(t, driver.Accepted, got[0].State)
+	require.Equal(t, driver.Accepted, got[1].State)
+	require.Equal(t, driver.Unknown, got[2].State, "commit sent, no answer")
+	require.Equal(t, driver.Failed, got[4].State, "never committed")
+	require.Equal(t, driver.ClassConnectionLost, got[4].Class)
+}
+
+func TestTransactionFlushAndFailedCommit(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	spec := plainSpec()
+	spec.CommitInterval = 10
+	p, _ := b.producer(b.open(), connected12, spec, o)
+	send(t, p, 3)
+	require.NoError(t, p.(driver.Flusher).Flush(t.Context()))
+	b.next(frame.BEGIN)
+	for range 3 {
+		b.next(frame.SEND)
+	}
+	b.write("ERROR\nreceipt-id:" + b.next(frame.COMMIT).Header.Get(frame.Receipt) + "\nmessage:cannot commit\n\n\x00")
+	for _, out := range o.wait(t, 3) {
+		require.Equal(t, driver.Failed, out.State)
+	}
+}
+
+func TestWithoutReceipts(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	p, _ := b.producer(b.open("receipt=false"), connected12, plainSpec(), o)
+	send(t, p, 4)
+	for _, out := range o.wait(t, 4) {
+		require.Equal(t, driver.Outcome{}, out)
+	}
+	for range 4 {
+		require.Empty(t, b.next(frame.SEND).Header.Get(frame.Receipt))
+	}
+}
+
+func TestHeartBeats(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	p, connect := b.producer(b.open("heart-beat=100ms"), "CONNECTED\nversion:1.1\nheart-beat:100,100\n\n\x00", plainSpec(), o)
+	require.Contains(t, connect, "\nheart-beat:100,100\n")
+	send(t, p, 1)
+	b.next(frame.SEND)
+	one := make([]byte, 1)
+	last := time.Now()
+	for range 5 { // no gap of ours is above the interval, but for delays of the machine
+		_, err := io.ReadFull(b.conn, one)
+		require.NoError(t, err)
+		require.Equal(t, "\n", string(one))
+		require.Less(t, time.Since(last), time.Second)
+		last = time.Now()
+		b.write("\n")
+	}
+	require.Empty(t, o.by)
+	out := o.wait(t, 1)[0] // now the broker is silent
+	require.Equal(t, driver.Unknown, out.State)
+	require.Equal(t, driver.ClassConnectionLost, out.Class)
+	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 200ms")
+	require.GreaterOrEqual(t, time.Since(last), 200*time.Millisecond)
+}
+
+func TestVersions(t *testing.T) {
+	for _, c := range []struct{ offer, greeting, send, ack string }{
+		{"auto", "version:1.2\n", "k\\cv:x\\ny\\r\n", "ACK\nid:a\\c1\n\n"},
+		{"auto", "version:1.1\n", "k\\cv:x\\ny", "ACK\nmessage-id:m\\c1\nsubscription:0\n\n"},
+		{"1.0", "", "kv:xy\n", "ACK\nmessage-id:m\\c1\nsubscription:0\n\n"},
+	} {
+		t.Run(c.offer+c.greeting, func(t *testing.T) {
+			b, o := newFakeBroker(t), newOutcomes()
+			d := b.open("version="+c.offer, "dialect=activemq")
+			spec := plainSpec()
+			spec.Properties = []driver.Property{{Key: "k:v", Value: "x\ny"}}
+			switch c.greeting {
+			case "":
+				spec.Properties = []driver.Property{{Key: "kv", Value: "xy"}}
+			case "version:1.2\n":
+				spec.Properties[0].Value += "\r"
+			}
+			p, _ := b.producer(d, "CONNECTED\n"+c.greeting+"\n\x00", spec, o)
+			send(t, p, 1)
+			raw := make([]byte, 4096)
+			n, err := b.conn.Read(raw)
+			require.NoError(t, err)
+			require.Contains(t, string(raw[:n]), "\n"+c.send)
+
+			var k driver.Consumer
+			opened := make(chan error, 1)
+			go func() {
+				var err error
+				k, err = d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
+				opened <- err
+			}()
+			b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
+			require.NoError(t, <-opened)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- k.Run(ctx, func(*driver.Delivery) { cancel() }) }()
+			b.write("MESSAGE\nsubscription:0\nmessage-id:m\\c1\nack:a\\c1\ntime:5\n\nbody\x00")
+			require.NoError(t, <-ended)
+			n, err = b.conn.Read(raw)
+			require.NoError(t, err)
+			require.Equal(t, c.ack+"\x00", string(raw[:n]))
+			closed, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = k.Close(closed) // the fake does not answer
+		})
+	}
+}
+
+func TestGreetings(t *testing.T) {
+	for answer, want := range map[string]struct {
+		class driver.Class
+		text  string
+	}{
+		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, "a web server answered"},
+		"AMQP\x00\x01\x00\x00":             {driver.ClassProtocol, "speaks AMQP"},
+		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "wants an encrypted connection"},
+		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":          {driver.ClassAuth, "Access refused"},
+		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00":     {driver.ClassUnsupported, "3.0"},
+		"CONNECTED\nversion:9.9\n\n\x00":                                              {driver.ClassProtocol, "9.9"},
+		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00":                              {driver.ClassProtocol, "heart-beat"},
+		"RECEIPT\nreceipt-id:1\n\n\x00":                                               {driver.ClassProtocol, "not a STOMP broker"},
+		"ERROR\nmessage:Virtual host '/' does not exist, or something else\n\n\x00\n": {driver.ClassNotFound, "Virtual host"},
+	} {
+		b := newFakeBroker(t)
+		d := b.open()
+		opened := make(chan error, 1)
+		go func() {
+			_, err := d.Producer(t.Context(), plainSpec(), func(driver.Slot, driver.Outcome) {})
+			opened <- err
+		}()
+		b.accept(answer)
+		err := <-opened
+		require.ErrorContains(t, err, want.text, "%q", answer)
+		require.Equal(t, want.class, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "connect to 127.0.0.1:")
+	}
+}

@@ -1,0 +1,88 @@
+package stomp
+
+import (
+	"context"
+
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Close implements [driver.Consumer].
+func (k *consumer) Close(ctx context.Context) error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	k.giveBack()
+	var err error
+	if k.conn.alive() {
+		err = k.unsubscribe(ctx)
+	} else {
+		k.share(-1)
+		if k.sub.remove != nil {
+			err = driver.Errorf(driver.ClassConnectionLost, "", "remove it on the broker",
+				"the connection has ended: the durable subscription could not be removed")
+		}
+	}
+	k.conn.removeConsumer(k)
+	k.conn.release(ctx)
+	if err != nil {
+		return k.conn.explain("close the consumer: "+k.op, err)
+	}
+	return nil
+}
+
+// ended reports whether Close was called.
+func (k *consumer) ended() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state == stateClosed
+}
+
+// giveBack lets go of what was received but not delivered.
+func (k *consumer) giveBack() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sub.returns {
+		for _, list := range [][]heldMessage{k.left, k.held} {
+			for i := range list {
+				k.put(frame.NACK, list[i].ack())
+			}
+		}
+	}
+	k.held, k.taken, k.left, k.bytes, k.state = nil, nil, nil, 0, stateClosed
+	notify(k.unheld)
+}
+
+// unsubscribe ends the subscription and removes it, if it is to be removed and nobody else uses it.
+func (k *consumer) unsubscribe(ctx context.Context) error {
+	remove := k.sub.remove
+	if k.sub.last != "" && k.share(-1) > 0 {
+		remove = nil
+	}
+	atOnce := k.conn.dialect == rabbitmq && remove != nil
+	if !atOnce {
+		if err := k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, k.sub.end...)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case remove == nil:
+		return nil
+	case k.sub.removeAs != "":
+		return k.removeAs(ctx, remove)
+	default:
+		return k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, remove...))
+	}
+}
+
+// removeAs removes a subscription that belongs to another client identity, by a connection under that identity.
+func (k *consumer) removeAs(ctx context.Context, headers []string) error {
+	c, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
+	if err != nil {
+		return err
+	}
+	defer c.release(ctx)
+	return c.request(ctx, frame.New(frame.UNSUBSCRIBE, headers...))
+}
