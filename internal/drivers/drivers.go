@@ -5,11 +5,12 @@ package drivers
 import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // All returns the protocols in the order in which help texts list them. Each call returns factories of their own: two
 // lists share no in-process broker.
 func All() []driver.Factory {
-	return []driver.Factory{amqp.Factory(), mem.Factory()}
+	return []driver.Factory{amqp.Factory(), stomp.Factory(), mem.Factory()}
 }

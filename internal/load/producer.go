@@ -16,6 +16,9 @@ const LateLimit = 5 * time.Millisecond
 // time is that of the tester's own work; so a rate that is beyond the tester shows as late sends.
 const slowSend = 100 * time.Microsecond
 
+// flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's answer.
+const flushTimeout = 5 * time.Second
+
 // ProducerConfig says what one producer of a run sends and when.
 type ProducerConfig struct {
 	Index, Total int    // this is producer Index of Total; it sends the messages n with n mod Total = Index
@@ -64,10 +67,25 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 // Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
 // driver refused a message: the producer cannot go on. Messages may still be in flight when it returns.
 func (p *Producer) Run(ctx context.Context) error {
+	run := p.openLoop
 	if p.cfg.Rate.IsZero() {
-		return p.closedLoop(ctx)
+		run = p.closedLoop
 	}
-	return p.openLoop(ctx)
+	if err := run(ctx); err != nil {
+		return err
+	}
+	return p.flush(ctx)
+}
+
+// flush lets messages end that wait for others, such as those of a transaction that is not full.
+func (p *Producer) flush(ctx context.Context) error {
+	f, ok := p.producer.(driver.Flusher)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	return f.Flush(ctx)
 }
 
 func (p *Producer) closedLoop(ctx context.Context) error {

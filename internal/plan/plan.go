@@ -94,12 +94,13 @@ type Plan struct {
 	Transacted       bool
 }
 
-// Pending returns the number of slots of each producer.
+// Pending returns the number of slots of each producer: at least as many as a transaction has messages, since those
+// end together.
 func (p *Plan) Pending() int {
 	if p.MaxPending == 0 {
 		return UnlimitedPending
 	}
-	return p.MaxPending
+	return max(p.MaxPending, p.CommitInterval)
 }
 
 // ProducerSpecs returns what each producer of the run is opened with. Producers of different destinations alternate, so

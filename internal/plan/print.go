@@ -147,7 +147,7 @@ func (pr *printer) load() {
 	pr.section("Load")
 	if p.Role.Produces() {
 		pr.line("rate", "%s", pr.schedule())
-		pending := fmt.Sprintf("%d per producer", p.MaxPending)
+		pending := fmt.Sprintf("%d per producer", p.Pending())
 		if p.MaxPending == 0 {
 			pending = fmt.Sprintf("unbounded (%d per producer)", UnlimitedPending)
 		}

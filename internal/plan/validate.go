@@ -53,6 +53,9 @@ func (p *Plan) Notes() []string {
 		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's own bound): "+
 			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
 	}
+	if p.Role.Produces() && p.MaxPending > 0 && p.MaxPending < p.CommitInterval {
+		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", p.CommitInterval))
+	}
 	if p.Role == Client && p.Producer.Factory.Name == p.Consumer.Factory.Name {
 		_, _, from, _ := splitUserinfo(p.Producer.Open.URL)
 		if _, _, to, _ := splitUserinfo(p.Consumer.Open.URL); from != to {
