@@ -18,6 +18,8 @@ const (
 	// stopTimeout bounds the wait for workers that were told to stop, if the connect time-out does not: they have
 	// nothing left to wait for.
 	stopTimeout = 5 * time.Second
+	// lastWords is how long connections may take to close when nothing uses them any more.
+	lastWords = 2 * time.Second
 )
 
 var (
@@ -32,8 +34,9 @@ type closer struct {
 	close func(context.Context) error
 }
 
-// closeWorkers closes all that is open and returns what it could not close. It takes no longer than three times the
-// connect time-out, stopTimeout and hurry together, whatever the drivers do.
+// closeWorkers closes all that is open and returns what it could not close. It takes no longer than the connect time-out
+// and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
+// than lastWords left to say, after them.
 func (r *run) closeWorkers(ctx context.Context) []string {
 	var left leftBehind
 	patience := max(r.plan.Producer.Open.ConnectTimeout, r.plan.Consumer.Open.ConnectTimeout)
@@ -54,10 +57,13 @@ func (r *run) closeWorkers(ctx context.Context) []string {
 	if d := r.drivers.consumer; d != nil && d != r.drivers.producer {
 		drivers = append(drivers, closer{"connections of the consumers", nil, d.Close})
 	}
-	closeAll(ctx, patience, producers, &left)
 	r.stopConsumers()
-	closeAll(ctx, patience, consumers, &left)
-	closeAll(ctx, patience, drivers, &left)
+	var sides sync.WaitGroup
+	for _, side := range [][]closer{producers, consumers} {
+		sides.Go(func() { closeAll(ctx, patience, side, &left) })
+	}
+	sides.Wait()
+	closeAll(ctx, min(patience, lastWords), drivers, &left)
 	return left.list
 }
 

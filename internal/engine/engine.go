@@ -42,7 +42,9 @@ func Run(
 		return nil, err
 	}
 	end := r.load(ctx, stop)
+	draining := time.Now()
 	r.drain(ctx)
+	r.drained = time.Since(draining)
 	left := r.closeWorkers(ctx)
 	r.sampler.finish()
 	s := r.summarize(end, left)
@@ -58,7 +60,8 @@ type run struct {
 	subs      []subscription
 	drivers   drivers
 	sampler   *sampler
-	failures  chan failure // of workers; has room for all of them
+	drained   time.Duration // how long the drain took
+	failures  chan failure  // of workers; has room for all of them
 
 	stopConsumers context.CancelFunc
 	quotaUsed     chan struct{}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -57,9 +58,12 @@ func (r *run) problems(s *stats.Summary) {
 			add("first failure of class %s: %v", class, err)
 		}
 	}
+	if p := r.plan; p.Role == plan.Consumer && s.Total.Received < p.Count && !s.Interrupted && s.Err == nil {
+		add("messages of --message-count not received when the duration ended: %d of %d", p.Count-s.Total.Received, p.Count)
+	}
 	if s.Missing > 0 {
-		add("messages not received when the drain ended (after %s at most): %d of %d",
-			r.plan.DrainTimeout, s.Missing, s.Expected)
+		add("messages not received when the drain ended after %s: %d of %d",
+			r.drained.Round(time.Millisecond), s.Missing, s.Expected)
 		if r.plan.TTL > 0 {
 			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
 		}
@@ -88,7 +92,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use",
 			100*h.CPUShare(), h.Cores)
 	}
-	if float64(h.LateSends) > stats.MaxLateShare*float64(h.Sent) {
+	if h.Late() {
 		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
 	}
 	if h.GCPauseMax > stats.MaxGCPause {

@@ -64,7 +64,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 		{
 			name: "10 lost are 10 not received", options: func(o *mem.Options) { o.Lose = 100 },
 			want: stats.Counters{Completed: count, Received: 990}, missing: 10,
-			problem: "3s at most): 10 of 1000", drainOut: true,
+			problem: "after 3s: 10 of 1000", drainOut: true,
 		},
 		{
 			name: "rejected", options: func(o *mem.Options) { o.Reject = 100 },

@@ -39,7 +39,7 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	rec := stats.NewProducerRecorder(!r.plan.Rate.IsZero())
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
-		Rate: r.plan.Rate, Count: r.plan.Count, MaxPending: spec.MaxPending, Body: r.plan.Body,
+		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending, Body: r.plan.Body,
 		Precise: !r.plan.CoarseTimers, Spin: r.plan.Spin,
 	}, r.clock, rec)}
 }
@@ -82,7 +82,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 			return r.drivers.consumer.Consumer(ctx, c.spec)
 		})
 		if err != nil {
-			return fmt.Errorf("open %s on %s: %w", c.spec.Name, c.spec.Destination, err)
+			return fmt.Errorf("%s: %w", c.spec.Name, err)
 		}
 		c.driver = opened
 		return nil
@@ -95,7 +95,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 			return r.drivers.producer.Producer(ctx, p.spec, p.load.Done)
 		})
 		if err != nil {
-			return fmt.Errorf("open %s on %s: %w", p.spec.Name, p.spec.Destination, err)
+			return fmt.Errorf("%s: %w", p.spec.Name, err)
 		}
 		p.driver = opened
 		p.load.Attach(opened)
@@ -157,7 +157,7 @@ func (r *run) startConsumers(ctx context.Context) {
 				err = errors.New("it stopped receiving, but nobody told it to")
 			}
 			if err != nil {
-				r.failures <- failure{c.spec.Name + " on " + c.spec.Destination.String(), err}
+				r.failures <- failure{c.spec.Name, err}
 			}
 		}()
 	}
@@ -172,7 +172,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 		wg.Go(func() {
 			defer close(p.ended)
 			if err := p.load.Run(ctx); err != nil {
-				r.failures <- failure{p.spec.Name + " on " + p.spec.Destination.String(), err}
+				r.failures <- failure{p.spec.Name, err}
 			}
 		})
 	}

@@ -21,10 +21,11 @@ const flushTimeout = 5 * time.Second
 
 // ProducerConfig says what one producer of a run sends and when.
 type ProducerConfig struct {
-	Index, Total int    // this is producer Index of Total; it sends the messages n with n mod Total = Index
-	Rate         Rate   // of all producers together; zero for the closed loop
-	Count        uint64 // total of all producers; 0 for no limit
-	MaxPending   int    // slots, at least 1
+	Index, Total int           // this is producer Index of Total; it sends the messages n with n mod Total = Index
+	Rate         Rate          // of all producers together; zero for the closed loop
+	Count        uint64        // total of all producers; 0 for no limit
+	Until        time.Duration // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	MaxPending   int           // slots, at least 1
 	Body         []byte
 	Precise      bool // sleep by the operating system's best timer; not under a fake clock
 	Spin         bool // poll the clock for the last stretch before a message is due
@@ -119,6 +120,10 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			return nil
 		}
 		intended, now := p.cfg.Rate.At(n), p.clock.Now()
+		if p.cfg.Until > 0 && intended >= p.cfg.Until {
+			<-ctx.Done() // the load goes on until then, but nothing more is due
+			return nil
+		}
 		if handing := now - last; handing > slowSend {
 			held += handing
 		}
@@ -139,7 +144,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			held += now - full
 		}
 		held = min(held, now-intended)
-		if now-intended-held > LateLimit {
+		if own := now - intended - held; own > LateLimit && own > held { // mostly through the tester's own fault
 			p.rec.Late()
 		}
 		last = now

@@ -169,7 +169,10 @@ func TestHealth(t *testing.T) {
 	whole := c.Health()
 	require.Equal(t, 3*time.Second, whole.Wall)
 	require.EqualValues(t, 2, whole.LateSends)
-	require.True(t, whole.Bottleneck())
+	require.False(t, whole.Bottleneck(), "2 of 100 are above the limit, but say nothing")
+	require.False(t, stats.Health{LateSends: stats.MinLate - 1, Sent: 100}.Late())
+	require.True(t, stats.Health{LateSends: stats.MinLate, Sent: 100}.Late())
+	require.False(t, stats.Health{LateSends: stats.MinLate, Sent: 100 * stats.MinLate}.Late())
 
 	h := stats.Health{CPU: 1900 * time.Millisecond, Wall: time.Second, Cores: 2}
 	require.InDelta(t, 0.95, h.CPUShare(), 1e-9)

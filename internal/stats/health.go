@@ -84,6 +84,8 @@ const (
 	MaxCPUShare = 0.9
 	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
 	MaxLateShare = 0.01
+	// MinLate is how many late sends are worth a warning at all.
+	MinLate = 20
 	// MaxGCPause is the longest stop for garbage collection that is not worth a warning.
 	MaxGCPause = 10 * time.Millisecond
 	// MaxClockStep is how far the wall clock may be set during a run without a warning: it shifts the transfer times
@@ -93,5 +95,11 @@ const (
 
 // Bottleneck tells whether the tester, rather than the broker, may have limited the load.
 func (h Health) Bottleneck() bool {
-	return h.CPUShare() > MaxCPUShare || float64(h.LateSends) > MaxLateShare*float64(h.Sent)
+	return h.CPUShare() > MaxCPUShare || h.Late()
+}
+
+// Late tells whether so many sends left late through the tester's own fault that it may have limited the load: more
+// than MaxLateShare of them and at least MinLate, since a few say nothing.
+func (h Health) Late() bool {
+	return h.LateSends >= MinLate && float64(h.LateSends) > MaxLateShare*float64(h.Sent)
 }
