@@ -40,7 +40,9 @@ func (a *Artemis) PerfCommand(ctx context.Context, role string, args ...string) 
 // arguments and a heap of 256M, for what the methods here have not.
 func (a *Artemis) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(a.home, "bin", "artemis"), args...)
-	cmd.Env = append(os.Environ(), "JAVA_ARGS=-Xms64M -Xmx256M")
+	// As in the artemis.profile of an instance: without --add-opens the tool's clock has whole milliseconds, and its
+	// consumer fails on, and so receives again, each message that arrives within the millisecond of its sending.
+	cmd.Env = append(os.Environ(), "JAVA_ARGS=-Xms64M -Xmx256M --add-opens java.base/jdk.internal.misc=ALL-UNNAMED")
 	cmd.SysProcAttr = sysProcAttr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

@@ -70,11 +70,13 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 			c.amqp, c.net, c.err = d.cfg.dial(ctx, spec)
 			close(c.ready)
 		}
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
-			c.release(ctx)
-			return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+		if !opener { // the opener has the outcome, which says more than that time is up
+			select {
+			case <-c.ready:
+			case <-ctx.Done():
+				c.release(ctx)
+				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+			}
 		}
 		if c.err == nil {
 			return c, nil
@@ -200,8 +202,11 @@ func (c *config) dial(ctx context.Context, spec driver.Connection) (*amqp.Conn, 
 			return conn, gathered, nil
 		}
 		errs = append(errs, err)
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, nil, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
+		}
+		if ctx.Err() != nil {
+			break // there is no time for another one; how far we came with this one is in err
 		}
 		if driver.ClassOf(err) == driver.ClassAuth {
 			break // the next host knows the same users, and some brokers lock an account after a few failures

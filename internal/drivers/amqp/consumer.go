@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -83,6 +84,11 @@ func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err erro
 		opts.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(spec.Selector)}
 	}
 	if c.link, err = c.session.NewReceiver(ctx, spec.Destination.Name, opts); err != nil {
+		var peer *amqp.Error
+		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {
+			return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(),
+				"check the syntax of --selector", "the broker does not accept the selector %q: %s", spec.Selector, peer.Description)
+		}
 		return err
 	}
 	if spec.Selector != "" && c.link.LinkSourceFilterValue(selectorFilter) == nil {
@@ -121,9 +127,8 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 }
 
 func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), accept chan<- *amqp.Message) error {
-	done := ctx.Done()
 	var delivery driver.Delivery
-	for {
+	for ctx.Err() == nil { // Receive does not look at ctx while messages wait that the broker sent ahead
 		m, err := c.link.Receive(ctx, nil)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -138,14 +143,26 @@ func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), 
 		}
 		select {
 		case accept <- m:
-			continue
 		default:
+			handOver(ctx, accept, m)
 		}
-		select {
-		case accept <- m:
-		case <-done: // the broker does not read: the message will come again, marked as redelivered
-			return nil
-		}
+	}
+	return nil
+}
+
+// handOver waits for room in accept. What was delivered is to be accepted also when ctx has ended, or another consumer
+// would get it again; only when the broker does not read for settleGrace it is given up and will come again.
+func handOver(ctx context.Context, accept chan<- *amqp.Message, m *amqp.Message) {
+	select {
+	case accept <- m:
+		return
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(settleGrace)
+	defer timer.Stop()
+	select {
+	case accept <- m:
+	case <-timer.C:
 	}
 }
 

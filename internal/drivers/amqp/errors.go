@@ -212,7 +212,7 @@ func openError(op string, encrypted bool, greeting string, err error) error {
 	var peer *amqp.ConnError
 	switch {
 	case isOldAMQP(greeting):
-		return driver.Errorf(driver.ClassProtocol, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
+		return driver.Errorf(driver.ClassConnect, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
 			"the peer speaks an older AMQP, not AMQP 1.0")
 	case !strings.HasPrefix(greeting, "AMQP"):
 		return notAMQP(op, encrypted, greeting)
@@ -255,10 +255,10 @@ func notAMQP(op string, tls bool, greeting string) error {
 	const hint = "is this the broker's AMQP port?"
 	switch {
 	case strings.HasPrefix(greeting, "HTTP"):
-		return driver.Errorf(driver.ClassProtocol, op, hint, "a web server answered, not an AMQP broker")
+		return driver.Errorf(driver.ClassConnect, op, hint, "a web server answered, not an AMQP broker")
 	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassProtocol, op, "use amqps:// instead of amqp://", "the peer wants an encrypted connection")
+		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://", "the peer wants an encrypted connection")
 	default:
-		return driver.Errorf(driver.ClassProtocol, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
+		return driver.Errorf(driver.ClassConnect, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
 	}
 }
