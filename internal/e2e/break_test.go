@@ -1,0 +1,491 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+func TestWrongPort(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"client", "producer", "consumer"} {
+		r := run(t, limit, "amqp", role, "--url", "amqp://127.0.0.1:1", "--duration", "1", "queue://A")
+		require.Equal(t, statusConnect, r.status)
+		require.Contains(t, r.stderr, "127.0.0.1:1")
+		require.Contains(t, r.stderr, "hint: ")
+		require.NotContains(t, r.stdout, "SUMMARY")
+	}
+}
+
+// TestNotABroker: what listens there is a web server.
+func TestNotABroker(t *testing.T) {
+	t.Parallel()
+	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
+	r := run(t, limit, "amqp", "client", "--url", "amqp://"+address, "--duration", "1", "queue://A")
+	require.Equal(t, statusConnect, r.status)
+	require.Contains(t, r.stderr, "a web server answered")
+	require.Contains(t, r.stderr, "hint: ")
+}
+
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	a := secure.Artemis(t)
+	for name, login := range map[string][]string{
+		"wrong":   {"--user", "admin", "--password", "not-the-secret"},
+		"none":    nil,
+		"no user": {"--user", "who", "--password", "not-the-secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, limit, append([]string{"amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "queue://A"}, login...)...)
+			require.Equal(t, statusConnect, r.status)
+			require.Contains(t, r.stderr, "hint: ")
+			require.NotContains(t, r.stderr+r.stdout, "not-the-secret")
+		})
+	}
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--user", "admin", "--password", "admin", "--message-count", "10",
+		"queue://"+newQueue(t, a))
+	require.Equal(t, statusOK, r.status, "the right one")
+}
+
+// TestNotAllowed: a user who may log in and nothing else.
+func TestNotAllowed(t *testing.T) {
+	t.Parallel()
+	a := secure.Artemis(t)
+	queue := newQueue(t, a)
+	for _, role := range []string{"producer", "consumer"} {
+		r := run(t, limit, "amqp", role, "--url", a.AMQPURL(), "--user", "nobody", "--password", "nobody", "--duration", "1", "queue://"+queue)
+		require.Equal(t, statusConnect, r.status)
+		require.Contains(t, r.stderr, queue)
+		require.Contains(t, r.stderr, "hint: ")
+	}
+}
+
+// TestMissingDestination: nobody made the destination, and the broker may not make it by itself.
+func TestMissingDestination(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	prefix := unique(t, "closed")
+	settings := `{"autoCreateQueues":false,"autoCreateAddresses":false}`
+	manage(t, a, "addAddressSettings(java.lang.String,java.lang.String)", prefix+".#", settings)
+	for _, role := range []string{"client", "producer", "consumer"} {
+		r := run(t, limit, "amqp", role, "--url", a.AMQPURL(), "--duration", "1", "queue://"+prefix+".x")
+		require.NotContains(t, r.stdout, "--- SUMMARY")
+		require.Contains(t, []int{statusFailed, statusConnect}, r.status)
+		require.Contains(t, r.stderr, prefix+".x")
+		require.Contains(t, r.stderr, "hint: ")
+		require.Less(t, r.took, 10*time.Second, "it does not wait for a time-out")
+	}
+}
+
+// manage calls an operation of the broker that the harness has not.
+func manage(t *testing.T, a *brokertest.Artemis, operation string, args ...any) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{
+		"type": "exec", "mbean": `org.apache.activemq.artemis:broker="perfmq-test"`, "operation": operation, "arguments": args,
+	})
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(soon(t), http.MethodPost, a.ManagementURL(), bytes.NewReader(body))
+	require.NoError(t, err)
+	req.SetBasicAuth(brokertest.User, brokertest.Password)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Origin", "http://localhost")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var answer struct {
+		Status int
+		Error  string
+	}
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))
+	require.Equal(t, 200, answer.Status, answer.Error)
+}
+
+func TestFullQueueThatRejects(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := unique(t, "full")
+	require.NoError(t, a.SetAddressLimit(soon(t), brokertest.AddressLimit{Match: queue, MaxMessages: 100, Policy: brokertest.PolicyFail}))
+	require.NoError(t, a.CreateQueue(soon(t), queue, queue, "ANYCAST"))
+	r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "500", "--max-pending", "10", "queue://"+queue)
+	require.Equal(t, statusFailed, r.status)
+	require.EqualValues(t, 500, r.summary.TotalSent)
+	require.NotZero(t, r.summary.TotalCompleted)
+	require.NotZero(t, r.summary.TotalRejected)
+	require.Equal(t, map[string]map[string]uint64{"rejected": {classFull: r.summary.TotalRejected}}, r.summary.Failures)
+	require.Contains(t, r.stdout, fmt.Sprintf("(%s %d)", classFull, r.summary.TotalRejected))
+	require.EqualValues(t, r.summary.TotalCompleted, counters(t, a, queue).MessagesAdded, "the broker's own counter")
+}
+
+func TestFullQueueThatBlocks(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for name, extra := range map[string][]string{"closed loop": nil, "open loop": {"--rate", "2000"}} {
+		t.Run(name, func(t *testing.T) {
+			queue := unique(t, "full")
+			require.NoError(t, a.SetAddressLimit(soon(t), brokertest.AddressLimit{Match: queue, MaxMessages: 500, Policy: brokertest.PolicyBlock}))
+			require.NoError(t, a.CreateQueue(soon(t), queue, queue, "ANYCAST"))
+			r := run(t, 2*time.Second+drainTimeout+connectTimeout+slowMachine, append([]string{
+				"amqp", "producer", "--url", a.AMQPURL(),
+				"--duration", "2", "--max-pending", "10", "--drain-timeout", drainTimeout.String(), "--connect-timeout", connectTimeout.String(),
+				"queue://" + queue,
+			}, extra...)...)
+			require.NotZero(t, r.summary.TotalCompleted)
+			require.Zero(t, r.summary.TotalRejected)
+			added := counters(t, a, queue).MessagesAdded
+			require.EqualValues(t, r.summary.TotalCompleted, added, "the broker's own counter")
+			require.Less(t, added, int64(2000), "it did block")
+		})
+	}
+}
+
+func TestMessageSizes(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for size, n := range map[string]int{"0": 50, "1": 50, "10KiB": 50, "10MB": 3} {
+		t.Run(size, func(t *testing.T) {
+			queue := newQueue(t, a)
+			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-size", size, "--message-count", strconv.Itoa(n), "queue://"+queue)
+			require.Equal(t, statusOK, r.status)
+			require.EqualValues(t, n, r.summary.TotalReceived)
+			require.EqualValues(t, n, settled(t, a, queue).MessagesAcked)
+		})
+	}
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for _, c := range []struct {
+		rate      float64
+		producers int
+	}{{1, 1}, {1.5, 1}, {0.3, 1}, {10, 7}, {33.3, 4}} {
+		rate := strconv.FormatFloat(c.rate, 'f', -1, 64)
+		t.Run(rate, func(t *testing.T) {
+			queue := newQueue(t, a)
+			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--max-pending", "100", "--rate", rate,
+				"--producers", strconv.Itoa(c.producers), "queue://"+queue)
+			require.Equal(t, statusOK, r.status)
+			requireRate(t, &r, c.rate, 2)
+			require.EqualValues(t, r.summary.TotalSent, settled(t, a, queue).MessagesAcked)
+		})
+	}
+}
+
+// requireRate: message n is due n/rate after the start. What is due before the load has lasted seconds is sent and no
+// more; a slow machine may owe what was due in the last moment.
+func requireRate(t *testing.T, r *result, rate, seconds float64) {
+	t.Helper()
+	due := math.Ceil(rate * seconds)
+	require.LessOrEqual(t, float64(r.summary.TotalSent), due, "messages due in %g s", seconds)
+	require.GreaterOrEqual(t, float64(r.summary.TotalSent), due-1-rate/10, "messages due in %g s", seconds)
+}
+
+// TestRateThatCannotBe asks for more than any broker here takes: the load that did take place is counted truly, and the
+// delay says that it was not the one asked for.
+func TestRateThatCannotBe(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--rate", "1000000", "--max-pending", "10", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, r.summary.TotalCompleted, settled(t, a, queue).MessagesAdded)
+	require.Less(t, r.summary.TotalSent, uint64(1_000_000))
+	require.Greater(t, r.summary.TotalDelaySend.P99, int64(500_000), "sends were late by as much as the load fell behind")
+	require.GreaterOrEqual(t, r.summary.TotalResponse.Max, r.summary.TotalDelaySend.P99)
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			queue := newQueue(t, a)
+			p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--max-pending", "50", "queue://"+queue)
+			p.printed("--- warmup false")
+			p.signal(s)
+			r := p.wait(limit)
+			require.Equal(t, statusInterrupted, r.status)
+			require.Equal(t, "interrupted", r.summary.Reason)
+			require.Equal(t, "success", r.summary.Result)
+			require.Equal(t, r.summary.TotalSent, r.summary.TotalReceived)
+			require.EqualValues(t, r.summary.TotalSent, settled(t, a, queue).MessagesAcked)
+		})
+	}
+}
+
+// startThief starts a consumer of its own that takes a part of a queue's messages.
+func startThief(t *testing.T, a *brokertest.Artemis, queue string) *process {
+	t.Helper()
+	thief := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "queue://"+queue)
+	eventually(t, "the thief is at the queue", func() bool { return counters(t, a, queue).ConsumerCount == 1 })
+	return thief
+}
+
+// TestSecondSignal interrupts a drain that would last: another consumer takes half of the messages.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	thief := startThief(t, a, queue)
+	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--rate", "100", "--drain-timeout", "5m", "queue://"+queue)
+	p.printed("--- warmup false")
+	p.signal(syscall.SIGINT)
+	p.told("stopping: ")
+	select {
+	case <-p.done:
+		t.Fatal("it did not wait for what the thief has")
+	case <-time.After(time.Second):
+	}
+	p.signal(syscall.SIGINT)
+	second := time.Now()
+	r := p.wait(limit)
+	require.Less(t, time.Since(second), 10*time.Second, "it leaves at once")
+	thief.signal(syscall.SIGTERM)
+	stolen := thief.wait(limit)
+	require.Contains(t, []int{statusFailed, statusInterrupted}, r.status)
+	require.Equal(t, statusInterrupted, stolen.status)
+	require.NotZero(t, stolen.summary.TotalReceived)
+	require.NotNil(t, r.summary.TotalMissing, "the summary is there")
+	require.Equal(t, stolen.summary.TotalReceived, *r.summary.TotalMissing)
+	require.EqualValues(t, r.summary.TotalCompleted, settled(t, a, queue).MessagesAdded)
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Log("no /dev/full on this system; the reporters' own tests have a full disk everywhere")
+		return
+	}
+	a := shared.Artemis(t)
+	for _, flag := range []string{"--json", "--hdr"} {
+		t.Run(flag, func(t *testing.T) {
+			queue := newQueue(t, a)
+			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", flag, "/dev/full", "queue://"+queue)
+			require.Equal(t, statusFailed, r.status)
+			require.Equal(t, 1, strings.Count(r.stderr, "no space left"), "it is told once")
+			require.Regexp(t, `--- result: {14}success\n`, r.stdout, "the run goes on")
+			m := regexp.MustCompile(`--- total completed: *(\d+)\n`).FindStringSubmatch(r.stdout)
+			require.EqualValues(t, parseUint(t, m[1]), settled(t, a, queue).MessagesAdded)
+		})
+	}
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "--json", filepath.Join(t.TempDir(), "no", "such"), "queue://A")
+	require.Equal(t, statusUsage, r.status)
+}
+
+func TestMessageCountIsExact(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	const messages = 100_003
+	r := run(t, 3*time.Minute, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--producers", "7",
+		"--max-pending", "100", "--message-size", "10", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, messages, r.summary.TotalCompleted)
+	require.EqualValues(t, messages, counters(t, a, queue).MessagesAdded)
+	r = run(t, 3*time.Minute, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--consumers", "3", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, messages, r.summary.TotalReceived)
+	require.EqualValues(t, messages, settled(t, a, queue).MessagesAcked)
+}
+
+// TestConsumerTakesNoMore: a consumer with a count leaves the rest at the broker.
+func TestConsumerTakesNoMore(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	require.Equal(t, statusOK, run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "queue://"+queue).status)
+	r := run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", "300", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, 300, r.summary.TotalReceived)
+	q, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.ConsumerCount == 0 && q.DeliveringCount == 0 })
+	require.NoError(t, err)
+	require.EqualValues(t, 300, q.MessagesAcked)
+	require.EqualValues(t, 700, q.MessageCount)
+}
+
+// TestConnections looks at the connections as an operator does on the broker's console.
+func TestConnections(t *testing.T) {
+	a := shared.Artemis(t)
+	for name, c := range map[string]struct {
+		args        []string
+		connections int
+		pattern     string
+	}{
+		"one each":     {[]string{"--producers", "3", "--consumers", "2"}, 5, `^perfmq-.+-%d-(producer|consumer)`},
+		"shared":       {[]string{"--producers", "4", "--consumers", "1", "--shared-connections", "--threads", "2"}, 3, `^perfmq-.+-%d-`},
+		"of consumers": {[]string{"--producers", "1", "--consumers", "4", "--consumer-connections", "2"}, 3, `^perfmq-.+-%d-`},
+		"client IDs":   {[]string{"--producers", "2", "--consumers", "2", "--clientID", "ours"}, 4, `^ours`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queue := newQueue(t, a)
+			p := start(t, append([]string{"amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--rate", "100", "queue://" + queue}, c.args...)...)
+			p.printed("--- warmup false")
+			pattern := c.pattern
+			if strings.Contains(pattern, "%d") {
+				pattern = fmt.Sprintf(pattern, p.cmd.Process.Pid)
+			}
+			list, err := a.Connections(soon(t))
+			require.NoError(t, err)
+			ids := map[string]bool{}
+			for _, conn := range list {
+				if regexp.MustCompile(pattern).MatchString(conn.ClientID) {
+					require.Equal(t, "AMQP", conn.Protocol)
+					ids[conn.ClientID] = true
+				}
+			}
+			require.Len(t, ids, c.connections, "%+v", list)
+			require.Equal(t, statusOK, p.wait(limit).status)
+			eventually(t, "they are gone", func() bool {
+				list, err := a.Connections(soon(t))
+				require.NoError(t, err)
+				for _, conn := range list {
+					if ids[conn.ClientID] {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// TestExpired: messages whose time to live ends before a consumer comes are the broker's, not ours, and nobody waits for
+// them.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "200", "--ttl", "300", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	_, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessagesExpired == 200 })
+	require.NoError(t, err)
+	r = run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--duration", "1", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.Zero(t, r.summary.TotalReceived)
+}
+
+// TestExpiredOnTheWay: a thief with a prefetch takes messages and is killed; when the broker has them back, they have
+// expired. The client says how many it misses, and why that may be, and ends with the drain.
+func TestExpiredOnTheWay(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	thief := startThief(t, a, queue)
+	thief.signal(syscall.SIGSTOP) // it takes what the broker sends ahead, and accepts nothing
+	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "100", "--ttl", "2s", "--drain-timeout", "8s", "queue://"+queue)
+	_, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessagesAdded == 100 })
+	require.NoError(t, err)
+	<-time.After(2500 * time.Millisecond)
+	thief.signal(syscall.SIGKILL)
+	r := p.wait(limit)
+	require.Equal(t, statusFailed, r.status)
+	require.EqualValues(t, 100, r.summary.TotalCompleted)
+	q, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessageCount == 0 })
+	require.NoError(t, err)
+	require.NotZero(t, q.MessagesExpired)
+	require.EqualValues(t, q.MessagesExpired, *r.summary.TotalMissing, "the broker's own counter")
+	require.EqualValues(t, r.summary.TotalReceived, q.MessagesAcked)
+	require.Contains(t, r.stderr, "time to live of 2s")
+}
+
+func TestSelector(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for color, got := range map[string]uint64{"red": 200, "blue": 0} {
+		t.Run(color, func(t *testing.T) {
+			queue := newQueue(t, a)
+			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "200", "--max-pending", "10",
+				"--property", "color="+color, "--selector", "color = 'red'", "queue://"+queue)
+			require.Equal(t, statusOK, r.status)
+			require.EqualValues(t, 200, r.summary.TotalCompleted)
+			require.EqualValues(t, got, r.summary.TotalReceived)
+			require.Nil(t, r.summary.TotalMissing, "nobody knows how many the selector lets pass")
+			require.EqualValues(t, 200-got, counters(t, a, queue).MessageCount)
+		})
+	}
+}
+
+func TestWrongSelector(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "--selector", "color = (", "queue://"+newQueue(t, a))
+	require.Equal(t, statusFailed, r.status)
+	require.Contains(t, r.stderr, `"color = ("`)
+	require.Contains(t, r.stderr, "--selector")
+}
+
+// TestForeignBacklog: what an earlier run left behind is none of this run's messages.
+func TestForeignBacklog(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	require.Equal(t, statusOK, run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "500", "--max-pending", "50", "queue://"+queue).status)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "300", "--max-pending", "10", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, 300, r.summary.TotalReceived)
+	require.EqualValues(t, 500, r.summary.Foreign)
+	require.NotEmpty(t, r.summary.Warnings)
+	require.EqualValues(t, 800, settled(t, a, queue).MessagesAcked)
+}
+
+func TestAtMostOnce(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "5000", "--max-pending", "10", "-o", "settle=at-most-once", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, 5000, r.summary.TotalCompleted)
+	require.EqualValues(t, 5000, r.summary.TotalReceived)
+	require.EqualValues(t, 5000, settled(t, a, queue).MessagesAdded)
+}
+
+func TestMoreConsumersThanProducers(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--producers", "2", "--consumers", "9", "--max-pending", "10", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.Equal(t, r.summary.TotalCompleted, r.summary.TotalReceived)
+	require.EqualValues(t, r.summary.TotalReceived, settled(t, a, queue).MessagesAcked)
+}
+
+func TestNoMessages(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	r := run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--duration", "1", "--show-latency", "queue://"+newQueue(t, a))
+	require.Equal(t, statusOK, r.status)
+	require.Zero(t, r.summary.TotalReceived)
+	require.Zero(t, r.summary.TotalTransfer.Count)
+}
+
+// TestSilentAndDryRun print nothing, and nothing but the plan.
+func TestSilentAndDryRun(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "10", "--silent", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.Empty(t, r.stdout+r.stderr)
+	require.EqualValues(t, 10, settled(t, a, queue).MessagesAcked)
+	require.Contains(t, r.json, `"totalReceived":10,`)
+	r = run(t, limit, "amqp", "client", "--url", "amqp://127.0.0.1:1", "--dry-run", "--rate", "5", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.Contains(t, r.stdout, queue)
+	require.Contains(t, r.stdout, "nothing was connected or sent")
+}

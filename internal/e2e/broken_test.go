@@ -1,0 +1,109 @@
+//go:build unix
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+const (
+	drainTimeout   = 3 * time.Second
+	connectTimeout = 8 * time.Second
+	// slowMachine is what processes may take besides, on a machine that has much else to do.
+	slowMachine = 15 * time.Second
+)
+
+// mortal are the runs that see their broker die: each role, closed and open loop.
+func mortal() map[string][]string {
+	return map[string][]string{
+		"client, closed loop":          {"client"},
+		"client, closed loop, 50":      {"client", "--max-pending", "50"},
+		"client, open loop":            {"client", "--rate", "300", "--max-pending", "50"},
+		"producer, closed loop":        {"producer", "--max-pending", "20", "--producers", "3"},
+		"producer, open loop":          {"producer", "--rate", "200"},
+		"consumer":                     {"consumer"},
+		"client, durable subscription": {"client", "--durable", "--clientID", "mortal", "--rate", "50"},
+	}
+}
+
+// startMortal starts them all and waits until each has made load for a second.
+func startMortal(t *testing.T, a *brokertest.Artemis, duration string) (runs map[string]*process, hdrs map[string]string) {
+	t.Helper()
+	// A Java that has just started answers the first connections late.
+	require.Equal(t, statusOK, run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--connect-timeout", "1m", "--message-count", "500",
+		"--producers", "5", "--consumers", "5", "queue://"+unique(t, "queue")).status)
+	runs, hdrs = map[string]*process{}, map[string]string{}
+	for name, args := range mortal() {
+		hdrs[name] = filepath.Join(t.TempDir(), "run.hdr")
+		dest := "queue://" + unique(t, "queue")
+		if args[0] == "client" && len(args) > 1 && args[1] == "--durable" {
+			dest = "topic://" + unique(t, "topic")
+		}
+		all := append([]string{"amqp"}, args...)
+		all = append(all, "--url", a.AMQPURL(), "--hdr", hdrs[name], "--drain-timeout", drainTimeout.String(),
+			"--connect-timeout", connectTimeout.String(), "--show-latency", dest)
+		if duration != "" {
+			all = append(all, "--duration", duration)
+		}
+		runs[name] = start(t, all...)
+	}
+	for _, p := range runs {
+		p.printed("--- warmup false")
+	}
+	return runs, hdrs
+}
+
+// TestBrokerKilled: the runs end soon, with the summary of all that was measured, complete files and status 1.
+func TestBrokerKilled(t *testing.T) {
+	t.Parallel()
+	a := brokertest.StartArtemis(t)
+	runs, hdrs := startMortal(t, a, "")
+	killed := time.Now()
+	a.Kill()
+	for name, p := range runs {
+		t.Run(name, func(t *testing.T) {
+			r := p.in(t).wait(killed.Add(connectTimeout + drainTimeout + slowMachine).Sub(p.began))
+			t.Logf("ended %s after the broker", p.began.Add(p.took).Sub(killed).Round(time.Millisecond))
+			require.Equal(t, statusFailed, r.status)
+			require.Equal(t, "fail", r.summary.Result)
+			require.NotEmpty(t, r.summary.Problems)
+			require.NotEmpty(t, r.intervals)
+			requireComplete(t, hdrs[name], &r)
+			if p.args[1] != "consumer" {
+				require.NotZero(t, r.summary.TotalCompleted, "what was measured before")
+			}
+		})
+	}
+}
+
+// TestBrokerFrozen: a broker that stops answering with its connections open does not keep a run from its end, and what
+// it did not confirm is reported by number.
+func TestBrokerFrozen(t *testing.T) {
+	t.Parallel()
+	a := brokertest.StartArtemis(t)
+	const duration = 6 * time.Second
+	runs, hdrs := startMortal(t, a, duration.String())
+	require.NoError(t, a.Pause())
+	for name, p := range runs {
+		t.Run(name, func(t *testing.T) {
+			// Links, then connections, are closed within a connect time-out each.
+			r := p.in(t).wait(duration + drainTimeout + connectTimeout + slowMachine)
+			t.Logf("ended %s after the load", (p.took - duration).Round(time.Millisecond))
+			requireComplete(t, hdrs[name], &r)
+			if p.args[1] == "consumer" {
+				require.Zero(t, r.summary.TotalReceived)
+				return
+			}
+			require.Equal(t, statusFailed, r.status)
+			require.NotZero(t, r.summary.TotalCompleted)
+			require.NotZero(t, r.summary.TotalUnconfirmed, "what it did not answer")
+			require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted+r.summary.TotalUnconfirmed)
+		})
+	}
+}

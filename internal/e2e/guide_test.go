@@ -1,0 +1,170 @@
+//go:build unix
+
+package e2e
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const limit = time.Minute // for runs of a few seconds: a hang is longer, a slow machine is not
+
+// TestGuideQueue is cases 1 and 2 of the user guide of `artemis perf`.
+func TestGuideQueue(t *testing.T) {
+	a := shared.Artemis(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		rate float64
+	}{
+		{name: "as simple as can be", args: []string{"--duration", "2"}},
+		{name: "latencies", args: []string{"--duration", "2", "--show-latency"}},
+		{
+			name: "100 in flight",
+			args: []string{"--duration", "3", "--warmup", "1", "--max-pending", "100", "--show-latency", "--hdr", "HDR"},
+		},
+		{
+			name: "target rate", rate: 300,
+			args: []string{"--duration", "3s", "--warmup", "1s", "--max-pending", "100", "--show-latency", "--rate", "300", "--hdr", "HDR"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			queue := newQueue(t, a)
+			hdr := filepath.Join(t.TempDir(), "run.hdr")
+			args := []string{"amqp", "client", "--url", a.AMQPURL()}
+			for _, arg := range c.args {
+				args = append(args, strings.Replace(arg, "HDR", hdr, 1))
+			}
+			r := run(t, limit, append(args, "queue://"+queue)...)
+			require.Equal(t, statusOK, r.status)
+			require.Equal(t, "duration reached", r.summary.Reason)
+			require.NotZero(t, r.summary.TotalSent)
+			require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted)
+			require.Equal(t, r.summary.TotalSent, r.summary.TotalReceived)
+			q := settled(t, a, queue)
+			require.EqualValues(t, r.summary.TotalCompleted, q.MessagesAdded, "the broker's own counter")
+			require.EqualValues(t, r.summary.TotalReceived, q.MessagesAcked, "the broker's own counter")
+
+			warm := strings.Contains(r.stdout, "--- warmup true\n")
+			require.Equal(t, strings.Contains(strings.Join(c.args, " "), "--warmup"), warm)
+			require.Contains(t, r.stdout, "--- warmup false\n")
+			if warm {
+				require.Less(t, r.summary.TotalSend.Count, r.summary.TotalCompleted, "the summary's latencies are without the warm-up")
+			}
+			if c.rate > 0 {
+				requireRate(t, &r, c.rate, 3)
+			}
+			if strings.Contains(strings.Join(c.args, " "), "--hdr") {
+				requireHDR(t, hdr, &r)
+			}
+		})
+	}
+}
+
+// TestGuideTopics is case 3: 10 durable topics with 3 producers and 2 unshared durable subscriptions each.
+func TestGuideTopics(t *testing.T) {
+	a := shared.Artemis(t)
+	for name, extra := range map[string][]string{
+		"all-out":     nil,
+		"target rate": {"--rate", "400", "--threads", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const topics, producers, consumers = 10, 3, 2
+			seed := unique(t, "topic")
+			// A subscription of ours on each topic counts what the broker took in.
+			for i := range topics {
+				require.NoError(t, a.CreateQueue(soon(t), seed+strconv.Itoa(i), "audit."+seed+strconv.Itoa(i), "MULTICAST"))
+			}
+			p := start(t, append([]string{
+				"amqp", "client", "--url", a.AMQPURL(), "--warmup", "1", "--duration", "4", "--max-pending", "20",
+				"--show-latency", "--producers", strconv.Itoa(producers), "--consumers", strconv.Itoa(consumers),
+				"--num-destinations", strconv.Itoa(topics), "--durable", "--persistent", "--clientID", "test_id", "topic://" + seed,
+			}, extra...)...)
+			p.printed("--- warmup false")
+			for i := range topics {
+				subs, err := a.Subscriptions(soon(t), seed+strconv.Itoa(i))
+				require.NoError(t, err)
+				require.Len(t, subs, 1+consumers)
+				for _, s := range subs {
+					require.True(t, s.Durable, s.Name)
+					require.Regexp(t, "^(test_id|audit)", s.Name)
+				}
+			}
+			r := p.wait(limit)
+			require.Equal(t, statusOK, r.status)
+			require.NotZero(t, r.summary.TotalSent)
+			require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted)
+			require.Equal(t, r.summary.TotalCompleted*consumers, r.summary.TotalReceived)
+			require.Equal(t, r.summary.TotalReceived, *r.summary.TotalExpected)
+			var added, durable int64
+			for i := range topics {
+				subs, err := a.Subscriptions(soon(t), seed+strconv.Itoa(i))
+				require.NoError(t, err)
+				require.Len(t, subs, 1, "its subscriptions are removed")
+				require.Equal(t, "audit."+seed+strconv.Itoa(i), subs[0].Name)
+				require.NotZero(t, subs[0].MessagesAdded, "each topic has load")
+				added += subs[0].MessagesAdded
+				durable += subs[0].DurableMessageCount
+				require.NoError(t, a.DeleteAddress(soon(t), seed+strconv.Itoa(i)))
+			}
+			require.EqualValues(t, r.summary.TotalCompleted, added, "the broker's own counters")
+			require.Equal(t, added, durable, "messages are persistent")
+		})
+	}
+}
+
+// TestDurableNeedsClientID: the guide's own first try fails, here before anything is sent.
+func TestDurableNeedsClientID(t *testing.T) {
+	t.Parallel()
+	r := run(t, limit, "amqp", "client", "--durable", "--duration", "1", "topic://T")
+	require.Equal(t, statusUsage, r.status)
+	require.Contains(t, r.stderr, "--clientID")
+	require.Empty(t, r.stdout)
+}
+
+func TestKeptSubscription(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	topic := unique(t, "topic")
+	args := []string{"amqp", "client", "--url", a.AMQPURL(), "--durable", "--clientID", "kept", "--message-count", "100", "topic://" + topic}
+	r := run(t, limit, append(args, "--keep-subscription")...)
+	require.Equal(t, statusOK, r.status)
+	first, err := a.Subscriptions(soon(t), topic)
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+	require.True(t, first[0].Durable)
+	require.Zero(t, first[0].MessageCount)
+	require.EqualValues(t, 100, first[0].MessagesAcked)
+
+	p := start(t, append(args, "--rate", "50")...) // two seconds, to look at it
+	p.printed("--- warmup false")
+	again, err := a.Subscriptions(soon(t), topic)
+	require.NoError(t, err)
+	require.Len(t, again, 1)
+	require.Equal(t, first[0].Name, again[0].Name, "the second run takes up the subscription of the first")
+	r = p.wait(limit)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, 100, r.summary.TotalReceived)
+	left, err := a.Subscriptions(soon(t), topic)
+	require.NoError(t, err)
+	require.Empty(t, left, "without --keep-subscription it is removed")
+}
+
+func TestSharedSubscriptions(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	topic := unique(t, "topic")
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--shared", "3", "--consumers", "2", "--producers", "2",
+		"--max-pending", "10", "--message-count", "1001", "topic://"+topic)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, 1001, r.summary.TotalCompleted)
+	require.EqualValues(t, 3*1001, r.summary.TotalReceived, "each subscription gets all, its consumers share them")
+	left, err := a.Subscriptions(soon(t), topic)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+var (
+	binary   string // the program under test
+	buildErr error
+	shared   brokertest.Shared // without limits or logins
+	secure   = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
+		brokertest.WithLogin(), brokertest.WithTLSClientCerts(),
+	}}
+	counter atomic.Int64
+)
+
+// TestMain builds the binary, and ends the brokers and removes the binary after the tests.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "perfmq-e2e-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "perfmq")
+		err = build(binary)
+	}
+	buildErr = err // reported by the first test, not by a panic
+	brokertest.Main(m, &shared, &secure)
+}
+
+func build(to string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	// As it is released: without cgo and without the race detector, whatever the tests are built with.
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", to, "github.com/perfmq/perfmq/cmd/perfmq")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build perfmq: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// unique returns a name that no other test uses, for a destination.
+func unique(t *testing.T, kind string) string {
+	name := strings.NewReplacer("/", ".", " ", "_", "#", "_").Replace(t.Name())
+	return fmt.Sprintf("%s.%s.%d", name, kind, counter.Add(1))
+}
+
+// newQueue creates a queue at the broker, so that its counters are there before, during and after the runs.
+func newQueue(t *testing.T, a *brokertest.Artemis) string {
+	t.Helper()
+	name := unique(t, "queue")
+	require.NoError(t, a.CreateQueue(soon(t), name, name, "ANYCAST"))
+	return name
+}
+
+// soon returns a context for a short question to the broker.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// counters reads a queue's counters.
+func counters(t *testing.T, a *brokertest.Artemis, queue string) brokertest.QueueStats {
+	t.Helper()
+	q, err := a.Queue(soon(t), queue)
+	require.NoError(t, err)
+	return q
+}
+
+// settled waits until the broker holds nothing of a queue and nobody receives from it, and returns its counters.
+func settled(t *testing.T, a *brokertest.Artemis, queue string) brokertest.QueueStats {
+	t.Helper()
+	q, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool {
+		return q.MessageCount == 0 && q.ConsumerCount == 0
+	})
+	require.NoError(t, err)
+	return q
+}
+
+// eventually waits for a condition that somebody else brings about.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	require.Eventually(t, cond, 30*time.Second, 50*time.Millisecond, what)
+}
+
+// statuses of the program, from its help.
+const (
+	statusOK          = 0
+	statusFailed      = 1
+	statusUsage       = 2
+	statusConnect     = 4
+	statusInterrupted = 130
+)
+
+// classFull is the class of a rejection by a full queue.
+var classFull = driver.ClassFull.String()

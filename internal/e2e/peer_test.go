@@ -1,0 +1,155 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sane bounds a transfer time of a message that was received at once, clocks of one machine assumed: more than nothing,
+// less than the test takes. A wrong unit or epoch is off by a factor of a thousand or more.
+func requireSane(t *testing.T, l *latency, began time.Time) {
+	t.Helper()
+	require.NotNil(t, l)
+	require.Positive(t, l.P50)
+	require.Positive(t, l.Max)
+	require.Less(t, l.Max, time.Since(began).Microseconds())
+}
+
+// TestFromArtemisPerf: `artemis perf producer` into our consumer.
+func TestFromArtemisPerf(t *testing.T) {
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	const messages = 1500
+	began := time.Now()
+	ours := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--show-latency", "queue://"+queue)
+	eventually(t, "our consumer is at the queue", func() bool { return counters(t, a, queue).ConsumerCount == 1 })
+	out, err := a.PerfCommand(soon(t), "producer", "--protocol", "AMQP", "--message-count", strconv.Itoa(messages),
+		"--rate", "1000", "--max-pending", "10", "queue://"+queue).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	r := ours.wait(limit)
+	require.Equal(t, statusOK, r.status, "%s", out)
+	require.Equal(t, "message count reached", r.summary.Reason)
+	require.EqualValues(t, messages, r.summary.TotalReceived)
+	require.Zero(t, r.summary.Unstamped, "we understand its time property")
+	require.Zero(t, r.summary.Negative)
+	require.Zero(t, r.summary.Foreign)
+	requireSane(t, r.summary.TotalTransfer, began)
+	q := settled(t, a, queue)
+	require.EqualValues(t, messages, q.MessagesAcked)
+}
+
+// TestToArtemisPerf: our producer into `artemis perf consumer`.
+func TestToArtemisPerf(t *testing.T) {
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	const messages = 1500
+	file := filepath.Join(t.TempDir(), "peer.json")
+	began := time.Now()
+	cmd := a.PerfCommand(soon(t), "consumer", "--protocol", "AMQP", "--message-count", strconv.Itoa(messages), "--json", file, "queue://"+queue)
+	var out lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	eventually(t, "its consumer is at the queue", func() bool { return counters(t, a, queue).ConsumerCount == 1 })
+	r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--rate", "1000",
+		"--max-pending", "10", "--producers", "2", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	require.EqualValues(t, messages, r.summary.TotalCompleted)
+	select {
+	case err := <-ended:
+		require.NoError(t, err, "%s", out.String())
+	case <-soon(t).Done():
+		t.Fatalf("artemis perf consumer did not get all messages:\n%s", out.String())
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var all []record
+	require.NoError(t, json.Unmarshal(text, &all), "%s", text)
+	theirs := all[len(all)-1]
+	require.Equal(t, "success", theirs.Result)
+	require.EqualValues(t, messages, theirs.TotalReceived)
+	requireSane(t, theirs.TotalTransfer, began)
+	require.EqualValues(t, messages, settled(t, a, queue).MessagesAcked)
+}
+
+// TestSameOutputAsArtemisPerf runs both tools: what reads ours reads theirs, and the keys of their JSON are in ours.
+func TestSameOutputAsArtemisPerf(t *testing.T) {
+	a := shared.Artemis(t)
+	for name, c := range map[string]struct {
+		args []string
+		g    grammar
+	}{
+		"client":   {[]string{"--warmup", "1", "--rate", "200"}, grammar{producing: true, consuming: true, rated: true, showLatency: true}},
+		"producer": {nil, grammar{producing: true, showLatency: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queue := newQueue(t, a)
+			file := filepath.Join(t.TempDir(), "peer.json")
+			args := append(c.args, "--duration", "3", "--show-latency")
+			cmd := a.PerfCommand(soon(t), name, slices.Concat([]string{"--protocol", "AMQP", "--json", file}, args, []string{"queue://" + queue})...)
+			out := output(t, cmd)
+			r := run(t, limit, slices.Concat([]string{"amqp", name, "--url", a.AMQPURL()}, args, []string{"queue://" + queue})...)
+			require.Equal(t, statusOK, r.status)
+
+			c.g.peer = true
+			theirs := readConsole(t, out, c.g)
+			c.g.peer = false
+			ours := readConsole(t, r.stdout, c.g)
+			require.Equal(t, slices.Sorted(maps.Keys(theirs.totals)), slices.Sorted(maps.Keys(ours.totals)))
+			require.Equal(t, theirs.result, ours.result)
+
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			requireKeys(t, string(text), r.json)
+		})
+	}
+}
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// requireKeys holds the keys of our JSON against those of artemis perf: all of theirs are in ours, and their latencies
+// have exactly the same keys with values of the same type.
+func requireKeys(t *testing.T, theirs, ours string) {
+	t.Helper()
+	samples := func(text string) map[string]map[string]any {
+		var all []map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text), &all), "%s", text)
+		byType := map[string]map[string]any{}
+		for _, sample := range all {
+			byType[sample["sampleType"].(string)] = sample
+		}
+		return byType
+	}
+	want, got := samples(theirs), samples(ours)
+	require.Equal(t, []string{"interval", "summary"}, slices.Sorted(maps.Keys(want)))
+	for kind, sample := range want {
+		for key, value := range sample {
+			require.Contains(t, got[kind], key, "the keys of %s", kind)
+			require.IsType(t, value, got[kind][key], "%s of %s", key, kind)
+			if nested, is := value.(map[string]any); is {
+				our := got[kind][key].(map[string]any)
+				require.Equal(t, slices.Sorted(maps.Keys(nested)), slices.Sorted(maps.Keys(our)), "%s of %s", key, kind)
+				for k, v := range nested {
+					require.IsType(t, v, our[k], "%s of %s of %s", k, key, kind)
+				}
+			}
+		}
+	}
+}
