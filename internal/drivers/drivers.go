@@ -5,6 +5,7 @@ package drivers
 import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -12,5 +13,5 @@ import (
 // All returns the protocols in the order in which help texts list them. Each call returns factories of their own: two
 // lists share no in-process broker.
 func All() []driver.Factory {
-	return []driver.Factory{amqp.Factory(), stomp.Factory(), mem.Factory()}
+	return []driver.Factory{amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory()}
 }

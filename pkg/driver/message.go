@@ -23,6 +23,10 @@ type Delivery struct {
 	HasTime bool
 	// Body is the payload, valid only during the call of deliver.
 	Body []byte
+	// Born and Stored are when the producer made the message and when the broker stored it, in microseconds since the
+	// Unix epoch, as the protocol itself says (RocketMQ: in milliseconds, by the clocks of those machines); 0 if it does
+	// not. They are for latencies from them to the delivery: RocketMQ's B2C and S2C.
+	Born, Stored int64
 	// Redelivered is set when the broker says that it has delivered the message before.
 	Redelivered bool
 }
@@ -39,10 +43,10 @@ const (
 	Rejected
 	// Released: the broker gave the message back without judging it (AMQP released and modified).
 	Released
-	// Failed: the broker answered with an error, or did not answer in time; the message is not in the broker as far as
-	// the broker said.
+	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said.
 	Failed
-	// Unknown: the connection ended before the broker answered. The message may or may not have arrived.
+	// Unknown: the connection ended before the broker answered, or it did not answer in time. The message may or may not
+	// have arrived.
 	Unknown
 	// NumStates is the number of states, for tables indexed by State.
 	NumStates

@@ -77,6 +77,11 @@ type Config struct {
 	ClientID string
 	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
 	MaxBody int
+	// MinBody is the smallest body to send, in bytes: 1 for brokers that refuse empty ones.
+	MinBody int
+	// Log says that the broker keeps a queue as a log with a place per filter: what a filter leaves out is passed over,
+	// and a consumer with another filter sees the whole log.
+	Log bool
 	// Timeout bounds each wait for something that must happen; 10 s by default.
 	Timeout time.Duration
 	// Quiet is how long to look out for something that must not happen; 300 ms by default.

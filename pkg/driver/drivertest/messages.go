@@ -73,7 +73,7 @@ func testBodies(e *env) {
 	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
 	n := 0
 	for _, size := range []int{0, 1, 255, 256, 1024, 65536, 1 << 20, 10 << 20} {
-		if size > e.cfg.MaxBody {
+		if size < e.cfg.MinBody || size > e.cfg.MaxBody {
 			continue
 		}
 		out.send(base+int64(n), 1, payload(size))

@@ -1,0 +1,156 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RocketMQOption changes how a RocketMQ broker is configured. Without any it lets
+// everybody in, creates topics by their use (with 8 queues), filters by SQL92,
+// and checks transactions after one second.
+type RocketMQOption func(*rocketConfig)
+
+type rocketConfig struct {
+	heap, namesrvHeap string
+	broker            map[string]string // its properties
+	startTimeout      time.Duration
+}
+
+func defaultRocketConfig() rocketConfig {
+	return rocketConfig{
+		heap: "400m", namesrvHeap: "64m", startTimeout: 90 * time.Second,
+		broker: map[string]string{
+			"brokerClusterName":     "DefaultCluster",
+			"brokerName":            "broker-a",
+			"brokerId":              "0",
+			"bindAddress":           loopback,
+			"brokerIP1":             loopback,
+			"brokerIP2":             loopback,
+			"autoCreateTopicEnable": "true",
+			"enablePropertyFilter":  "true",
+			"defaultTopicQueueNums": "8",
+			// Files are made at their full size; small ones are quick to make.
+			"mapedFileSizeCommitLog":    "134217728",
+			"mapedFileSizeConsumeQueue": "600000",
+			"timerWheelEnable":          "true",
+			"timerPrecisionMs":          "100",
+			// Check-backs start after a second, not after six and then each half minute. What was committed is noted in
+			// batches; a batch must be written before that, or what it holds is checked all the same.
+			"transactionOpBatchInterval": "100",
+			"transactionTimeOut":         "1000",
+			"transactionCheckInterval":   "1000",
+			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
+			"waitTimeMillsInSendQueue":    "10000",
+			"osPageCacheBusyTimeOutMills": "10000",
+			// A full disk of the machine is not what tests are about.
+			"diskMaxUsedSpaceRatio": "99",
+		},
+	}
+}
+
+// WithRocketMQHeap sets the broker's heap in Java's notation, 400m by default.
+func WithRocketMQHeap(size string) RocketMQOption {
+	return func(c *rocketConfig) { c.heap = size }
+}
+
+// WithRocketMQProperty sets a property of the broker's configuration file.
+func WithRocketMQProperty(key, value string) RocketMQOption {
+	return func(c *rocketConfig) { c.broker[key] = value }
+}
+
+// WithRocketMQLogin refuses whoever does not sign with [RocketMQUser] and
+// [RocketMQPassword] (RocketMQ's ACL 2.0).
+func WithRocketMQLogin() RocketMQOption {
+	return func(c *rocketConfig) {
+		provider := "org.apache.rocketmq.auth.authentication.provider."
+		c.broker["authenticationEnabled"] = "true"
+		c.broker["authenticationProvider"] = provider + "DefaultAuthenticationProvider"
+		c.broker["authenticationMetadataProvider"] = provider + "LocalAuthenticationMetadataProvider"
+		c.broker["initAuthenticationUser"] = fmt.Sprintf(`{"username":%q,"password":%q}`, RocketMQUser, RocketMQPassword)
+		c.broker["innerClientAuthenticationCredentials"] = fmt.Sprintf(`{"accessKey":%q,"secretKey":%q}`, RocketMQUser, RocketMQPassword)
+	}
+}
+
+func (r *RocketMQ) writeConfig() error {
+	store := filepath.Join(r.dir, "store")
+	broker := []string{
+		fmt.Sprintf("listenPort=%d", r.ports.broker),
+		fmt.Sprintf("fastListenPort=%d", r.ports.broker-2),
+		fmt.Sprintf("haListenPort=%d", r.ports.broker+1),
+		"namesrvAddr=" + r.NameServer(),
+		"storePathRootDir=" + store,
+		"storePathCommitLog=" + filepath.Join(store, "commitlog"),
+	}
+	for key, value := range r.cfg.broker {
+		broker = append(broker, key+"="+value)
+	}
+	slices.Sort(broker)
+	namesrv := []string{
+		fmt.Sprintf("listenPort=%d", r.ports.namesrv),
+		"bindAddress=" + loopback,
+		"rocketmqHome=" + r.dir,
+		"kvConfigPath=" + filepath.Join(r.dir, "kvConfig.json"),
+	}
+	for _, dir := range []string{"tmp", "namesrv-home", "broker-home", "tools-home", "store"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o700); err != nil {
+			return fmt.Errorf("create a folder of RocketMQ: %w", err)
+		}
+	}
+	for name, lines := range map[string][]string{"broker.conf": broker, "namesrv.conf": namesrv} {
+		err := os.WriteFile(filepath.Join(r.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+		if err != nil {
+			return fmt.Errorf("write the configuration of RocketMQ: %w", err)
+		}
+	}
+	return nil
+}
+
+// rocketLib returns the folder with the jars of name server, broker, admin tool
+// and benchmarks and all they depend on.
+func rocketLib(ctx context.Context) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return once(ctx, cache, "rocketmq-"+RocketMQVersion, func(tmp string) error { return fetchRocketMQ(ctx, tmp) })
+}
+
+// fetchRocketMQ lets Maven find out what belongs to the class path.
+func fetchRocketMQ(ctx context.Context, dir string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return fmt.Errorf("fetch RocketMQ: mvn is not in PATH: install Maven (Debian: apt-get install maven)")
+	}
+	var pom strings.Builder
+	pom.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
+		`<groupId>perfmq</groupId><artifactId>rocketmq-classpath</artifactId><version>1</version><packaging>pom</packaging><dependencies>`)
+	for _, artifact := range []string{"namesrv", "broker", "example", "tools"} {
+		fmt.Fprintf(&pom, `<dependency><groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-%s</artifactId><version>%s</version></dependency>`,
+			artifact, RocketMQVersion)
+	}
+	pom.WriteString(`</dependencies></project>`)
+	work := dir + ".pom"
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return fmt.Errorf("fetch RocketMQ: %w", err)
+	}
+	file := filepath.Join(work, "pom.xml")
+	if err := os.WriteFile(file, []byte(pom.String()), 0o600); err != nil {
+		return fmt.Errorf("fetch RocketMQ: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, "dependency:copy-dependencies", //nolint:gosec // our own arguments
+		"-DincludeScope=runtime", "-DoutputDirectory="+dir)
+	cmd.Dir = work
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetch RocketMQ with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", err, lastLines(string(out), 10))
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// maxBatchBytes bounds the body of a batch, so that it stays below the usual maxMessageSize of brokers, 4 MiB, if its
+// messages are smaller than that themselves.
+const maxBatchBytes = 3 << 20
+
+// batcher gathers messages of a producer into requests of several.
+type batcher struct {
+	p    *producer
+	size int // messages per batch
+
+	mu      sync.Mutex
+	filling int // index in batches, -1 if none is being filled
+	batches []*batch
+	free    []uint32
+	timer   *time.Timer
+	stopped bool
+
+	sending sync.Mutex // guards head and the producer's choice of queue; never taken by answers
+	head    []byte
+}
+
+// batch is some messages of one request.
+type batch struct {
+	slots []driver.Slot
+	body  []byte
+	born  int64
+}
+
+func newBatcher(p *producer, maxPending int) *batcher {
+	b := &batcher{p: p, size: min(p.opts.BatchSize, maxPending), filling: -1}
+	b.timer = time.AfterFunc(time.Hour, b.linger)
+	b.timer.Stop()
+	return b
+}
+
+// add puts a message into the batch and sends it if it is full.
+func (b *batcher) add(ctx context.Context, m *driver.Message) error {
+	body := m.Body
+	if b.p.zip != nil {
+		body = b.p.zip.compress(body)
+	}
+	if i := b.detachIf(func(t *batch) bool { return len(t.body)+len(body) > maxBatchBytes }); i >= 0 {
+		b.send(ctx, i)
+	}
+	if err := b.p.reachable(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	if b.filling < 0 {
+		b.filling = b.take()
+		b.batches[b.filling].born = m.Time
+		if b.size > 1 {
+			b.timer.Reset(b.p.opts.BatchLinger)
+		}
+	}
+	t := b.batches[b.filling]
+	t.slots = append(t.slots, m.Slot)
+	t.body = b.p.appendMessage(t.body, m, body)
+	b.p.inFlight.Add(1)
+	b.mu.Unlock()
+	// From here on the message is the batch's, whatever becomes of that.
+	if i := b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size }); i >= 0 {
+		b.send(ctx, i)
+	}
+	return nil
+}
+
+// detachIf takes the batch that is being filled out of the timer's reach if the condition holds, else it returns -1.
+func (b *batcher) detachIf(condition func(*batch) bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := b.filling
+	if i < 0 || !condition(b.batches[i]) {
+		return -1
+	}
+	b.filling = -1
+	b.timer.Stop()
+	return i
+}
+
+// appendMessage appends a message as batches hold it (MessageDecoder.encodeMessage).
+func (p *producer) appendMessage(b []byte, m *driver.Message, body []byte) []byte {
+	start := len(b)
+	b = append(b, make([]byte, 16)...) // size, magic, checksum, flag: only the size counts
+	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
+	b = append(b, body...)
+	at := len(b)
+	b = p.properties(append(b, 0, 0), m)
+	binary.BigEndian.PutUint16(b[at:], uint16(len(b)-at-2))
+	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
+	return b
+}
+
+// take returns a batch that is not in use.
+func (b *batcher) take() int {
+	if n := len(b.free); n > 0 {
+		i := b.free[n-1]
+		b.free = b.free[:n-1]
+		t := b.batches[i]
+		t.slots, t.body = t.slots[:0], t.body[:0]
+		return int(i)
+	}
+	b.batches = append(b.batches, &batch{})
+	return len(b.batches) - 1
+}
+
+// send sends a detached batch. With a nil ctx it does not wait.
+func (b *batcher) send(ctx context.Context, i int) {
+	t := b.batch(uint32(i))
+	b.sending.Lock()
+	q, err := b.p.queue()
+	if err == nil {
+		b.header(q, t)
+		err = q.conn.submit(ctx, b.head, t.body, b.p.opts.SendTimeout, b, uint32(i))
+	}
+	b.sending.Unlock()
+	if err != nil {
+		b.end(uint32(i), outcomeUnsent(b.p.op, err))
+	}
+}
+
+func (b *batcher) batch(i uint32) *batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.batches[i]
+}
+
+// outcomeUnsent is how messages end that were never handed over.
+func outcomeUnsent(op string, err error) driver.Outcome {
+	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: wrap(op, err)}
+}
+
+func (b *batcher) header(q *sendQueue, t *batch) {
+	h := append(b.head[:0], q.prefix...)
+	h, at := openField(h, "g")
+	h = strconv.AppendInt(h, t.born/1000, 10)
+	closeField(h, at)
+	h = appendField(h, "h", "0")
+	// A field must not be empty: the broker would sign "null" in its place.
+	h = appendField(h, "i", primitive.PropertyWaitStoreMsgOk+nameSeparator+"true"+propertySeparator)
+	h = append(h, q.suffix...)
+	h = b.p.sign.sign(h, t.body)
+	endFrame(h, len(t.body))
+	b.head = h
+}
+
+// linger sends a batch that did not get full in time.
+func (b *batcher) linger() {
+	if i := b.detachIf(func(*batch) bool { return !b.stopped }); i >= 0 {
+		b.send(nil, i) //nolint:staticcheck // nil: does not wait
+	}
+}
+
+// flushLast sends what is left, and ends the timer.
+func (b *batcher) flushLast(ctx context.Context) {
+	if i := b.detachIf(func(*batch) bool { b.stopped = true; return true }); i >= 0 {
+		b.send(ctx, i)
+	}
+}
+
+// answer takes the answer to a batch: it is that of each of its messages.
+func (b *batcher) answer(i uint32, r *reply) { b.end(i, b.p.outcome(r)) }
+
+// end reports the end of a batch's messages.
+func (b *batcher) end(i uint32, o driver.Outcome) {
+	t := b.batch(i)
+	n := int64(len(t.slots))
+	for _, slot := range t.slots {
+		b.p.done(slot, o)
+	}
+	b.mu.Lock()
+	b.free = append(b.free, i)
+	b.mu.Unlock()
+	b.p.settled(n)
+}

@@ -1,0 +1,324 @@
+package rocketmq
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// outLimit is how many bytes may wait to be written before senders wait.
+	outLimit = 1 << 20
+	// keptBuffer is the largest buffer that is kept for the next frame.
+	keptBuffer = 1 << 20
+	// sweepEvery is how often overdue calls are looked for.
+	sweepEvery = 100 * time.Millisecond
+)
+
+var (
+	errNoAnswer  = errors.New("no answer in time")
+	errAbandoned = errors.New("the broker had not answered when the producer closed")
+)
+
+// answerer takes what becomes of a request; arg is what the request was sent with. It is called once, by the connection's
+// reading goroutine or by whoever found that no answer will come, and must not block.
+type answerer interface {
+	answer(arg uint32, r *reply)
+}
+
+// conn is a connection to a broker or name server on which any number of requests can be under way. Requests are
+// gathered into a buffer that one goroutine writes: a lone one goes out at once, a burst as few large writes.
+type conn struct {
+	addr string
+	net  net.Conn
+	// serve handles requests of the broker; it must not block.
+	serve func(c *conn, r *reply)
+	begin time.Time
+	wake  chan struct{}
+	dead  chan struct{}
+	wg    sync.WaitGroup
+
+	mu      sync.Mutex
+	err     error // why it ended
+	out     []byte
+	spare   []byte
+	room    chan struct{} // closed at the next write if somebody waits for it, else nil
+	empty   chan struct{} // closed when all was written if somebody waits for it, else nil
+	writing bool
+	calls   []call // by opaque modulo its length, a power of two
+	live    int
+	opaque  uint32
+	// Requests without an answer end when they are written; these wait, and those are being written.
+	waiting, leaving []oneWay
+}
+
+// call is a request that waits for its answer.
+type call struct {
+	to     answerer // nil: free
+	arg    uint32
+	opaque uint32
+	limit  time.Duration
+	seen   time.Duration // when a sweep saw it first, since the connection was made; 0: not yet
+}
+
+type oneWay struct {
+	to  answerer
+	arg uint32
+}
+
+func newConn(addr string, nc net.Conn, serve func(*conn, *reply)) *conn {
+	c := &conn{
+		addr: addr, net: nc, serve: serve, begin: time.Now(), wake: make(chan struct{}, 1), dead: make(chan struct{}),
+		calls: make([]call, 64),
+	}
+	c.wg.Go(c.read)
+	c.wg.Go(c.write)
+	return c
+}
+
+// submit sends a frame, whose opaque it fills in, and its body. The answer, or none within the limit, goes to the
+// answerer. While too much is waiting to be written it waits, until ctx ends; with a nil ctx it does not. When it returns
+// an error nothing was sent and the answerer is not called.
+func (c *conn) submit(ctx context.Context, head, body []byte, limit time.Duration, to answerer, arg uint32) error {
+	if err := c.lockForOut(ctx); err != nil {
+		return err
+	}
+	if 2*c.live >= len(c.calls) {
+		c.grow()
+	}
+	mask := uint32(len(c.calls) - 1)
+	for c.calls[c.opaque&mask].to != nil {
+		c.opaque++
+	}
+	c.calls[c.opaque&mask] = call{to: to, arg: arg, opaque: c.opaque, limit: limit}
+	c.live++
+	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
+	c.opaque++
+	c.out = append(append(c.out, head...), body...)
+	c.mu.Unlock()
+	c.wakeWriter()
+	return nil
+}
+
+// submitOneWay sends a frame that is not answered; to, if not nil, is told when it was written.
+func (c *conn) submitOneWay(ctx context.Context, head, body []byte, to answerer, arg uint32) error {
+	if err := c.lockForOut(ctx); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
+	c.opaque++
+	c.out = append(append(c.out, head...), body...)
+	if to != nil {
+		c.waiting = append(c.waiting, oneWay{to, arg})
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+	return nil
+}
+
+// lockForOut returns with c.mu held when there is room, or with an error and without it.
+func (c *conn) lockForOut(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		if c.err != nil {
+			defer c.mu.Unlock()
+			return c.err
+		}
+		if ctx == nil || len(c.out) < outLimit {
+			return nil
+		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.mu.Unlock()
+		select {
+		case <-room:
+		case <-c.dead:
+		case <-ctx.Done():
+			return driver.Errorf(driver.ClassTimeout, "", "the broker does not read what we send: is it overloaded?",
+				"the broker took nothing: %w", ctx.Err())
+		}
+	}
+}
+
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// grow doubles the table. Two opaques that differ modulo its length also do modulo twice that.
+func (c *conn) grow() {
+	calls := make([]call, 2*len(c.calls))
+	for _, e := range c.calls {
+		if e.to != nil {
+			calls[e.opaque&uint32(len(calls)-1)] = e
+		}
+	}
+	c.calls = calls
+}
+
+func (c *conn) write() {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.dead:
+			return
+		}
+		for c.writeOut() {
+		}
+	}
+}
+
+// writeOut writes what is waiting; it returns false when there is nothing.
+func (c *conn) writeOut() bool {
+	c.mu.Lock()
+	if len(c.out) == 0 || c.err != nil {
+		c.writing = false
+		if c.empty != nil {
+			close(c.empty)
+			c.empty = nil
+		}
+		c.mu.Unlock()
+		return false
+	}
+	c.writing = true
+	b := c.out
+	c.out, c.spare = c.spare[:0], nil
+	c.waiting, c.leaving = c.leaving[:0], c.waiting
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
+	c.mu.Unlock()
+
+	_, err := c.net.Write(b)
+	if err != nil {
+		c.fail(lost(err))
+		return false
+	}
+	if cap(b) > 2*outLimit {
+		b = nil
+	}
+	c.mu.Lock()
+	c.spare = b[:0]
+	c.mu.Unlock()
+	c.endLeaving(nil)
+	return true
+}
+
+// endLeaving tells those whose requests were written how that went.
+func (c *conn) endLeaving(err error) {
+	r := reply{err: err}
+	for {
+		c.mu.Lock()
+		n := len(c.leaving)
+		if n == 0 {
+			c.mu.Unlock()
+			return
+		}
+		e := c.leaving[n-1]
+		c.leaving = c.leaving[:n-1]
+		c.mu.Unlock()
+		e.to.answer(e.arg, &r)
+	}
+}
+
+func (c *conn) read() {
+	in := bufio.NewReaderSize(c.net, 64<<10)
+	var size [4]byte
+	var frame []byte
+	var r reply
+	for {
+		if _, err := io.ReadFull(in, size[:]); err != nil {
+			c.fail(lost(err))
+			return
+		}
+		n := int(binary.BigEndian.Uint32(size[:]))
+		if n < minFrame || n > 4*maxFrame {
+			c.fail(driver.Errorf(driver.ClassProtocol, "", "is this a RocketMQ name server or broker?", "%w", errFrame))
+			return
+		}
+		if n > cap(frame) || cap(frame) > keptBuffer && n <= keptBuffer {
+			frame = make([]byte, max(n, 16<<10))
+		}
+		frame = frame[:n]
+		if _, err := io.ReadFull(in, frame); err != nil {
+			c.fail(lost(err))
+			return
+		}
+		if err := r.parse(frame); err != nil {
+			c.fail(driver.Errorf(driver.ClassProtocol, "", "is this a RocketMQ name server or broker?", "%w", err))
+			return
+		}
+		c.handle(&r)
+	}
+}
+
+func (c *conn) handle(r *reply) {
+	r.from = c
+	if r.flag&flagResponse == 0 {
+		if c.serve != nil {
+			c.serve(c, r)
+		}
+		return
+	}
+	c.mu.Lock()
+	e := c.calls[r.opaque&uint32(len(c.calls)-1)]
+	if e.to == nil || e.opaque != r.opaque { // the answer came too late
+		c.mu.Unlock()
+		return
+	}
+	c.remove(e.opaque)
+	c.mu.Unlock()
+	e.to.answer(e.arg, r)
+}
+
+func (c *conn) remove(opaque uint32) {
+	c.calls[opaque&uint32(len(c.calls)-1)] = call{}
+	c.live--
+}
+
+// flush waits until all that was submitted is written, or ctx ends.
+func (c *conn) flush(ctx context.Context) {
+	c.mu.Lock()
+	if c.err != nil || len(c.out) == 0 && !c.writing {
+		c.mu.Unlock()
+		return
+	}
+	if c.empty == nil {
+		c.empty = make(chan struct{})
+	}
+	empty := c.empty
+	c.mu.Unlock()
+	c.wakeWriter()
+	select {
+	case <-empty:
+	case <-c.dead:
+	case <-ctx.Done():
+	}
+}
+
+// failure returns why the connection ended, nil if it has not.
+func (c *conn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *conn) isDead() bool { return c.failure() != nil }
+
+// lost is the error of a connection that ended by itself.
+func lost(err error) error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "look at the broker's log: it, or the network, ended the connection",
+		"the connection ended: %w", err)
+}

@@ -1,0 +1,365 @@
+package rocketmq
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// consumer is a [driver.Consumer]: a member of a consumer group.
+type consumer struct {
+	membership
+	op      string
+	d       *rocketDriver
+	client  *client
+	opts    *Options
+	topic   string
+	filter  subscription
+	version int64 // of the subscription
+	route   *route
+	conns   []*conn // to the brokers of the route, in its order
+
+	cut      context.CancelFunc // ends what manage waits for
+	kicked   chan struct{}      // the members of the group have changed
+	stop     chan struct{}      // ends manage
+	managed  chan struct{}      // closed when manage has ended
+	watchers sync.WaitGroup
+
+	// Only the goroutine of manage, and before and after it the one that opens and closes, uses these.
+	owned  map[queueID]*queue
+	wanted map[queueID]time.Time // since when the queue is ours but locked by another
+
+	mu      sync.Mutex
+	running bool
+	err     error     // why it cannot go on
+	inbox   []*pulled // pulls that have been answered
+	spare   []*pulled
+	arrived chan struct{}
+
+	pulling sync.Mutex // guards sign and head
+	sign    *signer
+	head    []byte
+
+	delivery driver.Delivery
+	attempts int // deliveries so far, for fail-percent
+
+	failed, redelivered, filtered, rebalanced atomic.Uint64
+	closeMu                                   sync.Mutex
+	closed                                    bool
+}
+
+// queueID names a queue.
+type queueID struct {
+	topic, broker string
+	number        int
+}
+
+// queue is a queue that this consumer owns.
+type queue struct {
+	queueID
+	conn    *conn
+	retry   bool
+	started bool  // used by manage only
+	again   int64 // the message that failed last and is to be delivered again, plus one; guarded by busy
+
+	// busy is held while messages of the queue are being delivered; then revoked is looked at.
+	busy     sync.Mutex
+	revoked  atomic.Bool
+	next     int64 // where to pull from; guarded by busy, and before it is started
+	consumed atomic.Int64
+	saved    int64 // where the broker knows us to be; used by manage only
+}
+
+// pulled is a pull and its answer.
+type pulled struct {
+	c       *consumer
+	q       *queue
+	err     error
+	code    int
+	refused *driver.Error
+	next    int64 // where to pull from after it
+	hasNext bool
+	body    []byte
+}
+
+// Consumer implements [driver.Driver].
+func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op := "open a consumer on " + spec.Destination.String()
+	opts := &d.cfg.opts
+	refuse := func(hint, what string) (driver.Consumer, error) {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", what)
+	}
+	switch {
+	case spec.Transacted:
+		return refuse("leave out --tx", "RocketMQ has no transactions for consumers")
+	case spec.Credit > 0:
+		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
+	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
+		return refuse("use topic://"+spec.Destination.Name, "with model=broadcasting each consumer gets all messages, which is not what a queue is")
+	}
+	topic, err := d.cfg.topicName(spec.Destination)
+	if err != nil {
+		return nil, err
+	}
+	c := &consumer{
+		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
+		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
+		sign: newSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
+		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
+	}
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	if c.route, err = d.routeOf(ctx, topic); err != nil {
+		return nil, err
+	}
+	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
+		d.noteGroup(topic, c.group)
+	}
+	if c.client, err = d.acquire(spec.Connection, c.group); err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx); err != nil {
+		close(c.managed)
+		_ = c.leave(ctx)
+		return nil, wrapOnce(op, err)
+	}
+	// Not the caller's context, which is that of opening.
+	life, cut := context.WithCancel(context.Background())
+	c.cut = cut
+	go c.manage(life)
+	return c, nil
+}
+
+// wrapOnce is wrap for errors that may say already what was being done.
+func wrapOnce(op string, err error) error {
+	if e, ok := err.(*driver.Error); ok && e.Op != "" { //nolint:errorlint // only the outermost
+		return &driver.Error{Class: e.Class, Op: op, Err: err}
+	}
+	return wrap(op, err)
+}
+
+// Run implements [driver.Consumer].
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	c.start()
+	defer c.pause()
+	for {
+		p, err := c.take(ctx)
+		if p == nil {
+			if err != nil {
+				return wrap(c.op, err)
+			}
+			return nil
+		}
+		err = c.process(ctx, p, deliver)
+		c.recycle(p)
+		if err != nil {
+			return wrapOnce(c.op, err)
+		}
+	}
+}
+
+// start begins to pull from the queues that we own.
+func (c *consumer) start() {
+	c.mu.Lock()
+	c.running = true
+	c.mu.Unlock()
+	c.kick() // manage starts the queues
+}
+
+func (c *consumer) pause() {
+	c.mu.Lock()
+	c.running = false
+	c.mu.Unlock()
+}
+
+// take returns the next answer to a pull; nil when ctx has ended or, with an error, when we cannot go on.
+func (c *consumer) take(ctx context.Context) (*pulled, error) {
+	for {
+		c.mu.Lock()
+		var p *pulled
+		if len(c.inbox) > 0 {
+			p = c.inbox[0]
+			c.inbox = c.inbox[:copy(c.inbox, c.inbox[1:])]
+		}
+		err := c.err
+		c.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil //nolint:nilerr // the end of ctx is no error
+		case p != nil:
+			return p, nil
+		case err != nil:
+			return nil, err
+		}
+		select {
+		case <-c.arrived:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// put hands an answer to Run.
+func (c *consumer) put(p *pulled) {
+	c.mu.Lock()
+	c.inbox = append(c.inbox, p)
+	c.mu.Unlock()
+	c.tell()
+}
+
+func (c *consumer) tell() {
+	select {
+	case c.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// fail makes Run return an error once it has delivered what has come.
+func (c *consumer) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	c.tell()
+}
+
+func (c *consumer) kick() {
+	select {
+	case c.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// process delivers the messages of an answer.
+func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.Delivery)) error {
+	q := p.q
+	q.busy.Lock()
+	defer q.busy.Unlock()
+	if q.revoked.Load() {
+		return nil
+	}
+	wait, err := p.verdict()
+	if err != nil {
+		return err
+	}
+	if p.hasNext {
+		q.next = p.next
+	}
+	if p.code != codeSuccess {
+		q.consumed.Store(q.next) // what a filter leaves out is passed over
+		return c.pull(q, wait)
+	}
+	if c.opts.Order == concurrently || c.opts.FailPercent == 0 {
+		// Fetch what follows while this is being delivered.
+		if err := c.pull(q, 0); err != nil {
+			c.fail(err) // once this is delivered
+		}
+	}
+	again, err := c.deliverAll(ctx, q, p.body, deliver)
+	if err != nil || ctx.Err() != nil || q.revoked.Load() {
+		return err
+	}
+	if again > 0 { // orderly: from the failed message on, in a while
+		return c.pull(q, again)
+	}
+	q.consumed.Store(p.next)
+	if c.opts.Order == orderly && c.opts.FailPercent > 0 {
+		return c.pull(q, 0)
+	}
+	return nil
+}
+
+// deliverAll delivers the messages until ctx ends or the queue is revoked. With a time it asks to pull again later.
+func (c *consumer) deliverAll(ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery)) (time.Duration, error) {
+	var m stored
+	var err error
+	for len(b) > 0 {
+		if ctx.Err() != nil || q.revoked.Load() {
+			return 0, nil //nolint:nilerr // the end of ctx is no error
+		}
+		if b, err = m.cutMessage(b); err != nil {
+			return 0, driver.Errorf(driver.ClassProtocol, "", "", "%w", err)
+		}
+		if m.queueOffset < q.consumed.Load() {
+			continue
+		}
+		if !q.retry && !c.filter.takes(property(m.properties, primitive.PropertyTags)) {
+			c.filtered.Add(1)
+			continue
+		}
+		n := c.attempts
+		c.attempts++
+		if share(n, 0, c.opts.FailPercent) {
+			c.failed.Add(1)
+			if c.opts.Order == orderly {
+				q.next, q.again = m.queueOffset, m.queueOffset+1
+				const suspend = time.Second // as the Java client does
+				return suspend, nil
+			}
+			if err := c.sendBack(ctx, q, &m); err != nil {
+				return 0, err
+			}
+		} else if err := c.deliver(&m, m.retries > 0 || q.again == m.queueOffset+1, deliver); err != nil {
+			return 0, err
+		}
+		q.consumed.Store(m.queueOffset + 1)
+	}
+	return 0, nil
+}
+
+func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery)) error {
+	d := &c.delivery
+	d.Body, d.Redelivered = m.body, again
+	if m.sysFlag&sysCompressed != 0 {
+		body, err := decompress(m)
+		if err != nil {
+			return err
+		}
+		d.Body = body
+	}
+	d.Time, d.HasTime = parseInt(property(m.properties, driver.TimeProperty))
+	d.Born, d.Stored = m.born*1000, m.store*1000
+	if d.Redelivered {
+		c.redelivered.Add(1)
+	}
+	deliver(d)
+	return nil
+}
+
+// Close implements [driver.Consumer].
+func (c *consumer) Close(ctx context.Context) error {
+	c.closeMu.Lock()
+	defer c.closeMu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	close(c.stop)
+	select {
+	case <-c.managed:
+	case <-ctx.Done():
+		c.cut() // it waits for an answer
+		<-c.managed
+	}
+	c.cut()
+	c.watchers.Wait()
+	return c.leave(ctx)
+}
+
+// Counters implements [driver.Reporter].
+func (c *consumer) Counters() []driver.Counter {
+	return []driver.Counter{
+		{Name: "consume-failed", Help: "deliveries that failed on purpose", Value: c.failed.Load()},
+		{Name: "redelivered", Help: "messages that were delivered again after that", Value: c.redelivered.Load()},
+		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
+		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
+	}
+}

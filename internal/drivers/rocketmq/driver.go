@@ -1,0 +1,323 @@
+package rocketmq
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// rocketDriver is a [driver.Driver]: a set of clients by connection key and what it knows about topics.
+type rocketDriver struct {
+	cfg config
+
+	mu      sync.Mutex
+	clients map[string]*client
+	closed  bool
+
+	topics topics
+}
+
+func newDriver(cfg config) *rocketDriver {
+	return &rocketDriver{
+		cfg: cfg, clients: map[string]*client{},
+		topics: topics{turn: make(chan struct{}, 1), routes: map[string]*route{}},
+	}
+}
+
+// newCaller returns one with a signer of its own.
+func (c *config) newCaller() *caller {
+	return &caller{sign: newSigner(c.target.user, c.target.password)}
+}
+
+// dial connects to a name server or broker.
+func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
+	op := "connect to " + addr
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, connectError(op, err)
+	}
+	if !c.target.tls {
+		return newConn(addr, raw, serve), nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		_ = raw.Close()
+		return nil, connectError(op, err)
+	}
+	tlsConfig, err := c.tls.Config(host)
+	if err != nil {
+		_ = raw.Close()
+		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
+	}
+	secure := tls.Client(raw, tlsConfig)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, tlsError(op, err)
+	}
+	return newConn(addr, secure, serve), nil
+}
+
+func connectError(op string, err error) error {
+	class := driver.ClassConnect
+	if errors.Is(err, context.DeadlineExceeded) {
+		class = driver.ClassTimeout
+	}
+	return driver.Errorf(class, op, "is the name server (or, if the name server gave the address, the broker) running and "+
+		"reachable there? For a broker behind a container's address see -o broker-address", "%w", err)
+}
+
+func tlsError(op string, err error) error {
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) || driver.ClassOf(err) == driver.ClassConnectionLost {
+		return driver.Errorf(driver.ClassTLS, op, "use "+schemePlain+":// instead of "+schemeTLS+"://",
+			"the server does not speak TLS (%w)", err)
+	}
+	return driver.Errorf(driver.ClassTLS, op, "check --tls-ca and the server's certificate", "%w", err)
+}
+
+// opening bounds all the steps of opening something.
+func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.cfg.connectTimeout)
+}
+
+// leaving bounds all the steps of leaving a broker politely.
+func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
+	const limit = 3 * time.Second
+	return context.WithTimeout(ctx, limit)
+}
+
+// randomID is for names that must not meet those of other runs.
+func randomID() string { return strings.ToLower(rand.Text()[:10]) }
+
+// acquire returns the client of that connection and counts one more user. A member of a consumer group needs a client
+// that no other member of the group uses: it is by their clients that brokers tell members apart.
+func (d *rocketDriver) acquire(spec driver.Connection, group string) (*client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
+	}
+	for i := 1; ; i++ {
+		key := spec.Key
+		if i > 1 {
+			key += "\x00" + strconv.Itoa(i)
+		}
+		c := d.clients[key]
+		if c != nil && (c.anyDead() || group != "" && c.has(group)) {
+			continue
+		}
+		if c == nil {
+			name := spec.Name
+			if spec.ClientID != "" {
+				name = spec.ClientID
+			}
+			c = newClient(d, key, fmt.Sprintf("perfmq-%s@%s", name, randomID()))
+			d.clients[key] = c
+		}
+		c.users++
+		if group != "" {
+			c.reserve(group)
+		}
+		return c, nil
+	}
+}
+
+// release counts one user less and ends the client after the last.
+func (d *rocketDriver) release(ctx context.Context, c *client) {
+	d.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last && d.clients[c.key] == c {
+		delete(d.clients, c.key)
+	}
+	d.mu.Unlock()
+	if last {
+		c.end(ctx)
+	}
+}
+
+// Close implements [driver.Driver].
+func (d *rocketDriver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	closed := d.closed
+	d.closed = true
+	var left []*client
+	for _, c := range d.clients {
+		left = append(left, c)
+	}
+	clear(d.clients)
+	d.mu.Unlock()
+	for _, c := range left {
+		c.end(ctx)
+	}
+	if closed || !d.cfg.opts.DeleteTopic {
+		return nil
+	}
+	return d.deleteTopics(ctx)
+}
+
+// client is a member of RocketMQ's cluster: an id, and a connection to each broker that it needs.
+type client struct {
+	*caller
+	d    *rocketDriver
+	key  string
+	id   string
+	stop chan struct{}
+	wg   sync.WaitGroup
+	end1 sync.Once
+
+	users int // guarded by d.mu
+
+	mu        sync.Mutex
+	conns     map[string]*conn // by address
+	consumers map[string]*consumer
+	producers map[string][]*producer // by group
+}
+
+const (
+	heartbeatEvery = 30 * time.Second // brokers drop clients after 120 s
+	heartbeatLimit = 10 * time.Second
+)
+
+func newClient(d *rocketDriver, key, id string) *client {
+	c := &client{
+		caller: d.cfg.newCaller(), d: d, key: key, id: id, stop: make(chan struct{}),
+		conns: map[string]*conn{}, consumers: map[string]*consumer{}, producers: map[string][]*producer{},
+	}
+	c.wg.Go(c.keep)
+	return c
+}
+
+// connect returns the connection to a broker, opening it if need be.
+func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
+	if conn := c.known(addr); conn != nil {
+		return conn, nil
+	}
+	opened, err := c.d.cfg.dial(ctx, addr, c.serve)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if other := c.conns[addr]; other != nil && !other.isDead() {
+		c.mu.Unlock()
+		opened.close()
+		return other, nil
+	}
+	c.conns[addr] = opened
+	c.mu.Unlock()
+	return opened, nil
+}
+
+func (c *client) known(addr string) *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conns[addr]
+}
+
+func (c *client) connections() []*conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*conn, 0, len(c.conns))
+	for _, conn := range c.conns {
+		list = append(list, conn)
+	}
+	return list
+}
+
+func (c *client) anyDead() bool {
+	for _, conn := range c.connections() {
+		if conn.isDead() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *client) has(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.consumers[group]
+	return ok
+}
+
+func (c *client) reserve(group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.consumers[group] = nil
+}
+
+// serve handles requests of a broker; fields are valid only during the call.
+func (c *client) serve(conn *conn, r *reply) {
+	switch r.code {
+	case reqConsumersChanged:
+		c.mu.Lock()
+		member := c.consumers[string(r.get("consumerGroup"))]
+		c.mu.Unlock()
+		if member != nil {
+			member.kick()
+		}
+	case reqCheckTransaction:
+		c.checkTransaction(conn, r)
+	}
+}
+
+// keep ends overdue calls and sends heartbeats until the client ends.
+func (c *client) keep() {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	beat := time.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-sweep.C:
+			for _, conn := range c.connections() {
+				conn.sweep()
+			}
+		case <-beat.C:
+			c.wg.Go(func() { c.beatAll(heartbeatLimit) })
+		}
+	}
+}
+
+// beatAll sends a heartbeat to each broker. One that does not answer in time is taken for lost.
+func (c *client) beatAll(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	go func() { // ends with the client
+		select {
+		case <-c.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for _, conn := range c.connections() {
+		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs", "no answer to a heartbeat within %s", limit))
+		}
+	}
+}
+
+// end closes the connections and waits for the client's goroutines.
+func (c *client) end(ctx context.Context) {
+	c.end1.Do(func() {
+		for _, conn := range c.connections() {
+			conn.flush(ctx)
+		}
+		close(c.stop)
+		for _, conn := range c.connections() {
+			conn.close()
+		}
+		c.wg.Wait()
+	})
+}

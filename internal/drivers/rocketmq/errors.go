@@ -1,0 +1,116 @@
+package rocketmq
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// wrap says what was being done, keeping the class.
+func wrap(op string, err error) error {
+	if e, ok := err.(*driver.Error); ok && e.Op == "" { //nolint:errorlint // only the outermost, which is ours
+		return &driver.Error{Class: e.Class, Op: op, Hint: e.Hint, Err: e.Err}
+	}
+	return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
+}
+
+// refusal is the error that a broker's answer stands for. The answer's texts are copied.
+func refusal(r *reply) *driver.Error {
+	class, hint := classOfCode(r.code, string(r.remark))
+	words := strings.TrimSpace(string(r.remark))
+	// Brokers append their help page and, to some, a stack trace.
+	words, _, _ = strings.Cut(words, "\n")
+	if i := strings.Index(words, "For more information"); i > 0 {
+		words = strings.TrimSpace(words[:i])
+	}
+	if words == "" {
+		words = "the broker says no more than that"
+	}
+	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.code))
+}
+
+// classOfCode gives the class of an answer code and what to do about it.
+func classOfCode(code int, remark string) (driver.Class, string) {
+	switch code {
+	case codeSystemBusy, codeFlowControl:
+		return driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+	case codeNoPermission:
+		if strings.Contains(remark, "sending message is forbidden") {
+			return driver.ClassAuth, "the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
+		}
+		return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
+	case codeNoTopic:
+		return driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
+	case codeNoSubscription, codeOldSubscription, codeNoGroup:
+		return driver.ClassNotFound, "the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
+	case codeFlushDiskTimeout, codeFlushSlaveLate, codeSlaveMissing:
+		return driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time"
+	case codeParseFailed:
+		return driver.ClassUnsupported, "check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
+	case codeNotSupported:
+		return driver.ClassUnsupported, "the broker may be too old"
+	case codeIllegal:
+		if tooLarge(remark) {
+			return driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
+		}
+		return driver.ClassProtocol, ""
+	case codeNotAvailable, codeGoAway:
+		return driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+	case codeSystemError:
+		if authFailed(remark) {
+			return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
+		}
+		if strings.Contains(remark, "SQL92") {
+			return driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration"
+		}
+		return driver.ClassOther, "look into the broker's log"
+	default:
+		return driver.ClassOther, ""
+	}
+}
+
+func tooLarge(remark string) bool {
+	return strings.Contains(remark, "size") || strings.Contains(remark, "length") || strings.Contains(remark, "too long")
+}
+
+// authFailed recognises what ACL 1.0 and 2.0 say when they refuse; they do so with a general code.
+func authFailed(remark string) bool {
+	for _, text := range []string{"AclException", "AuthenticationException", "AuthorizationException", "Check signature failed", "No accessKey is configured", "signature"} {
+		if strings.Contains(remark, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// outcome translates a broker's answer to a send. Of the codes for a message that was stored but not yet safe, the
+// message's fate is unknown.
+func outcome(op string, r *reply) driver.Outcome {
+	switch {
+	case r.err == nil && r.code == codeSuccess:
+		return driver.Outcome{}
+	case r.err == nil:
+		e := refusal(r)
+		e.Op = op
+		o := driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
+		switch r.code {
+		case codeFlushDiskTimeout, codeFlushSlaveLate, codeSlaveMissing:
+			o.State = driver.Unknown
+		case codeIllegal, codeNoPermission:
+			o.State = driver.Rejected
+		}
+		return o
+	case errors.Is(r.err, errNoAnswer):
+		return driver.Outcome{
+			State: driver.Unknown, Class: driver.ClassTimeout,
+			Err: driver.Errorf(driver.ClassTimeout, op, "the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
+		}
+	case errors.Is(r.err, errAbandoned):
+		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "", "%w", errAbandoned))}
+	default:
+		err := wrap(op, r.err)
+		return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}
+	}
+}

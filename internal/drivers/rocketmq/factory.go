@@ -1,0 +1,245 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the settings that only this protocol has.
+type Options struct {
+	// Send is how messages are sent. With batch, BatchSize of them travel in one request.
+	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
+	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
+	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
+	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time has failed"`
+
+	Tag        string        `opt:"tag" help:"tag of the messages"`
+	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
+	DelayLevel int           `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
+	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5)"`
+	Compress   bool          `opt:"compress" help:"compress bodies with zlib"`
+
+	Transactional        bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`
+	RollbackPercent      int           `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
+	UnknownPercent       int           `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back, 0 to 100"`
+	CheckRollbackPercent int           `opt:"check-rollback-percent" help:"of those left open, how many to roll back when checked, 0 to 100"`
+	CheckUnknownPercent  int           `opt:"check-unknown-percent" help:"of those left open, how many to leave open again at the first check, 0 to 100"`
+	CheckWait            time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due"`
+
+	Group         string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
+	ProducerGroup string `opt:"producer-group" help:"producer group instead of a generated one"`
+	Namespace     string `opt:"namespace" help:"namespace of topics and groups"`
+
+	Consume      string        `opt:"consume" help:"push: the broker holds requests until messages come; pull: ask every pull-interval" enum:"push,pull"`
+	Order        string        `opt:"order" help:"concurrently: a consumer takes over a queue after a second at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
+	Model        string        `opt:"model" help:"clustering: consumers of a group share the messages; broadcasting: each gets all" enum:"clustering,broadcasting"`
+	PullBatch    int           `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
+	PullInterval time.Duration `opt:"pull-interval" help:"with consume=pull, time between asking for messages of an empty queue"`
+	FailPercent  int           `opt:"fail-percent" help:"deliveries that fail on purpose and are delivered again, 0 to 100"`
+	RetryLevel   int           `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
+	From         string        `opt:"from" help:"where a new consumer group starts; auto: a queue:// at its first message, a topic:// at the next that is sent" enum:"auto,first,next"`
+
+	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
+	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
+	DeleteTopic   bool   `opt:"delete-topic" help:"delete, at the end, the topics that were created"`
+	BrokerAddress string `opt:"broker-address" help:"HOST:PORT to use instead of the address that the name server gives, for a broker in a container"`
+}
+
+// Values of the options.
+const (
+	sendAsync  = "async"
+	sendSync   = "sync"
+	sendOneWay = "oneway"
+	sendBatch  = "batch"
+
+	consumePush = "push"
+	consumePull = "pull"
+
+	concurrently = "concurrently"
+	orderly      = "orderly"
+
+	clustering   = "clustering"
+	broadcasting = "broadcasting"
+
+	fromAuto  = "auto"
+	fromFirst = "first"
+	fromNext  = "next"
+
+	schemePlain = "rocketmq"
+	schemeTLS   = "rocketmq+ssl"
+
+	defaultQueues = 8
+)
+
+func defaultOptions() *Options {
+	return &Options{
+		Send: sendAsync, BatchSize: 16, BatchLinger: time.Millisecond, SendTimeout: 3 * time.Second,
+		Consume: consumePush, Order: concurrently, Model: clustering,
+		PullBatch: 32, PullInterval: 10 * time.Millisecond, RetryLevel: 1, From: fromAuto,
+		CreateTopic: true,
+	}
+}
+
+// Factory describes the protocol and opens drivers for it.
+func Factory() driver.Factory {
+	return driver.Factory{
+		Name:       "rocketmq",
+		Title:      "Apache RocketMQ (remoting)",
+		Schemes:    []string{schemePlain, schemeTLS},
+		DefaultURL: schemePlain + "://localhost:" + defaultPort,
+		Capabilities: driver.Capabilities{
+			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true,
+			Persistent: true, Group: true, Selector: true, TLS: true,
+		},
+		NewOptions: func() any { return defaultOptions() },
+		Check: func(opts driver.OpenOptions) error {
+			_, err := newConfig(opts)
+			return err
+		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+			cfg, err := newConfig(opts)
+			if err != nil {
+				return nil, err
+			}
+			return newDriver(cfg), nil
+		},
+	}
+}
+
+// config is what the driver knows about its brokers, checked.
+type config struct {
+	target         target
+	tls            driver.TLS
+	connectTimeout time.Duration
+	opts           Options
+}
+
+// newConfig checks opts and reports all mistakes at once.
+func newConfig(opts driver.OpenOptions) (config, error) {
+	const op = "check the settings"
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	var errs []error
+	if o, ok := opts.Options.(*Options); ok && o != nil {
+		cfg.opts = *o
+	} else if opts.Options != nil && !ok {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "options of type %T are not those of RocketMQ", opts.Options))
+	}
+	if opts.ConnectTimeout <= 0 {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "the connect timeout must be above zero"))
+	}
+	var err error
+	if cfg.target, err = parseURL(opts.URL); err != nil {
+		errs = append(errs, err)
+	}
+	if opts.User != "" || opts.Password != "" {
+		cfg.target.user, cfg.target.password = opts.User, opts.Password
+	}
+	if (cfg.target.user == "") != (cfg.target.password == "") {
+		errs = append(errs, driver.Errorf(driver.ClassAuth, op, "give --user and --password",
+			"signing needs both an access key and a secret key"))
+	}
+	if cfg.target.tls {
+		if _, err := cfg.tls.Config("host"); err != nil {
+			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+		}
+	}
+	errs = append(errs, cfg.opts.check()...)
+	if err := errors.Join(errs...); err != nil {
+		return config{}, err
+	}
+	return cfg, nil
+}
+
+// check finds what is wrong with the options alone, and with their combination.
+func (o *Options) check() []error {
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, "check the settings", hint, format, args...))
+	}
+	o.checkRanges(fail)
+	for _, e := range driver.Describe(o) {
+		if len(e.Enum) > 0 && !contains(e.Enum, e.Default) {
+			fail("", "option %s=%s: want one of %s", e.Name, e.Default, strings.Join(e.Enum, ", "))
+		}
+	}
+	for name, text := range map[string]string{"group": o.Group, "producer-group": o.ProducerGroup, "namespace": o.Namespace} {
+		if text != "" && !legalName(text) {
+			fail("use letters, digits, %, |, - and _, at most 120 of them", "option %s=%s: not a legal name", name, text)
+		}
+	}
+	if strings.ContainsAny(o.Tag, "|"+nameSeparator+propertySeparator) || o.Tag != strings.TrimSpace(o.Tag) {
+		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
+	}
+	if strings.ContainsAny(o.Keys, nameSeparator+propertySeparator) {
+		fail("", "option keys: the characters 1 and 2 are not allowed")
+	}
+	if o.DelayLevel > 0 && o.Delay > 0 {
+		fail("leave out one of them", "options delay-level and delay exclude each other")
+	}
+	if o.Send == sendBatch && (o.Transactional || o.DelayLevel > 0 || o.Delay > 0) {
+		fail("", "a batch can be neither transactional nor delayed: RocketMQ refuses it")
+	}
+	if o.Transactional && (o.Send == sendOneWay || o.DelayLevel > 0 || o.Delay > 0) {
+		fail("", "transactional messages can be neither one-way nor delayed")
+	}
+	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent|o.CheckRollbackPercent|o.CheckUnknownPercent) != 0 {
+		fail("add -o transactional=true", "the percentages of outcomes need transactional messages")
+	}
+	if o.Model == broadcasting && (o.Order == orderly || o.FailPercent > 0) {
+		fail("", "broadcasting goes neither with order=orderly nor with fail-percent: the broker keeps no state for it")
+	}
+	if o.BrokerAddress != "" {
+		if _, err := parseHost(o.BrokerAddress); err != nil || !strings.Contains(o.BrokerAddress, ":") {
+			fail("write it as HOST:PORT", "option broker-address=%s: not an address", o.BrokerAddress)
+		}
+	}
+	return errs
+}
+
+func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
+	between := func(name string, n, low, high int) {
+		if n < low || n > high {
+			fail("", "option %s=%d: want %d to %d", name, n, low, high)
+		}
+	}
+	between("batch-size", o.BatchSize, 1, 1024)
+	between("delay-level", o.DelayLevel, 0, 18)
+	between("rollback-percent", o.RollbackPercent, 0, 100)
+	between("unknown-percent", o.UnknownPercent, 0, 100)
+	between("rollback-percent and unknown-percent together", o.RollbackPercent+o.UnknownPercent, 0, 100)
+	between("check-rollback-percent", o.CheckRollbackPercent, 0, 100)
+	between("check-unknown-percent", o.CheckUnknownPercent, 0, 100)
+	between("pull-batch", o.PullBatch, 1, 1024)
+	between("fail-percent", o.FailPercent, 0, 100)
+	between("retry-level", o.RetryLevel, 0, 18)
+	between("queues", o.Queues, 0, 4096)
+	atLeast := func(name string, d, low time.Duration) {
+		if d < low {
+			fail("", "option %s=%s: want at least %s", name, d, low)
+		}
+	}
+	atLeast("send-timeout", o.SendTimeout, sweepEvery)
+	atLeast("batch-linger", o.BatchLinger, 0)
+	atLeast("delay", o.Delay, 0)
+	atLeast("check-wait", o.CheckWait, 0)
+	atLeast("pull-interval", o.PullInterval, time.Millisecond)
+}
+
+func contains(list []string, text string) bool {
+	for _, s := range list {
+		if s == text {
+			return true
+		}
+	}
+	return false
+}
+
+// legalName tells whether brokers accept it as a topic or group (TopicValidator).
+func legalName(name string) bool {
+	return regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,120}$`).MatchString(name)
+}

@@ -1,0 +1,171 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/admin"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// outcomes are the ends of sends, by slot.
+type outcomes struct {
+	mu   sync.Mutex
+	list []driver.Outcome
+	seen map[driver.Slot]int
+}
+
+func (o *outcomes) done(s driver.Slot, out driver.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil {
+		o.seen = map[driver.Slot]int{}
+	}
+	o.seen[s]++
+	o.list = append(o.list, out)
+}
+
+func (o *outcomes) count(state driver.State, class driver.Class) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, out := range o.list {
+		if out.State == state && out.Class == class {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *outcomes) total() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.list)
+}
+
+func producerSpec(dest driver.Destination, pending int) driver.ProducerSpec {
+	return driver.ProducerSpec{
+		Connection: driver.Connection{Key: "p", Name: "test-producer"}, Destination: dest, Name: "producer-1", MaxPending: pending, Priority: -1,
+	}
+}
+
+func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
+	return driver.ConsumerSpec{Connection: driver.Connection{Key: "c", Name: "test-consumer"}, Destination: dest, Name: "consumer-1"}
+}
+
+// send sends n messages, each with a slot of its own and its number as time, and closes the producer.
+func send(t testing.TB, d driver.Driver, spec driver.ProducerSpec, n int) (*outcomes, driver.Producer) {
+	t.Helper()
+	o := &outcomes{}
+	spec.MaxPending = n
+	p, err := d.Producer(t.Context(), spec, o.done)
+	require.NoError(t, err)
+	now := time.Now().UnixMicro()
+	for i := range n {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: now + int64(i), Body: []byte("hello")}))
+	}
+	require.NoError(t, p.Close(t.Context()))
+	require.Equal(t, n, o.total())
+	for slot, times := range o.seen {
+		require.Equal(t, 1, times, "slot %d", slot)
+	}
+	return o, p
+}
+
+// got is what a consumer received.
+type got struct {
+	mu     sync.Mutex
+	times  []int64
+	when   []time.Time
+	again  int
+	last   driver.Delivery
+	cancel context.CancelFunc
+	ended  chan error
+	c      driver.Consumer
+}
+
+// receive opens a consumer and lets it run until stop or the test's end.
+func receive(t testing.TB, d driver.Driver, spec driver.ConsumerSpec) *got {
+	t.Helper()
+	c, err := d.Consumer(t.Context(), spec)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &got{cancel: cancel, ended: make(chan error, 1), c: c}
+	go func() { g.ended <- c.Run(ctx, g.deliver) }()
+	t.Cleanup(func() { g.stop(t) })
+	return g
+}
+
+func (g *got) deliver(d *driver.Delivery) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.times, g.when, g.last = append(g.times, d.Time), append(g.when, time.Now()), *d
+	if d.Redelivered {
+		g.again++
+	}
+}
+
+func (g *got) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.times)
+}
+
+// wait waits for n messages, all different.
+func (g *got) wait(t testing.TB, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return g.count() >= n }, 20*time.Second, 5*time.Millisecond, "%d of %d messages came", g.count(), n)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	times := slices.Clone(g.times)
+	slices.Sort(times)
+	require.Len(t, slices.Compact(times), n)
+	require.Len(t, g.times, n)
+}
+
+func (g *got) stop(t testing.TB) {
+	if g.c == nil {
+		return
+	}
+	g.cancel()
+	require.NoError(t, <-g.ended)
+	require.NoError(t, g.c.Close(context.Background()))
+	g.c = nil
+}
+
+func counter(t testing.TB, from any, name string) int {
+	t.Helper()
+	for _, c := range from.(driver.Reporter).Counters() {
+		if c.Name == name {
+			return int(c.Value)
+		}
+	}
+	require.Fail(t, "no counter "+name)
+	return 0
+}
+
+// left lists topics and consumer groups of the broker whose names contain the text, as the library's admin sees them.
+func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
+	t.Helper()
+	silenceLibrary()
+	a, err := admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{broker.NameServer()})))
+	require.NoError(t, err)
+	topics, err := a.FetchAllTopicList(t.Context())
+	require.NoError(t, err)
+	groups, err := a.GetAllSubscriptionGroup(t.Context(), broker.Broker(), 3*time.Second)
+	require.NoError(t, err)
+	list := slices.Clone(topics.TopicList)
+	for name := range groups.SubscriptionGroupTable {
+		list = append(list, "group "+name)
+	}
+	require.NotEmpty(t, list)
+	return slices.DeleteFunc(list, func(name string) bool { return !containsText(name, text) })
+}

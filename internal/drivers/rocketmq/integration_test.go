@@ -1,0 +1,375 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func containsText(s, text string) bool { return strings.Contains(s, text) }
+
+func TestTransactions(t *testing.T) {
+	// A broker of its own: after transactions one of its threads can go on spinning.
+	d := openDriver(t, brokertest.StartRocketMQ(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
+		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=30s")
+	dest := queueNamed(unique("tx"))
+	in := receive(t, d, consumerSpec(dest))
+	o, p := send(t, d, producerSpec(dest, 0), 100)
+	require.Equal(t, 100, o.count(driver.Accepted, driver.ClassNone))
+	require.Equal(t, 100, counter(t, p, "tx-half"))
+	require.Equal(t, 50, counter(t, p, "tx-committed"))
+	require.Equal(t, 20, counter(t, p, "tx-rolled-back"))
+	require.Equal(t, 30, counter(t, p, "tx-left-open"))
+	late := counter(t, p, "tx-committed-late")
+	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
+	require.Positive(t, late)
+	require.Less(t, late, 30)
+	require.Zero(t, counter(t, p, "tx-unexpected-checks"))
+	require.Greater(t, counter(t, p, "tx-checks"), 30, "some are left open at the first check, too")
+	in.wait(t, 50+late)
+	require.False(t, in.last.Redelivered)
+}
+
+func TestFailuresAreDeliveredAgain(t *testing.T) {
+	for _, order := range []string{concurrently, orderly} {
+		t.Run(order, func(t *testing.T) {
+			d := openDriver(t, shared.get(t).URL(), "fail-percent=10", "queues=1", "order="+order, "send=sync")
+			dest := queueNamed(unique("fail"))
+			in := receive(t, d, consumerSpec(dest))
+			send(t, d, producerSpec(dest, 0), 40)
+			in.wait(t, 40)
+			failed := counter(t, in.c, "consume-failed")
+			attempts, want := 40, 0
+			for n := 0; n < attempts; n++ { // each failure is one more attempt
+				if share(n, 0, 10) {
+					attempts, want = attempts+1, want+1
+				}
+			}
+			require.Equal(t, want, failed)
+			require.Equal(t, counter(t, in.c, "redelivered"), in.again)
+			require.Positive(t, in.again)
+			if order == orderly {
+				require.IsIncreasing(t, in.times)
+				require.Equal(t, failed, in.again)
+			}
+		})
+	}
+}
+
+func TestFilterByTag(t *testing.T) {
+	url := shared.get(t).URL()
+	dest := queueNamed(unique("tags"))
+	spec := consumerSpec(dest)
+	spec.Selector = "tag:A || B"
+	in := receive(t, openDriver(t, url), spec)
+	for _, tag := range []string{"A", "C", "B", "AaAa", "BBBB"} {
+		send(t, openDriver(t, url, "tag="+tag), producerSpec(dest, 0), 5)
+	}
+	in.wait(t, 10)
+	// AaAa and BBBB have the same hash, by which alone the broker decides.
+	spec.Selector = "tag:AaAa"
+	in = receive(t, openDriver(t, url), spec)
+	in.wait(t, 5)
+	require.Eventually(t, func() bool { return counter(t, in.c, "filtered") == 5 }, 5*time.Second, 5*time.Millisecond)
+
+	spec.Selector = "color ="
+	_, err := openDriver(t, url).Consumer(t.Context(), spec)
+	require.Error(t, err)
+	require.NotEmpty(t, driver.HintOf(err))
+}
+
+func TestDelays(t *testing.T) {
+	url := shared.get(t).URL()
+	for _, option := range []string{"delay-level=1", "delay=1s"} {
+		dest := queueNamed(unique("late"))
+		in := receive(t, openDriver(t, url), consumerSpec(dest))
+		begin := time.Now()
+		send(t, openDriver(t, url, option), producerSpec(dest, 0), 3)
+		in.wait(t, 3)
+		require.GreaterOrEqual(t, in.when[0].Sub(begin), 900*time.Millisecond, option)
+	}
+}
+
+func TestBroadcastingGivesEachConsumerAll(t *testing.T) {
+	d := openDriver(t, shared.get(t).URL(), "model=broadcasting", "group="+unique("all"))
+	dest := topicNamed(unique("all"))
+	send(t, d, producerSpec(dest, 0), 10) // before anybody was there
+	a, b := receive(t, d, consumerSpec(dest)), receive(t, d, consumerSpec(dest))
+	send(t, d, producerSpec(dest, 0), 20)
+	a.wait(t, 20)
+	b.wait(t, 20)
+	_, err := d.Consumer(t.Context(), consumerSpec(queueNamed(dest.Name)))
+	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
+}
+
+func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
+	broker := shared.get(t)
+	dest := queueNamed(unique("share"))
+	d := openDriver(t, broker.URL())
+	first := receive(t, d, consumerSpec(dest))
+	o := &outcomes{}
+	p, err := d.Producer(t.Context(), producerSpec(dest, 4000), o.done)
+	require.NoError(t, err)
+	var others []*got
+	for i := range 4000 {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1), Body: []byte("x")}))
+		if i%1000 == 500 { // while messages flow
+			others = append(others, receive(t, openDriver(t, broker.URL()), consumerSpec(dest)))
+		}
+		if i == 3200 {
+			others[0].stop(t)
+		}
+	}
+	require.NoError(t, p.Close(t.Context()))
+	seen := map[int64]int{}
+	require.Eventually(t, func() bool {
+		n := first.count()
+		for _, g := range others {
+			n += g.count()
+		}
+		return n >= 4000
+	}, 20*time.Second, 10*time.Millisecond)
+	for _, g := range append(others, first) {
+		g.mu.Lock()
+		for _, stamp := range g.times {
+			seen[stamp]++
+		}
+		g.mu.Unlock()
+	}
+	require.Len(t, seen, 4000)
+	for stamp, n := range seen {
+		require.Equal(t, 1, n, "message %d", stamp)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	broker := shared.get(t)
+	left(t, broker, "") // whatever goroutines the library needs for that
+	before := goleak.IgnoreCurrent()
+	name := unique("gone")
+	for range 10 {
+		d, err := Factory().Open(t.Context(), driver.OpenOptions{
+			URL: broker.URL(), ConnectTimeout: 10 * time.Second,
+			Options: func() any { o := defaultOptions(); o.DeleteTopic = true; return o }(),
+		})
+		require.NoError(t, err)
+		queue, topic := receive(t, d, consumerSpec(queueNamed(name))), receive(t, d, consumerSpec(topicNamed(name)))
+		filtered := consumerSpec(queueNamed(name))
+		filtered.Selector = "tag:none"
+		none := receive(t, d, filtered)
+		send(t, d, producerSpec(queueNamed(name), 0), 10)
+		queue.wait(t, 10)
+		topic.wait(t, 10)
+		require.Zero(t, none.count())
+		for _, g := range []*got{queue, topic, none} {
+			g.stop(t)
+		}
+		require.NoError(t, d.Close(t.Context()))
+	}
+	require.NoError(t, goleak.Find(before))
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; i < 50 && len(left(t, broker, name)) > 0; i++ { // the name server learns it from the broker
+		<-tick.C
+	}
+	require.Empty(t, left(t, broker, name))
+}
+
+func TestQueuesOfTopics(t *testing.T) {
+	url, name := shared.get(t).URL(), unique("queues")
+	d := openDriver(t, url, "queues=5")
+	send(t, d, producerSpec(queueNamed(name), 0), 1)
+	require.Equal(t, 5, d.(*rocketDriver).topics.routes[name].brokers[0].write)
+	send(t, openDriver(t, url), producerSpec(queueNamed(name), 0), 1)
+	_, err := openDriver(t, url, "queues=6").Producer(t.Context(), producerSpec(queueNamed(name), 1), nil)
+	require.ErrorContains(t, err, "has 5 queues")
+	_, err = openDriver(t, url, "create-topic=false").Producer(t.Context(), producerSpec(queueNamed(name+"x"), 1), nil)
+	require.Equal(t, driver.ClassNotFound, driver.ClassOf(err))
+}
+
+func TestTimesOfTheProtocol(t *testing.T) {
+	d := openDriver(t, shared.get(t).URL())
+	dest := queueNamed(unique("times"))
+	in := receive(t, d, consumerSpec(dest))
+	before := time.Now().UnixMilli() * 1000
+	send(t, d, producerSpec(dest, 0), 1)
+	in.wait(t, 1)
+	require.True(t, in.last.HasTime)
+	require.GreaterOrEqual(t, in.last.Born, before)
+	require.GreaterOrEqual(t, in.last.Stored, in.last.Born)
+	require.LessOrEqual(t, in.last.Stored, time.Now().UnixMicro())
+}
+
+func TestLogin(t *testing.T) {
+	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQLogin())
+	login := broker.URL() + " " + brokertest.RocketMQUser + " "
+	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"transactional=true", "unknown-percent=20", "check-wait=20s"}} {
+		d := openDriver(t, login+brokertest.RocketMQPassword, options...)
+		dest := queueNamed(unique("acl"))
+		in := receive(t, d, consumerSpec(dest))
+		o, _ := send(t, d, producerSpec(dest, 0), 20)
+		require.Equal(t, 20, o.count(driver.Accepted, driver.ClassNone), "%v", o.list)
+		in.wait(t, 20)
+		in.stop(t)
+	}
+	for _, url := range []string{login + "wrong", broker.URL()} {
+		_, err := openDriver(t, url).Producer(t.Context(), producerSpec(queueNamed(unique("acl")), 1), nil)
+		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
+		require.NotEmpty(t, driver.HintOf(err))
+	}
+}
+
+// TestOverload counts what a broker refuses that sheds load.
+func TestOverload(t *testing.T) {
+	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("waitTimeMillsInSendQueue", "1"),
+		brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1"))
+	d := openDriver(t, broker.URL(), "send-timeout=1m")
+	dest := queueNamed(unique("overload"))
+	const n = 10_000
+	o, _ := send(t, d, producerSpec(dest, 0), n)
+	accepted, full := o.count(driver.Accepted, driver.ClassNone), o.count(driver.Failed, driver.ClassFull)
+	require.Equal(t, n, accepted+full)
+	require.Positive(t, full)
+	require.Positive(t, accepted)
+	in := receive(t, d, consumerSpec(dest))
+	in.wait(t, accepted) // what was refused is not there, what was accepted is
+}
+
+// TestStalledBroker: sends to a broker that stalls fail in time, and its late answers confuse nobody.
+func TestStalledBroker(t *testing.T) {
+	broker := brokertest.StartRocketMQ(t)
+	d := openDriver(t, broker.URL(), "send-timeout=500ms")
+	dest := queueNamed(unique("stall"))
+	o := &outcomes{}
+	p, err := d.Producer(t.Context(), producerSpec(dest, 10), o.done)
+	require.NoError(t, err)
+	sendTen := func(from int64) {
+		for i := range 10 {
+			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: from + int64(i), Body: []byte("x")}))
+		}
+	}
+	require.NoError(t, broker.Pause())
+	begin := time.Now()
+	sendTen(1)
+	require.Eventually(t, func() bool { return o.total() == 10 }, 5*time.Second, time.Millisecond)
+	require.Equal(t, 10, o.count(driver.Unknown, driver.ClassTimeout))
+	require.GreaterOrEqual(t, time.Since(begin), 500*time.Millisecond)
+	require.Less(t, time.Since(begin), 3*time.Second)
+	require.NoError(t, broker.Resume())
+	sendTen(11)
+	require.NoError(t, p.Close(t.Context()))
+	require.Equal(t, 20, o.total())
+	require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
+	receive(t, d, consumerSpec(dest)).wait(t, 20) // those that timed out did arrive
+}
+
+func TestTLS(t *testing.T) {
+	broker := shared.get(t) // speaks both on one port, with a certificate of its own making
+	f := Factory()
+	open := func(tls driver.TLS) driver.Driver {
+		url := strings.Replace(broker.URL(), schemePlain, schemeTLS, 1)
+		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, TLS: tls, ConnectTimeout: 10 * time.Second, Options: f.NewOptions()})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
+		return d
+	}
+	d := open(driver.TLS{InsecureSkipVerify: true})
+	dest := queueNamed(unique("tls"))
+	in := receive(t, d, consumerSpec(dest))
+	send(t, d, producerSpec(dest, 0), 10)
+	in.wait(t, 10)
+	_, err := open(driver.TLS{}).Producer(t.Context(), producerSpec(dest, 1), nil)
+	require.Equal(t, driver.ClassTLS, driver.ClassOf(err), "%v", err)
+}
+
+func TestLibraryIsOurPeer(t *testing.T) {
+	silenceLibrary()
+	broker := shared.get(t)
+	ns := primitive.NamesrvAddr{broker.NameServer()}
+	name := unique("peer")
+	d := openDriver(t, broker.URL(), "tag=A", "keys=k1 k2", "namespace=")
+	in := receive(t, d, consumerSpec(queueNamed(name)))
+
+	p, err := libproducer.NewDefaultProducer(libproducer.WithNameServer(ns), libproducer.WithInstanceName(name), libproducer.WithGroupName(name))
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	for i := range 10 {
+		m := primitive.NewMessage(name, []byte(strings.Repeat("x", i*1000+1))) // some are compressed
+		m.WithProperty(driver.TimeProperty, string(rune('1'+i)))
+		_, err := p.SendSync(t.Context(), m)
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.Shutdown())
+	in.wait(t, 9+1)
+
+	// In a process of its own: the library's consumer has data races of its own, and leaves goroutines behind.
+	self, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), self)
+	child.Env = append(os.Environ(), libraryConsumerEnv+"="+broker.NameServer()+" "+name, "GORACE=exitcode=0")
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	spec := producerSpec(queueNamed(name), 0)
+	spec.Group, spec.Properties = "g1", []driver.Property{{Key: "color", Value: "red"}}
+	send(t, d, spec, 1)
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(out).ReadString('\n')
+		line <- text
+	}()
+	select {
+	case text := <-line:
+		require.Regexp(t, `^hello tag=A keys=k1 k2 color=red time=\d{16} id=[0-9a-f]{32}\n$`, text)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the library's consumer received nothing")
+	}
+}
+
+// libraryConsumerEnv makes the test binary a consumer of the library that prints the first message with tag A.
+const libraryConsumerEnv = "PERFMQ_TEST_LIBRARY_CONSUMER"
+
+func libraryConsumer(where string) error {
+	silenceLibrary()
+	server, topic, _ := strings.Cut(where, " ")
+	c, err := libconsumer.NewPushConsumer(libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithInstance(topic),
+		libconsumer.WithGroupName(topic), libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset))
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{}, 1)
+	err = c.Subscribe(topic, libconsumer.MessageSelector{Type: libconsumer.TAG, Expression: "A"},
+		func(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
+			for _, m := range list {
+				fmt.Printf("%s tag=%s keys=%s color=%s time=%s id=%s\n", m.Body, m.GetTags(), m.GetKeys(), m.GetProperty("color"),
+					m.GetProperty(driver.TimeProperty), m.MsgId)
+			}
+			done <- struct{}{}
+			return libconsumer.ConsumeSuccess, nil
+		})
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	<-done
+	return c.Shutdown()
+}

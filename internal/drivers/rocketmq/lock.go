@@ -1,0 +1,111 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// lockBody is LockBatchRequestBody and UnlockBatchRequestBody.
+type lockBody struct {
+	Group  string                    `json:"consumerGroup"`
+	Client string                    `json:"clientId"`
+	Queues []*primitive.MessageQueue `json:"mqSet"`
+}
+
+// byConn calls f for the queues of each connection.
+func (c *consumer) byConn(queues []*queue, f func(*conn, []byte) error) error {
+	lists := map[*conn][]*primitive.MessageQueue{}
+	for _, q := range queues {
+		lists[q.conn] = append(lists[q.conn], &primitive.MessageQueue{Topic: q.topic, BrokerName: q.broker, QueueId: q.number})
+	}
+	for conn, list := range lists {
+		body, err := json.Marshal(lockBody{Group: c.group, Client: c.client.id, Queues: list})
+		if err != nil {
+			return err
+		}
+		if err := f(conn, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lock asks the brokers to lock queues for us, and returns those that they did.
+func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool, error) {
+	const op = "lock queues"
+	locked := map[queueID]bool{}
+	err := c.byConn(queues, func(conn *conn, body []byte) error {
+		r, err := c.client.must(ctx, conn, op, reqLockQueues, nil, body)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Queues []primitive.MessageQueue `json:"lockOKMQSet"`
+		}
+		if err := json.Unmarshal(r.body, &answer); err != nil {
+			return driver.Errorf(driver.ClassProtocol, op, "", "read the broker's answer: %w", err)
+		}
+		for _, q := range answer.Queues {
+			locked[queueID{q.Topic, q.BrokerName, q.QueueId}] = true
+		}
+		return nil
+	})
+	return locked, err
+}
+
+// unlock gives queues free.
+func (c *consumer) unlock(ctx context.Context, queues []*queue) error {
+	return c.byConn(queues, func(conn *conn, body []byte) error {
+		_, err := c.client.must(ctx, conn, "unlock queues", reqUnlockQueues, nil, body)
+		return err
+	})
+}
+
+// leave gives everything back and leaves the group, deleting it if it was only for this run and nobody else is in it.
+func (c *consumer) leave(ctx context.Context) error {
+	polite, cancel := leaving(ctx)
+	defer cancel()
+	whole := true // all brokers are there
+	for _, conn := range c.conns {
+		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
+		whole = whole && !conn.isDead()
+	}
+	var all []*queue
+	for _, q := range c.owned {
+		all = append(all, q)
+	}
+	if whole {
+		_ = c.giveBack(polite, all) // what fails will be delivered again: nothing is lost
+	}
+	for _, conn := range c.conns {
+		if !conn.isDead() && polite.Err() == nil {
+			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
+		}
+	}
+	c.client.mu.Lock()
+	delete(c.client.consumers, c.group)
+	c.client.mu.Unlock()
+	var err error
+	if c.passing && polite.Err() == nil && len(c.conns) > 0 {
+		err = c.dissolve(polite)
+	}
+	c.d.release(ctx, c.client)
+	if !whole || ctx.Err() != nil {
+		return nil // the run has been told already that the broker has gone
+	}
+	return err
+}
+
+// dissolve deletes the group unless somebody is in it.
+func (c *consumer) dissolve(ctx context.Context) error {
+	if conn := c.conns[0]; !conn.isDead() {
+		if members, err := c.members(ctx, conn); err != nil || len(members) > 0 {
+			return err
+		}
+	}
+	return c.d.deleteGroup(ctx, c.group)
+}

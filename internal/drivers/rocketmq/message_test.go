@@ -1,0 +1,113 @@
+package rocketmq
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// storedMessage is a message as MessageDecoder.encode writes it.
+func storedMessage(body, topic, properties string) []byte {
+	b := make([]byte, 4, 200)
+	b = binary.BigEndian.AppendUint32(b, magicV1)
+	b = append(b, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3)       // checksum, queue, flag
+	b = binary.BigEndian.AppendUint64(b, 77)                // queue offset
+	b = binary.BigEndian.AppendUint64(b, 4242)              // log offset
+	b = binary.BigEndian.AppendUint32(b, 0)                 // system flag
+	b = binary.BigEndian.AppendUint64(b, 1_700_000_000_123) // born
+	b = append(b, 127, 0, 0, 1, 0, 0, 0, 9)                 // born host
+	b = binary.BigEndian.AppendUint64(b, 1_700_000_000_456) // stored
+	b = append(b, 127, 0, 0, 1, 0, 0, 0, 8)                 // store host
+	b = binary.BigEndian.AppendUint32(b, 2)                 // deliveries
+	b = binary.BigEndian.AppendUint64(b, 0)                 // half message
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(body))), body...)
+	b = append(append(b, byte(len(topic))), topic...)
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(properties))), properties...)
+	binary.BigEndian.PutUint32(b, uint32(len(b)))
+	return b
+}
+
+func TestMessageIsReadAsTheLibraryReadsIt(t *testing.T) {
+	b := storedMessage("hello", "T", "time\x01123456\x02TAGS\x01A\x02color\x01red")
+	two := append(append([]byte{}, b...), b...)
+	var m stored
+	rest, err := m.cutMessage(two)
+	require.NoError(t, err)
+	require.Equal(t, b, rest)
+	theirs := primitive.DecodeMessage(b)[0]
+	require.Equal(t, string(theirs.Body), string(m.body))
+	require.Equal(t, theirs.Topic, string(m.topic))
+	require.Equal(t, theirs.QueueOffset, m.queueOffset)
+	require.Equal(t, theirs.CommitLogOffset, m.commitOffset)
+	require.Equal(t, theirs.BornTimestamp, m.born)
+	require.Equal(t, theirs.StoreTimestamp, m.store)
+	require.Equal(t, theirs.ReconsumeTimes, m.retries)
+	for _, name := range []string{"time", "TAGS", "color"} {
+		require.Equal(t, theirs.GetProperty(name), string(property(m.properties, name)))
+	}
+	require.Nil(t, property(m.properties, "tim"))
+	require.Nil(t, property(m.properties, "123456"))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, err := m.cutMessage(b); err != nil {
+			panic(err)
+		}
+		if n, ok := parseInt(property(m.properties, "time")); !ok || n != 123456 {
+			panic("misread")
+		}
+	}))
+}
+
+func TestDamagedMessages(t *testing.T) {
+	b := storedMessage("hello", "T", "time\x01123456\x02")
+	var m stored
+	for n := range b {
+		_, err := m.cutMessage(b[:n])
+		require.ErrorIs(t, err, errMessage)
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add(storedMessage("hello", "T", "time\x01123456\x02TAGS\x01A\x02"))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var m stored
+		var err error
+		for len(b) > 0 && err == nil {
+			b, err = m.cutMessage(b)
+			_ = property(m.properties, "time")
+		}
+	})
+}
+
+func TestStaticProperties(t *testing.T) {
+	o := Options{Tag: "A", Keys: "k1 k2", DelayLevel: 3}
+	spec := driver.ProducerSpec{Group: "g", Properties: []driver.Property{{Key: "color", Value: "red"}, {Key: "empty"}}}
+	b, err := o.staticProperties(&spec)
+	require.NoError(t, err)
+	require.Equal(t, "TAGS\x01A\x02KEYS\x01k1 k2\x02DELAY\x013\x02__SHARDINGKEY\x01g\x02color\x01red\x02empty\x01\x02", string(b))
+	for _, p := range []driver.Property{{Key: "time", Value: "1"}, {Key: "TAGS", Value: "x"}, {Key: ""}, {Key: "a", Value: "b\x02c"}} {
+		spec.Properties = []driver.Property{p}
+		_, err := o.staticProperties(&spec)
+		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", p)
+	}
+	spec.Properties = []driver.Property{{Key: "long", Value: string(make([]byte, 40_000))}}
+	_, err = o.staticProperties(&spec)
+	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
+}
+
+func TestCompression(t *testing.T) {
+	var c compressor
+	for _, body := range []string{"", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
+		m := stored{sysFlag: sysCompressed | sysZlib, body: c.compress([]byte(body))}
+		got, err := decompress(&m)
+		require.NoError(t, err)
+		require.Equal(t, body, string(got))
+	}
+	_, err := decompress(&stored{sysFlag: sysCompressed | 1<<8, body: []byte("x")})
+	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
+	_, err = decompress(&stored{sysFlag: sysCompressed, body: []byte("x")})
+	require.ErrorIs(t, err, errMessage)
+}

@@ -1,0 +1,147 @@
+package rocketmq
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	retryPrefix = "%RETRY%"
+	deadPrefix  = "%DLQ%"
+	// systemTopic is the topic whose settings new topics inherit (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
+	systemTopic = "TBW102"
+)
+
+// topicName is the name of a destination's topic on the brokers.
+func (c *config) topicName(d driver.Destination) (string, error) {
+	if !legalName(d.Name) {
+		return "", driver.Errorf(driver.ClassOther, "open "+d.String(),
+			"use letters, digits, %, |, - and _, at most 120 of them", "%q is not a legal name of a topic", d.Name)
+	}
+	return c.inNamespace(d.Name), nil
+}
+
+// inNamespace is how RocketMQ writes a name within a namespace (NamespaceUtil).
+func (c *config) inNamespace(name string) string {
+	if c.opts.Namespace == "" {
+		return name
+	}
+	return c.opts.Namespace + "%" + name
+}
+
+// membership is the consumer group of a consumer.
+type membership struct {
+	group string
+	// passing groups are of one run: they start at the next message and are deleted when their last member leaves.
+	passing bool
+	// fromNext groups start, when new, at the next message that is sent instead of at the first that is there.
+	fromNext bool
+}
+
+// membershipOf chooses the group. A queue is a topic with one group that all its consumers share, and that stays as long
+// as the topic: where it stands is what makes it a queue. A subscription is a group of its own.
+func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
+	m := membership{}
+	filter := ""
+	if spec.Selector != "" { // all members of a group must have the same filter
+		filter = fmt.Sprintf("-%08x", fold(spec.Selector))
+	}
+	switch {
+	case c.opts.Group != "":
+		m.group, m.fromNext = c.opts.Group, spec.Destination.Kind == driver.Topic
+	case spec.Destination.Kind == driver.Queue:
+		m.group = groupName("perfmq-queue-" + spec.Destination.Name + filter)
+	case spec.Durable || spec.Shared:
+		name := spec.Subscription
+		if spec.Connection.ClientID != "" {
+			name = spec.Connection.ClientID + "-" + name
+		}
+		m.group, m.fromNext = groupName("perfmq-sub-"+spec.Destination.Name+"-"+name+filter), true
+		m.passing = !spec.Durable || !spec.KeepSubscription
+	default:
+		m.group, m.fromNext, m.passing = groupName("perfmq-run-"+spec.Destination.Name+"-"+unique), true, true
+	}
+	switch c.opts.From {
+	case fromFirst:
+		m.fromNext = false
+	case fromNext:
+		m.fromNext = true
+	}
+	m.group = c.inNamespace(m.group)
+	return m
+}
+
+// groupName makes a legal name of any text: what is not allowed, or too long, is replaced by a hash of the whole.
+func groupName(text string) string {
+	if legalName(text) {
+		return text
+	}
+	legal := strings.Map(func(r rune) rune {
+		if r < 128 && legalName(string(r)) {
+			return r
+		}
+		return '_'
+	}, text)
+	return fmt.Sprintf("%s-%08x", legal[:min(len(legal), 100)], fold(text))
+}
+
+func fold(text string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum32()
+}
+
+// subscription is a filter as brokers want it.
+type subscription struct {
+	expression string
+	kind       string // TAG or SQL92
+	tags       []string
+}
+
+// parseSelector reads tag:A || B, a filter by tags, or else an SQL92 expression.
+func parseSelector(selector string) subscription {
+	tags, ok := strings.CutPrefix(selector, "tag:")
+	if !ok && selector != "" {
+		return subscription{expression: strings.TrimPrefix(selector, "sql:"), kind: "SQL92"}
+	}
+	s := subscription{expression: "*", kind: "TAG"}
+	for tag := range strings.SplitSeq(tags, "||") {
+		if tag = strings.TrimSpace(tag); tag != "" && tag != "*" {
+			s.tags = append(s.tags, tag)
+		}
+	}
+	if len(s.tags) > 0 {
+		s.expression = strings.Join(s.tags, " || ")
+	}
+	return s
+}
+
+// takes tells whether a message with this tag passes. Brokers compare hashes of tags only.
+func (s *subscription) takes(tag []byte) bool {
+	if len(s.tags) == 0 {
+		return true
+	}
+	for _, t := range s.tags {
+		if t == string(tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// javaHash is String.hashCode, by which brokers compare tags.
+func javaHash(s string) int32 {
+	var h int32
+	for _, r := range s {
+		if r > 0xffff {
+			r -= 0x10000
+			h = 31*h + 0xd800 + r>>10
+			r = 0xdc00 + r&0x3ff
+		}
+		h = 31*h + r
+	}
+	return h
+}

@@ -1,0 +1,117 @@
+package rocketmq
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// fixStart lets a new group start at what will be sent next, in all queues.
+func (c *consumer) fixStart(ctx context.Context) error {
+	for i, b := range c.route.brokers {
+		for n := range b.read {
+			q := &queue{queueID: queueID{c.topic, b.name, n}, conn: c.conns[i]}
+			if _, found, err := c.savedOffset(ctx, q); found || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			end, err := c.limitOffset(ctx, q, reqMaxOffset)
+			if err != nil {
+				return err
+			}
+			q.consumed.Store(end)
+			if err := c.save(ctx, q); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// savedOffset asks where the group stands in a queue.
+func (c *consumer) savedOffset(ctx context.Context, q *queue) (offset int64, found bool, err error) {
+	const op = "ask where the group stands"
+	r, err := c.client.call(ctx, q.conn, reqQueryOffset, []field{
+		{"consumerGroup", c.group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"setZeroIfNotFound", "false"},
+	}, nil)
+	switch {
+	case err != nil:
+		return 0, false, wrap(op, err)
+	case r.code == codeQueryNotFound:
+		return 0, false, nil
+	case r.code != codeSuccess:
+		return 0, false, wrap(op, refusal(r))
+	}
+	offset, found = r.number("offset")
+	return offset, found, nil
+}
+
+// limitOffset asks for the first (reqMinOffset) or next (reqMaxOffset) offset of a queue.
+func (c *consumer) limitOffset(ctx context.Context, q *queue, code uint16) (int64, error) {
+	r, err := c.client.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := r.number("offset")
+	if !ok {
+		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", "", "the answer has no offset")
+	}
+	return n, nil
+}
+
+func (c *consumer) offsetFields(q *queue, offset int64) []field {
+	return []field{
+		{"consumerGroup", c.group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
+	}
+}
+
+// save tells the broker where we stand in a queue.
+func (c *consumer) save(ctx context.Context, q *queue) error {
+	offset := q.consumed.Load()
+	_, err := c.client.must(ctx, q.conn, "save where the group stands", reqUpdateOffset, c.offsetFields(q, offset), nil)
+	if err == nil {
+		q.saved = offset
+	}
+	return err
+}
+
+// saveAll does so for all queues without waiting for answers.
+func (c *consumer) saveAll() {
+	if c.opts.Model != clustering {
+		return
+	}
+	for _, q := range c.owned {
+		if offset := q.consumed.Load(); offset != q.saved {
+			b := c.client.request(reqUpdateOffset, flagOneWay, c.offsetFields(q, offset), nil)
+			if q.conn.submitOneWay(nil, b, nil, nil, 0) == nil { //nolint:staticcheck // nil: does not wait
+				q.saved = offset
+			}
+		}
+	}
+}
+
+// position finds out where to begin with a queue.
+func (c *consumer) position(ctx context.Context, q *queue) error {
+	offset, found := int64(0), false
+	var err error
+	if c.opts.Model == clustering {
+		if offset, found, err = c.savedOffset(ctx, q); err != nil {
+			return err
+		}
+	}
+	if !found {
+		limit := uint16(reqMinOffset)
+		if c.fromNext && !q.retry {
+			limit = reqMaxOffset
+		}
+		if offset, err = c.limitOffset(ctx, q, limit); err != nil {
+			return err
+		}
+	}
+	q.next, q.saved = offset, offset
+	q.consumed.Store(offset)
+	return nil
+}

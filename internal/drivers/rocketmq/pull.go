@@ -1,0 +1,140 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	holdTime = 15 * time.Second      // how long brokers may hold a pull until messages come
+	pullTime = 30 * time.Second      // after which an answer is taken for lost
+	busyTime = 50 * time.Millisecond // how long to leave a broker alone that sheds load
+)
+
+// pull asks for what follows in a queue, after the given time.
+func (c *consumer) pull(q *queue, wait time.Duration) error {
+	if wait > 0 {
+		time.AfterFunc(wait, func() {
+			if err := c.pull(q, 0); err != nil {
+				c.fail(err)
+			}
+		})
+		return nil
+	}
+	if q.revoked.Load() {
+		return nil
+	}
+	c.mu.Lock()
+	var p *pulled
+	if n := len(c.spare); n > 0 {
+		p, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		p = &pulled{c: c}
+	}
+	c.mu.Unlock()
+	p.q = q
+
+	c.pulling.Lock()
+	defer c.pulling.Unlock()
+	expression, version, kind := c.filter.expression, c.version, c.filter.kind
+	if q.retry {
+		expression, kind = "*", "TAG"
+	}
+	// PullMessageRequestHeader, the fields in the order of their keys.
+	b := c.sign.begin(beginFrame(c.head[:0], reqPull, 0))
+	b = appendField(b, "commitOffset", "0")
+	b = appendField(b, "consumerGroup", c.group)
+	b = appendField(b, "expressionType", kind)
+	b = appendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
+	b = appendInt(b, "queueId", int64(q.number))
+	b = appendInt(b, "queueOffset", q.next)
+	b = appendInt(b, "subVersion", version)
+	b = appendField(b, "subscription", expression)
+	b = appendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
+	b = appendInt(b, "sysFlag", c.pullFlags())
+	b = appendField(b, "topic", q.topic)
+	b = c.sign.sign(b, nil)
+	endFrame(b, 0)
+	c.head = b
+	return q.conn.submit(nil, b, nil, pullTime, p, 0) //nolint:staticcheck // nil: does not wait
+}
+
+// pullFlags are those of PullSysFlag: 1 commits an offset, 2 lets the broker hold the request, 4 brings a filter along.
+func (c *consumer) pullFlags() int64 {
+	if c.opts.Consume == consumePull {
+		return 0
+	}
+	return 2
+}
+
+func appendInt(b []byte, key string, n int64) []byte {
+	b, at := openField(b, key)
+	b = strconv.AppendInt(b, n, 10)
+	closeField(b, at)
+	return b
+}
+
+// answer takes the answer to a pull and hands it to Run.
+func (p *pulled) answer(_ uint32, r *reply) {
+	p.err, p.code, p.refused, p.body = r.err, r.code, nil, append(p.body[:0], r.body...)
+	p.next, p.hasNext = r.number("nextBeginOffset")
+	if r.err == nil && r.code != codeSuccess && r.code != codeNotFound && r.code != codeRetryNow {
+		p.refused = refusal(r)
+	}
+	p.c.put(p)
+}
+
+// recycle keeps a pull for the next.
+func (c *consumer) recycle(p *pulled) {
+	if cap(p.body) > keptBuffer {
+		p.body = nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spare = append(c.spare, p)
+}
+
+// verdict tells what an answer means: an error ends Run, and a time is to pass before the next pull.
+func (p *pulled) verdict() (wait time.Duration, err error) {
+	if errors.Is(p.err, errNoAnswer) {
+		return 0, driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs", "no answer to a pull within %s", pullTime)
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	switch p.code {
+	case codeSuccess, codeRetryNow, codeOffsetMoved:
+		return 0, nil
+	case codeNotFound:
+		if p.c.opts.Consume == consumePull {
+			return p.c.opts.PullInterval, nil
+		}
+		return 0, nil
+	case codeSystemBusy, codeFlowControl:
+		return busyTime, nil
+	default:
+		return 0, p.refused
+	}
+}
+
+// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that.
+func (c *consumer) sendBack(ctx context.Context, q *queue, m *stored) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.connectTimeout)
+	defer cancel()
+	_, err := c.client.must(ctx, q.conn, "give a message back", reqSendBack, []field{
+		{"group", c.group},
+		{"originTopic", string(m.topic)},
+		{"offset", strconv.FormatInt(m.commitOffset, 10)},
+		{"delayLevel", strconv.Itoa(c.opts.RetryLevel)},
+		{"originMsgId", string(property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex))},
+		{"unitMode", "false"},
+		{"maxReconsumeTimes", "16"},
+	}, nil)
+	return err
+}

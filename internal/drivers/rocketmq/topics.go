@@ -1,0 +1,319 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// topics is what a driver knows about its topics. Whoever holds turn may look and change; a channel, so that waiting for
+// it ends with a context.
+type topics struct {
+	turn    chan struct{}
+	routes  map[string]*route
+	created []string
+	groups  []queueGroup
+}
+
+// queueGroup is a group that makes a queue of a topic.
+type queueGroup struct{ topic, group string }
+
+// route is where the queues of a topic are.
+type route struct {
+	brokers []routeBroker // with at least one queue, by name
+}
+
+type routeBroker struct {
+	name        string
+	addr        string
+	read, write int // numbers of queues
+}
+
+// routeData is TopicRouteData, as name servers send it.
+type routeData struct {
+	Queues []struct {
+		Broker string `json:"brokerName"`
+		Read   int    `json:"readQueueNums"`
+		Write  int    `json:"writeQueueNums"`
+		Perm   int    `json:"perm"` // 4 read, 2 write (PermName)
+	} `json:"queueDatas"`
+	Brokers []brokerData `json:"brokerDatas"`
+}
+
+type brokerData struct {
+	Name      string            `json:"brokerName"`
+	Addresses map[string]string `json:"brokerAddrs"` // by broker id; 0 is the master
+}
+
+const masterID = "0"
+
+// routeOf returns the route of a topic, which it creates if need be and if it may.
+func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
+	t := &d.topics
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, "", "%w", ctx.Err())
+	}
+	if r := t.routes[topic]; r != nil {
+		return r, nil
+	}
+	a := d.cfg.newCaller()
+	ns, err := d.nameServer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.close()
+	r, err := d.lookUp(ctx, a, ns, topic)
+	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.opts.CreateTopic {
+		r, err = d.create(ctx, a, ns, topic)
+	} else if err == nil {
+		err = d.checkQueues(topic, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.routes[topic] = r
+	return r, nil
+}
+
+// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers, too,
+// whose driver may be another than that of the consumers.
+func (d *rocketDriver) noteGroup(topic, group string) {
+	d.topics.turn <- struct{}{}
+	defer func() { <-d.topics.turn }()
+	g := queueGroup{topic, group}
+	if !slices.Contains(d.topics.groups, g) {
+		d.topics.groups = append(d.topics.groups, g)
+	}
+}
+
+// nameServer connects to the first name server that can be reached; each gets an equal share of the time.
+func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
+	deadline, _ := ctx.Deadline()
+	hosts := d.cfg.target.hosts
+	var errs []error
+	for i, host := range hosts {
+		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i))
+		c, err := d.cfg.dial(each, host, nil)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, &driver.Error{
+		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d name servers", len(hosts)), Err: errors.Join(errs...),
+	}
+}
+
+func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
+	op := "look up topic " + topic
+	answer, err := a.must(ctx, ns, op, reqRoute, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var data routeData
+	if err := unmarshalJSON(answer.body, &data); err != nil {
+		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the name server's answer: %w", err)
+	}
+	r := &route{}
+	for _, q := range data.Queues {
+		i := slices.IndexFunc(data.Brokers, func(b brokerData) bool { return b.Name == q.Broker })
+		if i < 0 || data.Brokers[i].Addresses[masterID] == "" {
+			continue // without its master a broker takes no messages
+		}
+		b := routeBroker{name: q.Broker, addr: d.brokerAddress(data.Brokers[i])}
+		if q.Perm&4 != 0 {
+			b.read = q.Read
+		}
+		if q.Perm&2 != 0 {
+			b.write = q.Write
+		}
+		r.brokers = append(r.brokers, b)
+	}
+	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
+	if len(r.brokers) == 0 {
+		return nil, driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "no broker with this topic is up")
+	}
+	return r, nil
+}
+
+func (d *rocketDriver) brokerAddress(b brokerData) string {
+	if d.cfg.opts.BrokerAddress != "" {
+		return d.cfg.opts.BrokerAddress
+	}
+	return b.Addresses[masterID]
+}
+
+// checkQueues refuses a topic with another number of queues than was asked for.
+func (d *rocketDriver) checkQueues(topic string, r *route) error {
+	want := d.cfg.opts.Queues
+	for _, b := range r.brokers {
+		if want != 0 && (b.write != want || b.read != want) {
+			return driver.Errorf(driver.ClassOther, "look up topic "+topic, "leave out -o queues, use another topic, or delete this one",
+				"topic %s has %d queues on broker %s, not %d", topic, b.write, b.name, want)
+		}
+	}
+	return nil
+}
+
+// masters returns the addresses of all masters of the cluster.
+func (d *rocketDriver) masters(ctx context.Context, a *caller, ns *conn) ([]string, error) {
+	const op = "list the brokers"
+	answer, err := a.must(ctx, ns, op, reqClusterInfo, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var info struct {
+		Brokers map[string]brokerData `json:"brokerAddrTable"`
+	}
+	if err := unmarshalJSON(answer.body, &info); err != nil {
+		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the name server's answer: %w", err)
+	}
+	var list []string
+	for _, b := range info.Brokers {
+		if b.Addresses[masterID] != "" {
+			list = append(list, d.brokerAddress(b))
+		}
+	}
+	slices.Sort(list)
+	if list = slices.Compact(list); len(list) == 0 {
+		return nil, driver.Errorf(driver.ClassConnect, op, "start a broker, or wait until it has registered", "the name server knows no broker")
+	}
+	return list, nil
+}
+
+// onMasters calls f with a connection to each master.
+func (d *rocketDriver) onMasters(ctx context.Context, a *caller, ns *conn, f func(*conn) error) error {
+	masters, err := d.masters(ctx, a, ns)
+	if err != nil {
+		return err
+	}
+	for _, addr := range masters {
+		c, err := d.cfg.dial(ctx, addr, nil)
+		if err != nil {
+			return err
+		}
+		err = f(c)
+		c.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create creates a topic on all masters and waits until the name server knows it.
+func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
+	queues := strconv.Itoa(defaultQueues)
+	if n := d.cfg.opts.Queues; n > 0 {
+		queues = strconv.Itoa(n)
+	}
+	err := d.onMasters(ctx, a, ns, func(c *conn) error {
+		_, err := a.must(ctx, c, "create topic "+topic, reqCreateTopic, []field{
+			{"topic", topic},
+			{"defaultTopic", systemTopic},
+			{"readQueueNums", queues},
+			{"writeQueueNums", queues},
+			{"perm", "6"},
+			{"topicFilterType", "SINGLE_TAG"},
+			{"topicSysFlag", "0"},
+			{"order", "false"},
+		}, nil)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.topics.created = append(d.topics.created, topic)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, err := d.lookUp(ctx, a, ns, topic)
+		if driver.ClassOf(err) != driver.ClassNotFound {
+			return r, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic, "", "the name server does not know it yet: %w", ctx.Err())
+		}
+	}
+}
+
+// deleteTopics deletes the topics that this driver created, with the groups of its queues.
+func (d *rocketDriver) deleteTopics(ctx context.Context) error {
+	if len(d.topics.created) == 0 {
+		return nil
+	}
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	var errs []error
+	for _, topic := range d.topics.created {
+		for _, g := range d.topics.groups {
+			if g.topic == topic {
+				errs = append(errs, d.deleteGroup(ctx, g.group))
+			}
+		}
+		errs = append(errs, d.deleteTopic(ctx, topic))
+	}
+	return errors.Join(errs...)
+}
+
+// deleteTopic deletes topics on the brokers and, in case one of those is away, at the name servers.
+func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
+	a := d.cfg.newCaller()
+	ns, err := d.nameServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer ns.close()
+	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, reqDeleteInBroker, names) })
+	for _, host := range d.cfg.target.hosts {
+		c, dialErr := d.cfg.dial(ctx, host, nil)
+		if dialErr != nil {
+			continue // a name server that is away forgets topics by itself
+		}
+		err = errors.Join(err, deleteOn(ctx, a, c, reqDeleteInNamesrv, names))
+		c.close()
+	}
+	return err
+}
+
+func deleteOn(ctx context.Context, a *caller, c *conn, code uint16, names []string) error {
+	var errs []error
+	for _, name := range names {
+		_, err := a.must(ctx, c, "delete topic "+name, code, []field{{"topic", name}}, nil)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// deleteGroup deletes a consumer group, where it stands, and its topics for redelivery.
+func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
+	a := d.cfg.newCaller()
+	ns, err := d.nameServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer ns.close()
+	err = d.onMasters(ctx, a, ns, func(c *conn) error {
+		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{{"groupName", group}, {"cleanOffset", "true"}}, nil)
+		return err
+	})
+	return errors.Join(err, d.deleteTopic(ctx, retryPrefix+group, deadPrefix+group))
+}

@@ -1,0 +1,257 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// What is to become of transactional messages is planned before they are sent and travels with them as a property: one
+// letter for what the producer says at once and one for its answer to each check-back, the last holding for all that
+// follow. A check-back can so be judged without remembering the message.
+const (
+	planCommit   = "c"
+	planRollback = "r"
+	planOpen     = "u"
+)
+
+// transactions ends the half messages of a producer and answers the brokers' check-backs.
+type transactions struct {
+	p     *producer
+	sign  *signer
+	plans []string // by slot: what was planned for the message in flight
+	sent  int      // messages planned so far
+	open  int      // of them, left open
+
+	mu     sync.Mutex
+	head   []byte
+	checks map[string]int // check-backs by unique key, of messages that were checked
+	due    int            // messages left open that have not got their end yet
+	idle   chan struct{}  // told when due falls to 0
+
+	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, lateCommitted, lateRolledBack atomic.Uint64
+}
+
+func newTransactions(p *producer, maxPending int) *transactions {
+	return &transactions{p: p, sign: newSigner(p.client.d.cfg.target.user, p.client.d.cfg.target.password), plans: make([]string, maxPending), checks: map[string]int{}, idle: make(chan struct{}, 1)}
+}
+
+// share tells whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
+// hundred, spread over it.
+func share(n, low, high int) bool {
+	const stride = 37 // has no divisor in common with 100
+	place := n * stride % 100
+	return low <= place && place < high
+}
+
+// plan decides about the next message.
+func (t *transactions) plan(slot driver.Slot) string {
+	o := t.p.opts
+	plan := planCommit
+	switch {
+	case share(t.sent, 0, o.RollbackPercent):
+		plan = planRollback
+	case share(t.sent, o.RollbackPercent, o.RollbackPercent+o.UnknownPercent):
+		plan = t.planOpen()
+	}
+	t.sent++
+	t.plans[slot] = plan
+	return plan
+}
+
+func (t *transactions) planOpen() string {
+	o, plan := t.p.opts, planOpen+planCommit
+	if share(t.open, 0, o.CheckRollbackPercent) {
+		plan = planOpen + planRollback
+	}
+	if share(t.open/7, 0, o.CheckUnknownPercent) { // not in step with the other choice
+		plan = planOpen + plan
+	}
+	t.open++
+	return plan
+}
+
+// half is called when the broker has stored a half message: it says what is to become of it.
+func (t *transactions) half(slot uint32, r *reply) {
+	plan := t.plans[slot]
+	t.halves.Add(1)
+	flag := flagOf(plan[0])
+	switch flag {
+	case sysCommit:
+		t.committed.Add(1)
+	case sysRollback:
+		t.rolledBack.Add(1)
+	default:
+		t.leftOpen.Add(1)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if flag == 0 {
+		t.due++
+		return // the broker finds out by itself, and asks
+	}
+	msgID := r.get("msgId")
+	offset, ok := offsetOfID(msgID)
+	if !ok {
+		return // it will ask
+	}
+	t.say(r.from, ending{
+		flag: flag, commitLog: int64(offset), table: r.get("queueOffset"), msgID: msgID, id: r.get("transactionId"), check: "false",
+	})
+}
+
+// ending is what EndTransactionRequestHeader holds.
+type ending struct {
+	flag      int
+	commitLog int64
+	table     []byte // offset in the table of half messages
+	msgID, id []byte
+	check     string // whether a check-back is answered
+}
+
+// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader. If it gets
+// lost, the broker asks.
+func (t *transactions) say(c *conn, e ending) {
+	b := t.sign.begin(beginFrame(t.head[:0], reqEndTransaction, flagOneWay))
+	b, at := openField(b, "commitLogOffset")
+	b = strconv.AppendInt(b, e.commitLog, 10)
+	closeField(b, at)
+	b, at = openField(b, "commitOrRollback")
+	b = strconv.AppendInt(b, int64(e.flag), 10)
+	closeField(b, at)
+	b = appendField(b, "fromTransactionCheck", e.check)
+	b = appendBytes(b, "msgId", e.msgID)
+	b = appendField(b, "producerGroup", t.p.group)
+	b = appendBytes(b, "tranStateTableOffset", e.table)
+	b = appendBytes(b, "transactionId", e.id)
+	b = t.sign.sign(b, nil)
+	endFrame(b, 0)
+	t.head = b
+	_ = c.submitOneWay(nil, b, nil, nil, 0) //nolint:staticcheck // nil: does not wait
+}
+
+// checkTransaction answers a broker that asks what became of a half message.
+func (c *client) checkTransaction(conn *conn, r *reply) {
+	var m stored
+	if _, err := m.cutMessage(r.body); err != nil {
+		return // it will ask again
+	}
+	c.mu.Lock()
+	list := c.producers[string(property(m.properties, primitive.PropertyProducerGroup))]
+	c.mu.Unlock()
+	for _, p := range list {
+		if p.tx != nil {
+			p.tx.check(conn, r, &m)
+			return
+		}
+	}
+}
+
+func (t *transactions) check(c *conn, r *reply, m *stored) {
+	plan := property(m.properties, propPlan)
+	id := property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex)
+	commitLog, ok := r.number("commitLogOffset")
+	if len(plan) == 0 || !ok {
+		return // not a message of ours
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checked.Add(1)
+	n := t.checks[string(id)]
+	t.checks[string(id)]++
+	said := n + 1 // index of what is to be said now
+	last := len(plan) - 1
+	switch {
+	case plan[0] != planOpen[0]:
+		t.unexpected.Add(1)
+		said = 0
+	case said > last:
+		t.duplicated.Add(1)
+		said = last
+	case said == last:
+		t.due--
+		select {
+		case t.idle <- struct{}{}:
+		default:
+		}
+		if plan[last] == planRollback[0] {
+			t.lateRolledBack.Add(1)
+		} else {
+			t.lateCommitted.Add(1)
+		}
+	}
+	t.say(c, ending{
+		flag: flagOf(plan[said]), commitLog: commitLog, table: r.get("tranStateTableOffset"), msgID: id,
+		id: r.get("transactionId"), check: "true",
+	})
+}
+
+func flagOf(letter byte) int {
+	switch letter {
+	case planCommit[0]:
+		return sysCommit
+	case planRollback[0]:
+		return sysRollback
+	default:
+		return 0
+	}
+}
+
+// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow.
+func (t *transactions) waitChecks(ctx context.Context) {
+	if t.p.opts.CheckWait == 0 {
+		return
+	}
+	timer := time.NewTimer(t.p.opts.CheckWait)
+	defer timer.Stop()
+	for {
+		t.mu.Lock()
+		due := t.due
+		t.mu.Unlock()
+		if due <= 0 || t.p.reachable() != nil {
+			return
+		}
+		select {
+		case <-t.idle:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *transactions) counters() []driver.Counter {
+	list := []driver.Counter{
+		{Name: "tx-half", Help: "half messages that the broker stored", Value: t.halves.Load()},
+		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed.Load()},
+		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack.Load()},
+		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen.Load()},
+		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked.Load()},
+		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.lateCommitted.Load()},
+		{Name: "tx-rolled-back-late", Help: "transactions rolled back at a check-back", Value: t.lateRolledBack.Load()},
+		{Name: "tx-unexpected-checks", Help: "check-backs of transactions that had been committed or rolled back at once", Value: t.unexpected.Load()},
+		{Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one", Value: t.duplicated.Load()},
+	}
+	return list
+}
+
+// offsetOfID reads the offset in the broker's log out of a message id: the last eight of its bytes, in hexadecimal.
+func offsetOfID(id []byte) (uint64, bool) {
+	if len(id) != 32 && len(id) != 56 { // with an IPv4 or an IPv6 address
+		return 0, false
+	}
+	var b [8]byte
+	if _, err := hex.Decode(b[:], id[len(id)-16:]); err != nil {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[:]), true
+}

@@ -1,0 +1,320 @@
+package rocketmq
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestParseURL(t *testing.T) {
+	for raw, want := range map[string]target{
+		"rocketmq://ns1":                     {hosts: []string{"ns1:9876"}},
+		"rocketmq://ns1:1,ns2:2;[::1]:3/":    {hosts: []string{"ns1:1", "ns2:2", "[::1]:3"}},
+		"ROCKETMQ+SSL://ak:s%40k@[fe80::1]":  {tls: true, hosts: []string{"[fe80::1]:9876"}, user: "ak", password: "s@k"},
+		"rocketmq://ak:p@ss@127.0.0.1:19876": {hosts: []string{"127.0.0.1:19876"}, user: "ak", password: "p@ss"},
+	} {
+		got, err := parseURL(raw)
+		require.NoError(t, err, raw)
+		require.Equal(t, want, got, raw)
+	}
+	for _, raw := range []string{
+		"", "ns1", "tcp://ns1", "rocketmq://", "rocketmq://ns:0", "rocketmq://ns:x", "rocketmq://a:1:2", "rocketmq://ns/x",
+		"rocketmq://ns?x=1", "rocketmq://a b", "rocketmq://%zz:hush@ns",
+	} {
+		_, err := parseURL(raw)
+		require.Error(t, err, raw)
+		require.NotContains(t, err.Error(), "hush")
+	}
+}
+
+func FuzzParseURL(f *testing.F) {
+	f.Add("rocketmq://ak:sk@ns1:9876,ns2;[::1]:3/")
+	f.Fuzz(func(t *testing.T, raw string) {
+		parsed, err := parseURL(raw)
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, parsed.hosts)
+		for _, host := range parsed.hosts {
+			_, _, err := net.SplitHostPort(host)
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	f := Factory()
+	check := func(assignments ...string) error {
+		o := f.NewOptions()
+		require.NoError(t, driver.SetOptions(o, assignments))
+		return f.Check(driver.OpenOptions{URL: f.DefaultURL, ConnectTimeout: time.Second, Options: o})
+	}
+	require.NoError(t, check())
+	require.NoError(t, check("send=batch", "batch-size=32", "tag=A", "keys=a b", "namespace=ns", "group=g"))
+	require.NoError(t, check("transactional=true", "rollback-percent=50", "unknown-percent=50"))
+	for _, bad := range [][]string{
+		{"batch-size=0"},
+		{"batch-size=1025"},
+		{"send-timeout=1ms"},
+		{"delay-level=19"},
+		{"delay-level=1", "delay=1s"},
+		{"send=batch", "transactional=true"},
+		{"send=batch", "delay=1s"},
+		{"send=oneway", "transactional=true"},
+		{"rollback-percent=5"},
+		{"transactional=true", "rollback-percent=60", "unknown-percent=41"},
+		{"tag=A||B"},
+		{"tag= A"},
+		{"group=a b"},
+		{"namespace=ä"},
+		{"model=broadcasting", "order=orderly"},
+		{"model=broadcasting", "fail-percent=1"},
+		{"fail-percent=101"},
+		{"pull-batch=0"},
+		{"pull-interval=0s"},
+		{"queues=-1"},
+		{"broker-address=host"},
+		{"retry-level=19"},
+	} {
+		require.Error(t, check(bad...), "%v", bad)
+	}
+	// All mistakes at once, and the user's mistakes only.
+	err := check("batch-size=0", "delay-level=19", "group=a b")
+	require.Len(t, strings.Split(err.Error(), "\n"), 3)
+	err = f.Check(driver.OpenOptions{URL: "x://y", User: "u"})
+	require.ErrorContains(t, err, "connect timeout")
+	require.ErrorContains(t, err, "unknown scheme")
+	require.ErrorContains(t, err, "secret key")
+}
+
+func TestAnswersAreClassified(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		remark string
+		state  driver.State
+		class  driver.Class
+	}{
+		{codeSystemBusy, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while", driver.Failed, driver.ClassFull},
+		{codeFlowControl, "flow", driver.Failed, driver.ClassFull},
+		{codeFlushDiskTimeout, "", driver.Unknown, driver.ClassTimeout},
+		{codeFlushSlaveLate, "", driver.Unknown, driver.ClassTimeout},
+		{codeSlaveMissing, "", driver.Unknown, driver.ClassTimeout},
+		{codeNoTopic, "topic[x] not exist, apply first please!", driver.Failed, driver.ClassNotFound},
+		{codeIllegal, "message size is too big", driver.Rejected, driver.ClassTooLarge},
+		{codeIllegal, "the message is illegal, maybe msg properties length not matched.", driver.Rejected, driver.ClassTooLarge},
+		{codeIllegal, "bad", driver.Rejected, driver.ClassProtocol},
+		{codeNoPermission, "check signature failed.", driver.Rejected, driver.ClassAuth},
+		{codeNoPermission, "the broker[127.0.0.1] sending message is forbidden", driver.Rejected, driver.ClassAuth},
+		{codeNotAvailable, "service not available now", driver.Failed, driver.ClassClosedByBroker},
+		{codeSystemError, "org.apache.rocketmq.acl.common.AclException: No accessKey is configured", driver.Failed, driver.ClassAuth},
+		{codeSystemError, "boom\n\tat x", driver.Failed, driver.ClassOther},
+		{12345, "", driver.Failed, driver.ClassOther},
+	} {
+		o := outcome("send", &reply{code: c.code, remark: []byte(c.remark)})
+		require.Equal(t, c.state, o.State, "%v", c)
+		require.Equal(t, c.class, o.Class, "%v", c)
+		require.ErrorContains(t, o.Err, fmt.Sprintf("(code %d)", c.code))
+		require.NotContains(t, o.Err.Error(), "\n")
+	}
+	require.Equal(t, driver.Outcome{}, outcome("send", &reply{}))
+	o := outcome("send", &reply{err: errNoAnswer})
+	require.Equal(t, driver.Unknown, o.State)
+	require.Equal(t, driver.ClassTimeout, o.Class)
+	o = outcome("send", &reply{err: lost(io.EOF)})
+	require.Equal(t, driver.Unknown, o.State)
+	require.Equal(t, driver.ClassConnectionLost, o.Class)
+	require.NotEmpty(t, driver.HintOf(o.Err))
+}
+
+func TestGroups(t *testing.T) {
+	c := config{opts: *defaultOptions()}
+	queue, topic := driver.Destination{Name: "X"}, driver.Destination{Kind: driver.Topic, Name: "X"}
+	of := func(spec driver.ConsumerSpec) membership { return c.membershipOf(&spec, "r1") }
+	require.Equal(t, membership{group: "perfmq-queue-X"}, of(driver.ConsumerSpec{Destination: queue}))
+	require.Equal(t, membership{group: "perfmq-run-X-r1", passing: true, fromNext: true}, of(driver.ConsumerSpec{Destination: topic}))
+	durable := driver.ConsumerSpec{Destination: topic, Durable: true, Subscription: "s", Connection: driver.Connection{ClientID: "me"}}
+	require.Equal(t, membership{group: "perfmq-sub-X-me-s", passing: true, fromNext: true}, of(durable))
+	durable.KeepSubscription = true
+	require.Equal(t, membership{group: "perfmq-sub-X-me-s", fromNext: true}, of(durable))
+	durable.Subscription = "a/b"
+	require.Regexp(t, regexp.MustCompile(`^perfmq-sub-X-me-a_b-[0-9a-f]{8}$`), of(durable).group)
+	filtered := of(driver.ConsumerSpec{Destination: queue, Selector: "tag:A"})
+	require.NotEqual(t, "perfmq-queue-X", filtered.group)
+	c.opts.Namespace, c.opts.Group, c.opts.From = "ns", "mine", fromFirst
+	require.Equal(t, membership{group: "ns%mine"}, of(driver.ConsumerSpec{Destination: topic}))
+}
+
+func TestSelectors(t *testing.T) {
+	require.Equal(t, subscription{expression: "*", kind: "TAG"}, parseSelector(""))
+	require.Equal(t, subscription{expression: "*", kind: "TAG"}, parseSelector("tag:*"))
+	require.Equal(t, subscription{expression: "A || B", kind: "TAG", tags: []string{"A", "B"}}, parseSelector("tag: A||B "))
+	require.Equal(t, subscription{expression: "a = 1", kind: "SQL92"}, parseSelector("a = 1"))
+	require.EqualValues(t, 2112, javaHash("Aa"))
+	require.Equal(t, javaHash("AaAa"), javaHash("BBBB"))
+	require.EqualValues(t, 1772899, javaHash("😀"))
+}
+
+func TestQueuesAreDealtOutAsByTheLibrary(t *testing.T) {
+	silenceLibrary()
+	for queues := range 20 {
+		for members := 1; members < 8; members++ {
+			all := map[queueID]*queue{}
+			var list []*primitive.MessageQueue
+			for i := range queues {
+				all[queueID{"T", "b", i}] = nil
+				list = append(list, &primitive.MessageQueue{Topic: "T", BrokerName: "b", QueueId: i})
+			}
+			var ids []string
+			for i := range members {
+				ids = append(ids, fmt.Sprintf("m%d", i))
+			}
+			for _, me := range append(ids, "stranger") {
+				var want []queueID
+				for _, q := range libconsumer.AllocateByAveragely("g", me, list, ids) {
+					want = append(want, queueID{q.Topic, q.BrokerName, q.QueueId})
+				}
+				require.ElementsMatch(t, want, allocate(me, all, ids), "%d queues, %s of %d", queues, me, members)
+			}
+		}
+	}
+}
+
+func TestShareIsExact(t *testing.T) {
+	for percent := range 101 {
+		n := 0
+		for i := range 300 {
+			if share(i, 0, percent) {
+				n++
+			}
+		}
+		require.Equal(t, 3*percent, n)
+	}
+}
+
+func TestSignature(t *testing.T) {
+	// Made with org.apache.rocketmq.acl.common.AclUtils of RocketMQ 5.5.0.
+	a := &caller{sign: newSigner("perfmq-admin", "perfmq-secret")}
+	frame := a.request(41, 0, []field{{"b", "1"}, {"a", "2"}}, []byte("hello"))
+	var r reply
+	require.NoError(t, r.parse(append(frame[4:], "hello"...)))
+	require.Equal(t, "mV1CDEn7VYi5Jdf7KJo5YCAb1S8=", string(r.get("Signature")))
+	require.Equal(t, "perfmq-admin", string(r.get("AccessKey")))
+	require.Nil(t, newSigner("", ""))
+}
+
+// answers collects what becomes of requests.
+type answers struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (a *answers) answer(arg uint32, r *reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, fmt.Sprintf("%d:%d:%v", arg, r.code, r.err))
+}
+
+// TestConnection plays a broker that answers late, never, twice, and out of order, with a false clock.
+func TestConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		c := newConn("broker", ours, nil)
+		var a answers
+		head := func() []byte { b := beginFrame(nil, 1, 0); endFrame(b, 0); return b }
+		for i := range uint32(200) { // more than the table holds at first
+			require.NoError(t, c.submit(t.Context(), head(), nil, time.Second, &a, i))
+		}
+		requests := make([]byte, 200*fieldsAt)
+		_, err := io.ReadFull(theirs, requests)
+		require.NoError(t, err)
+		reply := func(i int) {
+			b := append([]byte(nil), requests[i*fieldsAt:(i+1)*fieldsAt]...)
+			b[flagAt+3] = flagResponse
+			_, err := theirs.Write(b)
+			require.NoError(t, err)
+		}
+		reply(199)
+		reply(0)
+		reply(0)
+		synctest.Wait()
+		require.Equal(t, []string{"199:1:<nil>", "0:1:<nil>"}, a.list)
+		for range 11 {
+			c.sweep()
+			<-time.After(sweepEvery) // the bubble's clock
+		}
+		require.Equal(t, 200, len(a.list)+c.live)
+		c.sweep()
+		require.Len(t, a.list, 200)
+		require.Contains(t, a.list, "57:0:"+errNoAnswer.Error())
+		reply(57) // too late
+		require.NoError(t, c.submit(t.Context(), head(), nil, time.Second, &a, 1000))
+		_, err = io.ReadFull(theirs, requests[:fieldsAt])
+		require.NoError(t, err)
+		require.NoError(t, theirs.Close())
+		synctest.Wait()
+		require.Len(t, a.list, 201)
+		require.Contains(t, a.list[200], "1000:0:the connection ended")
+		err = c.submit(t.Context(), head(), nil, time.Second, &a, 1001)
+		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+		c.close()
+		require.Len(t, a.list, 201)
+	})
+}
+
+func TestForeignPeer(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := newConn("broker", ours, nil)
+	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
+	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
+	<-c.dead
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(c.failure()))
+	c.close()
+	_ = theirs.Close()
+}
+
+// nowhere is a connection that takes everything.
+type nowhere struct{ net.Conn }
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+
+func TestSendDoesNotAllocate(t *testing.T) {
+	for _, signed := range []bool{false, true} {
+		ours, theirs := net.Pipe()
+		c := newConn("broker", nowhere{ours}, nil)
+		p := &producer{opts: defaultOptions(), idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
+		if signed {
+			p.sign = newSigner("ak", "sk")
+		}
+		p.addQueue(c, "T", "broker-a", 0)
+		m := driver.Message{Body: make([]byte, 1024), Time: time.Now().UnixMicro()}
+		var r reply
+		send := func() {
+			if err := p.Send(t.Context(), &m); err != nil {
+				panic(err)
+			}
+			c.mu.Lock()
+			r = reply{flag: flagResponse, opaque: c.opaque - 1}
+			c.mu.Unlock()
+			c.handle(&r)
+		}
+		for range 5000 {
+			send() // buffers grow
+		}
+		require.Less(t, testing.AllocsPerRun(2000, send), 0.1)
+		c.close()
+		_ = theirs.Close()
+	}
+}

@@ -1,0 +1,19 @@
+package driver
+
+// Reporter is implemented by those producers and consumers that count things which only their protocol knows. The engine
+// asks for it with a type assertion and adds up counters of the same name.
+type Reporter interface {
+	// Counters returns the counters in the order in which to print them, always the same ones of one producer or
+	// consumer. It may be called at any time, also after Close, and by any goroutine.
+	Counters() []Counter
+}
+
+// Counter is a count of a protocol's own.
+type Counter struct {
+	// Name is lower case, words joined by hyphens: "tx-checks".
+	Name string
+	// Help says in one line what is counted.
+	Help string
+	// Value counts from the opening of the producer or consumer.
+	Value uint64
+}
