@@ -14,6 +14,17 @@ need go "install Go $(awk '/^go /{print $2}' go.mod) or later"
 need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)"
 need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
 
+# RabbitMQ is the one broker that comes as a Debian package instead of by Maven coordinates.
+if ! command -v rabbitmq-server >/dev/null && [ ! -x /usr/sbin/rabbitmq-server ]; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "note: installing rabbitmq-server; the tests start it themselves, the system's service stays off"
+		apt-get update -qq
+		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null
+	else
+		need rabbitmq-server "the tests start a RabbitMQ (Debian: apt-get install --no-install-recommends rabbitmq-server)"
+	fi
+fi
+
 race=()
 if command -v "${CC:-gcc}" >/dev/null; then
 	export CGO_ENABLED=1 # for the race detector alone; the binary is built without
