@@ -14,7 +14,7 @@ FUZZ_TIME    ?= 10s
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit race lint fmt fuzz bench bench-artemis clean
+.PHONY: help build test unit lint fmt fuzz bench bench-artemis clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ test: build ## the one test command: vet, all tests, the race detector; starts r
 	./scripts/test.sh $(TEST_TIMEOUT)
 
 unit: ## only the tests that need no broker: seconds
-	$(GO) test -short ./...
+	$(GO) test -short ./cmd/... ./pkg/... ./internal/cli ./internal/engine ./internal/load ./internal/plan ./internal/stats ./internal/drivers/mem
 
 lint: ## the rules of .golangci.yml
 	$(GO) run $(GOLANGCI) run ./...
