@@ -228,6 +228,11 @@ func consumerFlags() []definition {
 func outputFlags() []definition {
 	return []definition{
 		{
+			name: "format", group: groupOutput, arg: argName, def: formatArtemis,
+			help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
+			set:  oneOf(formats(), func(s *settings) *string { return &s.format }), suggest: suggestFixed(formats()...),
+		},
+		{
 			name: "show-latency", group: groupOutput, help: "print latencies every second, not only at the end",
 			set: onOff(func(s *settings) *bool { return &s.showLatency }),
 		},

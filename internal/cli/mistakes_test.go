@@ -70,6 +70,9 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --metrics 9400", "error: --metrics 9400 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
 		{"alpha client --metrics h:99999", "error: --metrics h:99999 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
 		{"alpha client --silent --show-latency", "error: --silent prints nothing, --show-latency prints more\nhint: leave one of them out\n"},
+		{"alpha client --format csv", "error: --format=csv: want one of artemis, rocketmq\n"},
+		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
+			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --spin", "error: --spin works only with a rate\nhint: add --rate N: without one there is no moment to wait for\n"},
 		{"alpha client --spin --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +

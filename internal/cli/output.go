@@ -12,6 +12,14 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 )
 
+// What the console may look like.
+const (
+	formatArtemis  = "artemis"
+	formatRocketMQ = "rocketmq"
+)
+
+func formats() []string { return []string{formatArtemis, formatRocketMQ} }
+
 // outputs finds what is wrong with where the results shall go, without creating anything.
 func (r *resolver) outputs() {
 	r.outputFile("--json", r.jsonFile)
@@ -21,6 +29,10 @@ func (r *resolver) outputs() {
 	}
 	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
+	}
+	if r.format == formatRocketMQ && r.showLatency && r.origins["format"].flag && r.origins["show-latency"].flag {
+		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
+			"--show-latency has no place in the lines of --format rocketmq")
 	}
 	if r.metricsAddr == "" {
 		return
@@ -67,10 +79,13 @@ func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version string, onE
 		}
 		list = append(list, r)
 	}
-	if !s.silent {
-		add(report.NewConsole(stdout, report.ConsoleOptions{
-			URL: plan.RedactURL(p.Endpoints()[0].Open.URL), ShowLatency: s.showLatency,
-		}), nil)
+	options := report.ConsoleOptions{URL: plan.RedactURL(p.Endpoints()[0].Open.URL), ShowLatency: s.showLatency}
+	switch {
+	case s.silent:
+	case s.format == formatRocketMQ:
+		add(report.NewRocketMQ(stdout, options), nil)
+	default:
+		add(report.NewConsole(stdout, options), nil)
 	}
 	if s.jsonFile != "" {
 		r, err := report.NewJSON(s.jsonFile)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ type settings struct {
 	selector                       string
 	credit                         int
 	showLatency, silent, dryRun    bool
+	format                         string
 	jsonFile, hdrFile, metricsAddr string
 	options                        []string
 
@@ -54,7 +56,7 @@ type settings struct {
 func newSettings() *settings {
 	return &settings{
 		connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
-		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1,
+		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: formatArtemis,
 		origins: map[string]origin{}, bad: map[string]bool{},
 	}
 }
@@ -94,6 +96,17 @@ func whole(lowest, highest int, field func(*settings) *int) setter {
 			return fmt.Errorf("want a whole number from %d to %d", lowest, highest)
 		}
 		*field(s) = n
+		return nil
+	}
+}
+
+// oneOf takes one of a few words.
+func oneOf(words []string, field func(*settings) *string) setter {
+	return func(s *settings, t string) error {
+		if !slices.Contains(words, t) {
+			return errors.New("want one of " + strings.Join(words, ", "))
+		}
+		*field(s) = t
 		return nil
 	}
 }

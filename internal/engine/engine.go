@@ -20,6 +20,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Run carries out p and feeds reporter.
@@ -121,9 +122,26 @@ func (r *run) start(reporter report.Reporter) error {
 	for _, c := range r.consumers {
 		crecs = append(crecs, c.rec)
 	}
-	r.sampler = startSampler(stats.NewCollector(precs, crecs, r.clock.Start()), reporter, r.clock.Start(),
-		r.plan.Warmup, r.plan.Duration)
+	collector := stats.NewCollector(precs, crecs, r.clock.Start())
+	collector.Watch(r.counting())
+	r.sampler = startSampler(collector, reporter, r.clock.Start(), r.plan.Warmup, r.plan.Duration)
 	return nil
+}
+
+// counting returns the open workers that count what only their protocol knows.
+func (r *run) counting() []driver.Reporter {
+	var list []driver.Reporter
+	for _, p := range r.producers {
+		if c, ok := p.driver.(driver.Reporter); ok {
+			list = append(list, c)
+		}
+	}
+	for _, c := range r.consumers {
+		if c, ok := c.driver.(driver.Reporter); ok {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // ending says why the load ended.

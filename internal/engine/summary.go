@@ -16,7 +16,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Latencies: c.Latencies(), Health: c.Health(),
+		Total: c.Total(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Protocol: c.Protocol(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
 	}
 	var excess uint64
@@ -105,6 +105,10 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.NegativeTransfers > 0 {
 		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
 			s.Total.NegativeTransfers)
+	}
+	if s.Total.NegativeAges > 0 {
+		add("b2c or s2c times below zero, counted as zero because the clocks of producer, broker and consumer differ: %d",
+			s.Total.NegativeAges)
 	}
 	if s.Total.OutOfRange > 0 {
 		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total.OutOfRange)

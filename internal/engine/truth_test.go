@@ -116,8 +116,8 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 				require.Equal(t, "message count reached", s.Reason)
 				if tt.drainOut {
 					require.InDelta(t, drainTimeout, s.End.Sub(s.Start), float64(50*time.Millisecond))
-				} else {
-					require.Less(t, s.End.Sub(s.Start), time.Second)
+				} else { // what was delivered twice may stand in for something late: a quiet second decides
+					require.Less(t, s.End.Sub(s.Start), 1100*time.Millisecond)
 				}
 				// The broker's own count.
 				truth := b.Stats()

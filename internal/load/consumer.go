@@ -59,6 +59,9 @@ func (c *Consumer) deliver(d *driver.Delivery) {
 	default:
 		c.rec.Unstamped(d.Redelivered)
 	}
+	if d.Born|d.Stored != 0 {
+		c.rec.Ages(now, d.Born, d.Stored)
+	}
 	if q := c.cfg.Quota; q != nil && q.left.Add(-1) == 0 {
 		q.used()
 	}

@@ -79,6 +79,31 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
+// Born and stored times become latencies for all messages but foreign ones, by the clock that was read anyway.
+func TestConsumerAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().Add(10 * time.Second).UnixMicro() // when received delivers
+		known := driver.Delivery{Born: now - 7000, Stored: now - 3000}
+		own, half, none := known, known, known
+		own.Time, own.HasTime = -5000, true
+		half.Stored = 0
+		none.Born, none.Stored = 0, 0
+		s := received(t, load.ConsumerConfig{}, own, known, half, none)
+		require.EqualValues(t, 4, s.Total.Received)
+		require.EqualValues(t, 3, s.Latencies.B2C.Count())
+		require.EqualValues(t, 21_000, s.Latencies.B2C.Sum())
+		require.EqualValues(t, 2, s.Latencies.S2C.Count())
+		require.EqualValues(t, 6_000, s.Latencies.S2C.Sum())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().Add(10 * time.Second).UnixMicro()
+		s := received(t, load.ConsumerConfig{OwnOnly: true}, driver.Delivery{Born: now - 7000, Stored: now - 3000})
+		require.EqualValues(t, 1, s.Total.Foreign)
+		require.Nil(t, s.Latencies.B2C)
+		require.Nil(t, s.Latencies.S2C)
+	})
+}
+
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used := 0

@@ -206,6 +206,6 @@ func (p *Producer) send(
 		return true, nil
 	}
 	p.rec.Handed(actual - intended)
-	p.rec.Done(driver.Outcome{State: driver.Failed, Class: driver.ClassOf(err), Err: err}, 0, 0)
+	p.rec.Unsent(driver.ClassOf(err), err)
 	return false, err
 }

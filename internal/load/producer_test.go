@@ -231,6 +231,7 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 				require.EqualValues(t, 6, n.Sent)
 				require.EqualValues(t, 5, n.Completed)
 				require.EqualValues(t, 1, n.Failed)
+				require.EqualValues(t, 1, n.Unsent)
 				require.EqualValues(t, 1, n.FailuresOf[driver.Failed][driver.ClassConnectionLost])
 				require.Zero(t, n.InFlight())
 				require.True(t, errors.Is(r.rec.FirstError(driver.ClassConnectionLost), lost))

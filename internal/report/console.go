@@ -83,8 +83,9 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 }
 
 // Summary prints the totals of the run. Lines of ours that are always there are rejected, released and failed sends,
-// missing messages (if the number is known), why the run stopped, and how the tester itself fared; the others only show
-// what is not zero.
+// missing messages (if the number is known), why the run stopped, and how the tester itself fared. The lowest rates of a
+// second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
+// the protocol has them. The others only show what is not zero.
 func (c *Console) Summary(s *stats.Summary) error {
 	var b strings.Builder
 	b.WriteString("\n--- SUMMARY\n")
@@ -106,7 +107,13 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeLatency(&b, summaryLabel, "--- aggregated transfer time:", s.Latencies.Transfer)
 
 	writeLatency(&b, summaryLabel, "--- aggregated response time:", s.Latencies.Response)
+	writeAge(&b, "--- aggregated b2c time:", s.Latencies.B2C)
+	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
+	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
+	for _, own := range s.Protocol {
+		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
+	}
 	c.writeTester(&b, s)
 	writeList(&b, "--- left behind:", s.LeftBehind)
 	writeList(&b, "--- warning:", s.Warnings)
@@ -124,6 +131,24 @@ func (c *Console) print(text string) error {
 	return nil
 }
 
+// writeMinimum writes the lowest rates, and when the second ended that had them: from the start of the load, and by the
+// wall clock, to find it in the broker's log.
+func (c *Console) writeMinimum(b *strings.Builder, m *stats.Minimum) {
+	if !m.Known() {
+		return
+	}
+	line := func(label string, l *stats.Lowest) {
+		writeText(b, label, fmt.Sprint(uint64(l.PerSecond)),
+			fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
+	}
+	if c.run.Producing {
+		line("--- minimum completed:", &m.Completed)
+	}
+	if c.run.Consuming {
+		line("--- minimum received:", &m.Received)
+	}
+}
+
 // writeLosses writes what did not end as it should.
 func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	unlessZero := func(label string, n uint64, note string) {
@@ -137,6 +162,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
 			}
 		}
+		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
 	}
 	if s.ExpectedKnown {
 		note := ""
@@ -151,6 +177,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
 		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers, "received before sent, counted as 0: clocks differ")
 	}
+	unlessZero("--- ages below 0:", s.Total.NegativeAges, "b2c, s2c: received before born or stored, counted as 0: clocks differ")
 	unlessZero("--- total off scale:", s.Total.OutOfRange, "latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
@@ -194,6 +221,13 @@ func writeText(b *strings.Builder, label, text, after string) {
 func writeList(b *strings.Builder, label string, texts []string) {
 	for _, text := range texts {
 		fmt.Fprintf(b, "%s %s\n", label, oneLine(text))
+	}
+}
+
+// writeAge writes a distribution, or nothing if it has no values: few protocols have such times.
+func writeAge(b *strings.Builder, label string, l *stats.Latency) {
+	if l != nil && l.Count() > 0 {
+		writeLatency(b, summaryLabel, label, l)
 	}
 }
 

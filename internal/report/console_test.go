@@ -52,6 +52,8 @@ func TestConsole(t *testing.T) {
 		{"producer", producerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, sent, onlyAck)}, summary(sent, onlyAck)},
 		{"consumer", consumerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, received, onlyTransfer)}, summary(received, onlyTransfer)},
 		{"failure", clientRun(true), false, nil, brokenRun()},
+		{"own", clientRun(false), false, nil, ownRun()},
+		{"own-consumer", consumerOnly, false, nil, ownRun()},
 		{"zero", clientRun(true), true, []*stats.Snapshot{
 			{Phase: stats.Measure, Latencies: nothing, To: time.Time{}.Add(time.Second)},
 			{Phase: stats.Measure, Latencies: nothing}, // too short to be printed

@@ -12,14 +12,15 @@ import (
 
 // HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
 // latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front during the
-// warm-up. An interval without a value has its line too, so that time series have no gaps.
+// warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and stored. An interval without
+// a value has its line too, so that time series have no gaps.
 //
 // Values are microseconds. The column Interval_Max is in seconds, and every analyzer shows it so. Times are seconds
 // from the log's base time, the whole second in which the load began, and follow the steady clock: a clock that is set
 // during a run does not bend them.
 //
 // `artemis perf --hdr` writes the same, but with spaces in its tags that log readers do not accept, and without
-// response.
+// response, b2c and s2c.
 type HDR struct {
 	file   *recordFile
 	buffer strings.Builder
@@ -81,6 +82,8 @@ func (h *HDR) Interval(s *stats.Snapshot) error {
 			{"send", s.Latencies.Ack},
 			{"response", s.Latencies.Response},
 			{"transfer", s.Latencies.Transfer},
+			{"b2c", s.Latencies.B2C},
+			{"s2c", s.Latencies.S2C},
 		} {
 			if l.latency == nil {
 				continue

@@ -107,6 +107,36 @@ func TestHDRText(t *testing.T) {
 	require.True(t, strings.HasPrefix(lines[14], "Tag=send,2.555000,1.010000,0.000000,HIST"), "an empty one has its line: %s", lines[14])
 }
 
+// B2C and S2C have lines from the first interval on that has them.
+func TestHDRAges(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.hdr")
+	h, err := NewHDR(path)
+	require.NoError(t, err)
+	require.NoError(t, h.Start(clientRun(false)))
+	require.NoError(t, h.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())))
+	require.NoError(t, h.Interval(snapshot(stats.Measure, 1, stats.Counters{}, ownRun().Latencies)))
+	require.NoError(t, h.Close())
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	reader := hdrhistogram.NewHistogramLogReader(file)
+	var tags []string
+	counts := map[string]int64{}
+	for {
+		l, err := reader.NextIntervalHistogram()
+		require.NoError(t, err)
+		if l == nil {
+			break
+		}
+		tags = append(tags, l.Tag())
+		counts[l.Tag()] += l.TotalCount()
+	}
+	require.Equal(t, []string{"send", "transfer", "send", "transfer", "b2c", "s2c"}, tags)
+	require.EqualValues(t, 50, counts["b2c"])
+	require.EqualValues(t, 40, counts["s2c"])
+}
+
 func TestHDRDiskFull(t *testing.T) {
 	t.Parallel()
 	out := &memory{limit: 2000}

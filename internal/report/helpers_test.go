@@ -101,3 +101,20 @@ func brokenRun() *stats.Summary {
 	s.Problems = []string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"}
 	return s
 }
+
+// ownRun is a run that stalled for a second, over a protocol that tells b2c and s2c times and has counters of its own.
+func ownRun() *stats.Summary {
+	total := stats.Counters{Sent: 1000, Completed: 999, Failed: 1, Unsent: 1, Received: 999, NegativeAges: 3}
+	total.FailuresOf[driver.Failed][driver.ClassConnect] = 1
+	l := closedLoop()
+	l.B2C, l.S2C = latency(50, time.Millisecond), latency(40, time.Millisecond)
+	s := summary(total, l)
+	s.Success = false
+	s.Minimum = stats.Minimum{
+		Seconds:   8,
+		Completed: stats.Lowest{To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
+		Received:  stats.Lowest{PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
+	}
+	s.Protocol = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
+	return s
+}

@@ -42,6 +42,8 @@ type jsonInterval struct {
 	TransferTime  *jsonLatency `json:"transferTime,omitempty"`
 
 	ResponseTime *jsonLatency `json:"responseTime,omitempty"`
+	B2CTime      *jsonLatency `json:"b2cTime,omitempty"`
+	S2CTime      *jsonLatency `json:"s2cTime,omitempty"`
 	Phase        string       `json:"phase"`
 	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
 	Length       float64      `json:"intervalSeconds"` // that the rates refer to
@@ -64,6 +66,10 @@ type jsonSummary struct {
 	TotalTransferTime  *jsonLatency `json:"totalTransferTime,omitempty"`
 
 	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
+	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
+	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
+	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
+	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
 	Start             int64        `json:"start"` // of the load, ms since the epoch
 	Reason            string       `json:"reason"`
 	TotalExpected     *uint64      `json:"totalExpected,omitempty"`
@@ -73,6 +79,8 @@ type jsonSummary struct {
 	TotalFailed       *uint64      `json:"totalFailed,omitempty"`
 	TotalUnconfirmed  *uint64      `json:"totalUnconfirmed,omitempty"`
 	jsonCounts
+	ProtocolCounters map[string]uint64 `json:"protocolCounters,omitempty"`
+
 	Health       jsonHealth `json:"health"`
 	Protocol     string     `json:"protocol"`
 	Consumer     string     `json:"consumerProtocol,omitempty"` // if it is another one
@@ -91,6 +99,15 @@ type jsonCounts struct {
 	Unstamped         uint64                       `json:"unstamped"`
 	NegativeTransfers uint64                       `json:"negativeTransfers"`
 	OutOfRange        uint64                       `json:"outOfRange"`
+	NegativeAges      uint64                       `json:"negativeAges,omitempty"`
+	Unsent            uint64                       `json:"unsent,omitempty"` // part of failed
+}
+
+// jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
+type jsonLowest struct {
+	PerSecond uint64  `json:"perSecond"`      // rounded down
+	Time      int64   `json:"time"`           // when that second ended, ms since the epoch
+	Elapsed   float64 `json:"elapsedSeconds"` // the same from the start of the load
 }
 
 type jsonLatency struct {
@@ -139,6 +156,8 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		SendTime:      toJSONLatency(s.Latencies.Ack),
 		TransferTime:  toJSONLatency(s.Latencies.Transfer),
 		ResponseTime:  toJSONLatency(s.Latencies.Response),
+		B2CTime:       toJSONLatency(s.Latencies.B2C),
+		S2CTime:       toJSONLatency(s.Latencies.S2C),
 		Phase:         s.Phase.String(),
 		Elapsed:       s.Elapsed.Seconds(),
 		Length:        s.Seconds(),
@@ -172,6 +191,10 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		TotalSendTime:      toJSONLatency(s.Latencies.Ack),
 		TotalTransferTime:  toJSONLatency(s.Latencies.Transfer),
 		TotalResponseTime:  toJSONLatency(s.Latencies.Response),
+		TotalB2CTime:       toJSONLatency(s.Latencies.B2C),
+		TotalS2CTime:       toJSONLatency(s.Latencies.S2C),
+		MinimumCompleted:   toJSONLowest(producing && s.Minimum.Known(), &s.Minimum.Completed),
+		MinimumReceived:    toJSONLowest(j.run.Consuming && s.Minimum.Known(), &s.Minimum.Received),
 		Start:              s.Start.UnixMilli(),
 		Reason:             s.Reason,
 		TotalExpected:      valueIf(s.ExpectedKnown, s.Expected),
@@ -181,6 +204,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		TotalFailed:        valueIf(producing, s.Total.Failed),
 		TotalUnconfirmed:   valueIf(producing, s.Total.Unconfirmed),
 		jsonCounts:         toJSONCounts(&s.Total),
+		ProtocolCounters:   countersByName(s.Protocol),
 		Health:             toJSONHealth(&s.Health),
 		Protocol:           j.run.Protocol,
 		Consumer:           other,
@@ -238,7 +262,15 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 	return jsonCounts{
 		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
 		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
+		NegativeAges: c.NegativeAges, Unsent: c.Unsent,
 	}
+}
+
+func toJSONLowest(known bool, l *stats.Lowest) *jsonLowest {
+	if !known {
+		return nil
+	}
+	return &jsonLowest{PerSecond: uint64(l.PerSecond), Time: l.To.UnixMilli(), Elapsed: l.Elapsed.Seconds()}
 }
 
 func toJSONHealth(h *stats.Health) jsonHealth {

@@ -276,3 +276,38 @@ func (h *hastyFile) SetWriteDeadline(at time.Time) error {
 	h.asked = time.Until(at)
 	return h.File.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 }
+
+// What only some protocols and longer runs have is left out elsewhere.
+func TestJSONOwn(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(false)))
+	own, bare := ownRun(), summary(stats.Counters{}, closedLoop())
+	bare.Minimum.Seconds = 2
+	require.NoError(t, j.Interval(snapshot(stats.Measure, 0, own.Total, own.Latencies)))
+	require.NoError(t, j.Summary(own))
+	require.NoError(t, j.Summary(bare))
+	require.NoError(t, j.Close())
+
+	records := readJSON(t, path)
+	require.EqualValues(t, 50_000, records[0]["b2cTime"].(map[string]any)["max"])
+	require.EqualValues(t, 40, records[0]["s2cTime"].(map[string]any)["count"])
+	require.EqualValues(t, 3, records[0]["negativeAges"])
+	require.Equal(t, "25500.00", records[1]["totalB2cTime"].(map[string]any)["mean"])
+	require.Equal(t, "20500.00", records[1]["totalS2cTime"].(map[string]any)["mean"])
+	require.EqualValues(t, 1, records[1]["unsent"])
+	require.Equal(t, map[string]any{"tx-checks": 12.0, "odd\nname": 0.0}, records[1]["protocolCounters"])
+	require.Equal(t, map[string]any{
+		"perSecond": 0.0, "time": float64(loadStart().Add(7 * time.Second).UnixMilli()), "elapsedSeconds": 7.0,
+	}, records[1]["minimumCompleted"])
+	require.Equal(t, map[string]any{
+		"perSecond": 27.0, "time": float64(loadStart().Add(7999 * time.Millisecond).UnixMilli()), "elapsedSeconds": 7.999,
+	}, records[1]["minimumReceived"])
+	for _, key := range []string{
+		"totalB2cTime", "totalS2cTime", "minimumCompleted", "minimumReceived", "protocolCounters", "negativeAges", "unsent",
+	} {
+		require.NotContains(t, records[2], key)
+	}
+}

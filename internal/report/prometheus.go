@@ -22,7 +22,8 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). The final figures can be scraped until Close.
+// summary). The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first
+// message whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
 //
 // Buckets of the histograms are 1, 2.5 and 5 times each power of ten from 100 us to 100 s. Sums and counts are exact;
 // since latencies are kept to two significant digits, one that lies less than 1% below a bucket's bound may be counted
@@ -158,6 +159,7 @@ type collector struct {
 	started    bool
 	phase      string
 	total      stats.Counters
+	protocol   []driver.Counter
 	inFlight   uint64
 	workers    int
 	cpu        time.Duration
@@ -194,6 +196,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
+	c.protocol = s.Protocol
 	c.cpu += s.Health.CPU
 	c.gcPauses += s.Health.GCPauses
 	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
@@ -206,6 +209,8 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.observe(histogramKey{c.d.ack, phase}, s.Latencies.Ack)
 	c.observe(histogramKey{c.d.response, phase}, s.Latencies.Response)
 	c.observe(histogramKey{c.d.transfer, phase}, s.Latencies.Transfer)
+	c.observe(histogramKey{c.d.b2c, phase}, s.Latencies.B2C)
+	c.observe(histogramKey{c.d.s2c, phase}, s.Latencies.S2C)
 }
 
 func (c *collector) observe(key histogramKey, l *stats.Latency) {
@@ -224,4 +229,5 @@ func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.phase, c.total, c.inFlight, c.workers, c.final = ended, s.Total, 0, 0, s
+	c.protocol = s.Protocol
 }

@@ -13,10 +13,10 @@ import (
 // descriptions are the names, helps and labels of all metrics of ours.
 type descriptions struct {
 	build, run, start, phase, workers, inFlight        *prometheus.Desc
-	sent, blocked, completed, failed, late             *prometheus.Desc
+	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
 	received, redelivered, foreign, unstamped          *prometheus.Desc
-	negative, outOfRange                               *prometheus.Desc
-	delay, ack, response, transfer                     *prometheus.Desc
+	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c           *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 }
 
@@ -39,19 +39,24 @@ func describe(version string) descriptions {
 		completed: desc("messages_completed_total", "Messages that the broker acknowledged."),
 		failed: desc("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
 			"state", "class"),
-		late: desc("sends_late_total", "Sends that left late although neither broker nor max-pending held them up."),
+		unsent: desc("sends_unsent_total", "Part of the failed ones that the client library could not send."),
+		late:   desc("sends_late_total", "Sends that left late although neither broker nor max-pending held them up."),
 
-		received:    desc("messages_received_total", "Messages delivered to consumers."),
-		redelivered: desc("messages_redelivered_total", "Received messages that the broker marked as delivered before."),
-		foreign:     desc("messages_foreign_total", "Delivered messages of other runs or tools, not counted as received."),
-		unstamped:   desc("messages_unstamped_total", "Received messages without a usable time property."),
-		negative:    desc("transfers_negative_total", "Messages received before they were sent, as clocks differ; transfer time zero."),
-		outOfRange:  desc("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+", counted as that."),
+		received:     desc("messages_received_total", "Messages delivered to consumers."),
+		redelivered:  desc("messages_redelivered_total", "Received messages that the broker marked as delivered before."),
+		foreign:      desc("messages_foreign_total", "Delivered messages of other runs or tools, not counted as received."),
+		unstamped:    desc("messages_unstamped_total", "Received messages without a usable time property."),
+		negative:     desc("transfers_negative_total", "Messages received before they were sent, as clocks differ; transfer time zero."),
+		negativeAges: desc("ages_negative_total", "Born or stored to consumer times below zero, as clocks differ; counted as zero."),
+		protocol:     desc("protocol_counter_total", "What only the protocol's driver counts.", "name"),
+		outOfRange:   desc("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+", counted as that."),
 
 		delay:    desc("send_delay_seconds", "From the intended to the actual send.", "phase"),
 		ack:      desc("send_ack_seconds", "From the actual send to its acknowledgement.", "phase"),
 		response: desc("response_seconds", "From the intended send to its acknowledgement.", "phase"),
 		transfer: desc("transfer_seconds", "From the actual send to the delivery to a consumer.", "phase"),
+		b2c:      desc("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.", "phase"),
+		s2c:      desc("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase"),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
@@ -89,6 +94,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		c.collectConsuming(emit)
 	}
 	emit.counter(c.d.outOfRange, c.total.OutOfRange)
+	for _, own := range c.protocol {
+		emit.counter(c.d.protocol, own.Value, strings.ToValidUTF8(own.Name, "?"))
+	}
 	for key, b := range c.histograms {
 		emit <- b.metric(key)
 	}
@@ -108,6 +116,7 @@ func (c *collector) collectProducing(emit emitter) {
 	emit.counter(c.d.sent, c.total.Sent)
 	emit.counter(c.d.blocked, c.total.Blocked)
 	emit.counter(c.d.completed, c.total.Completed)
+	emit.counter(c.d.unsent, c.total.Unsent)
 	emit.counter(c.d.late, c.total.LateSends)
 	emit.gauge(c.d.inFlight, float64(c.inFlight))
 	for _, f := range failuresOf(&c.total) {
@@ -126,6 +135,7 @@ func (c *collector) collectConsuming(emit emitter) {
 	emit.counter(c.d.foreign, c.total.Foreign)
 	emit.counter(c.d.unstamped, c.total.Unstamped)
 	emit.counter(c.d.negative, c.total.NegativeTransfers)
+	emit.counter(c.d.negativeAges, c.total.NegativeAges)
 }
 
 // emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the tests

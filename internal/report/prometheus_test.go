@@ -292,3 +292,33 @@ func TestPrometheusClose(t *testing.T) {
 	require.NoError(t, again.Start(clientRun(false)), "the port is free again")
 	require.NoError(t, again.Close())
 }
+
+func TestPrometheusOwn(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	own := ownRun()
+	first := snapshot(stats.Warmup, 0, stats.Counters{Sent: 1, Completed: 1}, closedLoop())
+	first.Protocol = []driver.Counter{{Name: "tx-checks", Value: 5}, {Name: "\xff"}}
+	require.NoError(t, p.Interval(first))
+	m := scrape(t, url)
+	m.require(t, map[string]float64{
+		"protocol_counter_total name=tx-checks": 5, "protocol_counter_total name=?": 0,
+		"sends_unsent_total": 0, "ages_negative_total": 0,
+	})
+	require.NotContains(t, m.histograms, "perfmq_born_to_consumer_seconds phase=warmup", "the protocol may not tell it")
+
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 1, own.Total, own.Latencies)))
+	require.NoError(t, p.Summary(own))
+	m = scrape(t, url)
+	m.require(t, map[string]float64{
+		"protocol_counter_total name=tx-checks": 12, "sends_unsent_total": 1, "ages_negative_total": 3,
+	})
+	b2c := m.histograms["perfmq_born_to_consumer_seconds phase=measure"]
+	require.EqualValues(t, 50, b2c.GetSampleCount())
+	require.InDelta(t, 1.275, b2c.GetSampleSum(), 1e-9)
+	require.EqualValues(t, 40, m.histograms["perfmq_stored_to_consumer_seconds phase=measure"].GetSampleCount())
+	problems, err := testutil.GatherAndLint(p.registry)
+	require.NoError(t, err)
+	require.Len(t, problems, 1, "no other than that")
+	require.Equal(t, "perfmq_protocol_counter_total", problems[0].Metric, "counters are what its label names")
+}

@@ -99,3 +99,11 @@ func oneLine(text string) string {
 	}, text)
 	return strings.Join(strings.Fields(printable), " ")
 }
+
+func countersByName(list []driver.Counter) map[string]uint64 {
+	counters := make(map[string]uint64, len(list))
+	for _, c := range list {
+		counters[c.Name] = c.Value
+	}
+	return counters
+}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -14,8 +15,11 @@ type Collector struct {
 	last      time.Time
 	total     Counters
 	whole     Latencies   // of all phases but the warm-up
-	spares    [3]*Latency // empty; swapped into one recorder after the other
-	ended     []uint64    // by producer: messages that have ended, as of this Collect
+	spares    [5]*Latency // empty; swapped into one recorder after the other. The last two are made when needed
+	reporters []driver.Reporter
+	protocol  []driver.Counter // as of the last Collect
+	minimum   Minimum
+	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
 }
 
@@ -26,12 +30,15 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), ended: make([]uint64, len(producers)),
 	}
-	for i := range c.spares {
+	for i := range c.spares[:3] {
 		c.spares[i] = NewLatency()
 	}
 	c.whole = c.newLatencies()
 	return c
 }
+
+// Watch names the workers that have counters of their protocol's own. Call it before the first Collect.
+func (c *Collector) Watch(reporters []driver.Reporter) { c.reporters = reporters }
 
 func (c *Collector) newLatencies() Latencies {
 	var l Latencies
@@ -43,6 +50,12 @@ func (c *Collector) newLatencies() Latencies {
 	}
 	if len(c.consumers) > 0 {
 		l.Transfer = NewLatency()
+	}
+	if c.whole.B2C != nil { // once there, in every interval, so that time series have no gaps
+		l.B2C = NewLatency()
+	}
+	if c.whole.S2C != nil {
+		l.S2C = NewLatency()
 	}
 	return l
 }
@@ -71,7 +84,15 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
 	s.Health = c.meter.interval(now, s.Delta)
-	if phase != Warmup {
+	c.protocol = sumCounters(c.reporters)
+	s.Protocol = c.protocol
+	switch phase {
+	case Warmup:
+		c.whole.expect(s.Latencies)
+	case Measure:
+		c.minimum.add(s)
+		c.whole.merge(s.Latencies)
+	default:
 		c.whole.merge(s.Latencies)
 	}
 	c.total, c.last = s.Total, now
@@ -102,6 +123,12 @@ func (c *Collector) Total() Counters { return c.total }
 // next Collect.
 func (c *Collector) Latencies() Latencies { return c.whole }
 
+// Minimum returns the lowest rates of all full seconds so far.
+func (c *Collector) Minimum() Minimum { return c.minimum }
+
+// Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
+func (c *Collector) Protocol() []driver.Counter { return c.protocol }
+
 // Health returns the tester's health over all intervals so far.
 func (c *Collector) Health() Health { return c.meter.whole(c.last, c.total) }
 
@@ -109,6 +136,8 @@ func (c *Collector) collectConsumer(r *ConsumerRecorder, s *Snapshot) {
 	r.mu.Lock()
 	n := r.n
 	r.transfer, c.spares[0] = c.spares[0], r.transfer
+	c.swapIfUsed(3, &r.b2c)
+	c.swapIfUsed(4, &r.s2c)
 	r.mu.Unlock()
 
 	s.Total.Received += n.total
@@ -116,8 +145,11 @@ func (c *Collector) collectConsumer(r *ConsumerRecorder, s *Snapshot) {
 	s.Total.Unstamped += n.unstamped
 	s.Total.Foreign += n.foreign
 	s.Total.NegativeTransfers += n.negative
+	s.Total.NegativeAges += n.negativeAges
 	s.Total.OutOfRange += n.outOfRange
 	c.take(0, s.Latencies.Transfer)
+	c.takeNew(3, &s.Latencies.B2C)
+	c.takeNew(4, &s.Latencies.S2C)
 }
 
 func (c *Collector) collectCompletions(r *ProducerRecorder, s *Snapshot) (ended uint64) {
@@ -140,6 +172,7 @@ func (c *Collector) collectCompletions(r *ProducerRecorder, s *Snapshot) (ended 
 	s.Total.Released += n.states[driver.Released]
 	s.Total.Failed += n.states[driver.Failed]
 	s.Total.Unconfirmed += n.states[driver.Unknown]
+	s.Total.Unsent += n.unsent
 	s.Total.OutOfRange += n.outOfRange
 	for state, classes := range n.failures {
 		for class, f := range classes {
@@ -158,9 +191,63 @@ func (c *Collector) take(spare int, dst *Latency) {
 	}
 }
 
+// swapIfUsed swaps a recorder's histogram that may not be there, or have nothing new, for a spare.
+func (c *Collector) swapIfUsed(spare int, l **Latency) {
+	if *l == nil || (*l).Count() == 0 {
+		return
+	}
+	if c.spares[spare] == nil {
+		c.spares[spare] = NewLatency()
+	}
+	*l, c.spares[spare] = c.spares[spare], *l
+}
+
+// takeNew is take, for a dst that may not be there yet.
+func (c *Collector) takeNew(spare int, dst **Latency) {
+	if c.spares[spare] == nil || c.spares[spare].Count() == 0 {
+		return
+	}
+	if *dst == nil {
+		*dst = NewLatency()
+	}
+	c.take(spare, *dst)
+}
+
+// sumCounters adds up the counters of the same name, in the order in which the names first come.
+func sumCounters(reporters []driver.Reporter) []driver.Counter {
+	var sum []driver.Counter
+	for _, r := range reporters {
+		for _, counter := range r.Counters() {
+			i := slices.IndexFunc(sum, func(c driver.Counter) bool { return c.Name == counter.Name })
+			if i < 0 {
+				sum = append(sum, counter)
+				continue
+			}
+			sum[i].Value += counter.Value
+		}
+	}
+	return sum
+}
+
+// expect makes those of the latencies that other has and that do not come with every run.
+func (l *Latencies) expect(other Latencies) {
+	if l.B2C == nil && other.B2C != nil {
+		l.B2C = NewLatency()
+	}
+	if l.S2C == nil && other.S2C != nil {
+		l.S2C = NewLatency()
+	}
+}
+
 func (l *Latencies) merge(other Latencies) {
+	l.expect(other)
 	for _, pair := range [][2]*Latency{
-		{l.Delay, other.Delay}, {l.Ack, other.Ack}, {l.Response, other.Response}, {l.Transfer, other.Transfer},
+		{l.Delay, other.Delay},
+		{l.Ack, other.Ack},
+		{l.Response, other.Response},
+		{l.Transfer, other.Transfer},
+		{l.B2C, other.B2C},
+		{l.S2C, other.S2C},
 	} {
 		if pair[0] != nil {
 			pair[0].Merge(pair[1])

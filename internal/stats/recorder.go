@@ -30,6 +30,7 @@ type endings struct {
 	states     [driver.NumStates]uint64
 	failures   [driver.NumStates][driver.NumClasses]uint64
 	outOfRange uint64
+	unsent     uint64
 }
 
 func (e *endings) total() (n uint64) {
@@ -88,12 +89,26 @@ func (r *ProducerRecorder) Done(o driver.Outcome, ack, response time.Duration) {
 			r.ended.outOfRange++
 		}
 	} else {
-		r.ended.failures[o.State][o.Class]++
-		if r.reason[o.Class] == nil {
-			r.reason[o.Class] = o.Err
-		}
+		r.fail(o)
 	}
 	r.mu.Unlock()
+}
+
+// Unsent counts the end of a message that the driver could not send, as failed for that reason.
+func (r *ProducerRecorder) Unsent(class driver.Class, err error) {
+	r.mu.Lock()
+	r.ended.states[driver.Failed]++
+	r.ended.unsent++
+	r.fail(driver.Outcome{State: driver.Failed, Class: class, Err: err})
+	r.mu.Unlock()
+}
+
+// fail notes why a message was not accepted. The caller holds the lock.
+func (r *ProducerRecorder) fail(o driver.Outcome) {
+	r.ended.failures[o.State][o.Class]++
+	if r.reason[o.Class] == nil {
+		r.reason[o.Class] = o.Err
+	}
 }
 
 // InFlight returns the number of messages handed over and not ended.
@@ -122,10 +137,11 @@ type ConsumerRecorder struct {
 	mu       sync.Mutex
 	n        received
 	transfer *Latency
+	b2c, s2c *Latency // nil until the protocol tells such a time
 }
 
 type received struct {
-	total, redelivered, unstamped, foreign, negative, outOfRange uint64
+	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange uint64
 }
 
 // NewConsumerRecorder returns an empty recorder.
@@ -160,11 +176,45 @@ func (r *ConsumerRecorder) Unstamped(redelivered bool) {
 	r.mu.Unlock()
 }
 
+// Ages records how old a message, counted by [ConsumerRecorder.Received] or [ConsumerRecorder.Unstamped], is at its
+// delivery: since it was born and since it was stored. All times are in microseconds since the Unix epoch; 0 means that
+// the moment is not known. Negative ages are recorded as zero and counted.
+func (r *ConsumerRecorder) Ages(now, born, stored int64) {
+	r.mu.Lock()
+	r.age(&r.b2c, now, born)
+	r.age(&r.s2c, now, stored)
+	r.mu.Unlock()
+}
+
+func (r *ConsumerRecorder) age(l **Latency, now, since int64) {
+	if since == 0 {
+		return
+	}
+	if *l == nil {
+		*l = NewLatency()
+	}
+	age := min(now-since, 2*MaxLatency.Microseconds()) // more would not fit into a Duration
+	if age < 0 {
+		r.n.negativeAges++
+		age = 0
+	}
+	if !(*l).record(time.Duration(age) * time.Microsecond) {
+		r.n.outOfRange++
+	}
+}
+
 // Foreign counts a message that another run or tool sent.
 func (r *ConsumerRecorder) Foreign() {
 	r.mu.Lock()
 	r.n.foreign++
 	r.mu.Unlock()
+}
+
+// Redelivered returns how many of the messages received the broker marked as delivered before.
+func (r *ConsumerRecorder) Redelivered() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.n.redelivered
 }
 
 // Total returns the number of messages received, foreign ones not counted.

@@ -17,6 +17,7 @@ type Counters struct {
 	Rejected    uint64 // refused by the broker
 	Released    uint64 // given back by the broker
 	Failed      uint64 // ended by an error
+	Unsent      uint64 // part of Failed: the driver could not send it, so that it never left
 	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may have them or not
 
 	Received    uint64 // delivered to a consumer, foreign ones not counted
@@ -25,6 +26,7 @@ type Counters struct {
 	Foreign     uint64 // delivered, but sent by another run or tool while this run knows its own messages
 
 	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
+	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
 	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
 
@@ -40,10 +42,10 @@ func (c Counters) Sub(older Counters) Counters {
 	d := Counters{
 		Sent: c.Sent - older.Sent, Blocked: c.Blocked - older.Blocked, Completed: c.Completed - older.Completed,
 		Rejected: c.Rejected - older.Rejected, Released: c.Released - older.Released, Failed: c.Failed - older.Failed,
-		Unconfirmed: c.Unconfirmed - older.Unconfirmed, Received: c.Received - older.Received,
+		Unsent: c.Unsent - older.Unsent, Unconfirmed: c.Unconfirmed - older.Unconfirmed, Received: c.Received - older.Received,
 		Redelivered: c.Redelivered - older.Redelivered, Unstamped: c.Unstamped - older.Unstamped,
 		Foreign: c.Foreign - older.Foreign, NegativeTransfers: c.NegativeTransfers - older.NegativeTransfers,
-		OutOfRange: c.OutOfRange - older.OutOfRange, LateSends: c.LateSends - older.LateSends,
+		NegativeAges: c.NegativeAges - older.NegativeAges, OutOfRange: c.OutOfRange - older.OutOfRange, LateSends: c.LateSends - older.LateSends,
 	}
 	for i := range c.Failures {
 		d.Failures[i] = c.Failures[i] - older.Failures[i]
@@ -74,13 +76,19 @@ const (
 // String returns "warmup", "measure" or "drain".
 func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"}[p] }
 
-// Latencies are the four latencies of an interval or a run. One that the run does not measure is nil: Delay and
-// Response without a rate, Transfer without consumers, Delay, Ack and Response without producers.
+// Latencies are the latencies of an interval or a run. One that the run does not measure is nil: Delay and Response
+// without a rate, Transfer without consumers, Delay, Ack and Response without producers, B2C and S2C until the first
+// message has come whose protocol tells them.
 type Latencies struct {
 	Delay    *Latency // from the intended to the actual send
 	Ack      *Latency // from the actual send to its completion
 	Response *Latency // from the intended send to its completion; nil without a rate, where it equals Ack
 	Transfer *Latency // from the actual send, as stamped in the message, to its delivery
+
+	// B2C and S2C are what RocketMQ's benchmark calls so: from the moment when the producer made the message (born) and
+	// when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole milliseconds,
+	// rounded down, by the clocks of those machines: they are up to 1 ms too long.
+	B2C, S2C *Latency
 }
 
 // Run describes what is measured, for reporters.
@@ -102,9 +110,11 @@ type Snapshot struct {
 	Total     Counters
 	Delta     Counters
 	Latencies Latencies // of the interval
-	Health    Health    // of the interval
-	InFlight  uint64
-	Workers   int // open producers and consumers
+	// Protocol holds the counters that only the protocol knows, as totals at To, added up over all workers.
+	Protocol []driver.Counter
+	Health   Health // of the interval
+	InFlight uint64
+	Workers  int // open producers and consumers
 }
 
 // Seconds returns the length of the interval.
@@ -129,6 +139,8 @@ type Summary struct {
 	Total      Counters  // warm-up included
 	Latencies  Latencies // warm-up not included
 	Health     Health    // of the whole run
+	Minimum    Minimum
+	Protocol   []driver.Counter // as in the last Snapshot
 
 	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
 	// come before the drain ended. Known only when one process both sends and receives.

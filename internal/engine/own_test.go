@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// The born and stored times of a protocol: the message was made 7 ms before it was sent, and stored when it was.
+func TestAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 20 * time.Millisecond })
+		f := b.Factory()
+		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+			d.Born, d.Stored = d.Time-7000, d.Time
+			deliver(d)
+		})
+		s, rep := run(t, newPlan(f, func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup = rate("100"), 3*time.Second, time.Second
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		require.Equal(t, s.Latencies.Transfer.Count(), s.Latencies.B2C.Count())
+		require.Equal(t, s.Latencies.Transfer.Count(), s.Latencies.S2C.Count())
+		require.InDelta(t, 27_000, s.Latencies.B2C.Mean(), 1)
+		require.InDelta(t, 20_000, s.Latencies.S2C.Mean(), 1)
+		var all int64
+		for _, snap := range rep.snapshots {
+			all += snap.Latencies.B2C.Count()
+		}
+		require.EqualValues(t, s.Total.Received, all)
+		require.Empty(t, s.Warnings)
+
+		s, _ = run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
+		require.Nil(t, s.Latencies.B2C)
+		require.Nil(t, s.Protocol)
+	})
+}
+
+func TestNegativeAgesAreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := mem.New().Factory()
+		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+			d.Stored = d.Time + 1_000_000 // the broker's clock is ahead
+			deliver(d)
+		})
+		s, _ := run(t, newPlan(f, func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
+		require.EqualValues(t, 10, s.Total.NegativeAges)
+		require.Len(t, s.Warnings, 1)
+		require.Contains(t, s.Warnings[0], "b2c or s2c times below zero")
+		require.True(t, s.Success)
+	})
+}
+
+// The broker takes nothing in the sixth second: the minimum says so, and when.
+func TestMinimumRevealsAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{}
+		start := time.Now()
+		h.send = func(_ context.Context, send func() error) error {
+			if d := time.Since(start); d >= 4900*time.Millisecond && d < 6100*time.Millisecond {
+				pass(6100*time.Millisecond - d)
+			}
+			return send()
+		}
+		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup = rate("100"), 10500*time.Millisecond, 1500*time.Millisecond
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		m := s.Minimum
+		require.Equal(t, 8, m.Seconds, "from 2 to 10 s")
+		require.Zero(t, m.Completed.PerSecond)
+		require.Equal(t, 6*time.Second, m.Completed.Elapsed)
+		require.Equal(t, s.Start.Add(6*time.Second), m.Completed.To)
+		require.Zero(t, m.Received.PerSecond)
+		require.Equal(t, 6*time.Second, m.Received.Elapsed)
+	})
+}
+
+// A steady load has its own rate as minimum, whatever comes before and after: a slow Close, or a drain.
+func TestMinimumOfASteadyLoad(t *testing.T) {
+	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
+		t.Run(string(role), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := mem.New()
+				slowly := func(ctx context.Context, c func() error) error { pass(1200 * time.Millisecond); return c() }
+				h := &hooks{closeSend: slowly, closeRecv: slowly}
+				p := newPlan(h.factory(b.Factory()), func(p *plan.Plan) {
+					p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
+				})
+				if role == plan.Consumer { // somebody else sends, beginning before and ending later
+					other := newPlan(b.Factory(), func(p *plan.Plan) {
+						p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
+					})
+					sent := make(chan error, 1)
+					go func() {
+						_, err := engine.Run(t.Context(), nil, other, new(recorder))
+						sent <- err
+					}()
+					pass(500 * time.Millisecond)
+					defer func() { require.NoError(t, <-sent) }()
+				}
+				s, _ := run(t, p, nil)
+				m := s.Minimum
+				require.Equal(t, 5, m.Seconds)
+				if role.Produces() {
+					require.InDelta(t, 100, m.Completed.PerSecond, 1)
+				}
+				if role.Consumes() {
+					require.InDelta(t, 100, m.Received.PerSecond, 1)
+				}
+			})
+		})
+	}
+}
+
+// countingProducer counts what it sent, to report it as its protocol's own.
+type countingProducer struct {
+	driver.Producer
+	sent   atomic.Uint64
+	closed atomic.Bool
+}
+
+func (p *countingProducer) Close(ctx context.Context) error {
+	p.closed.Store(true)
+	return p.Producer.Close(ctx)
+}
+
+func (p *countingProducer) Send(ctx context.Context, m *driver.Message) error {
+	p.sent.Add(1)
+	return p.Producer.Send(ctx, m)
+}
+
+func (p *countingProducer) Counters() []driver.Counter {
+	list := []driver.Counter{{Name: "sends", Value: p.sent.Load()}, {Name: "closes"}}
+	if p.closed.Load() {
+		list[1].Value = 1
+	}
+	return list
+}
+
+type countingDriver struct{ driver.Driver }
+
+func (d *countingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+	p, err := d.Driver.Producer(ctx, s, done)
+	return &countingProducer{Producer: p}, err
+}
+
+func TestProtocolCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := mem.New().Factory()
+		open := f.Open
+		f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+			d, err := open(ctx, o)
+			return &countingDriver{d}, err
+		}
+		s, rep := run(t, newPlan(f, func(p *plan.Plan) {
+			p.Producers, p.Count, p.Rate = 3, 250, rate("100")
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		require.Equal(t, []driver.Counter{{Name: "sends", Value: 250}, {Name: "closes", Value: 3}}, s.Protocol,
+			"of all three, read after they were closed")
+		require.InDelta(t, 100, rep.snapshots[0].Protocol[0].Value, 1)
+		require.InDelta(t, 200, rep.snapshots[1].Protocol[0].Value, 1)
+		require.Equal(t, stats.Measure, rep.snapshots[1].Phase)
+	})
+}

@@ -1,0 +1,199 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// What RocketMQ's benchmark does: it takes a sample each second, keeps so many of them, and prints a line about the time
+// between the first and the last that it has, 9 seconds, every so many seconds.
+const (
+	benchmarkSamples = 10
+	benchmarkPeriod  = 10
+	benchmarkTime    = "2006-01-02 15:04:05,000" // UtilAll.timeMillisToHumanString2
+)
+
+// Counters of the protocol's own that change what is printed.
+const (
+	ownRequests         = "batch-requests" // their presence makes a producer's line that of BatchProducer
+	ownRequestsFailed   = "batch-requests-failed"
+	ownChecks           = "tx-checks" // its presence makes it that of TransactionProducer
+	ownUnexpectedChecks = "tx-unexpected-checks"
+	ownDuplicatedChecks = "tx-duplicated-checks"
+	ownConsumeFailed    = "consume-failed"
+)
+
+// RocketMQ is a [Console] whose lines during the run are those of the benchmark that comes with RocketMQ
+// (org.apache.rocketmq.example.benchmark): of Producer, or of TransactionProducer or BatchProducer if the driver counts
+// check-backs or requests of several messages, and of Consumer; a client prints both. After the load, with its line
+// [Complete], the summary of Console follows, since that tool has none.
+//
+// The figures are that tool's, too: rates and averages over the last 9 seconds; Max RT since the start of the run,
+// for transactions and in a consumer's line since the last line; failures since the start, for transactions and in a
+// consumer's line over the 9 seconds. The average of no values is NaN. [Complete] is about the last 9 seconds of the load,
+// but for its counts, and leaves its rate and times out if there were not two seconds. Nothing is left out as warm-up.
+//
+// Send Failed counts the messages that could not be sent ([stats.Counters].Unsent), Response Failed all others that were
+// not accepted: rejected, released and failed ones, to which the broker answered with an error, and unconfirmed ones, to
+// which it did not answer in time or before the connection ended. Together they are all failures. The two lines that do
+// not tell them apart count both as Send Failed.
+//
+// What is ours: RTs have fractions of a millisecond before they are averaged, and maxima are rounded down; what the
+// protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total is
+// all that was sent.
+type RocketMQ struct {
+	*Console
+	now     sample   // the totals so far
+	samples []sample // the last ones
+	begin   sample   // first sample of the load's last window
+	end     sample   // and its last; the same one if there was no second
+	seconds int64    // whole ones at the last sample, from the start of the load
+
+	maxAck                    int64 // since the start, microseconds
+	lineAck, lineB2C, lineS2C int64 // since the last line
+}
+
+// sample is the state of the run at a moment.
+type sample struct {
+	at            time.Time
+	total         stats.Counters
+	ack, b2c, s2c times
+	own           map[string]uint64
+}
+
+// times are the sum, in microseconds, and number of latencies.
+type times struct {
+	sum, count int64
+	known      bool
+}
+
+// add adds the values of l, if there is such a latency, and raises the given maxima to the largest of them.
+func (t *times) add(l *stats.Latency, maxima ...*int64) {
+	if l == nil {
+		return
+	}
+	t.known = true
+	t.sum += l.Sum()
+	t.count += l.Count()
+	for _, m := range maxima {
+		*m = max(*m, l.Max())
+	}
+}
+
+// NewRocketMQ returns a console that prints to out; options.ShowLatency means nothing to it.
+func NewRocketMQ(out io.Writer, options ConsoleOptions) *RocketMQ {
+	return &RocketMQ{Console: NewConsole(out, options)}
+}
+
+// Interval takes the sample of a second, and prints if it is time to.
+func (r *RocketMQ) Interval(s *stats.Snapshot) error {
+	r.now.at, r.now.total, r.now.own = s.To, s.Total, countersByName(s.Protocol)
+	r.now.ack.add(s.Latencies.Ack, &r.maxAck, &r.lineAck)
+	r.now.b2c.add(s.Latencies.B2C, &r.lineB2C)
+	r.now.s2c.add(s.Latencies.S2C, &r.lineS2C)
+
+	before := r.seconds
+	if r.seconds = int64(s.Elapsed / time.Second); r.seconds == before {
+		return nil // the end of a phase, within a second
+	}
+	r.samples = append(r.samples, r.now)
+	if len(r.samples) > benchmarkSamples {
+		r.samples = r.samples[1:]
+	}
+	begin, end := &r.samples[0], &r.samples[len(r.samples)-1]
+	if s.Phase != stats.Drain {
+		r.begin, r.end = *begin, *end
+	}
+	if r.seconds/benchmarkPeriod == before/benchmarkPeriod || len(r.samples) < benchmarkSamples {
+		return nil
+	}
+	var b strings.Builder
+	if r.run.Producing {
+		r.writeProducer(&b, begin, end)
+	}
+	if r.run.Consuming {
+		r.writeConsumer(&b, begin, end)
+	}
+	r.lineAck, r.lineB2C, r.lineS2C = 0, 0, 0
+	return r.print(b.String())
+}
+
+// Summary prints the line [Complete], if messages were sent, and the summary.
+func (r *RocketMQ) Summary(s *stats.Summary) error {
+	if r.run.Producing {
+		line := fmt.Sprintf("[Complete] Send Total: %d Send Failed: %d Response Failed: %d\n",
+			s.Total.Sent, s.Total.Unsent, responseFailed(&s.Total))
+		if r.end.at.After(r.begin.at) {
+			line = fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total.Sent, r.producer(&r.begin, &r.end, &s.Total))
+		}
+		if err := r.print(line); err != nil {
+			return err
+		}
+	}
+	return r.Console.Summary(s)
+}
+
+func (r *RocketMQ) writeProducer(b *strings.Builder, begin, end *sample) {
+	fmt.Fprintf(b, "Current Time: %s | ", end.at.Format(benchmarkTime))
+	_, transactional := end.own[ownChecks]
+	_, batches := end.own[ownRequests]
+	switch {
+	case transactional:
+		delta := end.total.Sub(begin.total)
+		failed := delta.Unsent + responseFailed(&delta)
+		fmt.Fprintf(b, "Send TPS: %5d | Max RT(ms): %5d | AVG RT(ms): %3.1f | Send Failed: %d | Check: %d | UnexpectedCheck: %d | DuplicatedCheck: %d\n",
+			rate(delta.Completed+failed, end.at.Sub(begin.at)), r.lineAck/1000, mean(begin.ack, end.ack), failed,
+			growth(begin, end, ownChecks), growth(begin, end, ownUnexpectedChecks), growth(begin, end, ownDuplicatedChecks))
+	case batches:
+		length := end.at.Sub(begin.at)
+		requests, messages := growth(begin, end, ownRequests), end.total.Completed-begin.total.Completed
+		average := mean(begin.ack, end.ack)
+		fmt.Fprintf(b, "Send TPS: %d | Send MPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Average Message RT(ms): %7.3f | Send Failed: %d | Send Message Failed: %d\n",
+			rate(requests, length), rate(messages, length), r.maxAck/1000, average,
+			average*float64(requests)/float64(messages), end.own[ownRequestsFailed], end.total.Unsent+responseFailed(&end.total))
+	default:
+		b.WriteString(r.producer(begin, end, &end.total))
+	}
+}
+
+// producer returns what the lines of a producer have in common; total has the failures to show.
+func (r *RocketMQ) producer(begin, end *sample, total *stats.Counters) string {
+	return fmt.Sprintf("Send TPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Send Failed: %d | Response Failed: %d\n",
+		rate(end.total.Completed-begin.total.Completed, end.at.Sub(begin.at)), r.maxAck/1000, mean(begin.ack, end.ack),
+		total.Unsent, responseFailed(total))
+}
+
+func (r *RocketMQ) writeConsumer(b *strings.Builder, begin, end *sample) {
+	average := func(from, to times) string {
+		if !to.known {
+			return "      -"
+		}
+		return fmt.Sprintf("%7.3f", mean(from, to))
+	}
+	highest := func(t times, us int64) string {
+		if !t.known {
+			return "-"
+		}
+		return fmt.Sprint(us / 1000)
+	}
+	fmt.Fprintf(b, "Current Time: %s | Consume TPS: %d | AVG(B2C) RT(ms): %s | AVG(S2C) RT(ms): %s | MAX(B2C) RT(ms): %s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n",
+		end.at.Format(benchmarkTime), rate(end.total.Received-begin.total.Received, end.at.Sub(begin.at)),
+		average(begin.b2c, end.b2c), average(begin.s2c, end.s2c),
+		highest(end.b2c, r.lineB2C), highest(end.s2c, r.lineS2C), growth(begin, end, ownConsumeFailed))
+}
+
+// mean returns the mean of what came between two samples, in milliseconds; NaN if nothing came.
+func mean(begin, end times) float64 {
+	return float64(end.sum-begin.sum) / float64(end.count-begin.count) / 1000
+}
+
+func growth(begin, end *sample, name string) uint64 { return end.own[name] - begin.own[name] }
+
+// responseFailed counts the messages that were sent, but not answered as they should be.
+func responseFailed(c *stats.Counters) uint64 {
+	return c.Rejected + c.Released + c.Failed - c.Unsent + c.Unconfirmed
+}

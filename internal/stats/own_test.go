@@ -1,0 +1,167 @@
+package stats_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestAges(t *testing.T) {
+	start := time.Now()
+	first, second := stats.NewConsumerRecorder(), stats.NewConsumerRecorder()
+	c := stats.NewCollector(nil, []*stats.ConsumerRecorder{first, second}, start)
+	at := start.UnixMicro()
+	ago := func(d time.Duration) int64 { return at - d.Microseconds() }
+
+	first.Received(time.Millisecond, false)
+	s := c.Collect(stats.Measure, start.Add(time.Second), false)
+	require.Nil(t, s.Latencies.B2C, "this protocol has no such times")
+	require.Nil(t, s.Latencies.S2C)
+	require.Nil(t, c.Latencies().B2C)
+
+	first.Ages(at, ago(30*time.Millisecond), ago(10*time.Millisecond))
+	second.Ages(at, ago(50*time.Millisecond), 0)
+	second.Ages(at, 0, ago(20*time.Millisecond))
+	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
+	require.EqualValues(t, 2, s.Latencies.B2C.Count())
+	require.EqualValues(t, 80_000, s.Latencies.B2C.Sum())
+	require.EqualValues(t, 50_000, s.Latencies.B2C.Max())
+	require.EqualValues(t, 2, s.Latencies.S2C.Count())
+	require.EqualValues(t, 30_000, s.Latencies.S2C.Sum())
+	require.EqualValues(t, 1, s.Total.Received, "ages alone count no message")
+
+	quiet := c.Collect(stats.Measure, start.Add(3*time.Second), false)
+	require.Zero(t, quiet.Latencies.B2C.Count(), "an interval without a value has its place")
+	require.EqualValues(t, 2, s.Latencies.B2C.Count(), "a snapshot does not change")
+
+	second.Ages(at, at+1, at+5_000_000) // clocks that are ahead of ours
+	second.Ages(at, 1, 1)               // 1970
+	s = c.Collect(stats.Drain, start.Add(4*time.Second), true)
+	require.EqualValues(t, 2, s.Total.NegativeAges)
+	require.EqualValues(t, 2, s.Total.OutOfRange)
+	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies.B2C.Max())
+	require.EqualValues(t, 2, s.Latencies.B2C.Count())
+
+	require.EqualValues(t, 4, c.Latencies().B2C.Count())
+	require.EqualValues(t, 4, c.Latencies().S2C.Count())
+}
+
+func TestAgesOfWarmup(t *testing.T) {
+	start := time.Now()
+	r := stats.NewConsumerRecorder()
+	c := collectorOf(start, nil, r)
+	r.Ages(2_000_000, 1_000_000, 1_500_000)
+	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
+	require.EqualValues(t, 1, s.Latencies.B2C.Count())
+	require.Zero(t, c.Latencies().B2C.Count(), "the summary leaves them out")
+	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
+	require.NotNil(t, s.Latencies.B2C)
+	require.NotNil(t, s.Latencies.S2C)
+}
+
+// The path of a message allocates only once, when the first time of its kind comes; also right after a snapshot.
+func TestAgesAllocateOnce(t *testing.T) {
+	start := time.Now()
+	r := stats.NewConsumerRecorder()
+	c := collectorOf(start, nil, r)
+	r.Ages(20, 10, 15)
+	for range 3 {
+		start = start.Add(time.Second)
+		c.Collect(stats.Measure, start, false)
+		require.Zero(t, testing.AllocsPerRun(5, func() { r.Ages(20, 10, 15) }))
+	}
+}
+
+func TestMinimum(t *testing.T) {
+	start := time.Now()
+	p, k := stats.NewProducerRecorder(false), stats.NewConsumerRecorder()
+	c := collectorOf(start, p, k)
+	now := start
+	second := func(phase stats.Phase, length time.Duration, completed, received int) {
+		for range completed {
+			p.Sent()
+			p.Handed(0)
+			p.Done(driver.Outcome{}, 0, 0)
+		}
+		for range received {
+			k.Received(0, false)
+		}
+		now = now.Add(length)
+		c.Collect(phase, now, phase == stats.Drain)
+	}
+	known := func() bool { m := c.Minimum(); return m.Known() }
+
+	second(stats.Warmup, time.Second, 0, 0) // left out, though lowest
+	second(stats.Measure, 500*time.Millisecond, 0, 0)
+	second(stats.Measure, time.Second, 100, 90)
+	second(stats.Measure, 1100*time.Millisecond, 55, 110) // 50 and 100 per second: it is the rate that counts
+	require.False(t, known(), "two seconds say nothing")
+	second(stats.Measure, 750*time.Millisecond, 75, 15) // the cut before was late
+	second(stats.Measure, 699*time.Millisecond, 0, 0)   // partial
+	second(stats.Drain, time.Second, 0, 0)
+
+	require.True(t, known())
+	m := c.Minimum()
+	require.Equal(t, 3, m.Seconds)
+	require.InDelta(t, 50, m.Completed.PerSecond, 1e-9)
+	require.Equal(t, 3600*time.Millisecond, m.Completed.Elapsed)
+	require.Equal(t, start.Add(3600*time.Millisecond), m.Completed.To)
+	require.InDelta(t, 20, m.Received.PerSecond, 1e-9)
+	require.Equal(t, 4350*time.Millisecond, m.Received.Elapsed)
+
+	second(stats.Measure, time.Second, 0, 30)
+	second(stats.Measure, time.Second, 0, 30)
+	m = c.Minimum()
+	require.Zero(t, m.Completed.PerSecond, "a stall")
+	require.Equal(t, now.Sub(start)-time.Second, m.Completed.Elapsed, "the first such second")
+	require.InDelta(t, 20, m.Received.PerSecond, 1e-9)
+}
+
+// counting is a worker with counters of its own.
+type counting []driver.Counter
+
+func (c *counting) Counters() []driver.Counter { return *c }
+
+func TestProtocolCounters(t *testing.T) {
+	start := time.Now()
+	c := collectorOf(start, nil, nil)
+	s := c.Collect(stats.Measure, start.Add(time.Second), false)
+	require.Nil(t, s.Protocol)
+
+	a := &counting{{Name: "checks", Help: "check-backs", Value: 5}, {Name: "odd", Value: 0}}
+	b := &counting{{Name: "other", Value: 7}, {Name: "checks", Help: "check-backs", Value: 3}}
+	c.Watch([]driver.Reporter{a, b, new(counting)})
+	first := c.Collect(stats.Measure, start.Add(2*time.Second), false)
+	want := []driver.Counter{{Name: "checks", Help: "check-backs", Value: 8}, {Name: "odd"}, {Name: "other", Value: 7}}
+	require.Equal(t, want, first.Protocol)
+	(*b)[1].Value = 10
+	second := c.Collect(stats.Drain, start.Add(3*time.Second), true)
+	require.EqualValues(t, 15, second.Protocol[0].Value)
+	require.Equal(t, second.Protocol, c.Protocol())
+	require.Equal(t, want, first.Protocol, "a snapshot does not change")
+	require.EqualValues(t, 5, (*a)[0].Value, "nor do the workers' own")
+}
+
+func TestUnsent(t *testing.T) {
+	start := time.Now()
+	p := stats.NewProducerRecorder(false)
+	c := collectorOf(start, p, nil)
+	refused := errors.New("no connection")
+	p.Sent()
+	p.Handed(0)
+	p.Unsent(driver.ClassConnect, refused)
+	p.Sent()
+	p.Handed(0)
+	p.Done(driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout}, 0, 0)
+	n := c.Collect(stats.Measure, start.Add(time.Second), false).Total
+	require.EqualValues(t, 2, n.Failed)
+	require.EqualValues(t, 1, n.Unsent)
+	require.EqualValues(t, 1, n.FailuresOf[driver.Failed][driver.ClassConnect])
+	require.Zero(t, n.InFlight())
+	require.Same(t, refused, p.FirstError(driver.ClassConnect))
+}
