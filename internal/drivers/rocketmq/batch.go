@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -27,6 +28,8 @@ type batcher struct {
 	free    []uint32
 	timer   *time.Timer
 	stopped bool
+
+	requests, failed atomic.Uint64 // that have ended
 
 	sending sync.Mutex // guards head and the producer's choice of queue; never taken by answers
 	head    []byte
@@ -178,6 +181,10 @@ func (b *batcher) answer(i uint32, r *reply) { b.end(i, b.p.outcome(r)) }
 func (b *batcher) end(i uint32, o driver.Outcome) {
 	t := b.batch(i)
 	n := int64(len(t.slots))
+	b.requests.Add(1)
+	if o.State != driver.Accepted {
+		b.failed.Add(1)
+	}
 	for _, slot := range t.slots {
 		b.p.done(slot, o)
 	}

@@ -321,8 +321,23 @@ func (p *producer) settled(n int64) {
 
 // Counters implements [driver.Reporter].
 func (p *producer) Counters() []driver.Counter {
-	if p.tx == nil {
+	switch {
+	case p.tx != nil:
+		return p.tx.counters()
+	case p.batch != nil:
+		return []driver.Counter{
+			{Name: "batch-requests", Help: "requests of several messages that have ended", Value: p.batch.requests.Load()},
+			{Name: "batch-requests-failed", Help: "part of them that the broker did not accept", Value: p.batch.failed.Load()},
+		}
+	default:
 		return nil
 	}
-	return p.tx.counters()
+}
+
+// Withheld implements [driver.Withholder]: the transactions that were rolled back.
+func (p *producer) Withheld() uint64 {
+	if p.tx == nil {
+		return 0
+	}
+	return p.tx.rolledBack.Load() + p.tx.lateRolledBack.Load()
 }
