@@ -249,6 +249,10 @@ func outputFlags() []definition {
 			set: text(func(s *settings) *string { return &s.metricsAddr }),
 		},
 		{
+			name: "metrics-linger", group: groupOutput, arg: argTime, help: "with --metrics: serve the final values for so long after the run, to be scraped",
+			set: span("s", func(s *settings) *time.Duration { return &s.metricsLinger }),
+		},
+		{
 			name: "silent", group: groupOutput, help: "print nothing but errors",
 			set: onOff(func(s *settings) *bool { return &s.silent }),
 		},

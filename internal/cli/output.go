@@ -35,6 +35,9 @@ func (r *resolver) outputs() {
 			"--show-latency has no place in the lines of --format rocketmq")
 	}
 	if r.metricsAddr == "" {
+		if r.metricsLinger > 0 {
+			r.refuse("add --metrics HOST:PORT", "--metrics-linger has nothing to serve")
+		}
 		return
 	}
 	_, port, err := net.SplitHostPort(r.metricsAddr)

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -140,6 +141,22 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
 // a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC wins.
 const gcPercent = 400
 
+// await waits for d, until ctx ends, or until stop closes if it has not yet.
+func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
+	select {
+	case <-stop:
+		stop = nil // that was the end of the run
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	case <-ctx.Done():
+	}
+}
+
 // execute carries out a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *settings) int {
 	if p.Threads > 0 {
@@ -160,13 +177,17 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 		}
 	}
 	return supervise(a.Signals, stdout.closed, a.errors.say, p.DrainTimeout, func(ctx context.Context, stop <-chan struct{}) int {
-		return a.load(ctx, stop, p, fan)
+		return a.load(ctx, stop, p, fan, s.metricsLinger)
 	})
 }
 
-// load runs the engine, closes the outputs and judges.
-func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan *report.Fan) int {
+// load runs the engine, closes the outputs, after lingering if there was a run, and judges.
+func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan *report.Fan, linger time.Duration) int {
 	summary, err := engine.Run(ctx, stop, p, fan)
+	if summary != nil && linger > 0 {
+		a.errors.say("serving the final metrics for " + linger.String() + "; press Ctrl-C to end")
+		await(ctx, stop, linger)
+	}
 	closeErr := fan.Close()
 	status := exitOK
 	if err != nil {

@@ -62,6 +62,38 @@ func TestMetricsDuringARun(t *testing.T) {
 	require.Contains(t, got.stdout, "--- result:              success")
 }
 
+// The final values are served after the run, until somebody is tired of it.
+func TestMetricsLinger(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+
+	signals := make(chan os.Signal, 1)
+	results := make(chan result, 1)
+	go func() {
+		results <- callWith(signals, nil, "mem", "client", "--message-count", "50", "--metrics", address, "--metrics-linger", "1h")
+	}()
+	require.Eventually(t, func() bool {
+		response, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		return err == nil && strings.Contains(string(text), "perfmq_run_success 1") &&
+			strings.Contains(string(text), "perfmq_messages_received_total 50")
+	}, 10*time.Second, 20*time.Millisecond)
+	signals <- os.Interrupt
+	got := <-results
+	require.Equal(t, exitInterrupted, got.status, got.stderr)
+	require.Contains(t, got.stderr, "serving the final metrics for 1h0m0s")
+
+	got = call(nil, "mem", "client", "--metrics-linger", "1s")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "add --metrics HOST:PORT")
+}
+
 // stuckDriver never connects.
 type stuckDriver struct{ driver.Driver }
 

@@ -46,6 +46,7 @@ type settings struct {
 	showLatency, silent, dryRun    bool
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
+	metricsLinger                  time.Duration
 	options                        []string
 
 	origins map[string]origin // of the flags that are not at their default

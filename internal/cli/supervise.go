@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// lastGrace is how long a run has to end after the second signal.
-const lastGrace = time.Second
+// lastGrace is how long a run has to end after the second signal: the steps of closing take half a second each then, and
+// the summary is worth waiting for. A third signal does not wait.
+const lastGrace = 3 * time.Second
 
 // supervise runs work and lets signals end it. The first one closes stop, the second cancels ctx; after a third, or
 // lastGrace after the second, supervise returns without waiting for work. closed reports that nobody reads the standard

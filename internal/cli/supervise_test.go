@@ -52,10 +52,10 @@ func TestSupervise(t *testing.T) {
 			exitInterrupted, 2 * time.Second, 2,
 		},
 		{
-			"after the second one, a second is left",
+			"after the second one, a moment is left",
 			[]time.Duration{time.Second, 2 * time.Second},
 			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return exitOK },
-			exitInterrupted, 3 * time.Second, 2,
+			exitInterrupted, 2*time.Second + lastGrace, 2,
 		},
 		{
 			"the third one leaves at once",
