@@ -14,7 +14,7 @@ FUZZ_TIME    ?= 10s
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz bench bench-artemis clean
+.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,11 +37,17 @@ fmt: ## format all Go files
 fuzz: ## each fuzz test for $(FUZZ_TIME)
 	./scripts/fuzz.sh $(FUZZ_TIME)
 
+features: ## make docs/features.md from the conformance suite on every broker: some 4 minutes
+	./scripts/features.sh docs/features.md
+
 bench: ## benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine
 
 bench-artemis: build ## perfmq and artemis perf in turn on one real Artemis: ratios
 	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq
+
+bench-peers: build ## perfmq beside RocketMQ's Java benchmark, and over STOMP beside artemis perf, on real brokers: ratios
+	$(GO) run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq
 
 clean: ## remove what the targets made
 	rm -rf bin bench-results

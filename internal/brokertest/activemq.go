@@ -239,6 +239,9 @@ func (a *ActiveMQ) Close() error {
 	return nil
 }
 
+// Done is closed when the process as last started has ended.
+func (a *ActiveMQ) Done() <-chan struct{} { return a.process().done }
+
 // Dir returns the broker's folder. It goes with Close.
 func (a *ActiveMQ) Dir() string { return a.dir }
 

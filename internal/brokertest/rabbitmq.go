@@ -262,6 +262,9 @@ func (r *RabbitMQ) Close() error {
 	return nil
 }
 
+// Done is closed when the process as last started has ended.
+func (r *RabbitMQ) Done() <-chan struct{} { return r.process().done }
+
 // Dir returns the broker's folder. It goes with Close.
 func (r *RabbitMQ) Dir() string { return r.dir }
 

@@ -5,10 +5,8 @@ package brokertest
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -172,36 +170,13 @@ func (r *RocketMQ) waitRegistered(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.startTimeout)
 	defer cancel()
 	err := poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		answer, err := r.askNameServer(ctx, `{"code":106,"language":"GO","version":413,"opaque":1,"flag":0}`) // GET_BROKER_CLUSTER_INFO
+		answer, err := r.ask(ctx, r.NameServer(), rocketClusterInfo, nil)
 		return bytes.Contains(answer, []byte(`"`+r.Broker()+`"`)), err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the broker to register at the name server: %w", err)
 	}
 	return nil
-}
-
-// askNameServer sends a request without a body and returns the answer, of RocketMQ's remoting protocol.
-func (r *RocketMQ) askNameServer(ctx context.Context, header string) ([]byte, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.NameServer())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, err
-	}
-	request := binary.BigEndian.AppendUint32(nil, uint32(len(header)+4))  //nolint:gosec // short
-	request = binary.BigEndian.AppendUint32(request, uint32(len(header))) //nolint:gosec // short
-	if _, err := conn.Write(append(request, header...)); err != nil {
-		return nil, err
-	}
-	var size [4]byte
-	if _, err := io.ReadFull(conn, size[:]); err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(conn, int64(binary.BigEndian.Uint32(size[:]))))
 }
 
 func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processSpec {
@@ -276,8 +251,11 @@ func (r *RocketMQ) Done() <-chan struct{} { return r.brokerProcess().done }
 // Dir returns the folder with configuration, messages and logs. It goes with Close.
 func (r *RocketMQ) Dir() string { return r.dir }
 
-// LogTail returns the last 40 lines of the broker's output. Its own logs are in
+// LogFile returns the path of the broker's output. Its own logs are in
 // broker-home/logs of its folder.
+func (r *RocketMQ) LogFile() string { return filepath.Join(r.dir, "broker.log") }
+
+// LogTail returns the last 40 lines of the broker's output.
 func (r *RocketMQ) LogTail() string {
 	if p := r.brokerProcess(); p != nil {
 		return p.tail()

@@ -6,6 +6,8 @@
 // process that started it is gone.
 //
 //	go run ./internal/brokertest/cmd/broker artemis --amqp-port 5672
+//
+// The brokers are artemis, activemq (Classic), rabbitmq and rocketmq.
 package main
 
 import (
@@ -16,11 +18,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 func main() {
@@ -33,18 +34,8 @@ func main() {
 	}
 }
 
-// settings are the command line.
-type settings struct {
-	options  []brokertest.ArtemisOption
-	outlive  bool
-	lifetime time.Duration
-}
-
 func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) error {
-	if len(args) == 0 || args[0] != "artemis" {
-		return errors.New("usage: broker artemis [flags]; broker artemis --help lists them")
-	}
-	set, err := parse(args[1:])
+	set, err := parse(args)
 	if err != nil {
 		return err
 	}
@@ -56,109 +47,46 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) e
 	}
 	go watchStdin(stdin, cancel)
 
-	a, err := brokertest.LaunchArtemis(ctx, set.options...)
+	b, err := set.launch(ctx)
 	if err != nil {
 		return err
 	}
-	if err := show(stdout, a); err != nil {
-		return errors.Join(fmt.Errorf("print where the broker listens: %w", err), a.Close())
+	if err := show(stdout, b); err != nil {
+		return errors.Join(fmt.Errorf("print where the broker listens: %w", err), b.Close())
 	}
 	if set.lifetime > 0 {
 		timer := time.AfterFunc(set.lifetime, cancel)
 		defer timer.Stop()
 	}
-	wait(ctx, a)
-	died := !a.Alive()
-	tail := a.LogTail()
-	err = errors.Join(a.Stop(), a.Close())
+	select {
+	case <-ctx.Done():
+	case <-b.Done():
+	}
+	died := !b.Alive()
+	tail := b.LogTail()
+	err = errors.Join(b.Stop(), b.Close())
 	if died {
 		return fmt.Errorf("the broker ended by itself; the end of its log:\n%s", tail)
 	}
 	return err
 }
 
-func parse(args []string) (settings, error) {
-	var (
-		set   settings
-		ports brokertest.ArtemisPorts
-	)
-	fs := flag.NewFlagSet("broker artemis", flag.ContinueOnError)
-	fs.IntVar(&ports.AMQP, "amqp-port", 0, "port of the AMQP acceptor (0: a free one)")
-	fs.IntVar(&ports.AMQP, "port", 0, "same as -amqp-port")
-	fs.IntVar(&ports.STOMP, "stomp-port", 0, "port of the STOMP acceptor (0: a free one)")
-	fs.IntVar(&ports.Core, "core-port", 0, "port of the acceptor for CORE and all (0: a free one)")
-	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
-	extra := fs.String("acceptor-extra", "", `parameters added to every acceptor: "amqpCredits=100;..."`)
-	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
-	tls := fs.Bool("tls", false, "add a TLS acceptor")
-	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
-	noManagement := fs.Bool("no-management", false, "leave the web server away: less memory, no counters")
-	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.outlive, "outlive-parent", false, "go on when the process that started this is gone")
-	if err := fs.Parse(args); err != nil {
-		return set, err
-	}
-	if fs.NArg() > 0 {
-		return set, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	set.options = append(set.options, brokertest.WithPorts(ports), brokertest.WithHeap(*heap))
-	if *extra != "" {
-		set.options = append(set.options, brokertest.WithAcceptorExtra(*extra))
-	}
-	for _, o := range []struct {
-		on     bool
-		option brokertest.ArtemisOption
-	}{
-		{*login, brokertest.WithLogin()},
-		{*tls, brokertest.WithTLS()},
-		{*clientCerts, brokertest.WithTLSClientCerts()},
-		{*noManagement, brokertest.WithoutManagement()},
-	} {
-		if o.on {
-			set.options = append(set.options, o.option)
-		}
-	}
-	return set, nil
-}
-
 // show prints what a script or a person needs, in a form that a shell can read
-// line by line.
-func show(w io.Writer, a *brokertest.Artemis) error {
-	lines := [][2]string{
-		{"AMQP_URL", a.AMQPURL()},
-		{"STOMP_URL", a.STOMPURL()},
-		{"CORE_URL", a.CoreURL()},
-		{"AMQPS_URL", a.AMQPSURL()},
-		{"STOMPS_URL", a.STOMPSURL()},
-		{"MANAGEMENT_URL", a.ManagementURL()},
-		{"BROKER_USER", brokertest.User},
-		{"BROKER_PASSWORD", brokertest.Password},
-		{"BROKER_PID", fmt.Sprint(a.PID())},
-		{"BROKER_DIR", a.Dir()},
-		{"BROKER_LOG", a.LogFile()},
-		{"ARTEMIS_HOME", a.Home()},
-	}
-	if c := a.Certs(); c != nil {
-		lines = append(lines, [][2]string{
-			{"CA_FILE", c.CAFile}, {"CLIENT_CERT_FILE", c.ClientCertFile}, {"CLIENT_KEY_FILE", c.ClientKeyFile},
-		}...)
-	}
+// line by line. What there is not, has no line.
+func show(w io.Writer, b running) error {
+	lines := append(b.urls(),
+		[2]string{"BROKER_PID", strconv.Itoa(b.PID())},
+		[2]string{"BROKER_DIR", b.Dir()},
+		[2]string{"BROKER_LOG", b.LogFile()},
+		[2]string{"READY", "1"})
 	var text strings.Builder
-	for _, l := range append(lines, [2]string{"READY", "1"}) {
+	for _, l := range lines {
 		if l[1] != "" {
 			text.WriteString(l[0] + "=" + l[1] + "\n")
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
-}
-
-// wait returns when the context or the broker ends.
-func wait(ctx context.Context, a *brokertest.Artemis) {
-	select {
-	case <-ctx.Done():
-	case <-a.Done():
-	}
 }
 
 // watchParent cancels when this process is handed to another parent: `go run`

@@ -13,16 +13,59 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 func TestBrokerEndsWithItsStdin(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		urls map[string]string // key: pattern
+		not  []string
+	}{
+		{
+			args: []string{"artemis", "--no-management"},
+			urls: map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`},
+			not:  []string{"MANAGEMENT_URL"},
+		},
+		{
+			args: []string{"activemq"},
+			urls: map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`},
+			not:  []string{"BROKER_USER"},
+		},
+		{
+			args: []string{"rabbitmq"},
+			urls: map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`, "BROKER_USER": "^admin$"},
+		},
+		{
+			args: []string{"rocketmq", "--login"},
+			urls: map[string]string{"ROCKETMQ_URL": `^rocketmq://127\.0\.0\.1:\d+$`, "BROKER_USER": "^" + brokertest.RocketMQUser + "$"},
+		},
+	} {
+		t.Run(c.args[0], func(t *testing.T) {
+			got := startAndEnd(t, c.args)
+			assert.Equal(t, "1", got["READY"])
+			for key, pattern := range c.urls {
+				assert.Regexp(t, pattern, got[key], key)
+			}
+			for _, key := range c.not {
+				assert.NotContains(t, got, key, "what there is not, has no line")
+			}
+			require.NotEmpty(t, got["BROKER_DIR"])
+			assert.NoDirExists(t, got["BROKER_DIR"])
+		})
+	}
+}
+
+// startAndEnd returns what the command printed before its stdin was closed, when it has ended.
+func startAndEnd(t *testing.T, args []string) map[string]string {
 	inR, inW, err := os.Pipe()
 	require.NoError(t, err)
 	defer func() { _ = inR.Close() }()
 	outR, outW := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(t.Context(), []string{"artemis", "--no-management"}, inR, outW)
+		err := run(t.Context(), args, inR, outW)
 		_ = outW.Close() // ends the loop below when the start failed
 		ended <- err
 	}()
@@ -33,14 +76,11 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 	}
 	require.NoError(t, inW.Close())
 	require.NoError(t, <-ended)
-	assert.Equal(t, "1", got["READY"])
-	assert.Regexp(t, `^amqp://127\.0\.0\.1:\d+$`, got["AMQP_URL"])
-	assert.NotContains(t, got, "MANAGEMENT_URL", "what there is not, has no line")
-	assert.NoDirExists(t, got["BROKER_DIR"])
+	return got
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"kafka"}, {"artemis", "what"}, {"artemis", "--nonsense"}} {
+	for _, args := range [][]string{nil, {"kafka"}, {"artemis", "what"}, {"artemis", "--nonsense"}, {"rabbitmq", "--heap", "1G"}} {
 		require.Error(t, run(context.Background(), args, os.Stdin, io.Discard), "%v", args)
 	}
 	require.ErrorIs(t, run(context.Background(), []string{"artemis", "--help"}, os.Stdin, io.Discard), flag.ErrHelp)

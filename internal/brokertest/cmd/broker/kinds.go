@@ -1,0 +1,166 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// broker is what the handles of all kinds have in common.
+type broker interface {
+	Alive() bool
+	Done() <-chan struct{}
+	PID() int
+	Dir() string
+	LogFile() string
+	LogTail() string
+	Stop() error
+	Close() error
+}
+
+// running is a started broker and the lines that say where it listens.
+type running struct {
+	broker
+	urls func() [][2]string
+}
+
+// settings are the command line.
+type settings struct {
+	outlive  bool
+	lifetime time.Duration
+	launch   func(context.Context) (running, error)
+}
+
+// parse reads the kind of broker and its flags.
+func parse(args []string) (settings, error) {
+	kinds := map[string]func(*flag.FlagSet) func(context.Context) (running, error){
+		"artemis": artemis, "activemq": activemq, "rabbitmq": rabbitmq, "rocketmq": rocketmq,
+	}
+	var set settings
+	if len(args) == 0 || kinds[args[0]] == nil {
+		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq [flags]; broker artemis --help lists them")
+	}
+	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
+	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
+	fs.BoolVar(&set.outlive, "outlive-parent", false, "go on when the process that started this is gone")
+	set.launch = kinds[args[0]](fs)
+	if err := fs.Parse(args[1:]); err != nil {
+		return set, err
+	}
+	if fs.NArg() > 0 {
+		return set, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return set, nil
+}
+
+func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
+	var ports brokertest.ArtemisPorts
+	fs.IntVar(&ports.AMQP, "amqp-port", 0, "port of the AMQP acceptor (0: a free one)")
+	fs.IntVar(&ports.AMQP, "port", 0, "same as -amqp-port")
+	fs.IntVar(&ports.STOMP, "stomp-port", 0, "port of the STOMP acceptor (0: a free one)")
+	fs.IntVar(&ports.Core, "core-port", 0, "port of the acceptor for CORE and all (0: a free one)")
+	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
+	extra := fs.String("acceptor-extra", "", `parameters added to every acceptor: "amqpCredits=100;..."`)
+	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
+	tls := fs.Bool("tls", false, "add a TLS acceptor")
+	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
+	noManagement := fs.Bool("no-management", false, "leave the web server away: less memory, no counters")
+	return func(ctx context.Context) (running, error) {
+		options := []brokertest.ArtemisOption{brokertest.WithPorts(ports), brokertest.WithHeap(*heap)}
+		for _, o := range []struct {
+			on     bool
+			option brokertest.ArtemisOption
+		}{
+			{*extra != "", brokertest.WithAcceptorExtra(*extra)},
+			{*login, brokertest.WithLogin()},
+			{*tls, brokertest.WithTLS()},
+			{*clientCerts, brokertest.WithTLSClientCerts()},
+			{*noManagement, brokertest.WithoutManagement()},
+		} {
+			if o.on {
+				options = append(options, o.option)
+			}
+		}
+		a, err := brokertest.LaunchArtemis(ctx, options...)
+		return running{a, func() [][2]string { return artemisURLs(a) }}, err
+	}
+}
+
+func artemisURLs(a *brokertest.Artemis) [][2]string {
+	lines := [][2]string{
+		{"AMQP_URL", a.AMQPURL()},
+		{"STOMP_URL", a.STOMPURL()},
+		{"CORE_URL", a.CoreURL()},
+		{"AMQPS_URL", a.AMQPSURL()},
+		{"STOMPS_URL", a.STOMPSURL()},
+		{"MANAGEMENT_URL", a.ManagementURL()},
+		{"BROKER_USER", brokertest.User},
+		{"BROKER_PASSWORD", brokertest.Password},
+		{"ARTEMIS_HOME", a.Home()},
+	}
+	if c := a.Certs(); c != nil {
+		lines = append(lines, [][2]string{
+			{"CA_FILE", c.CAFile}, {"CLIENT_CERT_FILE", c.ClientCertFile}, {"CLIENT_KEY_FILE", c.ClientKeyFile},
+		}...)
+	}
+	return lines
+}
+
+func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
+	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
+	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
+	return func(ctx context.Context) (running, error) {
+		options := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(*heap)}
+		if *login {
+			options = append(options, brokertest.WithActiveMQLogin())
+		}
+		a, err := brokertest.LaunchActiveMQ(ctx, options...)
+		return running{a, func() [][2]string {
+			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
+			if *login {
+				lines = append(lines, [2]string{"BROKER_USER", brokertest.User}, [2]string{"BROKER_PASSWORD", brokertest.Password})
+			}
+			return lines
+		}}, err
+	}
+}
+
+// rabbitmq always demands its login.
+func rabbitmq(*flag.FlagSet) func(context.Context) (running, error) {
+	return func(ctx context.Context) (running, error) {
+		r, err := brokertest.LaunchRabbitMQ(ctx)
+		return running{r, func() [][2]string {
+			return [][2]string{
+				{"AMQP_URL", r.AMQPURL()},
+				{"STOMP_URL", r.STOMPURL()},
+				{"BROKER_USER", brokertest.User},
+				{"BROKER_PASSWORD", brokertest.Password},
+			}
+		}}, err
+	}
+}
+
+func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
+	heap := fs.String("heap", "400m", "heap of the broker, in Java's notation")
+	login := fs.Bool("login", false, "refuse whoever does not sign with BROKER_USER and BROKER_PASSWORD")
+	return func(ctx context.Context) (running, error) {
+		options := []brokertest.RocketMQOption{brokertest.WithRocketMQHeap(*heap)}
+		if *login {
+			options = append(options, brokertest.WithRocketMQLogin())
+		}
+		r, err := brokertest.LaunchRocketMQ(ctx, options...)
+		return running{r, func() [][2]string {
+			lines := [][2]string{{"ROCKETMQ_URL", r.URL()}, {"NAME_SERVER", r.NameServer()}, {"BROKER_ADDRESS", r.Broker()}}
+			if *login {
+				lines = append(lines,
+					[2]string{"BROKER_USER", brokertest.RocketMQUser}, [2]string{"BROKER_PASSWORD", brokertest.RocketMQPassword})
+			}
+			return lines
+		}}, err
+	}
+}

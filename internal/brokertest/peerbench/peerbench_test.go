@@ -1,0 +1,111 @@
+//go:build unix
+
+package peerbench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMedian(t *testing.T) {
+	same := func(v float64) float64 { return v }
+	require.InDelta(t, 2, Median([]float64{3, 1, 2}, same), 0)
+	require.InDelta(t, 3, Median([]float64{4, 3, 1, 2}, same), 0)
+	require.True(t, math.IsNaN(Median(nil, same)))
+	require.True(t, math.IsNaN(Median([]float64{1, math.NaN(), 2}, same)))
+}
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	table := Table[float64]{W: &out, Columns: []Column[float64]{{"ours", []float64{6}}, {"theirs", []float64{4, 3, 5}}, {"none", nil}}}
+	table.Head("title")
+	table.Row("row", func(v float64) float64 { return v })
+	lines := strings.Split(out.String(), "\n")
+	require.Equal(t, []string{"ours", "theirs", "none", "/", "theirs", "/", "none"}, strings.Fields(lines[2]))
+	require.Equal(t, []string{"row", "6.0", "4.0", "-", "1.50", "-"}, strings.Fields(lines[3]))
+}
+
+func TestReadOutcome(t *testing.T) {
+	cmd := exec.Command("true")
+	require.NoError(t, cmd.Run())
+	file := filepath.Join(t.TempDir(), "run.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[
+		{"sampleType":"sample","warmup":true,"completed":1000,"received":1000},
+		{"sampleType":"sample","completed":10,"received":8},
+		{"sampleType":"sample","completed":20,"received":12},
+		{"sampleType":"sample","phase":"drain","completed":500,"received":500},
+		{"sampleType":"summary","totalSent":1600,"totalCompleted":1530,"totalReceived":1520,"totalSendTime":{"50":7,"99":9}}]`), 0o600))
+	o, err := ReadOutcome(file, cmd.ProcessState)
+	require.NoError(t, err)
+	require.InDelta(t, 15, o.Completed, 0)
+	require.InDelta(t, 10, o.Received, 0)
+	require.InDelta(t, 1600, o.Sent, 0)
+	require.InDelta(t, 1525, o.Messages, 0)
+	require.InDelta(t, 9, o.Send.P99, 0)
+
+	require.NoError(t, os.WriteFile(file, []byte(`[]`), 0o600))
+	_, err = ReadOutcome(file, cmd.ProcessState)
+	require.ErrorContains(t, err, "no measured second")
+}
+
+// steady counts so many a second from its first question on, and begins at 70.
+func steady(perSecond float64) Counter {
+	var start time.Time
+	return func(context.Context) (int64, error) {
+		if start.IsZero() {
+			start = time.Now()
+		}
+		return 70 + int64(time.Since(start).Seconds()*perSecond), nil
+	}
+}
+
+// shell runs a script. exec, so that a signal reaches what it waits for.
+func shell(script string) func(context.Context) *exec.Cmd {
+	return func(ctx context.Context) *exec.Cmd { return Perfmq(ctx, "/bin/sh", "-c", script) }
+}
+
+func TestRunCounted(t *testing.T) {
+	growing, window := steady(1000), true
+	count := func(ctx context.Context) (int64, error) {
+		if !window {
+			return 5070, nil // what comes after the measured part counts in the total only
+		}
+		n, err := growing(ctx)
+		window = n < 70+1000
+		return n, err
+	}
+	begun := time.Now()
+	c, err := RunCounted(t.Context(), shell("echo hello; exec sleep 60"), count,
+		Window{After: 200 * time.Millisecond, AfterCount: 300, UntilCount: 1000, Until: time.Minute}, true)
+	require.NoError(t, err)
+	require.Less(t, time.Since(begun), 20*time.Second, "it is stopped")
+	require.InEpsilon(t, 1000, c.Rate, 0.1)
+	require.InDelta(t, 5000, c.Messages, 0)
+	require.Equal(t, "hello\n", c.Output)
+}
+
+func TestRunCountedFailures(t *testing.T) {
+	window := Window{After: 10 * time.Second, Until: 20 * time.Second}
+	_, err := RunCounted(t.Context(), shell("echo broken; exit 3"), steady(1000), window, true)
+	require.ErrorContains(t, err, "exit status 3")
+	require.ErrorContains(t, err, "broken")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = RunCounted(ctx, shell("exec sleep 60"), steady(1000), window, true)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	_, err = RunCounted(t.Context(), shell("exec sleep 60"), func(context.Context) (int64, error) {
+		return 0, fmt.Errorf("no broker")
+	}, window, true)
+	require.ErrorContains(t, err, "no broker")
+}

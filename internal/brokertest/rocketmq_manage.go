@@ -1,0 +1,176 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Request codes of RocketMQ's remoting protocol (its RequestCode.java).
+const (
+	rocketCreateTopic   = 17
+	rocketRuntimeInfo   = 28
+	rocketClusterInfo   = 106
+	rocketTopicRoute    = 105
+	rocketTopicStats    = 202
+	rocketDeleteTopic   = 215
+	rocketForgetTopic   = 216
+	rocketAnswerSuccess = 0
+)
+
+// rocketManageTimeout bounds one question when the context does not.
+const rocketManageTimeout = 10 * time.Second
+
+// CreateTopic creates a topic with that many queues and waits until the name
+// server tells clients of it.
+func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) error {
+	n := strconv.Itoa(queues)
+	_, err := r.ask(ctx, r.Broker(), rocketCreateTopic, map[string]string{
+		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n,
+		"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+	})
+	if err != nil {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
+	defer cancel()
+	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		_, err := r.ask(ctx, r.NameServer(), rocketTopicRoute, map[string]string{"topic": topic})
+		return err == nil, nil // not known yet
+	})
+	if err != nil {
+		return fmt.Errorf("wait for topic %s to be known to the name server: %w", topic, err)
+	}
+	return nil
+}
+
+// DeleteTopic deletes a topic with its messages.
+func (r *RocketMQ) DeleteTopic(ctx context.Context, topic string) error {
+	fields := map[string]string{"topic": topic}
+	_, err := r.ask(ctx, r.Broker(), rocketDeleteTopic, fields)
+	if _, also := r.ask(ctx, r.NameServer(), rocketForgetTopic, fields); err != nil || also != nil {
+		return fmt.Errorf("delete topic %s: %w", topic, errors.Join(err, also))
+	}
+	return nil
+}
+
+// TopicMessages returns how many messages the topic ever got: the sum of the next
+// offsets of its queues. A message of a batch counts as one.
+func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, error) {
+	body, err := r.ask(ctx, r.Broker(), rocketTopicStats, map[string]string{"topic": topic})
+	if err != nil {
+		return 0, fmt.Errorf("read the counters of topic %s: %w", topic, err)
+	}
+	var sum int64
+	// The answer has objects as keys, so that it is no JSON.
+	for _, m := range regexp.MustCompile(`"maxOffset":(\d+)`).FindAllSubmatch(body, -1) {
+		n, err := strconv.ParseInt(string(m[1]), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the counters of topic %s: %w", topic, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// Delivered returns how many messages the broker has given to consumers since its
+// start, of all topics but its own internal ones.
+func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
+	const counter = "msgGetTotalTodayNow"
+	body, err := r.ask(ctx, r.Broker(), rocketRuntimeInfo, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read the broker's counters: %w", err)
+	}
+	var info struct{ Table map[string]string }
+	if err := json.Unmarshal(body, &info); err != nil {
+		return 0, fmt.Errorf("read the broker's counters: %w", err)
+	}
+	n, err := strconv.ParseInt(info.Table[counter], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the broker's counter %s: %w", counter, err)
+	}
+	return n, nil
+}
+
+// ask sends one request without a body over a connection of its own, and returns
+// the body of the answer. An answer that is not success is an error.
+func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map[string]string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
+	defer cancel()
+	header, err := json.Marshal(map[string]any{
+		"code": code, "language": "GO", "version": 413, "opaque": 1, "flag": 0, "extFields": fields,
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	request := binary.BigEndian.AppendUint32(nil, uint32(len(header)+4))  //nolint:gosec // short
+	request = binary.BigEndian.AppendUint32(request, uint32(len(header))) //nolint:gosec // short
+	if _, err := conn.Write(append(request, header...)); err != nil {
+		return nil, err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, err
+	}
+	frame, err := io.ReadAll(io.LimitReader(conn, int64(binary.BigEndian.Uint32(size[:]))))
+	if err != nil {
+		return nil, err
+	}
+	return rocketAnswer(frame)
+}
+
+// rocketAnswer takes a frame without its size apart: one byte with the kind of the
+// header (0: JSON) and three with its length, the header, the body.
+func rocketAnswer(frame []byte) ([]byte, error) {
+	if len(frame) < 4 || frame[0] != 0 {
+		return nil, errors.New("the answer has no JSON header")
+	}
+	length := int(binary.BigEndian.Uint32(frame))
+	if length > len(frame)-4 {
+		return nil, errors.New("the answer is cut short")
+	}
+	var header struct {
+		Code   int
+		Remark string
+	}
+	if err := json.Unmarshal(frame[4:4+length], &header); err != nil {
+		return nil, fmt.Errorf("parse the answer: %w", err)
+	}
+	if header.Code != rocketAnswerSuccess {
+		return nil, fmt.Errorf("answer code %d: %s", header.Code, header.Remark)
+	}
+	return bytes.Clone(frame[4+length:]), nil
+}
+
+// Command returns a class of the distribution, ready to run against this broker:
+// see [RocketMQ.JavaCommand]. At the end of the context it gets SIGTERM, and is
+// killed five seconds later.
+func (r *RocketMQ) Command(ctx context.Context, class string, args ...string) *exec.Cmd {
+	full := r.JavaCommand(class, args...)
+	cmd := exec.CommandContext(ctx, full[0], full[1:]...) //nolint:gosec // the harness's own
+	cmd.SysProcAttr = sysProcAttr()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
