@@ -15,10 +15,21 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
+// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
+func harnessGoroutines() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
+		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+	}
+}
+
 func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: brokertest.ArtemisTitle(),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
@@ -40,11 +51,6 @@ func TestConformance(t *testing.T) {
 			require.NoError(t, err)
 			return last.MessagesAdded, last.MessagesAcked
 		},
-		IgnoreGoroutines: []goleak.Option{
-			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-			goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
-			goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
-		},
+		IgnoreGoroutines: harnessGoroutines(),
 	})
 }

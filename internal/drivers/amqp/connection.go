@@ -38,6 +38,7 @@ type connection struct {
 	err   error
 	amqp  *amqp.Conn
 	net   *gatherConn
+	dialect
 
 	namesMu sync.Mutex
 	names   map[string]bool // link names of subscriptions in use
@@ -68,6 +69,7 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 		d.mu.Unlock()
 		if opener {
 			c.amqp, c.net, c.err = d.cfg.dial(ctx, spec)
+			c.speak(d.cfg.opts.Dialect)
 			close(c.ready)
 		}
 		if !opener { // the opener has the outcome, which says more than that time is up
@@ -86,6 +88,16 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 			continue // it was the opener that lost interest
 		}
 		return nil, c.err
+	}
+}
+
+// speak chooses the dialect: the user's, or that of the broker.
+func (c *connection) speak(option string) {
+	switch {
+	case option != dialectAuto:
+		c.dialect = dialect(option)
+	case c.err == nil:
+		c.dialect = dialectOf(c.amqp.Properties())
 	}
 }
 
@@ -115,7 +127,9 @@ func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
 // no use to anybody: what matters has been settled before.
 func (c *connection) leave(ctx context.Context, session *amqp.Session) {
 	if session != nil && !c.dead() {
-		_ = session.Close(ctx)
+		bounded, cancel := context.WithTimeout(ctx, c.endPatience())
+		_ = session.Close(bounded)
+		cancel()
 	}
 	c.release(ctx)
 }

@@ -30,6 +30,9 @@ type consumer struct {
 	sub     subscription
 	settled bool // at-most-once
 
+	// Where the dialect wants rounds of credit: how much is given at a time, and what is left of it.
+	round, left uint32
+
 	settling sync.WaitGroup // the goroutine that accepts messages
 	cancel   context.CancelFunc
 	closed   bool
@@ -47,6 +50,10 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	}
 	conn, err := d.acquire(ctx, spec.Connection)
 	if err != nil {
+		return nil, err
+	}
+	if err := conn.checkConsumer(op, &spec, &d.cfg.opts); err != nil {
+		conn.leave(ctx, nil)
 		return nil, err
 	}
 	sub.reserve(conn)
@@ -79,11 +86,18 @@ func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err erro
 		Credit:                    int32(min(credit, 1<<30)), //nolint:gosec // in range
 		RequestedSenderSettleMode: &mode,
 	}
+	if c.conn.creditInRounds() {
+		c.round, opts.Credit = uint32(opts.Credit), -1 //nolint:gosec // above zero
+	}
 	c.sub.apply(opts)
+	opts.SourceDurability = max(opts.SourceDurability, c.conn.durability())
 	if spec.Selector != "" {
 		opts.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(spec.Selector)}
 	}
-	if c.link, err = c.session.NewReceiver(ctx, spec.Destination.Name, opts); err != nil {
+	c.link, err = attach(c.conn.dialect, func() (*amqp.Receiver, error) {
+		return c.session.NewReceiver(ctx, c.conn.address(spec.Destination), opts)
+	})
+	if err != nil {
 		var peer *amqp.Error
 		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {
 			return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(),
@@ -129,6 +143,9 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), accept chan<- *amqp.Message) error {
 	var delivery driver.Delivery
 	for ctx.Err() == nil { // Receive does not look at ctx while messages wait that the broker sent ahead
+		if err := c.giveCredit(); err != nil {
+			return c.conn.explain(c.op, err)
+		}
 		m, err := c.link.Receive(ctx, nil)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -137,6 +154,7 @@ func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), 
 			return c.conn.explain(c.op, err)
 		}
 		decode(m, &delivery)
+		delivery.Redelivered = c.conn.redelivered(m.Header)
 		deliver(&delivery)
 		if c.settled {
 			continue
@@ -147,6 +165,21 @@ func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), 
 			handOver(ctx, accept, m)
 		}
 	}
+	return nil
+}
+
+// giveCredit lets the broker send another round when it has sent the last one. Otherwise the library gives credit.
+func (c *consumer) giveCredit() error {
+	if c.round == 0 {
+		return nil
+	}
+	if c.left == 0 {
+		if err := c.link.IssueCredit(c.round); err != nil {
+			return err
+		}
+		c.left = c.round
+	}
+	c.left--
 	return nil
 }
 
@@ -186,7 +219,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		c.cancel()
 	}
 	var err error
-	if !c.sub.keep && !c.conn.dead() {
+	if !c.sub.keep && c.conn.detaches() && !c.conn.dead() {
 		if err = c.link.Close(ctx); err != nil && c.sub.durable {
 			err = driver.Errorf(driver.ClassOf(err), "close "+c.sub.name, "remove it on the broker",
 				"the durable subscription may have stayed behind: %w", c.conn.explain("", err))

@@ -11,12 +11,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// decode fills in d from m. The body stays m's.
+// decode fills in d from m, but for Redelivered, which the dialect tells. The body stays m's.
 func decode(m *amqp.Message, d *driver.Delivery) {
 	d.Time, d.HasTime = microseconds(m.ApplicationProperties[driver.TimeProperty])
-	// first-acquirer says whether somebody else had the message before, not whether it was delivered, so only the
-	// delivery count tells (AMQP 1.0, Messaging, section 3.2.1).
-	d.Redelivered = m.Header != nil && m.Header.DeliveryCount > 0
 	d.Body = body(m)
 }
 

@@ -28,4 +28,24 @@
 // received messages are accepted after they were delivered. With settle=at-most-once messages are sent settled; the
 // broker answers nothing, and a send is completed when its bytes have been passed to the operating system (for
 // encrypted connections: to the TLS layer and from there to the operating system). Whether they arrive is not known.
+//
+// # Dialects
+//
+// AMQP 1.0 leaves to the broker how addresses name queues and topics, and lets it ignore much of what a message or a link
+// asks for. See [dialect]; it is chosen by the properties of the broker's open frame, or by -o dialect. What the broker
+// would ignore is refused. In particular:
+//
+//   - Artemis takes plain names and the kind as a capability. It removes addresses that it made when nobody uses them, and
+//     may then say that one does not exist: the link is attached anew. Shared subscriptions have names of their own, see
+//     [subscription].
+//   - ActiveMQ Classic wants queue:// and topic:// before the name: with the capability alone, consumers of a topic share
+//     a queue. It has no shared subscriptions. Durable ones, selectors, expiry, priorities and groups are as on Artemis.
+//   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) has addresses /queue/NAME and /topic/KEY; a name with a leading slash is
+//     an address. Queues are declared by their use, as durable ones. There are no durable or shared subscriptions, no groups,
+//     and no priorities on queues that it declares itself. It confirms a selector and then sends all messages. The queue of
+//     a topic consumer stays behind and goes on filling, and no AMQP 1.0 client can remove it: consumers of topics are
+//     refused unless -o leave-queues=true. Credit is given in rounds, sessions end without detaching, and their end may go
+//     unanswered, all because of its faults. It tells redelivery by first-acquirer only.
+//   - RabbitMQ 4 has addresses /queues/NAME and /exchanges/amq.topic/KEY, percent-encoded, and queues that exist already.
+//     Only queues can be consumed from. This dialect was not tested on a broker.
 package amqp

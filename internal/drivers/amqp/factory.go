@@ -3,6 +3,8 @@ package amqp
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -20,6 +22,10 @@ type Options struct {
 	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
+	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
+	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by what it says it is; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,plain"`
+	// LeaveQueues allows consumers of topics on RabbitMQ before 4, whose queues no AMQP 1.0 client can remove.
+	LeaveQueues bool `opt:"leave-queues" help:"RabbitMQ before 4: consume from topics although the queue of each consumer stays behind and fills"`
 }
 
 // Values of the options.
@@ -47,6 +53,7 @@ func defaultOptions() *Options {
 		SASL:         saslAuto,
 		IdleTimeout:  defaultIdleTimeout,
 		MaxFrameSize: defaultMaxFrameSize,
+		Dialect:      dialectAuto,
 	}
 }
 
@@ -136,6 +143,9 @@ func (c *config) checkOptions() []error {
 	}
 	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
 		fail("", "option max-frame-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
+	}
+	if !slices.Contains(dialects(), c.opts.Dialect) {
+		fail("", "option dialect=%s: want one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
 	}
 	switch c.sasl = c.opts.SASL; c.sasl {
 	case saslAuto:

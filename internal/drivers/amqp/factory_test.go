@@ -125,16 +125,11 @@ func TestDecode(t *testing.T) {
 		{amqp.Message{Value: []byte("bin")}, "bin"},
 		{amqp.Message{Value: int64(1)}, ""},
 	} {
-		d := driver.Delivery{HasTime: true, Redelivered: true, Body: []byte("old")}
+		d := driver.Delivery{HasTime: true, Body: []byte("old")}
 		decode(&c.m, &d)
 		require.Equal(t, c.body, string(d.Body))
-		require.False(t, d.HasTime || d.Redelivered)
+		require.False(t, d.HasTime)
 	}
-	var d driver.Delivery
-	decode(&amqp.Message{Header: &amqp.MessageHeader{DeliveryCount: 1}}, &d)
-	require.True(t, d.Redelivered)
-	decode(&amqp.Message{Header: &amqp.MessageHeader{FirstAcquirer: false}}, &d)
-	require.False(t, d.Redelivered)
 }
 
 func TestHandover(t *testing.T) {

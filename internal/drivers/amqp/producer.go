@@ -67,6 +67,10 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	if err != nil {
 		return nil, err
 	}
+	if err := conn.checkProducer(op, &spec); err != nil {
+		conn.leave(ctx, nil)
+		return nil, err
+	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), conn: conn, done: done,
 		settled: d.cfg.opts.Settle == settleAtMostOnce, handed: make(chan error, 1),
@@ -89,10 +93,14 @@ func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err erro
 	if p.settled {
 		mode = amqp.SenderSettleModeSettled
 	}
-	p.link, err = p.session.NewSender(ctx, spec.Destination.Name, &amqp.SenderOptions{
+	opts := &amqp.SenderOptions{
 		Name:               spec.Name,
 		SettlementMode:     &mode,
 		TargetCapabilities: []string{spec.Destination.Kind.String()},
+		TargetDurability:   p.conn.durability(),
+	}
+	p.link, err = attach(p.conn.dialect, func() (*amqp.Sender, error) {
+		return p.session.NewSender(ctx, p.conn.address(spec.Destination), opts)
 	})
 	return err
 }

@@ -1,0 +1,134 @@
+package amqp
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestDialectOf(t *testing.T) {
+	for product, versions := range map[string]map[string]dialect{
+		"apache-activemq-artemis": {"2.56.0": artemis},
+		"ActiveMQ":                {"5.18.3": activemq, "6.1.0": activemq},
+		"RabbitMQ":                {"3.10.8": rabbitmq3, "4.1.0": rabbitmq, "": rabbitmq, "10.0": rabbitmq},
+		"qpid-cpp":                {"1.0": plain},
+	} {
+		for version, want := range versions {
+			require.Equal(t, want, dialectOf(map[string]any{"product": product, "version": version}), "%s %s", product, version)
+		}
+	}
+	require.Equal(t, plain, dialectOf(nil))
+	require.Equal(t, plain, dialectOf(map[string]any{"product": 5}))
+}
+
+func TestAddress(t *testing.T) {
+	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b"}
+	own := driver.Destination{Name: "/amq/queue/mine"}
+	for _, c := range []struct {
+		dialect           dialect
+		queue, topic, own string
+	}{
+		{artemis, "a/b c%.d", "a.b", "/amq/queue/mine"},
+		{plain, "a/b c%.d", "a.b", "/amq/queue/mine"},
+		{activemq, "queue://a/b c%.d", "topic://a.b", "queue:///amq/queue/mine"},
+		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b", "/amq/queue/mine"},
+		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b", "/amq/queue/mine"},
+	} {
+		require.Equal(t, c.queue, c.dialect.address(queue), c.dialect)
+		require.Equal(t, c.topic, c.dialect.address(topic), c.dialect)
+		require.Equal(t, c.own, c.dialect.address(own), c.dialect)
+	}
+}
+
+// TestDialectRefuses: what a broker would not do is refused before it is asked.
+func TestDialectRefuses(t *testing.T) {
+	topic := driver.Destination{Kind: driver.Topic, Name: "t"}
+	for name, c := range map[string]struct {
+		spec    driver.ConsumerSpec
+		options Options
+		by      []dialect
+	}{
+		"plain":        {by: nil},
+		"selector":     {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq3}}, // RabbitMQ 4 does not confirm it
+		"topic":        {spec: driver.ConsumerSpec{Destination: topic}, by: []dialect{rabbitmq, rabbitmq3}},
+		"leave queues": {spec: driver.ConsumerSpec{Destination: topic}, options: Options{LeaveQueues: true}, by: []dialect{rabbitmq}},
+		"shared":       {spec: driver.ConsumerSpec{Destination: topic, Shared: true}, by: []dialect{activemq, rabbitmq, rabbitmq3}},
+		"durable": {
+			spec: driver.ConsumerSpec{Destination: topic, Durable: true}, options: Options{LeaveQueues: true},
+			by: []dialect{rabbitmq, rabbitmq3},
+		},
+	} {
+		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
+			err := d.checkConsumer("op", &c.spec, &c.options)
+			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
+		}
+	}
+	for name, c := range map[string]struct {
+		spec driver.ProducerSpec
+		by   []dialect
+	}{
+		"plain":        {driver.ProducerSpec{Priority: -1}, nil},
+		"group":        {driver.ProducerSpec{Priority: -1, Group: "g"}, []dialect{rabbitmq, rabbitmq3}},
+		"priority":     {driver.ProducerSpec{Priority: 0}, []dialect{rabbitmq3}},
+		"own priority": {driver.ProducerSpec{Destination: driver.Destination{Name: "/amq/queue/q"}}, nil},
+	} {
+		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
+			requireRefused(t, slices.Contains(c.by, d), d.checkProducer("op", &c.spec), "%s by %s", name, d)
+		}
+	}
+}
+
+// TestAttachAgain: only Artemis is asked again, only when the address is gone, and not for ever.
+func TestAttachAgain(t *testing.T) {
+	gone, other := &amqp.Error{Condition: amqp.ErrCondNotFound}, &amqp.Error{Condition: amqp.ErrCondNotAllowed}
+	for _, c := range []struct {
+		dialect dialect
+		errs    []error // of the attempts there are to be
+	}{
+		{artemis, []error{nil}},
+		{artemis, []error{other}},
+		{artemis, []error{gone, nil}},
+		{artemis, []error{gone, gone, other}},
+		{artemis, []error{gone, gone, gone, gone, gone}},
+		{activemq, []error{gone}},
+	} {
+		n := 0
+		link, err := attach(c.dialect, func() (int, error) {
+			n++
+			return n, c.errs[n-1]
+		})
+		require.Equal(t, c.errs[len(c.errs)-1], err)
+		require.Equal(t, len(c.errs), n)
+		require.Equal(t, n, link)
+	}
+}
+
+func requireRefused(t *testing.T, want bool, err error, format string, args ...any) {
+	t.Helper()
+	if !want {
+		require.NoErrorf(t, err, format, args...)
+		return
+	}
+	require.Equalf(t, driver.ClassUnsupported, driver.ClassOf(err), format, args...)
+	require.NotEmptyf(t, driver.HintOf(err), format, args...)
+}
+
+func TestRedelivered(t *testing.T) {
+	for _, c := range []struct {
+		header *amqp.MessageHeader
+		d      dialect
+		want   bool
+	}{
+		{nil, rabbitmq3, false},
+		{&amqp.MessageHeader{DeliveryCount: 1}, artemis, true},
+		{&amqp.MessageHeader{FirstAcquirer: false}, artemis, false},
+		{&amqp.MessageHeader{FirstAcquirer: false}, rabbitmq3, true},
+		{&amqp.MessageHeader{FirstAcquirer: true}, rabbitmq3, false},
+	} {
+		require.Equal(t, c.want, c.d.redelivered(c.header), "%+v %s", c.header, c.d)
+	}
+}
