@@ -28,6 +28,7 @@ func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: brokertest.ArtemisTitle(),
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
 		},
@@ -52,6 +53,7 @@ func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: brokertest.ActiveMQTitle(),
 		Lacks: map[drivertest.Feature]string{
 			drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
 		},
@@ -68,6 +70,7 @@ func TestConformanceRabbitMQ(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: brokertest.RabbitMQTitle(),
 		Lacks: map[drivertest.Feature]string{
 			drivertest.Priority: "a queue that is declared by its use has no priorities",
 			drivertest.Group:    "RabbitMQ has no message groups",

@@ -21,6 +21,10 @@ type stompDriver struct {
 	conns  map[string]*connection
 	shared map[string]int // users of shared subscriptions, by name
 	closed bool
+
+	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
+	// the broker has said that the others are gone. It has room for one.
+	leaving chan struct{}
 }
 
 // connection is a STOMP connection and its users.

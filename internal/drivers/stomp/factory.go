@@ -73,7 +73,9 @@ func Factory() driver.Factory {
 			if err != nil {
 				return nil, err
 			}
-			return &stompDriver{cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}}, nil
+			return &stompDriver{
+				cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}, leaving: make(chan struct{}, 1),
+			}, nil
 		},
 	}
 }

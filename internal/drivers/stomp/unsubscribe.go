@@ -58,8 +58,19 @@ func (k *consumer) giveBack() {
 // unsubscribe ends the subscription and removes it, if it is to be removed and nobody else uses it.
 func (k *consumer) unsubscribe(ctx context.Context) error {
 	remove := k.sub.remove
-	if k.sub.last != "" && k.share(-1) > 0 {
-		remove = nil
+	if k.sub.last != "" {
+		leaving := k.conn.driver.leaving
+		select {
+		case leaving <- struct{}{}:
+			defer func() { <-leaving }()
+		case <-ctx.Done():
+			k.share(-1)
+			return driver.Errorf(driver.ClassTimeout, "", "remove it on the broker",
+				"the subscription may have stayed behind, waiting for its other consumers to leave: %w", ctx.Err())
+		}
+		if k.share(-1) > 0 {
+			remove = nil
+		}
 	}
 	atOnce := k.conn.dialect == rabbitmq && remove != nil
 	if !atOnce {

@@ -27,6 +27,7 @@ package drivertest
 import (
 	"context"
 	"crypto/rand"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,9 @@ import (
 // Feature names what a broker may lack: the name of the field of [driver.Capabilities].
 type Feature string
 
-// The features that [Config.Lacks] may name.
+// The features that [Config.Lacks] may name, but for Queues, which every driver and broker must have.
 const (
+	Queues              Feature = "Queues"
 	Topics              Feature = "Topics"
 	DurableSubscription Feature = "DurableSubscription"
 	SharedSubscription  Feature = "SharedSubscription"
@@ -53,6 +55,14 @@ const (
 	Transactions        Feature = "Transactions"
 	TransactedReceive   Feature = "TransactedReceive"
 )
+
+// Features returns all features, in the order of their declaration.
+func Features() []Feature {
+	return []Feature{
+		Queues, Topics, DurableSubscription, SharedSubscription, Persistent, Credit, TTL, Priority, Group, Selector,
+		Transactions, TransactedReceive,
+	}
+}
 
 // Config says what to test and on which broker. Factory is required, everything else has a default.
 type Config struct {
@@ -82,6 +92,9 @@ type Config struct {
 	// Log says that the broker keeps a queue as a log with a place per filter: what a filter leaves out is passed over,
 	// and a consumer with another filter sees the whole log.
 	Log bool
+	// Broker is the name and version of the broker, "Artemis 2.56.0", under which the results go into the table of
+	// features, see [FeaturesEnv]. Empty keeps them out of it.
+	Broker string
 	// Timeout bounds each wait for something that must happen; 10 s by default.
 	Timeout time.Duration
 	// Quiet is how long to look out for something that must not happen; 300 ms by default.
@@ -178,53 +191,62 @@ func Run(t *testing.T, cfg Config) {
 		t.Fatal("drivertest: Config.Factory needs Open and NewOptions")
 	}
 	cfg = cfg.withDefaults()
+	results := newRecord(&cfg)
 	for _, c := range suite(&cfg) {
-		t.Run(c.name, func(t *testing.T) {
+		ran := false
+		passed := t.Run(c.name, func(t *testing.T) {
+			ran = true
 			e := &env{T: t, cfg: &cfg, ctx: context.WithoutCancel(t.Context())}
 			e.checkLeaks()
 			c.run(e)
 		})
+		results.add(c, ran, passed)
+	}
+	if err := results.write(os.Getenv(FeaturesEnv)); err != nil {
+		t.Errorf("record the results for the table of features: %v", err)
 	}
 }
 
 // check is one sub-test.
 type check struct {
-	name string
-	run  func(*env)
+	name    string
+	run     func(*env)
+	feature Feature  // what passing it shows; empty for what every driver must do
+	refused *refusal // set when it tests that the feature is refused
 }
 
 // suite lists the sub-tests that apply, the cheap and basic ones first.
 func suite(cfg *Config) []check {
 	list := []check{
-		{"Factory", testFactory},
-		{"Done/slots=1", func(e *env) { testDone(e, 1, 50) }},
-		{"Done/slots=100", func(e *env) { testDone(e, 100, 2000) }},
-		{"Done/slots=1000", func(e *env) { testDone(e, 1000, 5000) }},
-		{"Time", testTime},
-		{"Bodies", testBodies},
-		{"BodyReuse", testBodyReuse},
-		{"Properties", testProperties},
-		{"Queue/Waits", testQueueWaits},
-		{"Queue/Competing", testQueueCompeting},
-		{"Subscribed", testSubscribed},
-		{"Run/Ends", testRunEnds},
-		{"Unsettled", testUnsettled},
-		{"Connections", testConnections},
-		{"Close/InFlight", testCloseInFlight},
-		{"Close/Expired", testCloseExpired},
-		{"Fault/Unreachable", testUnreachable},
-		{"Fault/Silent", testSilent},
-		{"Fault/Frozen", testFrozen},
-		{"Fault/Cut", testCut},
+		{name: "Factory", run: testFactory},
+		{name: "Done/slots=1", run: func(e *env) { testDone(e, 1, 50) }},
+		{name: "Done/slots=100", run: func(e *env) { testDone(e, 100, 2000) }},
+		{name: "Done/slots=1000", run: func(e *env) { testDone(e, 1000, 5000) }},
+		{name: "Time", run: testTime},
+		{name: "Bodies", run: testBodies},
+		{name: "BodyReuse", run: testBodyReuse},
+		{name: "Properties", run: testProperties},
+		{name: "Queue/Waits", run: testQueueWaits, feature: Queues},
+		{name: "Queue/Competing", run: testQueueCompeting, feature: Queues},
+		{name: "Subscribed", run: testSubscribed},
+		{name: "Run/Ends", run: testRunEnds},
+		{name: "Unsettled", run: testUnsettled},
+		{name: "Connections", run: testConnections},
+		{name: "Close/InFlight", run: testCloseInFlight},
+		{name: "Close/Expired", run: testCloseExpired},
+		{name: "Fault/Unreachable", run: testUnreachable},
+		{name: "Fault/Silent", run: testSilent},
+		{name: "Fault/Frozen", run: testFrozen},
+		{name: "Fault/Cut", run: testCut},
 	}
 	if cfg.WrongPassword != "" {
-		list = append(list, check{"Fault/WrongPassword", testWrongPassword})
+		list = append(list, check{name: "Fault/WrongPassword", run: testWrongPassword})
 	}
 	if cfg.Victim != nil {
-		list = append(list, check{"Fault/Kill", testKill})
+		list = append(list, check{name: "Fault/Kill", run: testKill})
 	}
 	if cfg.QueueCounters != nil {
-		list = append(list, check{"Counters", testCounters})
+		list = append(list, check{name: "Counters", run: testCounters})
 	}
 	return append(list, featureChecks(cfg)...)
 }
@@ -237,28 +259,33 @@ func featureChecks(cfg *Config) []check {
 		works   []check
 		refused func(*env, refusal)
 	}{
-		{Topics, []check{{"Topic/FanOut", testFanOut}, {"Topic/NotBefore", testTopicNotBefore}}, refuseTopics},
+		{Topics, []check{{name: "Topic/FanOut", run: testFanOut}, {name: "Topic/NotBefore", run: testTopicNotBefore}}, refuseTopics},
 		{DurableSubscription, []check{
-			{"Durable/Kept", func(e *env) { testDurable(e, true) }},
-			{"Durable/Removed", func(e *env) { testDurable(e, false) }},
+			{name: "Durable/Kept", run: func(e *env) { testDurable(e, true) }},
+			{name: "Durable/Removed", run: func(e *env) { testDurable(e, false) }},
 		}, refuseDurable},
-		{SharedSubscription, []check{{"Shared", testShared}}, refuseShared},
-		{Selector, []check{{"Selector", testSelector}}, refuseSelector},
-		{TTL, []check{{"TTL", testTTL}}, refuseTTL},
-		{Persistent, []check{{"Persistent", testPersistent}}, refusePersistent},
-		{Credit, []check{{"Credit", testCredit}}, refuseCredit},
-		{Priority, []check{{"Priority", testPriority}}, refusePriority},
-		{Group, []check{{"Group", testGroup}}, refuseGroup},
-		{Transactions, []check{{"Transactions/Send", testTransactedSend}}, refuseTransactions},
-		{TransactedReceive, []check{{"Transactions/Receive", testTransactedReceive}}, refuseTransactedReceive},
+		{SharedSubscription, []check{{name: "Shared", run: testShared}}, refuseShared},
+		{Selector, []check{{name: "Selector", run: testSelector}}, refuseSelector},
+		{TTL, []check{{name: "TTL", run: testTTL}}, refuseTTL},
+		{Persistent, []check{{name: "Persistent", run: testPersistent}}, refusePersistent},
+		{Credit, []check{{name: "Credit", run: testCredit}}, refuseCredit},
+		{Priority, []check{{name: "Priority", run: testPriority}}, refusePriority},
+		{Group, []check{{name: "Group", run: testGroup}}, refuseGroup},
+		{Transactions, []check{{name: "Transactions/Send", run: testTransactedSend}}, refuseTransactions},
+		{TransactedReceive, []check{{name: "Transactions/Receive", run: testTransactedReceive}}, refuseTransactedReceive},
 	} {
 		works, brokerLacks := cfg.has(f.feature)
 		if works {
-			list = append(list, f.works...)
+			for _, c := range f.works {
+				c.feature = f.feature
+				list = append(list, c)
+			}
 			continue
 		}
 		r := refusal{feature: f.feature, byBroker: brokerLacks, reason: cfg.Lacks[f.feature]}
-		list = append(list, check{"Refuses/" + string(f.feature), func(e *env) { f.refused(e, r) }})
+		list = append(list, check{
+			name: "Refuses/" + string(f.feature), run: func(e *env) { f.refused(e, r) }, feature: f.feature, refused: &r,
+		})
 	}
 	return list
 }

@@ -62,8 +62,12 @@ func (r refusal) consumer(e *env, change func(*driver.ConsumerSpec)) {
 	r.check(e, err)
 }
 
+// refuseTopics wants both sides refused where the protocol has no topics. A broker that lacks them may have senders to
+// topics, whose receivers speak another protocol, but no consumers.
 func refuseTopics(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.Destination = e.topic() })
+	if !r.byBroker {
+		r.producer(e, func(s *driver.ProducerSpec) { s.Destination = e.topic() })
+	}
 	r.consumer(e, func(s *driver.ConsumerSpec) { s.Destination = e.topic() })
 }
 

@@ -1,0 +1,66 @@
+//go:build unix
+
+package crossing
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// TestTenRuns: ten runs in a row of each kind leave no goroutine, connection, subscription or temporary queue behind.
+func TestTenRuns(t *testing.T) {
+	a := shared.Artemis(t)
+	at := urls{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()}
+	for _, protocol := range []string{"amqp", "stomp"} {
+		t.Run(protocol, func(t *testing.T) {
+			ctx := soon(t)
+			before := goleak.IgnoreCurrent()
+			topics := map[string]bool{}
+			for i := range 10 {
+				prefix := "ten." + protocol + "."
+				for kind, args := range map[string][]string{
+					"queue":   {"queue://" + prefix + "queue"},
+					"topic":   {"topic://" + prefix + "topic"},
+					"durable": {"--durable", "--clientID", "id" + strconv.Itoa(i), "topic://" + prefix + "durable"},
+					"shared":  {"--shared", "2", "--consumers", "2", "topic://" + prefix + "shared"},
+				} {
+					topics[prefix+kind] = kind != "queue"
+					perfmq(t, append([]string{
+						protocol, "client", "--url", at[protocol], "--message-count", "50", "--max-pending", "10", "--producers", "2",
+					}, args...)...)
+				}
+			}
+			require.NoError(t, goleak.Find(before))
+
+			require.Eventually(t, func() bool {
+				left, err := a.Connections(ctx)
+				require.NoError(t, err)
+				return len(left) == 0
+			}, 10*time.Second, 50*time.Millisecond, "connections are left at the broker")
+			consumers, err := a.Consumers(ctx)
+			require.NoError(t, err)
+			require.Empty(t, consumers)
+			producers, err := a.Producers(ctx)
+			require.NoError(t, err)
+			require.Empty(t, producers)
+			for name, topic := range topics {
+				if subs, err := a.Subscriptions(ctx, name); topic {
+					require.NoError(t, err)
+					require.Empty(t, subs, "subscriptions of %s", name)
+				}
+			}
+			queues, err := a.Queues(ctx, "")
+			require.NoError(t, err)
+			for _, q := range queues {
+				require.Falsef(t, q.Temporary, "%+v", q)
+				require.Falsef(t, strings.HasPrefix(q.Address, "ten.") && topics[q.Address], "left behind: %+v", q)
+				require.Truef(t, !strings.HasPrefix(q.Address, "ten.") || q.Name == q.Address, "left behind: %+v", q)
+			}
+		})
+	}
+}

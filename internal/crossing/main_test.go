@@ -1,0 +1,81 @@
+//go:build unix
+
+package crossing
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/cli"
+	"github.com/perfmq/perfmq/internal/drivers"
+)
+
+var shared brokertest.Shared
+
+func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
+
+// pairs are the protocols to send and to receive with.
+func pairs() [][2]string {
+	return [][2]string{{"amqp", "amqp"}, {"amqp", "stomp"}, {"stomp", "amqp"}, {"stomp", "stomp"}}
+}
+
+// urls are the addresses of a broker by protocol.
+type urls map[string]string
+
+// soon bounds what a test does besides whole runs.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// latency is one of the summary, in microseconds.
+type latency struct {
+	P50   int64 `json:"50"`
+	Max   int64
+	Count uint64
+}
+
+// summary is the last element of the JSON file.
+type summary struct {
+	SampleType, Result                        string
+	TotalSent, TotalCompleted, TotalReceived  uint64
+	TotalMissing                              *uint64
+	TotalTransfer                             latency `json:"totalTransferTime"`
+	TotalSend                                 latency `json:"totalSendTime"`
+	Foreign, Unstamped, Redelivered, Negative uint64
+	Problems, Warnings, LeftBehind            []string
+}
+
+// perfmq runs the command line in this process; it must succeed and be quiet about errors.
+func perfmq(t *testing.T, args ...string) summary {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "run.json")
+	var stdout, stderr bytes.Buffer
+	status := cli.Main(cli.Env{
+		Args: append(args, "--silent", "--json", file), Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(),
+	})
+	require.Zerof(t, status, "perfmq %s\n%s", strings.Join(args, " "), stderr.String())
+	require.NotContains(t, stderr.String(), "error:")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var all []json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &all))
+	var s summary
+	require.NoError(t, json.Unmarshal(all[len(all)-1], &s))
+	require.Equal(t, "summary", s.SampleType)
+	require.Equal(t, "success", s.Result)
+	require.Empty(t, s.Problems)
+	require.Empty(t, s.LeftBehind)
+	return s
+}

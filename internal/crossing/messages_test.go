@@ -1,0 +1,193 @@
+//go:build unix
+
+package crossing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	gostomp "github.com/go-stomp/stomp/v3"
+	"github.com/go-stomp/stomp/v3/frame"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const stamp = int64(1_700_000_000_123_456)
+
+// properties have what is special in STOMP's headers.
+func properties() []driver.Property {
+	return []driver.Property{
+		{Key: "color", Value: "red"}, {Key: "text", Value: "a:b\\c\nd é"}, {Key: "number", Value: "0042"}, {Key: "empty", Value: ""},
+	}
+}
+
+// bodies are what text protocols get wrong, and one that Artemis keeps as a large message.
+func bodies() map[string][]byte {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	return map[string][]byte{
+		"empty": {}, "nul": {0}, "newlines": []byte("\n\n\x00\n"), "every byte": every, "text": []byte("grün"),
+		"64 KiB": bytes.Repeat(every, 256), "200 KiB": bytes.Repeat(every, 800),
+	}
+}
+
+// TestMessages looks at single messages: with our driver of the other protocol, and with its client library.
+func TestMessages(t *testing.T) {
+	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	for broker, at := range map[string]urls{
+		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
+		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
+	} {
+		for _, pair := range pairs() {
+			from, to := pair[0], pair[1]
+			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
+				sender, receiver := open(t, from, at[from]), open(t, to, at[to])
+				for name, body := range bodies() {
+					dest := driver.Destination{Name: strings.ReplaceAll("message."+from+"-"+to+"."+name, " ", "_")}
+					send(t, sender, dest, body)
+					requireReceived(t, name, receive(t, receiver, dest), body)
+				}
+				dest := driver.Destination{Name: "message." + from + "-" + to}
+				send(t, sender, dest, []byte{0, 1, 2})
+				if to == "amqp" {
+					requireAMQP(t, broker, at[to], dest.Name, from == "stomp")
+				} else {
+					requireSTOMP(t, broker, at[to], dest.Name)
+				}
+			})
+		}
+	}
+}
+
+func open(t *testing.T, protocol, url string) driver.Driver {
+	t.Helper()
+	for _, f := range drivers.All() {
+		if f.Name == protocol {
+			d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: 10 * time.Second, Options: f.NewOptions()})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
+			return d
+		}
+	}
+	t.Fatalf("no protocol %s", protocol)
+	return nil
+}
+
+func send(t *testing.T, d driver.Driver, dest driver.Destination, body []byte) {
+	t.Helper()
+	ctx := soon(t)
+	outcome := make(chan driver.Outcome, 1)
+	p, err := d.Producer(ctx, driver.ProducerSpec{
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: 1,
+		Persistent: true, Priority: 7, TTL: time.Hour, Properties: properties(),
+	}, func(_ driver.Slot, o driver.Outcome) { outcome <- o })
+	require.NoError(t, err)
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, Body: body}))
+	require.NoError(t, p.Close(ctx))
+	require.Equal(t, driver.Outcome{}, <-outcome)
+}
+
+func receive(t *testing.T, d driver.Driver, dest driver.Destination) *driver.Delivery {
+	t.Helper()
+	ctx := soon(t)
+	c, err := d.Consumer(ctx, driver.ConsumerSpec{
+		Connection: driver.Connection{Key: "c", Name: "c"}, Destination: dest, Name: "c",
+	})
+	require.NoError(t, err)
+	run, stop := context.WithCancel(ctx)
+	var got *driver.Delivery
+	var once sync.Once
+	require.NoError(t, c.Run(run, func(m *driver.Delivery) {
+		once.Do(func() {
+			kept := *m
+			kept.Body = bytes.Clone(m.Body)
+			got = &kept
+		})
+		stop()
+	}))
+	require.NoError(t, c.Close(ctx))
+	require.NotNil(t, got, "no message came")
+	return got
+}
+
+func requireReceived(t *testing.T, name string, got *driver.Delivery, body []byte) {
+	t.Helper()
+	require.Truef(t, bytes.Equal(body, got.Body), "the body %q changed: %d bytes instead of %d", name, len(got.Body), len(body))
+	require.True(t, got.HasTime, name)
+	require.Equal(t, stamp, got.Time, name)
+	require.False(t, got.Redelivered, name)
+}
+
+// requireAMQP reads a message with the client library. Text says that it was sent over STOMP.
+func requireAMQP(t *testing.T, broker, url, queue string, text bool) {
+	t.Helper()
+	ctx := soon(t)
+	conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
+	require.NoError(t, err)
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, nil)
+	require.NoError(t, err)
+	r, err := session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
+	require.NoError(t, err)
+	m, err := r.Receive(ctx, nil)
+	require.NoError(t, err)
+	require.NoError(t, r.AcceptMessage(ctx, m))
+	require.Equal(t, []byte{0, 1, 2}, m.GetData())
+	for _, p := range properties() {
+		require.Equal(t, p.Value, m.ApplicationProperties[p.Key], "%s: property %s", broker, p.Key)
+	}
+	if text {
+		require.Equal(t, "1700000000123456", m.ApplicationProperties["time"], "the brokers make it a string")
+	} else {
+		require.Equal(t, stamp, m.ApplicationProperties["time"])
+	}
+	require.NotNil(t, m.Header)
+	require.True(t, m.Header.Durable)
+	require.EqualValues(t, 7, m.Header.Priority)
+	expires := m.Header.TTL > 0 || m.Properties != nil && m.Properties.AbsoluteExpiryTime != nil
+	require.True(t, expires, "it expires")
+}
+
+// requireSTOMP reads a message with the client library.
+func requireSTOMP(t *testing.T, broker, url, queue string) {
+	t.Helper()
+	conn, err := gostomp.Dial("tcp", strings.TrimPrefix(url, "stomp://"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Disconnect()) }()
+	dest, kind := "/queue/"+queue, "ignored"
+	if broker == "artemis" {
+		dest, kind = queue, "ANYCAST"
+	}
+	sub, err := conn.Subscribe(dest, gostomp.AckAuto, gostomp.SubscribeOpt.Header("subscription-type", kind))
+	require.NoError(t, err)
+	var m *gostomp.Message
+	select {
+	case m = <-sub.C:
+	case <-time.After(20 * time.Second):
+		require.NoError(t, errors.New("no message came"))
+	}
+	require.NoError(t, m.Err)
+	require.Equal(t, []byte{0, 1, 2}, m.Body)
+	for _, p := range properties() {
+		value, has := m.Header.Contains(p.Key)
+		require.True(t, has, "%s: property %s", broker, p.Key)
+		require.Equal(t, p.Value, value, "%s: property %s", broker, p.Key)
+	}
+	require.Equal(t, "1700000000123456", m.Header.Get("time"))
+	require.Equal(t, "true", m.Header.Get("persistent"))
+	require.Equal(t, "7", m.Header.Get("priority"))
+	require.NotContains(t, []string{"", "0"}, m.Header.Get("expires"), "it expires")
+	require.Equal(t, "3", m.Header.Get(frame.ContentLength))
+	require.NoError(t, sub.Unsubscribe())
+}

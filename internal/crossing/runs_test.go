@@ -1,0 +1,64 @@
+//go:build unix
+
+package crossing
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// TestRuns: all counts agree with each other, with the latencies and, on Artemis, with the broker.
+func TestRuns(t *testing.T) {
+	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	for broker, at := range map[string]urls{
+		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
+		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
+	} {
+		for _, pair := range pairs() {
+			from, to := pair[0], pair[1]
+			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
+				const n = 1000
+				name := "run." + from + "-" + to
+				args := func(dest string) []string {
+					return []string{
+						from, "client", "--url", at[from], "--consumer-url", at[to], "--message-count", "1000", "--max-pending", "50",
+						"--producers", "2", "--consumers", "2", "--property", "color=red", dest,
+					}
+				}
+				s := perfmq(t, args("queue://"+name)...)
+				requireComplete(t, &s, n, n)
+				if broker == "artemis" {
+					q, err := artemis.WaitQueue(soon(t), name, func(q brokertest.QueueStats) bool {
+						return q.MessageCount == 0 && q.ConsumerCount == 0
+					})
+					require.NoError(t, err)
+					require.EqualValues(t, s.TotalCompleted, q.MessagesAdded, "the broker's own counter")
+					require.EqualValues(t, s.TotalReceived, q.MessagesAcked, "the broker's own counter")
+				}
+				s = perfmq(t, args("topic://"+name+".topic")...)
+				requireComplete(t, &s, n, 2*n)
+			})
+		}
+	}
+}
+
+func requireComplete(t *testing.T, s *summary, sent, received uint64) {
+	t.Helper()
+	require.Equal(t, sent, s.TotalSent)
+	require.Equal(t, sent, s.TotalCompleted)
+	require.Equal(t, received, s.TotalReceived)
+	require.NotNil(t, s.TotalMissing)
+	require.Zero(t, *s.TotalMissing)
+	require.Zero(t, s.Unstamped, "messages without the property time")
+	require.Zero(t, s.Foreign)
+	require.Zero(t, s.Redelivered)
+	require.Zero(t, s.Negative, "messages that came before they were sent")
+	require.Equal(t, sent, s.TotalSend.Count)
+	require.Equal(t, received, s.TotalTransfer.Count, "a transfer time for each message")
+	require.Positive(t, s.TotalTransfer.P50)
+	require.Less(t, time.Duration(s.TotalTransfer.Max)*time.Microsecond, 30*time.Second)
+}
