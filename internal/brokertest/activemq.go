@@ -221,7 +221,7 @@ func (a *ActiveMQ) Kill() { a.process().kill() }
 func (a *ActiveMQ) Stop() error { return a.process().stop(stopGrace) }
 
 // Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (a *ActiveMQ) Pause() error { return a.process().signal(syscall.SIGSTOP) }
+func (a *ActiveMQ) Pause() error { return a.process().pause() }
 
 // Resume lets a paused broker go on.
 func (a *ActiveMQ) Resume() error { return a.process().signal(syscall.SIGCONT) }

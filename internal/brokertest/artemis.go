@@ -234,7 +234,7 @@ func (a *Artemis) Stop() error { return a.process().stop(stopGrace) }
 
 // Pause stops the broker in its tracks (SIGSTOP) with its connections open, as a
 // long stall would. Resume, Kill, Stop and Close work on a paused broker.
-func (a *Artemis) Pause() error { return a.process().signal(syscall.SIGSTOP) }
+func (a *Artemis) Pause() error { return a.process().pause() }
 
 // Resume lets a paused broker go on.
 func (a *Artemis) Resume() error { return a.process().signal(syscall.SIGCONT) }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -134,6 +135,42 @@ func (p *process) signal(sig syscall.Signal) error {
 		return fmt.Errorf("send %v to %s (pid %d): %w", sig, p.spec.name, p.pid(), err)
 	}
 	return nil
+}
+
+// pause stops the process in its tracks and waits until all its threads have stopped: on a busy machine one may go on for
+// a moment after the signal, and answer a request.
+func (p *process) pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(5 * time.Second)
+	for !threadsStopped(p.pid()) {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			return fmt.Errorf("pause %s (pid %d): it has not stopped 5 s after SIGSTOP", p.spec.name, p.pid())
+		}
+	}
+	return nil
+}
+
+// threadsStopped looks at the states of a process's threads (proc(5)); where there is no /proc it takes them for stopped.
+func threadsStopped(pid int) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// The state follows the name, which stands in brackets and may hold anything.
+		rest := data[bytes.LastIndexByte(data, ')')+1:]
+		if fields := bytes.Fields(rest); len(fields) > 0 && (fields[0][0] == 'R' || fields[0][0] == 'S') {
+			return false // the others cannot run any more: a wait in the kernel ends with the stop
+		}
+	}
+	return true
 }
 
 // kill ends the process at once, as a crash would, and waits until it is gone.

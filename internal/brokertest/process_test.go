@@ -90,7 +90,7 @@ func TestProcessMissing(t *testing.T) {
 func TestProcessStop(t *testing.T) {
 	p, err := startProcess(t.Context(), shell(t, `trap 'echo bye; exit 0' TERM; echo I am ready; while :; do sleep 0.05; done`))
 	require.NoError(t, err)
-	require.NoError(t, p.signal(syscall.SIGSTOP))
+	require.NoError(t, p.pause())
 	require.NoError(t, p.stop(5*time.Second), "a paused process is woken to stop")
 	assert.Contains(t, p.tail(), "bye")
 

@@ -246,7 +246,7 @@ func (r *RabbitMQ) Kill() {
 func (r *RabbitMQ) Stop() error { return r.process().stop(stopGrace) }
 
 // Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (r *RabbitMQ) Pause() error { return r.process().signal(syscall.SIGSTOP) }
+func (r *RabbitMQ) Pause() error { return r.process().pause() }
 
 // Resume lets a paused broker go on.
 func (r *RabbitMQ) Resume() error { return r.process().signal(syscall.SIGCONT) }

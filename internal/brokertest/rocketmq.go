@@ -218,7 +218,7 @@ func (r *RocketMQ) Kill() { r.brokerProcess().kill() }
 func (r *RocketMQ) Stop() error { return r.brokerProcess().stop(stopGrace) }
 
 // Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (r *RocketMQ) Pause() error { return r.brokerProcess().signal(syscall.SIGSTOP) }
+func (r *RocketMQ) Pause() error { return r.brokerProcess().pause() }
 
 // Resume lets a paused broker go on.
 func (r *RocketMQ) Resume() error { return r.brokerProcess().signal(syscall.SIGCONT) }

@@ -69,6 +69,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 
 func TestConformance(t *testing.T) {
 	cfg := conformance(t)
+	cfg.Broker = "RocketMQ " + brokertest.RocketMQVersion
 	cfg.Victim = func(t testing.TB) (string, func()) {
 		victim := brokertest.StartRocketMQ(t)
 		return victim.URL(), victim.Kill
