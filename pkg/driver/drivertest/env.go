@@ -101,7 +101,7 @@ func (e *env) queue() driver.Destination { return e.cfg.NewDestination(e, driver
 func (e *env) topic() driver.Destination { return e.cfg.NewDestination(e, driver.Topic) }
 
 func connection(key string) driver.Connection {
-	return driver.Connection{Key: key, Name: "perfmq-test-" + key}
+	return driver.Connection{Key: key, Name: unique("perfmq-test-" + key)}
 }
 
 // producerSpec is the plainest one.
