@@ -4,8 +4,9 @@
 //	open -> load (warm-up | measure) -> drain -> close -> summary
 //
 // Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
-// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, each step of closing by the
-// connect time-out again. What is still open after that is reported by number instead of waited for.
+// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side by
+// side, by the connect time-out again, and the connections after them by two seconds. What is still open after that is
+// reported by number instead of waited for.
 //
 // A second goroutine, the sampler, cuts the run into snapshots and feeds the reporters. Nothing else talks to them.
 package engine

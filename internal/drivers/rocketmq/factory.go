@@ -16,7 +16,7 @@ type Options struct {
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
 	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
 	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
-	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time has failed"`
+	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed"`
 
 	Tag        string        `opt:"tag" help:"tag of the messages"`
 	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
