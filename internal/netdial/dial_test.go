@@ -1,0 +1,142 @@
+package netdial
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func hosts(names ...string) []Endpoint {
+	var list []Endpoint
+	for _, name := range names {
+		list = append(list, Endpoint{Host: name, Port: "1"})
+	}
+	return list
+}
+
+func TestFirst(t *testing.T) {
+	refused := driver.Errorf(driver.ClassConnect, "connect", "", "refused")
+	unknown := driver.Errorf(driver.ClassAuth, "connect", "", "who are you?")
+	for name, c := range map[string]struct {
+		answers map[string]error
+		want    string
+		class   driver.Class
+		tried   int
+	}{
+		"first":          {map[string]error{}, "a", driver.ClassNone, 1},
+		"last":           {map[string]error{"a": refused, "b": refused}, "c", driver.ClassNone, 3},
+		"none":           {map[string]error{"a": refused, "b": refused, "c": refused}, "", driver.ClassConnect, 3},
+		"not let in":     {map[string]error{"a": unknown}, "", driver.ClassAuth, 1},
+		"not let in too": {map[string]error{"a": refused, "b": unknown}, "", driver.ClassConnect, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tried := 0
+			got, err := First(t.Context(), hosts("a", "b", "c"), time.Second, func(_ context.Context, e Endpoint) (string, error) {
+				tried++
+				return e.Host, c.answers[e.Host]
+			})
+			require.Equal(t, c.tried, tried)
+			require.Equal(t, c.class, driver.ClassOf(err))
+			require.Equal(t, c.want, got)
+			if c.tried > 1 && err != nil {
+				require.ErrorContains(t, err, "connect to any of")
+			}
+		})
+	}
+}
+
+func TestFirstSharesTheTime(t *testing.T) {
+	silent := func(ctx context.Context, _ Endpoint) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var at []time.Duration
+		_, err := First(t.Context(), hosts("a", "b", "c"), 3*time.Second, func(ctx context.Context, e Endpoint) (int, error) {
+			at = append(at, time.Since(start))
+			return silent(ctx, e)
+		})
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second}, at)
+		require.Equal(t, 3*time.Second, time.Since(start))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		_, err := First(ctx, hosts("a", "b"), time.Minute, silent)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+func TestSecure(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	cert := func() tls.Certificate {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"here"}, NotAfter: time.Now().Add(time.Hour)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+		require.NoError(t, err)
+		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+	for name, c := range map[string]struct {
+		settings driver.TLS
+		plain    bool // the peer does not speak TLS
+		text     string
+		hint     string
+	}{
+		"any certificate":   {settings: driver.TLS{InsecureSkipVerify: true}},
+		"unknown":           {text: "not trusted", hint: "--tls-ca"},
+		"plain peer":        {plain: true, text: "does not speak TLS", hint: "use amqp:// instead of amqps://"},
+		"settings at fault": {settings: driver.TLS{CAFile: "missing.pem"}, text: "missing.pem"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				defer far.Close()
+				if c.plain {
+					_, _ = far.Read(make([]byte, 4096))
+					_, _ = far.Write([]byte("AMQP\x00\x01\x00\x00"))
+					return
+				}
+				_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert()}}).HandshakeContext(t.Context())
+			}()
+			conn, err := Secure(t.Context(), near, "here", c.settings)
+			if c.text == "" {
+				require.NoError(t, err)
+				<-ended
+				_ = conn.Close()
+				return
+			}
+			require.Error(t, err)
+			var known *driver.Error
+			if !errors.As(err, &known) {
+				require.True(t, IsTLSError(err), "%v", err)
+				err = amqp().TLSError("connect", err)
+			}
+			require.Equal(t, driver.ClassTLS, driver.ClassOf(err))
+			require.ErrorContains(t, err, c.text)
+			require.Contains(t, driver.HintOf(err), c.hint)
+			_, err = near.Write([]byte{0})
+			require.Error(t, err, "the connection is closed")
+			<-ended
+		})
+	}
+}

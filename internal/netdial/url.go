@@ -1,0 +1,175 @@
+// Package netdial is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one host
+// after the other, and TLS with its failures in plain words. It knows no protocol: what is special about one is in
+// [Protocol].
+package netdial
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Protocol is what URLs of a protocol look like.
+type Protocol struct {
+	Title     string   // in hints: "AMQP"
+	Schemes   []string // all of them, the usual plain one first
+	Encrypted []string // those of them with TLS, the usual one first
+	PlainPort string   // where none is given
+	TLSPort   string   // the same for encrypted schemes
+}
+
+// Endpoint is one host of a URL.
+type Endpoint struct {
+	Host string // name or address, without brackets
+	Port string // digits
+}
+
+// String returns host:port, with brackets around an IPv6 address.
+func (e Endpoint) String() string { return net.JoinHostPort(e.Host, e.Port) }
+
+// Target is a parsed URL.
+type Target struct {
+	TLS            bool
+	Hosts          []Endpoint // at least one
+	User, Password string     // without escapes; empty if there are none
+}
+
+// Check is Parse of opts.URL, with the user and password of opts if there are any, that also looks at the rest of what
+// matters for connecting. It reports all mistakes at once, joined.
+func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {
+	const op = "check the settings"
+	var errs []error
+	if opts.ConnectTimeout <= 0 {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "the connect timeout must be above zero"))
+	}
+	t, err := p.Parse(opts.URL)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if opts.User != "" || opts.Password != "" {
+		t.User, t.Password = opts.User, opts.Password
+	}
+	if t.TLS {
+		if _, err := opts.TLS.Config("host"); err != nil {
+			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+		}
+	}
+	return t, errors.Join(errs...)
+}
+
+// Parse reads scheme://[user[:password]@]host[:port][,host[:port]]... It does not use net/url for the whole because
+// that refuses lists of hosts. Its errors never show the password.
+func (p *Protocol) Parse(raw string) (Target, error) {
+	const op = "read the URL"
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(raw), "://")
+	if !ok {
+		return Target{}, driver.Errorf(driver.ClassOther, op, "write it as "+p.Schemes[0]+"://HOST:PORT", "no scheme")
+	}
+	scheme = strings.ToLower(scheme)
+	useTLS := slices.Contains(p.Encrypted, scheme)
+	if !slices.Contains(p.Schemes, scheme) {
+		return Target{}, driver.Errorf(driver.ClassOther, op, "use one of "+strings.Join(p.Schemes, ", "),
+			"unknown scheme %q", scheme)
+	}
+	t := Target{TLS: useTLS}
+	// The last @ ends the user part: unescaped ones in passwords are common, and hosts cannot hold any.
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		if err := t.setUser(rest[:at]); err != nil {
+			return Target{}, driver.Errorf(driver.ClassOther, op,
+				"write special characters of user and password as %XX, or give them by --user and --password", "%w", err)
+		}
+		rest = rest[at+1:]
+	}
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		return Target{}, driver.Errorf(driver.ClassOther, op,
+			"settings of the driver are given by -o NAME=VALUE; settings of Artemis's CORE client such as "+
+				"confirmationWindowSize are not needed for "+p.Title, "parameters (%s) are not understood", rest[i:])
+	}
+	rest, path, _ := strings.Cut(rest, "/")
+	if path != "" {
+		return Target{}, driver.Errorf(driver.ClassOther, op, "a virtual host is given by -o virtual-host=NAME",
+			"a path (/%s) is not understood", path)
+	}
+	var errs []error
+	for text := range strings.SplitSeq(rest, ",") {
+		e, err := p.endpoint(strings.TrimSpace(text), useTLS)
+		if err != nil {
+			errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "%w", err))
+		}
+		t.Hosts = append(t.Hosts, e)
+	}
+	if len(errs) > 0 {
+		return Target{}, errors.Join(errs...)
+	}
+	return t, nil
+}
+
+func (t *Target) setUser(text string) error {
+	user, password, _ := strings.Cut(text, ":")
+	var err1, err2 error
+	t.User, err1 = url.PathUnescape(user)
+	t.Password, err2 = url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		return errors.New("user or password is not percent-encoded correctly")
+	}
+	return nil
+}
+
+func (p *Protocol) endpoint(text string, useTLS bool) (Endpoint, error) {
+	e := Endpoint{Host: text, Port: p.PlainPort}
+	if useTLS {
+		e.Port = p.TLSPort
+	}
+	if strings.HasPrefix(text, "[") {
+		end := strings.IndexByte(text, ']')
+		if end < 0 {
+			return e, fmt.Errorf("host %q: no closing bracket", text)
+		}
+		host, after := text[1:end], text[end+1:]
+		address, _, _ := strings.Cut(host, "%") // the zone
+		if ip := net.ParseIP(address); ip == nil || !strings.Contains(address, ":") {
+			return e, fmt.Errorf("host %q: want an IPv6 address between the brackets", text)
+		}
+		e.Host = host
+		if after == "" {
+			return e, nil
+		}
+		if after[0] != ':' {
+			return e, fmt.Errorf("host %q: want a colon and a port after the bracket", text)
+		}
+		return e, e.setPort(after[1:])
+	}
+	switch strings.Count(text, ":") {
+	case 0:
+	case 1:
+		var port string
+		e.Host, port, _ = strings.Cut(text, ":")
+		if err := e.setPort(port); err != nil {
+			return e, err
+		}
+	default:
+		return e, fmt.Errorf("host %q: write an IPv6 address in brackets, as in [::1]:%s", text, p.PlainPort)
+	}
+	if e.Host == "" {
+		return e, fmt.Errorf("host %q: the host's name is missing", text)
+	}
+	if strings.ContainsAny(e.Host, " \t\r\n()[]{}<>\\\"'`^|%\x00") {
+		return e, fmt.Errorf("host %q: not a host name", e.Host)
+	}
+	return e, nil
+}
+
+func (e *Endpoint) setPort(text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return fmt.Errorf("host %q: port %q is not a number from 1 to 65535", e.Host, text)
+	}
+	e.Port = strconv.FormatUint(n, 10)
+	return nil
+}
