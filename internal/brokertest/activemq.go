@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -29,25 +27,25 @@ var activemqEtc embed.FS
 // ActiveMQ is a running ActiveMQ Classic broker. Its methods may be called
 // concurrently, but for those that start and stop it.
 type ActiveMQ struct {
+	daemon
 	cfg   activemqConfig
 	home  string // the distribution
-	dir   string
 	java  string
-	amqp  int // ports
-	stomp int
-	owner func()
-
-	mu   sync.Mutex
-	proc *process
+	ports activemqPorts
+	certs *Certs // nil without TLS
 }
+
+type activemqPorts struct{ amqp, stomp, amqps, stomps int }
 
 // ActiveMQOption changes how an ActiveMQ Classic broker is configured. Without
 // any it lets everybody in and has a heap of 512M.
 type ActiveMQOption func(*activemqConfig)
 
 type activemqConfig struct {
-	heap  string
-	login bool
+	heap        string
+	login       bool
+	tls         bool
+	clientCerts bool
 }
 
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
@@ -60,23 +58,25 @@ func WithActiveMQLogin() ActiveMQOption {
 	return func(c *activemqConfig) { c.login = true }
 }
 
+// WithActiveMQTLS adds encrypted connectors for AMQP and STOMP, with certificates
+// made for this broker; see [ActiveMQ.Certs]. The others stay plain.
+func WithActiveMQTLS() ActiveMQOption {
+	return func(c *activemqConfig) { c.tls = true }
+}
+
+// WithActiveMQClientCerts is WithActiveMQTLS that also demands a certificate of
+// the client. It does not stand for a login.
+func WithActiveMQClientCerts() ActiveMQOption {
+	return func(c *activemqConfig) { c.tls, c.clientCerts = true, true }
+}
+
 // StartActiveMQ starts a broker for one test and ends it with the test. A broker
 // that cannot start fails the test; a test that fails logs the end of the
 // broker's log.
 func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 	tb.Helper()
 	a, err := LaunchActiveMQ(tb.Context(), opts...)
-	if err != nil {
-		tb.Fatalf("this test needs an ActiveMQ Classic broker: %v", err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("the end of the broker's log:\n%s", a.LogTail())
-		}
-		if err := a.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	keepFor(tb, "ActiveMQ Classic", err, func() string { return a.LogTail() }, func() error { return a.Close() })
 	return a
 }
 
@@ -100,7 +100,10 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 	if err != nil {
 		return nil, err
 	}
-	a := &ActiveMQ{cfg: cfg, home: home, dir: dir, java: java, owner: owner}
+	a := &ActiveMQ{
+		daemon: daemon{title: "ActiveMQ", dir: dir, log: "activemq.log", owner: owner},
+		cfg:    cfg, home: home, java: java,
+	}
 	if err := a.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -111,11 +114,14 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(2)
+		free, err := freePorts(4)
 		if err != nil {
 			return err
 		}
-		a.amqp, a.stomp = free[0], free[1]
+		a.ports = activemqPorts{amqp: free[0], stomp: free[1]}
+		if a.cfg.tls {
+			a.ports.amqps, a.ports.stomps = free[2], free[3]
+		}
 		if err := a.writeConfig(); err != nil {
 			return err
 		}
@@ -139,7 +145,13 @@ func (a *ActiveMQ) writeConfig() error {
 	}
 	data := map[string]any{
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
-		"AMQPPort": a.amqp, "STOMPPort": a.stomp,
+		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
+		"ClientCerts": a.cfg.clientCerts, "KeyStore": "",
+	}
+	if a.cfg.tls {
+		if err := a.writeStores(data); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{"activemq.xml", "log4j2.properties"} {
 		var text strings.Builder
@@ -153,16 +165,23 @@ func (a *ActiveMQ) writeConfig() error {
 	return nil
 }
 
+// writeStores makes certificates and the key stores that hold them.
+func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
+	if a.certs, err = NewCerts(filepath.Join(a.dir, "certs")); err != nil {
+		return err
+	}
+	keys, trust := filepath.Join(a.dir, "certs", "server.jks"), filepath.Join(a.dir, "certs", "ca.jks")
+	data["KeyStore"], data["TrustStore"], data["StorePassword"] = keys, trust, jksPassword
+	return errors.Join(writeJKS(keys, a.certs.ServerKeyFile, a.certs.ServerCertFile), writeJKS(trust, "", "", a.certs.CAFile))
+}
+
 // Start starts a stopped or killed broker again, with the same ports, the same
 // configuration and the messages that its store kept, and waits until it is
 // ready. Starting a running one is an error.
 func (a *ActiveMQ) Start(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.proc != nil && a.proc.alive() {
-		return errors.New("start ActiveMQ: it is running; Stop or Kill it first")
-	}
-	proc, err := startProcess(ctx, processSpec{
+	return a.startMain(ctx, processSpec{
 		name:    "activemq",
 		path:    a.java,
 		args:    a.javaArgs(),
@@ -172,11 +191,6 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 		timeout: 90 * time.Second,
 		hint:    "ActiveMQ Classic 5.18 needs Java 11 or newer; its folder is " + a.dir,
 	})
-	if err != nil {
-		return err
-	}
-	a.proc = proc
-	return nil
 }
 
 // javaArgs is what the distribution's bin/activemq script would run.
@@ -197,62 +211,18 @@ func (a *ActiveMQ) javaArgs() []string {
 	}
 }
 
-// process returns the present one, nil before the first start.
-func (a *ActiveMQ) process() *process {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.proc
-}
-
-// Alive says whether the broker's process is there; a paused one is.
-func (a *ActiveMQ) Alive() bool {
-	p := a.process()
-	return p != nil && p.alive()
-}
-
-// PID returns the process id of the broker as last started.
-func (a *ActiveMQ) PID() int { return a.process().pid() }
-
-// Kill ends the broker as a crash would (SIGKILL) and waits until it is gone.
-func (a *ActiveMQ) Kill() { a.process().kill() }
-
-// Stop ends the broker as an operator would (SIGTERM) and waits until it is gone,
-// 20 s at most; the error says that it then had to be killed.
-func (a *ActiveMQ) Stop() error { return a.process().stop(stopGrace) }
-
-// Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (a *ActiveMQ) Pause() error { return a.process().pause() }
-
-// Resume lets a paused broker go on.
-func (a *ActiveMQ) Resume() error { return a.process().signal(syscall.SIGCONT) }
-
-// Close kills the broker and removes its folder. It may be called again.
-func (a *ActiveMQ) Close() error {
-	if p := a.process(); p != nil {
-		p.kill() // nothing of it is kept, so nothing is gained by asking
-	}
-	err := os.RemoveAll(a.dir)
-	a.owner()
-	if err != nil {
-		return fmt.Errorf("remove the folder of ActiveMQ: %w", err)
-	}
-	return nil
-}
-
-// Done is closed when the process as last started has ended.
-func (a *ActiveMQ) Done() <-chan struct{} { return a.process().done }
-
-// Dir returns the broker's folder. It goes with Close.
-func (a *ActiveMQ) Dir() string { return a.dir }
-
-// LogFile returns the path of the broker's log.
-func (a *ActiveMQ) LogFile() string { return filepath.Join(a.dir, "activemq.log") }
-
-// LogTail returns the last 40 lines of the broker's log.
-func (a *ActiveMQ) LogTail() string { return a.process().tail() }
-
 // AMQPURL returns amqp://127.0.0.1:PORT.
-func (a *ActiveMQ) AMQPURL() string { return hostURL("amqp", a.amqp) }
+func (a *ActiveMQ) AMQPURL() string { return hostURL("amqp", a.ports.amqp) }
 
 // STOMPURL returns stomp://127.0.0.1:PORT.
-func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.stomp) }
+func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }
+
+// AMQPSURL returns amqps://127.0.0.1:PORT; empty without WithActiveMQTLS.
+func (a *ActiveMQ) AMQPSURL() string { return hostURL("amqps", a.ports.amqps) }
+
+// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without WithActiveMQTLS.
+func (a *ActiveMQ) STOMPSURL() string { return hostURL("stomp+ssl", a.ports.stomps) }
+
+// Certs returns the certificates of the encrypted connectors; nil without
+// WithActiveMQTLS.
+func (a *ActiveMQ) Certs() *Certs { return a.certs }

@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -33,17 +30,13 @@ const stopGrace = 20 * time.Second
 // Artemis is a running Artemis broker. Its methods may be called concurrently,
 // but for those that start and stop it.
 type Artemis struct {
+	daemon
 	cfg   artemisConfig
 	home  string // the distribution
-	dir   string // this broker's folder
 	java  string
 	ports artemisPorts
 	certs *Certs
-	owner func() // releases the folder
 	jolo  *jolokia
-
-	mu   sync.Mutex
-	proc *process
 }
 
 // artemisPorts are the ports in use; 0 where there is none.
@@ -59,17 +52,7 @@ type artemisPorts struct {
 func StartArtemis(tb testing.TB, opts ...ArtemisOption) *Artemis {
 	tb.Helper()
 	a, err := LaunchArtemis(tb.Context(), opts...)
-	if err != nil {
-		tb.Fatalf("this test needs an Artemis broker: %v", err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("the end of the broker's log:\n%s", a.LogTail())
-		}
-		if err := a.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	keepFor(tb, "Artemis", err, func() string { return a.LogTail() }, func() error { return a.Close() })
 	return a
 }
 
@@ -96,7 +79,10 @@ func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &Artemis{cfg: cfg, home: home, dir: dir, java: java, owner: owner}
+	a := &Artemis{
+		daemon: daemon{title: "Artemis", dir: dir, log: "artemis.log", owner: owner},
+		cfg:    cfg, home: home, java: java,
+	}
 	if err := a.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -164,14 +150,11 @@ func (a *Artemis) pickPorts() error {
 func (a *Artemis) Start(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.proc != nil && a.proc.alive() {
-		return errors.New("start Artemis: it is running; Stop or Kill it first")
-	}
 	ready := "AMQ221007" // server is now active
 	if a.cfg.management {
 		ready = "AMQ241004" // console available, which comes last
 	}
-	proc, err := startProcess(ctx, processSpec{
+	return a.startMain(ctx, processSpec{
 		name:    "artemis",
 		path:    a.java,
 		args:    a.javaArgs(),
@@ -181,11 +164,6 @@ func (a *Artemis) Start(ctx context.Context) error {
 		timeout: a.cfg.startTimeout,
 		hint:    "Artemis 2.56 needs Java 17 or newer; its folder is " + a.dir,
 	})
-	if err != nil {
-		return err
-	}
-	a.proc = proc
-	return nil
 }
 
 // javaArgs is what the instance's own bin/artemis script would run.
@@ -209,36 +187,6 @@ func (a *Artemis) javaArgs() []string {
 	}
 }
 
-// process returns the present one, nil before the first start.
-func (a *Artemis) process() *process {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.proc
-}
-
-// Alive says whether the broker's process is there; a paused one is.
-func (a *Artemis) Alive() bool {
-	p := a.process()
-	return p != nil && p.alive()
-}
-
-// PID returns the process id of the broker as last started.
-func (a *Artemis) PID() int { return a.process().pid() }
-
-// Kill ends the broker as a crash would (SIGKILL) and waits until it is gone.
-func (a *Artemis) Kill() { a.process().kill() }
-
-// Stop ends the broker as an operator would (SIGTERM) and waits until it is gone,
-// 20 s at most; the error says that it then had to be killed.
-func (a *Artemis) Stop() error { return a.process().stop(stopGrace) }
-
-// Pause stops the broker in its tracks (SIGSTOP) with its connections open, as a
-// long stall would. Resume, Kill, Stop and Close work on a paused broker.
-func (a *Artemis) Pause() error { return a.process().pause() }
-
-// Resume lets a paused broker go on.
-func (a *Artemis) Resume() error { return a.process().signal(syscall.SIGCONT) }
-
 // Restart stops the broker and starts it again; its journal keeps durable
 // messages.
 func (a *Artemis) Restart(ctx context.Context) error {
@@ -248,33 +196,8 @@ func (a *Artemis) Restart(ctx context.Context) error {
 	return a.Start(ctx)
 }
 
-// Close kills the broker and removes its folder. It may be called again.
-func (a *Artemis) Close() error {
-	if p := a.process(); p != nil {
-		p.kill() // nothing of it is kept, so nothing is gained by asking
-	}
-	err := os.RemoveAll(a.dir)
-	a.owner()
-	if err != nil {
-		return fmt.Errorf("remove the folder of Artemis: %w", err)
-	}
-	return nil
-}
-
-// Done is closed when the process as last started has ended.
-func (a *Artemis) Done() <-chan struct{} { return a.process().done }
-
 // Home returns the folder of the unpacked distribution. It is shared: only read it.
 func (a *Artemis) Home() string { return a.home }
-
-// Dir returns the broker's folder: etc, data and its log. It goes with Close.
-func (a *Artemis) Dir() string { return a.dir }
-
-// LogFile returns the path of the broker's log.
-func (a *Artemis) LogFile() string { return filepath.Join(a.dir, "artemis.log") }
-
-// LogTail returns the last 40 lines of the broker's log.
-func (a *Artemis) LogTail() string { return a.process().tail() }
 
 // AMQPURL returns the URL of the acceptor that speaks AMQP 1.0 only: amqp://127.0.0.1:PORT.
 func (a *Artemis) AMQPURL() string { return hostURL("amqp", a.ports.AMQP) }

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,43 +26,48 @@ const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install
 // STOMP. Its methods may be called concurrently, but for those that start and
 // stop it.
 type RabbitMQ struct {
-	dir   string
-	ports rabbitmqPorts
-	owner func()
-
-	mu     sync.Mutex
-	epmd   *process
-	broker *process
+	daemon // its helper is epmd
+	cfg    rabbitmqConfig
+	ports  rabbitmqPorts
+	certs  *Certs // nil without TLS
 }
 
 // rabbitmqPorts are the listening ports: dist is Erlang's own protocol, by which
 // rabbitmqctl talks to the broker, epmd the name server that it needs for that.
-type rabbitmqPorts struct{ amqp, stomp, dist, epmd int }
+type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd int }
+
+// RabbitMQOption changes how a RabbitMQ broker is configured. Without any it has
+// plain listeners only.
+type RabbitMQOption func(*rabbitmqConfig)
+
+type rabbitmqConfig struct{ tls, clientCerts bool }
+
+// WithRabbitMQTLS adds encrypted listeners for AMQP and STOMP, with certificates
+// made for this broker; see [RabbitMQ.Certs]. The others stay plain.
+func WithRabbitMQTLS() RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.tls = true }
+}
+
+// WithRabbitMQClientCerts is WithRabbitMQTLS that also demands a certificate of
+// the client. It does not stand for a login.
+func WithRabbitMQClientCerts() RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.tls, c.clientCerts = true, true }
+}
 
 // StartRabbitMQ starts a broker for one test and ends it with the test. Only
 // [User] with [Password] is let in. A broker that cannot start fails the test; a
 // test that fails logs the end of the broker's log.
-func StartRabbitMQ(tb testing.TB) *RabbitMQ {
+func StartRabbitMQ(tb testing.TB, opts ...RabbitMQOption) *RabbitMQ {
 	tb.Helper()
-	r, err := LaunchRabbitMQ(tb.Context())
-	if err != nil {
-		tb.Fatalf("this test needs a RabbitMQ broker: %v", err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("the end of the broker's log:\n%s", r.LogTail())
-		}
-		if err := r.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	r, err := LaunchRabbitMQ(tb.Context(), opts...)
+	keepFor(tb, "RabbitMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
 	return r
 }
 
 // LaunchRabbitMQ starts a broker and waits until it is ready, about five seconds.
 // The Debian package must be installed. The caller must Close it. The context
 // bounds the start only.
-func LaunchRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
+func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, error) {
 	if _, err := os.Stat(filepath.Join(rabbitmqScripts, "rabbitmq-server")); err != nil {
 		return nil, errors.New(rabbitmqInstall)
 	}
@@ -72,7 +75,10 @@ func LaunchRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &RabbitMQ{dir: dir, owner: owner}
+	r := &RabbitMQ{daemon: daemon{title: "RabbitMQ", dir: dir, log: "rabbitmq.log", owner: owner}}
+	for _, opt := range opts {
+		opt(&r.cfg)
+	}
 	if err := r.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -83,11 +89,14 @@ func LaunchRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
 // before it could be bound.
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(4)
+		free, err := freePorts(6)
 		if err != nil {
 			return err
 		}
 		r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3]}
+		if r.cfg.tls {
+			r.ports.amqps, r.ports.stomps = free[4], free[5]
+		}
 		if err := r.writeConfig(); err != nil {
 			return err
 		}
@@ -103,8 +112,8 @@ func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	}
 }
 
-func (r *RabbitMQ) writeConfig() error {
-	conf := strings.Join([]string{
+func (r *RabbitMQ) writeConfig() (err error) {
+	lines := []string{
 		fmt.Sprintf("listeners.tcp.1 = %s:%d", loopback, r.ports.amqp),
 		fmt.Sprintf("stomp.listeners.tcp.1 = %s:%d", loopback, r.ports.stomp),
 		"default_user = " + User,
@@ -115,7 +124,27 @@ func (r *RabbitMQ) writeConfig() error {
 		"vm_memory_high_watermark.absolute = 1GB",
 		"disk_free_limit.absolute = 50MB",
 		"",
-	}, "\n")
+	}
+	if r.cfg.tls {
+		if r.certs, err = NewCerts(filepath.Join(r.dir, "certs")); err != nil {
+			return err
+		}
+		verify := "verify_none"
+		if r.cfg.clientCerts {
+			verify = "verify_peer"
+		}
+		lines = append(lines,
+			fmt.Sprintf("listeners.ssl.1 = %s:%d", loopback, r.ports.amqps),
+			fmt.Sprintf("stomp.listeners.ssl.1 = %s:%d", loopback, r.ports.stomps),
+			"ssl_options.cacertfile = "+r.certs.CAFile,
+			"ssl_options.certfile = "+r.certs.ServerCertFile,
+			"ssl_options.keyfile = "+r.certs.ServerKeyFile,
+			"ssl_options.verify = "+verify,
+			fmt.Sprintf("ssl_options.fail_if_no_peer_cert = %t", r.cfg.clientCerts),
+			"",
+		)
+	}
+	conf := strings.Join(lines, "\n")
 	// The plug-in takes anonymous logins as its default user: there is to be none.
 	advanced := "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
 	for name, text := range map[string]string{
@@ -163,16 +192,13 @@ func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.p
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.broker != nil && r.broker.alive() {
-		return errors.New("start RabbitMQ: it is running; Stop or Kill it first")
-	}
-	if r.epmd == nil || !r.epmd.alive() {
+	if r.helper == nil || !r.helper.alive() {
 		epmd, err := exec.LookPath("epmd")
 		if err != nil {
 			return errors.New(rabbitmqInstall)
 		}
 		// One of our own: the broker would start one that stays for ever.
-		r.epmd, err = startProcess(ctx, processSpec{
+		r.helper, err = startProcess(ctx, processSpec{
 			name: "epmd", path: epmd, args: []string{"-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd)},
 			dir: r.dir, logFile: filepath.Join(r.dir, "epmd.log"), ready: "epmd running", timeout: 10 * time.Second,
 			hint: "it is part of the package erlang-base",
@@ -181,7 +207,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	proc, err := startProcess(ctx, processSpec{
+	return r.startMain(ctx, processSpec{
 		name:    "rabbitmq",
 		path:    filepath.Join(rabbitmqScripts, "rabbitmq-server"),
 		dir:     r.dir,
@@ -191,11 +217,6 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 		timeout: 90 * time.Second,
 		hint:    "its folder is " + r.dir,
 	})
-	if err != nil {
-		return err
-	}
-	r.broker = proc
-	return nil
 }
 
 // Ctl runs rabbitmqctl and returns what it prints; about a second. For lists:
@@ -213,71 +234,9 @@ func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// process returns the present one, nil before the first start.
-func (r *RabbitMQ) process() *process {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.broker
-}
-
-// Alive says whether the broker's process is there; a paused one is.
-func (r *RabbitMQ) Alive() bool {
-	p := r.process()
-	return p != nil && p.alive()
-}
-
-// PID returns the process id of the broker as last started.
-func (r *RabbitMQ) PID() int { return r.process().pid() }
-
 // Kill ends the broker as a crash would (SIGKILL) and waits until it is gone. Its
 // name server ends with it.
-func (r *RabbitMQ) Kill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range []*process{r.broker, r.epmd} {
-		if p != nil {
-			p.kill()
-		}
-	}
-}
-
-// Stop ends the broker as an operator would (SIGTERM) and waits until it is gone,
-// 20 s at most; the error says that it then had to be killed.
-func (r *RabbitMQ) Stop() error { return r.process().stop(stopGrace) }
-
-// Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (r *RabbitMQ) Pause() error { return r.process().pause() }
-
-// Resume lets a paused broker go on.
-func (r *RabbitMQ) Resume() error { return r.process().signal(syscall.SIGCONT) }
-
-// Close kills the broker and removes its folder. It may be called again.
-func (r *RabbitMQ) Close() error {
-	r.Kill()
-	err := os.RemoveAll(r.dir)
-	r.owner()
-	if err != nil {
-		return fmt.Errorf("remove the folder of RabbitMQ: %w", err)
-	}
-	return nil
-}
-
-// Done is closed when the process as last started has ended.
-func (r *RabbitMQ) Done() <-chan struct{} { return r.process().done }
-
-// Dir returns the broker's folder. It goes with Close.
-func (r *RabbitMQ) Dir() string { return r.dir }
-
-// LogFile returns the path of the broker's log.
-func (r *RabbitMQ) LogFile() string { return filepath.Join(r.dir, "rabbitmq.log") }
-
-// LogTail returns the last 40 lines of the broker's log.
-func (r *RabbitMQ) LogTail() string {
-	if p := r.process(); p != nil {
-		return p.tail()
-	}
-	return ""
-}
+func (r *RabbitMQ) Kill() { r.killAll() }
 
 // AMQPURL returns amqp://127.0.0.1:PORT. Addresses are /queue/NAME and
 // /topic/KEY.
@@ -285,3 +244,13 @@ func (r *RabbitMQ) AMQPURL() string { return hostURL("amqp", r.ports.amqp) }
 
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (r *RabbitMQ) STOMPURL() string { return hostURL("stomp", r.ports.stomp) }
+
+// AMQPSURL returns amqps://127.0.0.1:PORT; empty without WithRabbitMQTLS.
+func (r *RabbitMQ) AMQPSURL() string { return hostURL("amqps", r.ports.amqps) }
+
+// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without WithRabbitMQTLS.
+func (r *RabbitMQ) STOMPSURL() string { return hostURL("stomp+ssl", r.ports.stomps) }
+
+// Certs returns the certificates of the encrypted listeners; nil without
+// WithRabbitMQTLS.
+func (r *RabbitMQ) Certs() *Certs { return r.certs }

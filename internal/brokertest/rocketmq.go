@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -30,16 +27,11 @@ const (
 // RocketMQ is a running name server and one broker. Its methods may be called
 // concurrently, but for those that start and stop it.
 type RocketMQ struct {
-	cfg   rocketConfig
-	lib   string // folder of the distribution's jars
-	dir   string
-	java  string
-	ports rocketPorts
-	owner func()
-
-	mu      sync.Mutex
-	namesrv *process
-	broker  *process
+	daemon // its helper is the name server, which goes on until Close
+	cfg    rocketConfig
+	lib    string // folder of the distribution's jars
+	java   string
+	ports  rocketPorts
 }
 
 // rocketPorts are the listening ports. The broker also has broker-2 (for control
@@ -52,17 +44,7 @@ type rocketPorts struct{ namesrv, broker int }
 func StartRocketMQ(tb testing.TB, opts ...RocketMQOption) *RocketMQ {
 	tb.Helper()
 	r, err := LaunchRocketMQ(tb.Context(), opts...)
-	if err != nil {
-		tb.Fatalf("this test needs a RocketMQ broker: %v", err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("the end of the broker's log:\n%s", r.LogTail())
-		}
-		if err := r.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	keepFor(tb, "RocketMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
 	return r
 }
 
@@ -86,7 +68,10 @@ func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, err
 	if err != nil {
 		return nil, err
 	}
-	r := &RocketMQ{cfg: cfg, lib: lib, dir: dir, java: java, owner: owner}
+	r := &RocketMQ{
+		daemon: daemon{title: "RocketMQ", dir: dir, log: "broker.log", owner: owner}, // its own logs are in broker-home/logs
+		cfg:    cfg, lib: lib, java: java,
+	}
 	if err := r.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -107,7 +92,7 @@ func (r *RocketMQ) firstStart(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		r.kill()
+		r.killAll()
 		taken := strings.Contains(err.Error(), "Address already in use") || strings.Contains(err.Error(), "BindException")
 		if !taken || try == 3 {
 			return err
@@ -125,6 +110,9 @@ func (r *RocketMQ) pickPorts() error {
 		}
 		if portFree(ports[1]-2) && portFree(ports[1]+1) {
 			r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
+			if r.cfg.join != nil {
+				r.ports.namesrv = r.cfg.join.ports.namesrv
+			}
 			return nil
 		}
 	}
@@ -146,16 +134,16 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
-	if r.namesrv == nil || !r.namesrv.alive() {
-		r.namesrv, err = startProcess(ctx, r.spec("namesrv", "The Name Server boot success",
+	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
+		r.helper, err = startProcess(ctx, r.spec("namesrv", "The Name Server boot success",
 			[]string{"-Xms" + r.cfg.namesrvHeap, "-Xmx" + r.cfg.namesrvHeap, "-XX:+UseSerialGC"},
 			"org.apache.rocketmq.namesrv.NamesrvStartup"))
 		if err != nil {
 			return err
 		}
 	}
-	if r.broker == nil || !r.broker.alive() {
-		r.broker, err = startProcess(ctx, r.spec("broker", "boot success",
+	if r.proc == nil || !r.proc.alive() {
+		r.proc, err = startProcess(ctx, r.spec("broker", "boot success",
 			[]string{"-Xms" + r.cfg.heap, "-Xmx" + r.cfg.heap, "-XX:MaxDirectMemorySize=512m", "-XX:+UseG1GC"},
 			"org.apache.rocketmq.broker.BrokerStartup"))
 		if err != nil {
@@ -195,74 +183,6 @@ func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processS
 	}
 }
 
-func (r *RocketMQ) brokerProcess() *process {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.broker
-}
-
-// Alive says whether the broker's process is there; a paused one is.
-func (r *RocketMQ) Alive() bool {
-	p := r.brokerProcess()
-	return p != nil && p.alive()
-}
-
-// PID returns the process id of the broker as last started.
-func (r *RocketMQ) PID() int { return r.brokerProcess().pid() }
-
-// Kill ends the broker, not the name server, as a crash would (SIGKILL).
-func (r *RocketMQ) Kill() { r.brokerProcess().kill() }
-
-// Stop ends the broker, not the name server, as an operator would (SIGTERM),
-// within 20 s; the error says that it then had to be killed.
-func (r *RocketMQ) Stop() error { return r.brokerProcess().stop(stopGrace) }
-
-// Pause stops the broker in its tracks (SIGSTOP) with its connections open.
-func (r *RocketMQ) Pause() error { return r.brokerProcess().pause() }
-
-// Resume lets a paused broker go on.
-func (r *RocketMQ) Resume() error { return r.brokerProcess().signal(syscall.SIGCONT) }
-
-func (r *RocketMQ) kill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range []*process{r.broker, r.namesrv} {
-		if p != nil {
-			p.kill()
-		}
-	}
-}
-
-// Close kills broker and name server and removes their folder. It may be called
-// again.
-func (r *RocketMQ) Close() error {
-	r.kill()
-	err := os.RemoveAll(r.dir)
-	r.owner()
-	if err != nil {
-		return fmt.Errorf("remove the folder of RocketMQ: %w", err)
-	}
-	return nil
-}
-
-// Done is closed when the broker's process as last started has ended.
-func (r *RocketMQ) Done() <-chan struct{} { return r.brokerProcess().done }
-
-// Dir returns the folder with configuration, messages and logs. It goes with Close.
-func (r *RocketMQ) Dir() string { return r.dir }
-
-// LogFile returns the path of the broker's output. Its own logs are in
-// broker-home/logs of its folder.
-func (r *RocketMQ) LogFile() string { return filepath.Join(r.dir, "broker.log") }
-
-// LogTail returns the last 40 lines of the broker's output.
-func (r *RocketMQ) LogTail() string {
-	if p := r.brokerProcess(); p != nil {
-		return p.tail()
-	}
-	return ""
-}
-
 // URL returns rocketmq://127.0.0.1:PORT of the name server.
 func (r *RocketMQ) URL() string { return hostURL("rocketmq", r.ports.namesrv) }
 
@@ -274,15 +194,4 @@ func (r *RocketMQ) NameServer() string {
 // Broker returns host:port of the broker, as the name server tells it to clients.
 func (r *RocketMQ) Broker() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(r.ports.broker))
-}
-
-// JavaCommand returns the program and arguments that run a class of the
-// distribution, such as its benchmarks (org.apache.rocketmq.example.benchmark.*)
-// and its admin tool (org.apache.rocketmq.tools.command.MQAdminStartup), with
-// their folder for logs within the broker's.
-func (r *RocketMQ) JavaCommand(class string, args ...string) []string {
-	return append([]string{
-		r.java, "-Xms128m", "-Xmx512m", "-Duser.home=" + filepath.Join(r.dir, "tools-home"), "-Drocketmq.home.dir=" + r.dir,
-		"-Drocketmq.namesrv.addr=" + r.NameServer(), "-classpath", filepath.Join(r.lib, "*"), class,
-	}, args...)
 }

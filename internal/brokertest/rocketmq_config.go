@@ -15,13 +15,14 @@ import (
 
 // RocketMQOption changes how a RocketMQ broker is configured. Without any it lets
 // everybody in, creates topics by their use (with 8 queues), filters by SQL92,
-// and checks transactions after one second.
+// and checks transactions after three seconds.
 type RocketMQOption func(*rocketConfig)
 
 type rocketConfig struct {
 	heap, namesrvHeap string
 	broker            map[string]string // its properties
 	startTimeout      time.Duration
+	join              *RocketMQ // whose name server to use
 }
 
 func defaultRocketConfig() rocketConfig {
@@ -37,15 +38,17 @@ func defaultRocketConfig() rocketConfig {
 			"autoCreateTopicEnable": "true",
 			"enablePropertyFilter":  "true",
 			"defaultTopicQueueNums": "8",
-			// Files are made at their full size; small ones are quick to make.
-			"mapedFileSizeCommitLog":    "134217728",
-			"mapedFileSizeConsumeQueue": "600000",
-			"timerWheelEnable":          "true",
-			"timerPrecisionMs":          "100",
-			// Check-backs start after a second, not after six and then each half minute. What was committed is noted in
-			// batches; a batch must be written before that, or what it holds is checked all the same.
+			// Files are made at their full size; small ones are quick to make. (Up to 4.6 it was maped; brokers ignore
+			// unknown names without a word.)
+			"mappedFileSizeCommitLog":    "134217728",
+			"mappedFileSizeConsumeQueue": "600000",
+			"timerWheelEnable":           "true",
+			"timerPrecisionMs":           "100",
+			// Check-backs start after three seconds, not after six and then each half minute. What was committed is noted in
+			// batches; on a busy machine, too, a batch must be written before that, or what it holds is checked, and
+			// committed, once more.
 			"transactionOpBatchInterval": "100",
-			"transactionTimeOut":         "1000",
+			"transactionTimeOut":         "3000",
 			"transactionCheckInterval":   "1000",
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",
@@ -64,6 +67,15 @@ func WithRocketMQHeap(size string) RocketMQOption {
 // WithRocketMQProperty sets a property of the broker's configuration file.
 func WithRocketMQProperty(key, value string) RocketMQOption {
 	return func(c *rocketConfig) { c.broker[key] = value }
+}
+
+// WithRocketMQCluster starts only a broker, of that name, which joins the cluster
+// of another one and uses its name server. The other must be closed later.
+func WithRocketMQCluster(other *RocketMQ, name string) RocketMQOption {
+	return func(c *rocketConfig) {
+		c.join = other
+		c.broker["brokerName"] = name
+	}
 }
 
 // WithRocketMQLogin refuses whoever does not sign with [RocketMQUser] and

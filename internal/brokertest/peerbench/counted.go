@@ -156,13 +156,14 @@ func take(ctx context.Context, pid int, count Counter) (sample, error) {
 		return sample{}, err
 	}
 	s := sample{at: before.Add(time.Since(before) / 2), count: n}
-	s.cpu, s.known = processCPU(pid)
+	s.cpu, s.known = ProcessCPU(pid)
 	return s, nil
 }
 
-// processCPU returns what a running process has used. proc(5): after the name in
+// ProcessCPU returns the processor time that a running process has used, to 10 ms;
+// false if it cannot be told. proc(5): after the name in
 // parentheses, utime and stime are the 12th and 13th field, in ticks of 10 ms.
-func processCPU(pid int) (time.Duration, bool) {
+func ProcessCPU(pid int) (time.Duration, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false

@@ -3,7 +3,8 @@
 // Command bench-peers runs perfmq and other load tools in turn on one real broker each, and prints the ratios of
 // throughput, processor time per message and memory:
 //
-//   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, asynchronous, batches of 16, consumer;
+//   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, batches of 16, consumer; and against its Java
+//     client sending asynchronously;
 //   - on Artemis, perfmq over STOMP against `artemis perf` over AMQP and CORE, and perfmq's rate with 100 receipts in
 //     flight against that with one.
 //
