@@ -1,0 +1,167 @@
+package verify
+
+import (
+	"hash/crc32"
+	"sync"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	bufferSize = 1024 // spans that a checker keeps before it gives them to its tracker
+	cacheSize  = 256  // lanes that are found without a map; a power of two
+)
+
+// Verdict is what a checker thinks of a delivery.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Own       Verdict = iota // a message of the run, perhaps damaged
+	Foreign                  // a message without ID, or of another run
+	Illegible                // the ID is damaged: whose message it is cannot be told
+)
+
+// Checker checks what one consumer receives. Check is for one goroutine; the rest is safe for concurrent use.
+type Checker struct {
+	tracker *Tracker
+	run     int64
+	sums    *summer
+
+	mu    sync.Mutex // rarely contended: others take it once a second, and in the drain
+	spans []span     // complete
+	lanes map[streamKey]*lane
+	cache [cacheSize]*lane
+	busy  []*lane // those with an open span
+	n     unnamed
+}
+
+// unnamed is what a checker knows that belongs to no stream.
+type unnamed struct {
+	foreign, illegible uint64
+	last               int64 // when the last message came that is not foreign; microseconds since the Unix epoch
+}
+
+// lane is one producer as one consumer sees it.
+type lane struct {
+	key  streamKey
+	end  int64 // the highest number so far plus one
+	open span  // not complete yet; empty if from == to
+	busy bool
+}
+
+// NewChecker returns the checker of one more consumer of t. With a run, messages of other runs are foreign.
+func NewChecker(t *Tracker, run int64) *Checker {
+	c := &Checker{
+		tracker: t, run: run, sums: newSummer(), spans: make([]span, 0, bufferSize), lanes: map[streamKey]*lane{},
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checkers = append(t.checkers, c)
+	return c
+}
+
+// Check checks a delivery that came now, in microseconds since the Unix epoch.
+func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
+	id := d.ID
+	intact, legible := true, true
+	if id != (driver.ID{}) {
+		legible = id.Sum>>32 == c.sums.id(&id) && id.Run > 0 && id.Producer >= 0 && id.Number >= 0 && id.Number < maxNumbers
+		intact = crc32.Checksum(d.Body, c.sums.table) == uint32(id.Sum)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == (driver.ID{}) {
+		c.n.foreign++
+		return Foreign
+	}
+	if !legible {
+		c.n.illegible++
+		c.n.last = now
+		return Illegible
+	}
+	l := c.lane(streamKey{id.Run, id.Producer})
+	if l == nil {
+		c.n.foreign++
+		return Foreign
+	}
+	var flags uint8
+	if d.Redelivered {
+		flags = redelivered
+	}
+	n := uint64(id.Number)
+	if id.Number < l.end-1 {
+		flags |= behind
+	} else {
+		l.end = id.Number + 1
+	}
+	if l.open.to == n && l.open.flags == flags && l.busy {
+		l.open.to++
+	} else {
+		c.begin(l, n, flags)
+	}
+	if !intact {
+		c.tracker.damaged(l.open.stream, id.Number)
+	}
+	if c.run != 0 && id.Run != c.run {
+		return Foreign
+	}
+	c.n.last = now
+	return Own
+}
+
+// lane returns the lane of a producer; nil if there are too many.
+func (c *Checker) lane(key streamKey) *lane {
+	place := &c.cache[uint64(key.run^key.producer)%cacheSize]
+	if l := *place; l != nil && l.key == key {
+		return l
+	}
+	l := c.lanes[key]
+	if l == nil {
+		s := c.tracker.stream(key)
+		if s == nil {
+			return nil
+		}
+		l = &lane{key: key, open: span{stream: s}}
+		c.lanes[key] = l
+	}
+	*place = l
+	return l
+}
+
+// begin completes the open span of l and opens another one.
+func (c *Checker) begin(l *lane, n uint64, flags uint8) {
+	if l.busy {
+		if len(c.spans) == cap(c.spans) {
+			c.deliver()
+		}
+		c.spans = append(c.spans, l.open)
+	} else {
+		l.busy = true
+		c.busy = append(c.busy, l)
+	}
+	l.open.from, l.open.to, l.open.flags = n, n+1, flags
+}
+
+func (c *Checker) deliver() {
+	c.tracker.merge(c.spans)
+	c.spans = c.spans[:0]
+}
+
+// flush gives all to the tracker, and returns the rest.
+func (c *Checker) flush() unnamed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.busy {
+		if len(c.spans) == cap(c.spans) {
+			c.deliver()
+		}
+		c.spans = append(c.spans, l.open)
+		l.busy = false
+	}
+	c.busy = c.busy[:0]
+	if len(c.spans) > 0 {
+		c.deliver()
+	}
+	return c.n
+}

@@ -1,0 +1,321 @@
+package verify
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// A file is
+//
+//	magic (16 bytes), version (4 bytes), length of the content (8 bytes), content, SHA-256 of all that (32 bytes)
+//
+// with numbers in little endian. The content is a length (8 bytes) and that much JSON, and then the sets which that
+// implies, in its order, each a length (8 bytes; 0 for an empty set) and a bitmap in the portable format of Roaring.
+const (
+	fileMagic   = "perfmq verified\n"
+	fileVersion = 1
+	headSize    = len(fileMagic) + 4 + 8
+)
+
+// FileError is a file that cannot be used.
+type FileError struct {
+	Path, Reason, Hint string
+	Err                error // may be nil
+}
+
+func (e *FileError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Path, e.Reason, e.Err)
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// Unwrap returns the cause, if there is one.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// jsonSide and the types below are what a file says besides its sets.
+type jsonSide struct {
+	ID       int64          `json:"id"`
+	Role     string         `json:"role"`
+	TTL      bool           `json:"ttl,omitempty"`
+	Sent     []jsonSent     `json:"sent,omitempty"`     // with the sets refused, unconfirmed, withheld
+	Received []jsonReceived `json:"received,omitempty"` // with those of their streams
+}
+
+type jsonSent struct {
+	Producer    int64  `json:"producer"`
+	Destination string `json:"destination"`
+	Count       uint64 `json:"count"`
+	Started     int64  `json:"started"`
+	Ended       int64  `json:"ended"`
+}
+
+type jsonReceived struct {
+	Destination  string       `json:"destination"`
+	Subscription string       `json:"subscription,omitempty"`
+	Private      bool         `json:"private,omitempty"`
+	Selective    bool         `json:"selective,omitempty"`
+	Late         bool         `json:"late,omitempty"`
+	Opened       int64        `json:"opened"`
+	Ended        int64        `json:"ended"`
+	Last         int64        `json:"last"`
+	Drained      bool         `json:"drained,omitempty"`
+	Foreign      uint64       `json:"foreign,omitempty"`
+	Illegible    uint64       `json:"illegible,omitempty"`
+	Streams      []jsonStream `json:"streams,omitempty"`
+}
+
+// jsonStream has the sets arrived (from Low on), doubled, marked, late and lateMarked.
+type jsonStream struct {
+	Run         int64   `json:"run"`
+	Producer    int64   `json:"producer"`
+	Low         uint64  `json:"low"`
+	Copies      uint64  `json:"copies"`
+	Duplicates  uint64  `json:"duplicates,omitempty"`
+	Redelivered uint64  `json:"redelivered,omitempty"`
+	Damaged     uint64  `json:"damaged,omitempty"`
+	First       []int64 `json:"damagedFirst,omitempty"`
+}
+
+// Encode returns a side as the content of a file.
+func Encode(side *Side) ([]byte, error) {
+	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL}
+	var sets []*roaring64.Bitmap
+	for _, s := range side.Sent {
+		head.Sent = append(head.Sent, jsonSent{s.Producer, s.Destination.String(), s.Count, s.Started, s.Ended})
+		sets = append(sets, s.refused, s.unconfirmed, s.withheld)
+	}
+	for _, r := range side.Received {
+		j := jsonReceived{
+			Destination: r.Destination.String(), Subscription: r.Subscription, Private: r.Private, Selective: r.Selective,
+			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained,
+			Foreign: r.Foreign, Illegible: r.Illegible,
+		}
+		for _, s := range r.streams {
+			j.Streams = append(j.Streams, jsonStream{
+				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
+				Duplicates: s.duplicates, Redelivered: s.redelivered, Damaged: s.damaged, First: s.damagedFirst,
+			})
+			sets = append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked)
+		}
+		head.Received = append(head.Received, j)
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	var content bytes.Buffer
+	content.Write(uint64Bytes(uint64(len(text))))
+	content.Write(text)
+	for _, set := range sets {
+		if set == nil || set.IsEmpty() {
+			content.Write(uint64Bytes(0))
+			continue
+		}
+		set.RunOptimize()
+		content.Write(uint64Bytes(set.GetSerializedSizeInBytes()))
+		if _, err := set.WriteTo(&content); err != nil {
+			return nil, err
+		}
+	}
+	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
+	file = append(file, uint64Bytes(uint64(content.Len()))...)
+	file = append(file, content.Bytes()...)
+	sum := sha256.Sum256(file)
+	return append(file, sum[:]...), nil
+}
+
+func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
+
+// Decode reads a side from the content of a file.
+func Decode(data []byte) (*Side, error) {
+	const again = "copy it again from the machine that wrote it"
+	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
+		return nil, &FileError{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
+	}
+	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v != fileVersion {
+		return nil, &FileError{
+			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileVersion),
+			Hint:   "use the same version of perfmq to write and to join",
+		}
+	}
+	length := binary.LittleEndian.Uint64(data[headSize-8:])
+	switch whole := uint64(headSize + sha256.Size); {
+	case length > uint64(len(data)) || uint64(len(data)) < whole+length:
+		return nil, &FileError{Reason: fmt.Sprintf("is truncated: it has %d bytes and lacks some", len(data)), Hint: again}
+	case uint64(len(data)) > whole+length:
+		return nil, &FileError{Reason: fmt.Sprintf("has %d bytes too many", uint64(len(data))-whole-length), Hint: again}
+	}
+	end := len(data) - sha256.Size
+	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
+		return nil, &FileError{Reason: "is damaged: its checksum does not match", Hint: again}
+	}
+	return decode(&reader{data: data[headSize:end]})
+}
+
+func decode(r *reader) (*Side, error) {
+	text, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	var head jsonSide
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, err
+	}
+	if head.ID <= 0 {
+		return nil, fmt.Errorf("the ID %d is not above zero", head.ID)
+	}
+	side := &Side{ID: head.ID, Role: head.Role, TTL: head.TTL}
+	seen := map[int64]bool{}
+	for i := range head.Sent {
+		s, err := head.Sent[i].read(r)
+		if err == nil && seen[s.Producer] {
+			err = fmt.Errorf("it is there twice")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("producer-%d: %w", head.Sent[i].Producer, err)
+		}
+		seen[s.Producer] = true
+		side.Sent = append(side.Sent, s)
+	}
+	for i := range head.Received {
+		part, err := head.Received[i].read(r)
+		if err != nil {
+			return nil, fmt.Errorf("received from %s: %w", head.Received[i].Destination, err)
+		}
+		side.Received = append(side.Received, part)
+	}
+	if len(r.data) > 0 {
+		return nil, fmt.Errorf("%d bytes are left over", len(r.data))
+	}
+	return side, nil
+}
+
+func (j *jsonSent) read(r *reader) (*Sent, error) {
+	d, err := driver.ParseDestination(j.Destination)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sent{Producer: j.Producer, Destination: d, Count: j.Count, Started: j.Started, Ended: j.Ended}
+	var total uint64
+	for _, set := range []**roaring64.Bitmap{&s.refused, &s.unconfirmed, &s.withheld} {
+		if *set, err = r.set(); err != nil {
+			return nil, err
+		}
+		if n := (*set).GetCardinality(); n > 0 && ((*set).Maximum() >= s.Count || total+n > s.Count) {
+			return nil, errors.New("more messages failed than were sent")
+		}
+		total += (*set).GetCardinality()
+	}
+	if s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
+		return nil, errors.New("a message ended in two ways")
+	}
+	if s.Producer < 0 {
+		return nil, errors.New("a producer has a negative number")
+	}
+	return s, nil
+}
+
+func (j *jsonReceived) read(r *reader) (*Received, error) {
+	d, err := driver.ParseDestination(j.Destination)
+	if err != nil {
+		return nil, err
+	}
+	part := &Received{
+		Destination: d, Subscription: j.Subscription, Private: j.Private, Selective: j.Selective, Late: j.Late,
+		Opened: j.Opened, Ended: j.Ended, Last: j.Last, Drained: j.Drained, Foreign: j.Foreign, Illegible: j.Illegible,
+	}
+	seen := map[streamKey]bool{}
+	for i := range j.Streams {
+		s, err := j.Streams[i].read(r)
+		if err != nil {
+			return nil, err
+		}
+		if seen[s.key] || len(seen) >= maxStreams {
+			return nil, fmt.Errorf("run %d producer-%d is there twice, or one too many", s.key.run, s.key.producer)
+		}
+		seen[s.key] = true
+		part.streams = append(part.streams, s)
+	}
+	return part, nil
+}
+
+func (j *jsonStream) read(r *reader) (*stream, error) {
+	if j.Run <= 0 || j.Producer < 0 {
+		return nil, fmt.Errorf("no run has producer-%d of run %d", j.Producer, j.Run)
+	}
+	s := newStream(streamKey{j.Run, j.Producer})
+	rest, err := r.set()
+	if err != nil {
+		return nil, err
+	}
+	s.arrived = Set{low: j.Low, rest: rest, count: rest.GetCardinality()}
+	if s.arrived.count > 0 {
+		s.arrived.min, s.arrived.max = rest.Minimum(), rest.Maximum()
+		if s.arrived.min < j.Low {
+			return nil, errors.New("the numbers overlap")
+		}
+	}
+	if s.arrived.End() > maxNumbers {
+		return nil, errors.New("the numbers are out of range")
+	}
+	for _, set := range []**roaring64.Bitmap{&s.doubled, &s.marked, &s.late, &s.lateMarked} {
+		if *set, err = r.set(); err != nil {
+			return nil, err
+		}
+		if both(&s.arrived, *set) != (*set).GetCardinality() {
+			return nil, errors.New("messages are marked that did not arrive")
+		}
+	}
+	s.copies, s.duplicates, s.redelivered, s.damaged = j.Copies, j.Duplicates, j.Redelivered, j.Damaged
+	s.damagedFirst = j.First[:min(len(j.First), maxExamples)]
+	return s, nil
+}
+
+// reader cuts the content of a file into its parts.
+type reader struct{ data []byte }
+
+func (r *reader) next() ([]byte, error) {
+	if len(r.data) < 8 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	n := binary.LittleEndian.Uint64(r.data)
+	if r.data = r.data[8:]; n > uint64(len(r.data)) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	part := r.data[:n]
+	r.data = r.data[n:]
+	return part, nil
+}
+
+func (r *reader) set() (*roaring64.Bitmap, error) {
+	part, err := r.next()
+	set := roaring64.New()
+	if err != nil || len(part) == 0 {
+		return set, err
+	}
+	// The library makes room for as many parts as the first number says, each of which takes at least 4 bytes.
+	if len(part) < 8 || binary.LittleEndian.Uint64(part) > uint64(len(part)/4) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	from := bytes.NewReader(part)
+	if _, err := set.ReadFrom(from); err != nil {
+		return nil, err
+	}
+	if from.Len() > 0 {
+		return nil, errors.New("a set is longer than it should be")
+	}
+	if err := set.Validate(); err != nil {
+		return nil, err
+	}
+	return set, nil
+}

@@ -1,0 +1,192 @@
+package verify_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// exampleSide has some of everything.
+func exampleSide() *verify.Side {
+	dest := driver.Destination{Kind: driver.Topic, Name: "T"}
+	body := []byte("body")
+	l := verify.NewLedger(7, 3, dest, body)
+	tracker := verify.NewTracker()
+	c := verify.NewChecker(tracker, 0)
+	for i := range 1000 {
+		d := &driver.Delivery{ID: l.Next(), Body: body, Redelivered: i%50 == 0}
+		switch {
+		case i%10 == 0:
+			l.Done(d.ID.Number, driver.Outcome{State: driver.State(1 + i/10%4)})
+		case i%11 == 0:
+			l.Done(d.ID.Number, driver.Outcome{Withheld: true})
+		}
+		if i%7 == 0 {
+			continue
+		}
+		if i%13 == 0 {
+			d.Body = body[1:]
+		}
+		c.Check(d, 12345)
+		if i%17 == 0 {
+			c.Check(d, 12345)
+		}
+	}
+	sent := l.Seal([]int64{5, 6})
+	sent.Started, sent.Ended = 1, 2
+	r := tracker.Seal()
+	r.Destination, r.Subscription, r.Private, r.Selective, r.Late, r.Drained = dest, "me:sub", true, true, true, true
+	r.Opened, r.Ended = 3, 4
+	return &verify.Side{ID: 7, Role: "client", TTL: true, Sent: []*verify.Sent{sent}, Received: []*verify.Received{r}}
+}
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	side := exampleSide()
+	path := filepath.Join(t.TempDir(), "side.pv")
+	require.NoError(t, os.WriteFile(path, []byte("older"), 0o600))
+	require.NoError(t, verify.WriteFile(path, side))
+	back, err := verify.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, side.Received[0].Destination, back.Received[0].Destination)
+	again, err := verify.Encode(back)
+	require.NoError(t, err)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, content, again, "what is read is what was written")
+	require.Equal(t, verify.Judge(side), verify.Judge(back))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no temporary file is left")
+}
+
+func TestFileThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	err := verify.WriteFile(filepath.Join(t.TempDir(), "nowhere", "side"), exampleSide())
+	require.ErrorContains(t, err, "write the verification file")
+	folder := t.TempDir() // a folder cannot be replaced by a file
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "side", "x"), 0o750))
+	require.ErrorContains(t, verify.WriteFile(filepath.Join(folder, "side"), exampleSide()), "write the verification file")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestFileKeepsWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	side, folder := exampleSide(), t.TempDir()
+
+	target, link := filepath.Join(folder, "target"), filepath.Join(folder, "link")
+	require.NoError(t, os.WriteFile(target, []byte("older"), 0o600))
+	require.NoError(t, os.Symlink(target, link))
+	require.NoError(t, verify.WriteFile(link, side))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSymlink, info.Mode().Type(), "the link was replaced")
+	_, err = verify.ReadFile(target)
+	require.NoError(t, err)
+
+	// A socket stands for what root could replace by a file: /dev/null, /dev/full. It cannot be opened for writing.
+	short, err := os.MkdirTemp("", "pv") //nolint:usetesting // the path of a socket must be short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	socket := filepath.Join(short, "s")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	require.ErrorContains(t, verify.WriteFile(socket, side), "write the verification file "+socket)
+	info, err = os.Lstat(socket)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket, info.Mode().Type(), "the socket was replaced")
+}
+
+// sealed puts content into a file of the given version, with a right checksum.
+func sealed(version uint32, content []byte) []byte {
+	file := binary.LittleEndian.AppendUint32([]byte("perfmq verified\n"), version)
+	file = binary.LittleEndian.AppendUint64(file, uint64(len(content)))
+	file = append(file, content...)
+	sum := sha256.Sum256(file)
+	return append(file, sum[:]...)
+}
+
+// withJSON is a file without sets.
+func withJSON(text string) []byte {
+	return sealed(1, append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...))
+}
+
+func TestFilesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	good, err := verify.Encode(exampleSide())
+	require.NoError(t, err)
+	flipped := append([]byte(nil), good...)
+	flipped[len(flipped)/2] ^= 1
+	for name, tt := range map[string]struct {
+		content []byte
+		says    string
+		hint    string
+	}{
+		"empty":        {nil, "is no verification file", "--verify-file"},
+		"another file": {[]byte("#!/bin/sh and something more than that"), "is no verification file", "--verify-file"},
+		"too new":      {sealed(2, nil), "has version 2 of the format, and this program knows version 1", "same version"},
+		"too old":      {sealed(0, nil), "has version 0", "same version"},
+		"head only":    {good[:28], "is truncated", "copy it again"},
+		"truncated":    {good[:len(good)-1], "is truncated", "copy it again"},
+		"too long":     {append(append([]byte(nil), good...), 1, 2), "has 2 bytes too many", "copy it again"},
+		"damaged":      {flipped, "is damaged: its checksum does not match", "copy it again"},
+		"no content":   {sealed(1, nil), "unexpected EOF", "write it anew"},
+		"no JSON":      {withJSON("{"), "unexpected end of JSON", "write it anew"},
+		"no ID":        {withJSON("{}"), "the ID 0 is not above zero", "write it anew"},
+		"bytes left":   {sealed(1, append(append(binary.LittleEndian.AppendUint64(nil, 8), `{"id":1}`...), 1)), "1 bytes are left over", "write it anew"},
+		"lacks sets":   {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"queue://A","count":1}]}`), "producer-0: unexpected EOF", "write it anew"},
+		"destination":  {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"x://A","count":1}]}`), "unknown kind", "write it anew"},
+		"bad run":      {withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":0}]}]}`), "no run has producer-0 of run 0", "write it anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "side")
+			require.NoError(t, os.WriteFile(path, tt.content, 0o600))
+			_, err := verify.ReadFile(path)
+			var fe *verify.FileError
+			require.ErrorAs(t, err, &fe)
+			require.ErrorContains(t, err, path+": ")
+			require.ErrorContains(t, err, tt.says)
+			require.Contains(t, fe.Hint, tt.hint)
+		})
+	}
+	_, err = verify.ReadFile(filepath.Join(t.TempDir(), "nowhere"))
+	require.ErrorContains(t, err, "cannot be read: no such file or directory")
+}
+
+// FuzzDecode: whatever a file contains, reading and judging it ends without a panic, in bounded memory.
+func FuzzDecode(f *testing.F) {
+	good, err := verify.Encode(exampleSide())
+	require.NoError(f, err)
+	f.Add(good[28 : len(good)-32])
+	f.Add(withJSON("{}")[28:])
+	f.Add(withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":1,"low":1000000}]}]}`)[28:])
+	huge := regexp.MustCompile(`[0-9]{9}`) // what a set may become that way takes the fuzzer too long
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if huge.Match(content) {
+			return
+		}
+		side, err := verify.Decode(sealed(1, content))
+		if err != nil {
+			return
+		}
+		again, err := verify.Encode(side)
+		require.NoError(t, err)
+		back, err := verify.Decode(again)
+		require.NoError(t, err)
+		want, got := verify.Judge(side), verify.Judge(back)
+		require.Equal(t, want, got)
+	})
+}

@@ -1,0 +1,294 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Judge compares what the sides of a run sent with what they received. Messages of runs that no side sent are foreign;
+// if no side sent any, all runs are looked at, as far as that can be done without knowing what was sent.
+func Judge(sides ...*Side) *Result {
+	j := &judge{sent: map[streamKey]*Sent{}}
+	r := &Result{Known: true}
+	for _, side := range sides {
+		for _, s := range side.Sent {
+			key := streamKey{side.ID, s.Producer}
+			j.sent[key] = s
+			j.order = append(j.order, key)
+			r.Sent += s.Count
+			j.expires = j.expires || side.TTL && s.Count > 0
+		}
+	}
+	for _, group := range groups(sides) {
+		scope := j.scope(group)
+		r.Scopes = append(r.Scopes, *scope)
+		r.Total.add(&scope.Counts)
+		r.Known = r.Known && scope.Known
+	}
+	r.Known = r.Known && len(r.Scopes) > 0
+	r.runs = j.countRuns(sides)
+	j.unwatched(r)
+	j.notes(r)
+	return r
+}
+
+type judge struct {
+	sent    map[streamKey]*Sent
+	order   []streamKey // of sent
+	expires bool
+	partial bool // a scope is selective
+}
+
+// groups puts together what belongs to the same subscription, in the order of appearance.
+func groups(sides []*Side) [][]*Received {
+	type key struct {
+		destination  driver.Destination
+		subscription string
+		side         int // for private ones: place of the side plus one
+	}
+	index := map[key]int{}
+	var list [][]*Received
+	for i, side := range sides {
+		for _, part := range side.Received {
+			k := key{destination: part.Destination, subscription: part.Subscription}
+			if part.Private {
+				k.side = i + 1
+			}
+			at, ok := index[k]
+			if !ok {
+				at = len(list)
+				index[k] = at
+				list = append(list, nil)
+			}
+			list[at] = append(list[at], part)
+		}
+	}
+	return list
+}
+
+// scope judges one subscription.
+func (j *judge) scope(parts []*Received) *Scope {
+	s := &Scope{
+		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription, Known: len(j.sent) > 0,
+		Examples: map[Kind][]Message{},
+	}
+	streams := map[streamKey]*stream{}
+	var order []streamKey
+	for _, part := range parts {
+		s.Foreign += part.Foreign
+		s.Illegible += part.Illegible
+		s.Damaged += part.Illegible
+		if part.Selective {
+			s.Known, j.partial = false, true
+		}
+		for _, st := range part.streams {
+			if have := streams[st.key]; have != nil {
+				st = have.join(st)
+			} else {
+				order = append(order, st.key)
+			}
+			streams[st.key] = st
+		}
+	}
+	for _, key := range order {
+		st, sent := streams[key], j.sent[key]
+		switch {
+		case len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination):
+			s.Foreign += st.copies
+		case sent != nil:
+			s.arrived(st, sent.Count)
+		default:
+			s.arrived(st, st.arrived.End())
+			s.Gaps += st.arrived.End() - st.arrived.Len()
+		}
+	}
+	if s.Known {
+		for _, key := range j.order {
+			if sent := j.sent[key]; sent.Destination == parts[0].Destination {
+				s.compare(key, sent, streams[key], j.when(parts, sent))
+			}
+		}
+	}
+	return s
+}
+
+// arrived counts what can be said of a stream without knowing how its sends ended. Numbers from end on were never sent.
+func (s *Scope) arrived(st *stream, end uint64) {
+	within := st.arrived.below(end)
+	s.Foreign += st.arrived.Len() - within
+	s.Received += within
+	s.Once += within - min(within, st.doubled.GetCardinality())
+	s.Duplicates += st.duplicates
+	s.Redelivered += st.redelivered
+	s.Disordered += st.late.GetCardinality()
+	s.DisorderedRedelivered += st.lateMarked.GetCardinality()
+	s.Damaged += st.damaged
+	s.examples(Duplicated, st.key, st.doubled)
+	s.examples(Disordered, st.key, st.late)
+	for _, n := range st.damagedFirst {
+		s.example(Damaged, st.key, uint64(n))
+	}
+}
+
+func (s *Scope) examples(kind Kind, key streamKey, numbers *roaring64.Bitmap) {
+	for it := numbers.Iterator(); it.HasNext() && s.example(kind, key, it.Next()); {
+	}
+}
+
+// timing says how to read that a message did not arrive.
+type timing struct {
+	late  bool // the subscription may have been opened after the producer had begun: what is before its first is early
+	never bool // and even after it had ended
+	left  bool // the consumers did not wait for all: it may still be at the broker
+}
+
+func (j *judge) when(parts []*Received, sent *Sent) timing {
+	var ended int64
+	for _, other := range j.sent {
+		if other.Destination == sent.Destination {
+			ended = max(ended, other.Ended)
+		}
+	}
+	t := timing{late: true, never: true, left: true}
+	for _, part := range parts {
+		late := part.Late && part.Opened > sent.Started
+		t.late = t.late && late
+		t.never = t.never && late && part.Opened > sent.Ended
+		if part.Drained && part.Ended >= ended {
+			t.left = false
+		}
+	}
+	return t
+}
+
+// compare counts what was to arrive of a producer and did not, and the other way round.
+func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing) {
+	if st == nil {
+		st = newStream(key)
+	}
+	a := &st.arrived
+	expected, got := sent.Count, a.below(sent.Count)
+	for _, e := range []struct {
+		numbers *roaring64.Bitmap
+		arrived *uint64
+		kind    Kind
+	}{
+		{sent.unconfirmed, &s.UnconfirmedArrived, Unconfirmed},
+		{sent.refused, &s.RefusedArrived, Refused},
+		{sent.withheld, &s.WithheldArrived, Withheld},
+	} {
+		n := both(a, e.numbers)
+		*e.arrived += n
+		expected -= e.numbers.GetCardinality()
+		got -= n
+		if n > 0 {
+			for it := e.numbers.Iterator(); it.HasNext(); {
+				if number := it.Next(); a.Has(number) && !s.example(e.kind, key, number) {
+					break
+				}
+			}
+		}
+	}
+	s.UnconfirmedMissing += sent.unconfirmed.GetCardinality() - both(a, sent.unconfirmed)
+	s.Expected += expected
+	missing := expected - got
+	if missing == 0 {
+		return
+	}
+	var first uint64
+	if t.late && a.Len() > 0 {
+		first = firstOf(a)
+	} else if t.never {
+		first = sent.Count
+	}
+	if first > 0 {
+		early := first
+		for _, e := range []*roaring64.Bitmap{sent.unconfirmed, sent.refused, sent.withheld} {
+			early -= e.Rank(first - 1)
+		}
+		s.Early += early
+		missing -= early
+	}
+	if t.left {
+		s.Left += missing
+		return
+	}
+	s.Lost += missing
+	if missing > 0 {
+		a.missing(sent.Count, func(n uint64) bool {
+			if n < first || sent.unconfirmed.Contains(n) || sent.refused.Contains(n) || sent.withheld.Contains(n) {
+				return true
+			}
+			return s.example(Lost, key, n)
+		})
+	}
+}
+
+func firstOf(s *Set) uint64 {
+	if s.low > 0 {
+		return 0
+	}
+	return s.min
+}
+
+func (j *judge) countRuns(sides []*Side) int {
+	runs := map[int64]bool{}
+	for _, key := range j.order {
+		runs[key.run] = true
+	}
+	if len(runs) == 0 {
+		for _, side := range sides {
+			for _, part := range side.Received {
+				for _, st := range part.streams {
+					runs[st.key.run] = true
+				}
+			}
+		}
+	}
+	return len(runs)
+}
+
+// unwatched finds destinations that were sent to, but that no side received from.
+func (j *judge) unwatched(r *Result) {
+	if len(r.Scopes) == 0 {
+		return // a producer alone
+	}
+	watched := map[string]bool{}
+	for i := range r.Scopes {
+		watched[r.Scopes[i].Destination] = true
+	}
+	for _, key := range j.order {
+		if d := j.sent[key].Destination.String(); !watched[d] && j.sent[key].Count > 0 {
+			watched[d] = true
+			r.Unwatched = append(r.Unwatched, d)
+		}
+	}
+}
+
+func (j *judge) notes(r *Result) {
+	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	t := &r.Total
+	switch {
+	case len(r.Scopes) == 0:
+		note("this side only sent; perfmq verify joins it with those that received")
+	case len(j.sent) == 0:
+		note("what was sent is not known here, so losses cannot be; perfmq verify joins this side with those that sent")
+	case j.partial:
+		note("with a selector it is not known which messages were to arrive: losses are not looked for")
+	}
+	if t.Lost > 0 && j.expires {
+		note("messages had a time to live: the broker may have dropped those that are lost")
+	}
+	if t.Left > 0 {
+		note("messages that had not arrived when the consumers ended, while more was to come: %d; perhaps they are still at the broker", t.Left)
+	}
+	if t.Early > 0 {
+		note("messages sent before the subscription, which are not for it: %d", t.Early)
+	}
+	if t.Gaps > 0 {
+		note("numbers missing below the highest received: %d; other consumers may have had them", t.Gaps)
+	}
+}

@@ -1,0 +1,112 @@
+package verify
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Ledger numbers the messages of one producer and keeps how those ended that were not simply accepted.
+type Ledger struct {
+	id   driver.ID // of the message that was numbered last; Next's goroutine only
+	sums *summer
+	body uint32
+	dest driver.Destination
+
+	next atomic.Int64 // number of the next message
+
+	mu                             sync.Mutex
+	sealed                         bool
+	refused, unconfirmed, withheld *roaring64.Bitmap
+}
+
+// NewLedger returns the ledger of a producer of a run, above zero, that sends messages with that body to dest.
+func NewLedger(run int64, producer int, dest driver.Destination, body []byte) *Ledger {
+	return &Ledger{
+		id: driver.ID{Run: run, Producer: int64(producer)}, sums: newSummer(), body: BodySum(body), dest: dest,
+		refused: roaring64.New(), unconfirmed: roaring64.New(), withheld: roaring64.New(),
+	}
+}
+
+// Next numbers a message that is about to be sent. Only one goroutine calls it and Unsent.
+func (l *Ledger) Next() driver.ID {
+	l.id.Number = l.next.Load()
+	l.id.Sum = l.sums.sum(&l.id, l.body)
+	l.next.Store(l.id.Number + 1)
+	return l.id
+}
+
+// Unsent takes the number of the last message back, as it did not leave: the next message gets it.
+func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
+
+// Done notes the outcome of message n. It need not be called for messages that were accepted and not withheld. It is safe
+// for concurrent use.
+func (l *Ledger) Done(n int64, o driver.Outcome) {
+	if o.State == driver.Accepted && !o.Withheld {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealed {
+		return
+	}
+	switch o.State {
+	case driver.Accepted:
+		l.withheld.Add(uint64(n))
+	case driver.Unknown:
+		l.unconfirmed.Add(uint64(n))
+	default:
+		l.refused.Add(uint64(n))
+	}
+}
+
+// Seal ends the ledger and returns what it says; the messages in flight count as unconfirmed. Outcomes that come later
+// are ignored.
+func (l *Ledger) Seal(inFlight []int64) *Sent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &Sent{
+		Producer: l.id.Producer, Destination: l.dest, Count: uint64(l.next.Load()),
+		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld,
+	}
+	if l.sealed {
+		return s
+	}
+	l.sealed = true
+	for _, n := range inFlight {
+		if uint64(n) < s.Count {
+			l.unconfirmed.Add(uint64(n))
+		}
+	}
+	return s
+}
+
+// open returns how many messages were sent that are to arrive and are not in arrived.
+func (l *Ledger) open(arrived *Set) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent := uint64(l.next.Load())
+	expected, got := sent, arrived.below(sent)
+	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
+		expected -= exception.GetCardinality()
+		got -= both(arrived, exception)
+	}
+	return expected - min(got, expected)
+}
+
+// both returns how many numbers are in both sets.
+func both(s *Set, b *roaring64.Bitmap) (n uint64) {
+	if b.IsEmpty() {
+		return 0
+	}
+	if s.low > 0 {
+		n = b.Rank(s.low - 1)
+	}
+	if s.count > 0 {
+		n += s.rest.AndCardinality(b)
+	}
+	return n
+}

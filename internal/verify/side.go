@@ -1,0 +1,95 @@
+package verify
+
+import (
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Side is what one process of a run knows: what it sent, what it received, or both. Times are microseconds since the Unix
+// epoch, by that process' clock.
+type Side struct {
+	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
+	ID   int64
+	Role string // client, producer or consumer
+	// TTL: the messages sent may expire.
+	TTL      bool
+	Sent     []*Sent
+	Received []*Received
+}
+
+// Sent is what one producer sent.
+type Sent struct {
+	Producer    int64
+	Destination driver.Destination
+	Count       uint64 // messages, numbered from 0
+	// Started and Ended are when the load began and ended.
+	Started, Ended int64
+
+	// How those ended that were not accepted for delivery; no number is in two of them.
+	refused, unconfirmed, withheld *roaring64.Bitmap
+}
+
+// Received is what arrived at one subscription, or at the part of its consumers that the process had.
+type Received struct {
+	Destination driver.Destination
+	// Subscription is the name under which consumers share what arrives, also those of several processes; "" for a queue.
+	Subscription string
+	// Private: no other process has a part in this subscription, whatever it is called.
+	Private bool
+	// Selective: not all messages are meant to arrive.
+	Selective bool
+	// Late: what was sent before Opened may not arrive, as the subscription did not exist.
+	Late bool
+	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
+	// none did.
+	Opened, Ended, Last int64
+	// Drained: the consumers waited for more at the end, and nothing came.
+	Drained bool
+	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
+	Foreign, Illegible uint64
+
+	streams []*stream
+}
+
+// join returns what arrived from one producer at two places that share its messages.
+func (s *stream) join(o *stream) *stream {
+	common := min(s.arrived.low, o.arrived.low) // all below are in both; the bitmaps go without them
+	a, b := s.arrived.bitmap(common), o.arrived.bitmap(common)
+	inBoth := roaring64.And(a, b)
+	inBoth.AddRange(0, common)
+	j := &stream{
+		key: s.key, copies: s.copies + o.copies,
+		duplicates: s.duplicates + o.duplicates + inBoth.GetCardinality(),
+		doubled:    roaring64.Or(roaring64.Or(s.doubled, o.doubled), inBoth),
+		marked:     inAll(s.marked, a, o.marked, b, common),
+		late:       inAll(s.late, a, o.late, b, common),
+		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)], o.damagedFirst...),
+	}
+	// A message that came to both is redelivered if all its copies at one of them were: see again.
+	j.redelivered = s.redelivered + o.redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
+	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
+	j.arrived = setOf(common, roaring64.Or(a, b))
+	return j
+}
+
+// inAll returns the numbers that are in x if they are in a, and in y if they are in b. X is part of a, y of b, and both a
+// and b have all numbers below common as well.
+func inAll(x, a, y, b *roaring64.Bitmap, common uint64) *roaring64.Bitmap {
+	one := roaring64.Or(roaring64.AndNot(x, b), roaring64.AndNot(y, a))
+	one.RemoveRange(0, common)
+	one.Or(roaring64.And(x, y))
+	return one
+}
+
+// setOf makes a set of the numbers below low and of b, which it keeps.
+func setOf(low uint64, b *roaring64.Bitmap) Set {
+	s := Set{low: low, rest: b, count: b.GetCardinality()}
+	if s.count > 0 {
+		s.min, s.max = b.Minimum(), b.Maximum()
+	}
+	for s.count > 0 && s.min == s.low {
+		s.absorb()
+	}
+	return s
+}

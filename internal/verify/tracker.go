@@ -1,0 +1,218 @@
+package verify
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+)
+
+const (
+	// maxStreams bounds the producers that one subscription keeps apart, of all runs. The messages of more are foreign:
+	// what a stranger sends must not use up our memory.
+	maxStreams = 1 << 17
+	// maxNumbers is above any number that a producer reaches, and low enough for sets up to there to be handled.
+	maxNumbers = 1 << 38
+	// maxExamples is how many messages of a kind are kept by name.
+	maxExamples = 5
+)
+
+// streamKey names a producer.
+type streamKey struct{ run, producer int64 }
+
+// What is special about a delivery.
+const (
+	redelivered = 1 << iota // the broker says that it has delivered the message before
+	behind                  // this consumer has had a later message of that producer before
+)
+
+// span is a number of deliveries in a row: of successive messages, with the same flags.
+type span struct {
+	stream   *stream
+	from, to uint64
+	flags    uint8
+}
+
+// Tracker knows what arrived at one subscription, from the checkers of its consumers. It is safe for concurrent use.
+type Tracker struct {
+	mu       sync.Mutex
+	checkers []*Checker
+	streams  map[streamKey]*stream
+	own      []*stream // in the order of their appearance
+	sealed   bool
+}
+
+// NewTracker returns a tracker that has seen nothing yet.
+func NewTracker() *Tracker { return &Tracker{streams: map[streamKey]*stream{}} }
+
+// stream returns what arrived from a producer; nil if there are too many of them.
+func (t *Tracker) stream(key streamKey) *stream {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.streams[key]
+	if s == nil && len(t.streams) < maxStreams {
+		s = newStream(key)
+		t.streams[key] = s
+		t.own = append(t.own, s)
+	}
+	return s
+}
+
+// merge takes deliveries over.
+func (t *Tracker) merge(spans []span) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed {
+		return
+	}
+	for i := range spans {
+		spans[i].stream.add(&spans[i])
+	}
+	for i := range spans {
+		spans[i].stream.arrived.absorb()
+	}
+}
+
+// damaged notes a message whose body is not what its producer sent.
+func (t *Tracker) damaged(s *stream, n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed {
+		return
+	}
+	s.damaged++
+	if len(s.damagedFirst) < maxExamples {
+		s.damagedFirst = append(s.damagedFirst, n)
+	}
+}
+
+// flush makes the tracker know all that its checkers know, and returns what they counted themselves.
+func (t *Tracker) flush() (sum unnamed) {
+	t.mu.Lock()
+	checkers := slices.Clone(t.checkers)
+	t.mu.Unlock()
+	for _, c := range checkers { // without the lock: checkers take theirs before the tracker's
+		n := c.flush()
+		sum.foreign += n.foreign
+		sum.illegible += n.illegible
+		sum.last = max(sum.last, n.last)
+	}
+	return sum
+}
+
+// Seal ends the tracker and returns what arrived. Deliveries that come later are ignored. The caller fills in the rest.
+func (t *Tracker) Seal() *Received {
+	n := t.flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sealed = true
+	return &Received{Foreign: n.foreign, Illegible: n.illegible, Last: n.last, streams: t.own}
+}
+
+// Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
+func (t *Tracker) Last() int64 { return t.flush().last }
+
+// Open returns how many of the messages in the ledgers are to arrive here and have not arrived yet.
+func (t *Tracker) Open(ledgers []*Ledger) (n uint64) {
+	t.flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range ledgers {
+		arrived := &Set{}
+		if s := t.streams[streamKey{l.id.Run, l.id.Producer}]; s != nil {
+			arrived = &s.arrived
+		}
+		n += l.open(arrived)
+	}
+	return n
+}
+
+// Progress returns the counts so far that need not be compared with what was sent. With a run, those of the messages of
+// that run alone.
+func (t *Tracker) Progress(run int64) Progress {
+	n := t.flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := Progress{Foreign: n.foreign, Damaged: n.illegible}
+	for _, s := range t.own {
+		if run != 0 && s.key.run != run {
+			p.Foreign += s.copies
+			continue
+		}
+		p.add(Progress{
+			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
+			Disordered: s.late.GetCardinality(), Damaged: s.damaged,
+		})
+	}
+	return p
+}
+
+// stream is what arrived of one producer. All its figures are the same in whatever order the checkers' buffers come in.
+type stream struct {
+	key     streamKey
+	arrived Set
+	copies  uint64 // deliveries
+
+	duplicates  uint64            // deliveries beyond the first of each message
+	redelivered uint64            // part of them that were marked as that
+	doubled     *roaring64.Bitmap // the messages with duplicates
+	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
+	late        *roaring64.Bitmap // messages of which all copies came behind a later message
+	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
+
+	damaged      uint64
+	damagedFirst []int64
+}
+
+func newStream(key streamKey) *stream {
+	return &stream{
+		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(),
+	}
+}
+
+func (s *stream) add(d *span) {
+	s.copies += d.to - d.from
+	if d.flags == 0 {
+		s.arrived.add(d.from, d.to, s.againPlain)
+		return
+	}
+	for n := d.from; n < d.to; n++ {
+		again := false
+		s.arrived.add(n, n+1, func(uint64) { again = true })
+		if again {
+			s.again(n, d.flags)
+			continue
+		}
+		if d.flags&redelivered != 0 {
+			s.marked.Add(n)
+		}
+		if d.flags&behind != 0 {
+			s.late.Add(n)
+			if d.flags&redelivered != 0 {
+				s.lateMarked.Add(n)
+			}
+		}
+	}
+}
+
+func (s *stream) againPlain(n uint64) { s.again(n, 0) }
+
+// again notes one more copy of a message.
+func (s *stream) again(n uint64, flags uint8) {
+	s.duplicates++
+	s.doubled.Add(n)
+	isMarked := flags&redelivered != 0
+	// Which copy came first does not matter: of c copies, m of them marked, the lesser of m and c-1 are duplicates by
+	// redelivery.
+	if isMarked || s.marked.CheckedRemove(n) {
+		s.redelivered++
+	}
+	switch {
+	case flags&behind == 0:
+		if s.late.CheckedRemove(n) {
+			s.lateMarked.Remove(n)
+		}
+	case isMarked && s.late.Contains(n):
+		s.lateMarked.Add(n)
+	}
+}
