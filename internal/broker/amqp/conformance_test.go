@@ -1,0 +1,37 @@
+package amqp_test
+
+import (
+	"testing"
+	"time"
+
+	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp"
+
+	"github.com/perfmq/perfmq/internal/broker/amqp"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+func TestConformance(t *testing.T) {
+	check := func(user, password string) bool { return user == "admin" && password == "secret" }
+	r := start(t, store.Config{}, amqp.Options{Authenticate: check})
+	drivertest.Run(t, drivertest.Config{
+		Broker:  "the embedded broker",
+		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: "admin", Password: "secret", WrongPassword: "wrong",
+		Quiet: 100 * time.Millisecond,
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := start(t, store.Config{}, amqp.Options{Authenticate: check})
+			return "amqp://" + victim.addr, victim.kill
+		},
+		QueueCounters: func(t testing.TB, dest driver.Destination) (added, acknowledged int64) {
+			t.Helper()
+			d := r.store.Find(queue(dest.Name))
+			if d == nil {
+				return 0, 0
+			}
+			s := d.Stats().Queues[0]
+			return int64(s.Stored), int64(s.Settled)
+		},
+	})
+}

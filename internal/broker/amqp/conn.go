@@ -1,0 +1,332 @@
+package amqp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+const (
+	// ourMaxFrame is the size of the largest frame that we take.
+	ourMaxFrame = 128 << 10
+	// minMaxFrame is what every peer must take (Transport, section 2.4.1).
+	minMaxFrame = 512
+	readBuffer  = 64 << 10
+	// maxBacklog is how much may wait to be written before nothing more is read.
+	maxBacklog = 1 << 20
+)
+
+// conn is one connection.
+type conn struct {
+	srv *Server
+	nc  net.Conn
+
+	// The reader's.
+	in        []byte // from is the first byte that was not used, to the end of what there is
+	from, to  int
+	begun     bool // protocol headers were exchanged
+	opened    bool // we have sent our open
+	greeted   bool // the peer has sent its open
+	container string
+	exclusive bool // the container's name is on the server's list
+	sessions  []*session
+	topUps    []*inLink // want credit
+	pending   receipts
+	txns      map[string]*txn
+	txnCount  uint64
+	lastRead  time.Time
+	slab      []byte
+	nodes     []node
+
+	// Set by the reader before the first link is attached.
+	maxFrame int // the peer's
+
+	stopped  atomic.Bool
+	written  chan struct{} // one token: the writer has taken what there was to write
+	wake     chan struct{} // one token: there is something to write
+	finished chan struct{} // closed when the writer has ended
+
+	readyMu sync.Mutex
+	ready   []*outLink // may have something to send
+	rooms   []*inLink  // their destinations have room again
+	roomy   atomic.Bool
+
+	mu      sync.Mutex // what follows, and the outgoing parts of sessions and links
+	out     []byte
+	closing bool // the writer ends when all is written
+	beat    time.Duration
+
+	// The writer's.
+	spare []byte
+	batch [takeBatch]store.Delivery
+	now   int64 // milliseconds; of this round of the writer
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	return &conn{
+		srv: s, nc: nc, in: make([]byte, readBuffer), maxFrame: minMaxFrame,
+		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
+		txns: map[string]*txn{},
+	}
+}
+
+// stop ends the connection; it may be called by any goroutine.
+func (c *conn) stop() {
+	c.stopped.Store(true)
+	now := time.Now()
+	_ = c.nc.SetWriteDeadline(now.Add(farewell)) // it fails only on a connection that is closed already
+	_ = c.nc.SetReadDeadline(now)
+}
+
+func (c *conn) serve() error {
+	go c.write()
+	err := c.read()
+	orderly := errors.Is(err, errClosed) || errors.Is(err, errStopped)
+	c.leave(orderly)
+	c.part(err)
+	<-c.finished
+	_ = c.nc.Close() // nothing is to be written any more
+	return err
+}
+
+// read handles frames until the connection ends, and always returns why.
+func (c *conn) read() error {
+	c.lastRead = time.Now()
+	if err := c.handshake(); err != nil {
+		return err
+	}
+	for {
+		kind, channel, body, err := c.frame()
+		if err != nil {
+			return err
+		}
+		if kind != frameAMQP {
+			return fail(condFraming, "a frame of type %d", kind)
+		}
+		if len(body) == 0 {
+			continue // a heartbeat
+		}
+		if err := c.handle(channel, body); err != nil {
+			return err
+		}
+	}
+}
+
+// part says goodbye, and lets the writer end.
+func (c *conn) part(err error) {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, errStopped):
+		f = fail(condForced, "the broker ends all connections")
+	case errors.Is(err, errClosed), errors.Is(err, errHandshake):
+	default:
+		_ = c.nc.Close() // it broke; the writer must not wait for it
+	}
+	c.mu.Lock()
+	if c.begun && (f != nil || errors.Is(err, errClosed)) {
+		if !c.opened {
+			c.out = c.appendOpen(c.out, nil)
+		}
+		c.out = appendEnding(c.out, 0, descClose, f)
+	}
+	c.closing = true
+	c.mu.Unlock()
+	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell)) // it fails only on a connection that is closed
+	c.poke()
+	<-c.finished
+	if f != nil || errors.Is(err, errHandshake) {
+		c.linger()
+	}
+}
+
+// linger reads what the peer still sends: closing at once might take our last frame from it.
+func (c *conn) linger() {
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // if it fails the reads below do as well
+	}
+	until := time.Now().Add(farewell / 2)
+	_ = c.nc.SetReadDeadline(until) // likewise
+	for time.Now().Before(until) {
+		if _, err := c.nc.Read(c.in); err != nil {
+			return
+		}
+	}
+}
+
+// leave ends all that the connection had.
+func (c *conn) leave(orderly bool) {
+	for _, s := range c.sessions {
+		if s != nil {
+			c.endLinks(s, !orderly)
+		}
+	}
+	for _, t := range c.txns {
+		t.rollback()
+	}
+	clear(c.txns)
+	if c.exclusive {
+		c.srv.mu.Lock()
+		delete(c.srv.containers, c.container)
+		c.srv.mu.Unlock()
+	}
+}
+
+// frame returns the next frame; body is valid until the next call.
+func (c *conn) frame() (kind byte, channel uint16, body []byte, err error) {
+	if err := c.need(frameHeader); err != nil {
+		return 0, 0, nil, err
+	}
+	head := c.in[c.from:c.to]
+	size, doff := binary.BigEndian.Uint32(head), int(head[4])*4
+	if size > ourMaxFrame || doff < frameHeader || doff > int(size) {
+		return 0, 0, nil, fail(condFraming, "a frame of %d bytes with a header of %d", size, doff)
+	}
+	if err := c.need(int(size)); err != nil {
+		return 0, 0, nil, err
+	}
+	head = c.in[c.from:]
+	c.from += int(size)
+	return head[5], binary.BigEndian.Uint16(head[6:]), head[doff:size:size], nil
+}
+
+// need reads until there are n bytes that were not used.
+func (c *conn) need(n int) error {
+	for c.to-c.from < n {
+		if c.from == c.to {
+			c.from, c.to = 0, 0
+		}
+		if c.from+n > len(c.in) {
+			in := c.in
+			if n > len(in) {
+				in = make([]byte, ourMaxFrame)
+			}
+			c.to = copy(in, c.in[c.from:c.to])
+			c.in, c.from = in, 0
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill reads once. Before it may have to wait, it hands over what the frames so far gave to answer.
+func (c *conn) fill() error {
+	c.flush()
+	if err := c.waitForWriter(); err != nil {
+		return err
+	}
+	for {
+		if err := c.nc.SetReadDeadline(c.deadline()); err != nil {
+			return fmt.Errorf("set a deadline: %w", err)
+		}
+		if c.stopped.Load() {
+			return errStopped
+		}
+		if c.roomy.CompareAndSwap(true, false) {
+			c.grantRooms()
+			continue
+		}
+		n, err := c.nc.Read(c.in[c.to:])
+		c.to += n
+		if n > 0 {
+			c.lastRead = time.Now()
+			return nil
+		}
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			if d := c.deadline(); !d.IsZero() && !time.Now().Before(d) {
+				return fail(condResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
+			}
+			continue // woken: stopped, or there is room
+		}
+		return fmt.Errorf("read: %w", err)
+	}
+}
+
+// deadline is when the peer was silent for too long.
+func (c *conn) deadline() time.Time {
+	switch idle := c.srv.opts.IdleTimeout; {
+	case !c.greeted:
+		return c.lastRead.Add(handshakeTimeout)
+	case idle > 0:
+		return c.lastRead.Add(idle)
+	}
+	return time.Time{}
+}
+
+// waitForWriter waits while too much is still to be written: a peer that does not read is not read from. One that does not
+// read for as long as it may be silent is ended.
+func (c *conn) waitForWriter() error {
+	var late <-chan time.Time
+	for {
+		c.mu.Lock()
+		behind := len(c.out) > maxBacklog
+		c.mu.Unlock()
+		if !behind {
+			return nil
+		}
+		if idle := c.srv.opts.IdleTimeout; late == nil && idle > 0 {
+			timer := time.NewTimer(idle)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-c.written:
+		case <-late:
+			return fail(condResourceLimit, "answers were not read")
+		case <-c.finished:
+			return errors.New("write: the connection broke")
+		}
+	}
+}
+
+// poke tells the writer that there is something to write.
+func (c *conn) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send hands a frame that f appends to the writer.
+func (c *conn) send(f func(b []byte) []byte) {
+	c.mu.Lock()
+	c.out = f(c.out)
+	c.mu.Unlock()
+	c.poke()
+}
+
+// flush hands over receipts and credit.
+func (c *conn) flush() {
+	if c.pending.any {
+		c.sendReceipts()
+	}
+	if len(c.topUps) > 0 {
+		for _, l := range c.topUps {
+			l.queued = false
+			l.grant()
+		}
+		clear(c.topUps)
+		c.topUps = c.topUps[:0]
+	}
+}
+
+// grantRooms gives credit to the links whose destinations have room again.
+func (c *conn) grantRooms() {
+	c.readyMu.Lock()
+	links := c.rooms
+	c.rooms = nil
+	c.readyMu.Unlock()
+	for _, l := range links {
+		l.waiting = false
+		l.grant()
+	}
+}

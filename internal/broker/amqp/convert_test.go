@@ -1,0 +1,106 @@
+package amqp
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// foreign is a message of another protocol.
+type foreign struct {
+	body []byte
+	h    store.Header
+}
+
+func (f foreign) Body() []byte                       { return f.body }
+func (f foreign) Header() store.Header               { return f.h }
+func (f foreign) WithBody(body []byte) store.Content { return foreign{body, f.h} }
+
+// TestConvert: what is made of another protocol's message says the same when it is read again.
+func TestConvert(t *testing.T) {
+	full := store.Header{
+		MessageID: "m", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Subject: "s", Created: 1_700_000_000_000,
+		Properties: []store.Property{
+			{Key: "s", Value: "text"},
+			{Key: "b", Value: true},
+			{Key: "i", Value: int64(math.MinInt64)},
+			{Key: "small", Value: int64(-1)},
+			{Key: "f", Value: 1.5},
+			{Key: "x", Value: []byte{0, 1}},
+		},
+	}
+	binary := full
+	binary.ContentType = "application/octet-stream"
+	for name, c := range map[string]struct {
+		content foreign
+		kind    uint64
+	}{
+		"empty":        {foreign{}, descData},
+		"text":         {foreign{[]byte("täxt"), full}, descValue},
+		"binary":       {foreign{[]byte{0, 255}, binary}, descData},
+		"not text":     {foreign{[]byte{0xff, 0xfe}, full}, descData},
+		"a large body": {foreign{make([]byte, 1000), store.Header{}}, descData},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &store.Message{Content: c.content, Group: "g", Expires: 1 << 40}
+			var n node
+			_, ok := n.read(encoded(m), "")
+			require.True(t, ok)
+			assert.Equal(t, c.kind, n.content.bodyKind)
+			assert.Equal(t, string(c.content.body), string(n.content.Body()))
+			assert.Equal(t, "g", n.msg.Group)
+			assert.Equal(t, int64(1<<40), n.msg.Expires)
+			want, got := c.content.h, n.content.Header()
+			assert.ElementsMatch(t, want.Properties, got.Properties)
+			want.Properties, got.Properties = nil, nil
+			assert.Equal(t, want, got)
+			for _, p := range c.content.h.Properties {
+				assert.Equal(t, p.Value, n.content.Property(p.Key))
+			}
+			assert.Nil(t, n.content.Property("none"))
+		})
+	}
+}
+
+// TestBodies: how bodies of all kinds are shown to other protocols, and replaced.
+func TestBodies(t *testing.T) {
+	section := func(code uint64, value []byte) []byte { return append(appendDescriptor(nil, code), value...) }
+	text := appendStr(nil, "text")
+	list := []byte{codeList8, 3, 2, codeTrue, codeFalse}
+	for name, c := range map[string]struct {
+		message []byte
+		body    string
+		text    bool
+	}{
+		"data":          {section(descData, appendBinary(nil, []byte("ab"))), "ab", false},
+		"data in parts": {append(section(descData, appendBinary(nil, []byte("ab"))), section(descData, appendBinary(nil, []byte("cd")))...), "abcd", false},
+		"text":          {section(descValue, text), "text", true},
+		"binary value":  {section(descValue, appendBinary(nil, []byte("b"))), "b", false},
+		"null":          {section(descValue, []byte{codeNull}), "", false},
+		"another value": {section(descValue, list), string(list), false},
+		"sequence":      {section(descSequence, list), string(list), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			props := appendApplication(nil, []store.Property{{Key: "k", Value: "v"}})
+			var n node
+			_, ok := n.read(append(props, c.message...), "")
+			require.True(t, ok)
+			assert.Equal(t, c.body, string(n.content.Body()))
+			want := ""
+			if c.text {
+				want = "text/plain"
+			}
+			assert.Equal(t, want, n.content.Header().ContentType)
+			other := make([]byte, len(c.body))
+			changed := n.content.WithBody(other)
+			assert.Equal(t, string(other), string(changed.Body()))
+			assert.Equal(t, c.text, changed.(*content).text)
+			assert.Equal(t, "v", changed.(*content).Property("k"))
+			assert.Equal(t, c.body, string(n.content.Body()), "the original is as it was")
+		})
+	}
+}

@@ -1,0 +1,406 @@
+package amqp_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/amqp"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// condition returns that of an AMQP error; empty if err is none.
+func condition(err error) client.ErrCond {
+	var e *client.Error
+	if errors.As(err, &e) {
+		return e.Condition
+	}
+	return ""
+}
+
+func TestOutcomes(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", nil)
+	r.send(out, "a")
+	m := r.receive(in)
+	require.NoError(t, in.ReleaseMessage(soon(t), m))
+	m = r.receive(in)
+	assert.Zero(t, m.Header.DeliveryCount, "released")
+	require.NoError(t, in.ModifyMessage(soon(t), m, &client.ModifyMessageOptions{DeliveryFailed: true}))
+	m = r.receive(in)
+	assert.Equal(t, uint32(1), m.Header.DeliveryCount, "failed")
+	assert.False(t, m.Header.FirstAcquirer)
+	require.NoError(t, in.RejectMessage(soon(t), m, nil))
+	r.send(out, "b")
+	m = r.receive(in)
+	require.NoError(t, in.ModifyMessage(soon(t), m, &client.ModifyMessageOptions{UndeliverableHere: true}))
+	r.send(out, "c")
+	r.expect(in, "c")
+	r.stats(queue("Q"), func(d store.DestinationStats) bool {
+		q := d.Queues[0]
+		return q.Rejected == 2 && q.Returned == 2 && q.Settled == 1 && q.Redelivered == 1 && q.Depth == 0
+	})
+}
+
+func TestSettleModes(t *testing.T) {
+	for _, send := range []client.SenderSettleMode{client.SenderSettleModeUnsettled, client.SenderSettleModeSettled, client.SenderSettleModeMixed} {
+		for _, receive := range []client.ReceiverSettleMode{client.ReceiverSettleModeFirst, client.ReceiverSettleModeSecond} {
+			t.Run(send.String()+" "+receive.String(), func(t *testing.T) {
+				r := start(t, store.Config{}, amqp.Options{})
+				s := r.session()
+				out := r.sender(s, "Q", &client.SenderOptions{SettlementMode: &send, RequestedReceiverSettleMode: &receive})
+				in := r.receiver(s, "Q", &client.ReceiverOptions{SettlementMode: &receive, Credit: 10})
+				for i := range 30 {
+					r.send(out, strconv.Itoa(i))
+				}
+				for i := range 30 {
+					r.expect(in, strconv.Itoa(i))
+				}
+				r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == 30 && d.Queues[0].Depth == 0 })
+			})
+		}
+	}
+}
+
+// TestPreSettled: what is sent settled is gone when it was sent.
+func TestPreSettled(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	mode := client.SenderSettleModeSettled
+	in := r.receiver(s, "Q", &client.ReceiverOptions{RequestedSenderSettleMode: &mode, Credit: 5})
+	out := r.sender(s, "Q", nil)
+	r.send(out, "1", "2")
+	assert.Equal(t, "1", string(r.receive(in).GetData()))
+	assert.Equal(t, "2", string(r.receive(in).GetData()))
+	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == 2 })
+}
+
+// TestCredit: no more is sent than there is credit for, and draining gives back what is left of it.
+func TestCredit(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
+	out := r.sender(s, "Q", nil)
+	r.send(out, "1", "2", "3")
+	r.nothing(in)
+	require.NoError(t, in.IssueCredit(2))
+	r.expect(in, "1", "2")
+	r.nothing(in)
+	require.NoError(t, in.IssueCredit(5))
+	r.expect(in, "3")
+	require.NoError(t, in.DrainCredit(soon(t), nil))
+	r.send(out, "4")
+	r.nothing(in)
+	require.NoError(t, in.IssueCredit(1))
+	r.expect(in, "4")
+}
+
+// TestDrainedPassesOn: a message is not kept for a receiver that waited for it and then drained its credit.
+func TestDrainedPassesOn(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	first := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
+	second := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
+	out := r.sender(s, "Q", nil)
+	for _, in := range []*client.Receiver{first, second} {
+		require.NoError(t, in.IssueCredit(1))
+		r.nothing(in)
+	}
+	require.NoError(t, first.DrainCredit(soon(t), nil))
+	r.send(out, "1")
+	r.expect(second, "1")
+}
+
+// TestBackPressure: senders of a full queue wait, and go on when there is room. What is stored beyond the limit is what
+// they had been granted.
+func TestBackPressure(t *testing.T) {
+	const limit = 50
+	r := start(t, store.Config{Limit: limit}, amqp.Options{})
+	s := r.session()
+	out := r.sender(s, "Q", nil)
+	sent := 0
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
+		err := out.Send(ctx, client.NewMessage([]byte(strconv.Itoa(sent))), nil)
+		cancel()
+		if err != nil {
+			require.Equal(t, client.ErrCondTransferLimitExceeded, condition(err), "%v", err)
+			break
+		}
+		sent++
+		require.Less(t, sent, limit+limit/10)
+	}
+	assert.GreaterOrEqual(t, sent, limit)
+	in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: 10})
+	for i := range sent {
+		r.expect(in, strconv.Itoa(i))
+	}
+	r.send(out, "more")
+	r.expect(in, "more")
+}
+
+func TestFullRejects(t *testing.T) {
+	r := start(t, store.Config{Limit: 3, Full: store.Reject}, amqp.Options{})
+	s := r.session()
+	out := r.sender(s, "Q", nil)
+	r.send(out, "1", "2", "3")
+	err := out.Send(soon(t), client.NewMessage([]byte("4")), nil)
+	require.Equal(t, client.ErrCondResourceLimitExceeded, condition(err), "%v", err)
+	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Refused == 1 && d.Sent == 3 })
+}
+
+// TestAddresses: a prefix decides, then the capability, and the terminus without address takes what the message says.
+func TestAddresses(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	for address, want := range map[string]store.Address{
+		"queue://A": queue("A"), "topic://A": topic("A"), "/queue/B": queue("B"), "/topic/B": topic("B"), "C": queue("C"),
+		"temp-topic://D": topic("D"), "other://E": queue("other://E"),
+	} {
+		r.send(r.sender(s, address, nil), "x")
+		r.stats(want, func(d store.DestinationStats) bool { return d.Sent == 1 })
+	}
+	r.send(r.sender(s, "F", &client.SenderOptions{TargetCapabilities: []string{"topic"}}), "x")
+	r.stats(topic("F"), func(d store.DestinationStats) bool { return d.Sent == 1 && d.Unrouted == 1 })
+	anonymous := r.sender(s, "", nil)
+	for _, to := range []string{"topic://G", "G", "topic://G"} {
+		m := client.NewMessage([]byte("x"))
+		m.Properties = &client.MessageProperties{To: &to}
+		require.NoError(t, anonymous.Send(soon(t), m, nil))
+	}
+	r.stats(topic("G"), func(d store.DestinationStats) bool { return d.Sent == 2 })
+	r.stats(queue("G"), func(d store.DestinationStats) bool { return d.Sent == 1 })
+	err := anonymous.Send(soon(t), client.NewMessage([]byte("x")), nil)
+	require.Equal(t, client.ErrCondNotFound, condition(err))
+}
+
+// TestDynamic: an address of its own lasts as long as its link.
+func TestDynamic(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	in := r.receiver(s, "", &client.ReceiverOptions{DynamicAddress: true})
+	require.NotEmpty(t, in.Address())
+	r.send(r.sender(s, in.Address(), nil), "x")
+	r.expect(in, "x")
+	require.NotNil(t, r.store.Find(queue(in.Address())))
+	require.NoError(t, in.Close(soon(t)))
+	require.Eventually(t, func() bool { return r.store.Find(queue(in.Address())) == nil }, timeout, time.Millisecond)
+}
+
+func TestSelector(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	in := r.receiver(s, "Q", &client.ReceiverOptions{Filters: []client.LinkFilter{client.NewSelectorFilter("n > 1 AND color = 'red'")}})
+	assert.NotNil(t, in.LinkSourceFilterValue("apache.org:selector-filter:string"))
+	out := r.sender(s, "Q", nil)
+	for i := range 4 {
+		m := client.NewMessage([]byte(strconv.Itoa(i)))
+		m.ApplicationProperties = map[string]any{"n": int32(i), "color": []string{"red", "blue"}[i%2]}
+		require.NoError(t, out.Send(soon(t), m, nil))
+	}
+	r.expect(in, "2")
+	r.nothing(in)
+	_, err := s.NewReceiver(soon(t), "Q", &client.ReceiverOptions{Filters: []client.LinkFilter{client.NewSelectorFilter("n >")}})
+	require.Equal(t, client.ErrCondInvalidField, condition(err), "%v", err)
+}
+
+func TestExpiryPriorityDelay(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	out := r.sender(s, "Q", nil)
+	with := func(body string, change func(*client.Message)) {
+		m := client.NewMessage([]byte(body))
+		m.Header = &client.MessageHeader{Priority: 4}
+		change(m)
+		require.NoError(t, out.Send(soon(t), m, nil))
+	}
+	past := time.Now().Add(-time.Second)
+	with("expired", func(m *client.Message) { m.Properties = &client.MessageProperties{AbsoluteExpiryTime: &past} })
+	with("delayed", func(m *client.Message) {
+		m.Annotations = client.Annotations{"x-opt-delivery-time": time.Now().Add(700 * time.Millisecond).UnixMilli()}
+	})
+	with("low", func(m *client.Message) { m.Header.Priority = 1 })
+	with("normal", func(*client.Message) {})
+	with("high", func(m *client.Message) { m.Header.Priority = 9 })
+	r.expect(r.receiver(s, "Q", nil), "high", "normal", "low", "delayed")
+	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Expired == 1 })
+}
+
+// TestConnectionBreaks: what was under way is delivered again, as an attempt.
+func TestConnectionBreaks(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	nc, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	conn, err := client.NewConn(soon(t), nc, nil)
+	require.NoError(t, err)
+	s, err := conn.NewSession(soon(t), nil)
+	require.NoError(t, err)
+	r.send(r.sender(s, "Q", nil), "1", "2")
+	in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: 2})
+	r.receive(in)
+	r.receive(in)
+	require.NoError(t, nc.Close())
+	in = r.receiver(r.session(), "Q", nil)
+	m := r.receive(in)
+	assert.Equal(t, "1", string(m.GetData()))
+	assert.Equal(t, uint32(1), m.Header.DeliveryCount)
+	require.Eventually(t, func() bool { return len(r.ended()) == 1 }, timeout, time.Millisecond)
+	require.Error(t, r.ended()[0])
+}
+
+// TestDetached: a link that ends in peace gives its messages back untouched.
+func TestDetached(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	r.send(r.sender(s, "Q", nil), "1")
+	in := r.receiver(s, "Q", nil)
+	r.receive(in)
+	require.NoError(t, in.Close(soon(t)))
+	m := r.receive(r.receiver(s, "Q", nil))
+	assert.Equal(t, "1", string(m.GetData()))
+	assert.Zero(t, m.Header.DeliveryCount)
+}
+
+func TestDurableSubscription(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	options := &client.ReceiverOptions{
+		Name: "sub", SourceCapabilities: []string{"topic"}, SourceDurability: client.DurabilityUnsettledState,
+		SourceExpiryPolicy: client.ExpiryPolicyNever,
+	}
+	subscriber := func() (*client.Conn, *client.Receiver) {
+		conn := r.dial(&client.ConnOptions{ContainerID: "me"})
+		s, err := conn.NewSession(soon(t), nil)
+		require.NoError(t, err)
+		return conn, r.receiver(s, "T", options)
+	}
+	out := r.sender(r.session(), "topic://T", nil)
+	conn, in := subscriber()
+	r.send(out, "1")
+	r.expect(in, "1")
+	other, err := r.dial(&client.ConnOptions{ContainerID: "me"}).NewSession(soon(t), nil)
+	require.NoError(t, err)
+	_, err = other.NewReceiver(soon(t), "T", options)
+	require.Equal(t, client.ErrCondResourceLocked, condition(err), "%v", err)
+	require.NoError(t, conn.Close())
+	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 1 && d.Queues[0].Consumers == 0 })
+	r.send(out, "2")
+	_, in = subscriber()
+	r.expect(in, "2")
+	require.NoError(t, in.Close(soon(t)))
+	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 0 })
+}
+
+// TestShared: links of the same name up to the bar share a subscription, of any connection if it is global.
+func TestShared(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	join := func(container, name string, capabilities ...string) *client.Receiver {
+		s, err := r.dial(&client.ConnOptions{ContainerID: container}).NewSession(soon(t), nil)
+		require.NoError(t, err)
+		return r.receiver(s, "T", &client.ReceiverOptions{
+			Name: name, SourceCapabilities: append([]string{"topic", "shared"}, capabilities...), Credit: 1,
+		})
+	}
+	first, second := join("a", "sub|global-volatile1", "global"), join("b", "sub|global-volatile2", "global")
+	own := join("a", "sub|volatile1")
+	out := r.sender(r.session(), "topic://T", nil)
+	r.send(out, "1", "2")
+	m, n := r.receive(first), r.receive(second)
+	assert.ElementsMatch(t, []string{"1", "2"}, []string{string(m.GetData()), string(n.GetData())})
+	r.expect(own, "1", "2")
+	require.NoError(t, first.AcceptMessage(soon(t), m))
+	require.NoError(t, second.AcceptMessage(soon(t), n))
+	for _, l := range []*client.Receiver{first, second, own} {
+		require.NoError(t, l.Close(soon(t)))
+	}
+	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 0 })
+}
+
+// TestWithheld: what is not to be confirmed is not, though others after it are.
+func TestWithheld(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	r.store.SetFaults(store.Faults{WithholdEvery: 2})
+	out := r.sender(r.session(), "Q", nil)
+	var receipts []client.SendReceipt
+	for i := range 4 {
+		receipt, err := out.SendWithReceipt(soon(t), client.NewMessage([]byte(strconv.Itoa(i))), nil)
+		require.NoError(t, err)
+		receipts = append(receipts, receipt)
+	}
+	for i, receipt := range receipts {
+		if i%2 == 0 {
+			_, err := receipt.Wait(soon(t))
+			require.NoError(t, err)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := receipt.Wait(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	assert.Equal(t, uint64(2), r.store.FaultCounts().Withheld)
+}
+
+func TestAuthentication(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{Authenticate: func(u, p string) bool { return u == "u" && p == "p" }})
+	r.dial(&client.ConnOptions{SASLType: client.SASLTypePlain("u", "p")})
+	for _, sasl := range []client.SASLType{client.SASLTypePlain("u", "x"), client.SASLTypeAnonymous(), nil} {
+		_, err := client.Dial(soon(t), "amqp://"+r.addr, &client.ConnOptions{SASLType: sasl})
+		require.Error(t, err)
+	}
+}
+
+// TestIdle: a silent peer is ended, one that sends heartbeats is not, and gets ours.
+func TestIdle(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{IdleTimeout: 800 * time.Millisecond})
+	s, err := r.dial(&client.ConnOptions{IdleTimeout: 800 * time.Millisecond}).NewSession(soon(t), nil)
+	require.NoError(t, err)
+	nc, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	silent, err := client.NewConn(soon(t), deaf{nc}, nil)
+	require.NoError(t, err)
+	select {
+	case <-silent.Done():
+	case <-soon(t).Done():
+		t.Fatal("a silent peer was kept")
+	}
+	require.Equal(t, client.ErrCondResourceLimitExceeded, condition(silent.Err()), "%v", silent.Err())
+	r.send(r.sender(s, "Q", nil), "still here")
+}
+
+// deaf is a connection that does not send heartbeats.
+type deaf struct{ net.Conn }
+
+func (d deaf) Write(b []byte) (int, error) {
+	if len(b) == 8 && b[0] == 0 {
+		return 8, nil
+	}
+	return d.Conn.Write(b)
+}
+
+func TestMessageTooLarge(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{MaxMessage: 1000})
+	out := r.sender(r.session(), "Q", nil)
+	assert.Equal(t, uint64(1000), out.MaxMessageSize())
+	r.send(out, "small")
+}
+
+// TestStop: at the end of the context peers are told.
+func TestStop(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	conn := r.dial(nil)
+	r.stop()
+	select {
+	case <-conn.Done():
+	case <-soon(t).Done():
+		t.Fatal("the connection was not ended")
+	}
+	require.Equal(t, client.ErrCondConnectionForced, condition(conn.Err()), "%v", conn.Err())
+}

@@ -1,0 +1,331 @@
+package amqp
+
+import (
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// Credit for senders: a window of messages that shrinks with their size, so that what may come beyond a queue's limit
+// stays, for each link, below windowBytes, or minWindow messages.
+const (
+	firstWindow = 100 // until the size is known
+	maxWindow   = 2000
+	minWindow   = 2
+	windowBytes = 8 << 20
+)
+
+// inLink is a link over which the peer sends. It is the reader's.
+type inLink struct {
+	s           *session
+	handle      uint32
+	coordinator bool
+	second      bool                          // the peer settles after us
+	dest        *store.Destination            // nil: the messages say where
+	dests       map[string]*store.Destination // of those
+	defaultKind store.Kind
+	temporary   *store.Address // to be deleted with the link
+	source      uint64
+	group       string // of the last message
+
+	count, credit uint32 // deliveries so far, and those that may still come
+	window        uint32
+	size          int  // of messages, on average
+	queued        bool // on the list of those that want credit
+	waiting       bool // for room at the destination
+	detached      bool // by us
+	gone          bool
+
+	// The delivery that is under way.
+	busy    bool
+	id      uint32
+	settled bool
+	format  uint32
+	state   []byte
+	partial []byte
+}
+
+// receipts are dispositions that are still to be sent: all accepted and settled, one after the other.
+type receipts struct {
+	any         bool
+	second      bool
+	s           *session
+	first, last uint32
+}
+
+func (s *session) onTransfer(f fields, payload []byte) error {
+	t := f.transfer()
+	if f.bad {
+		return fail(condDecode, "transfer")
+	}
+	if s.ended {
+		return nil
+	}
+	if s.windowLeft == 0 {
+		return failSession(condWindow, "more transfers than the window had")
+	}
+	s.windowLeft--
+	s.nextIncoming++
+	l, _ := s.link(t.handle)
+	if l == nil {
+		return failSession(condUnattached, "handle %d is not attached for sending", t.handle)
+	}
+	if s.windowLeft < ourIncomingWindow/2 {
+		s.sendFlow()
+	}
+	if l.detached {
+		return nil
+	}
+	return l.onTransfer(&t, payload)
+}
+
+func (l *inLink) onTransfer(t *transfer, payload []byte) error {
+	if !l.busy {
+		if !t.hasID {
+			return fail(condDecode, "a delivery without a number")
+		}
+		if l.credit == 0 {
+			l.detach(fail(condTransferLimit, "there was no credit"))
+			return nil
+		}
+		l.busy, l.id, l.settled, l.format, l.state, l.partial = true, t.id, false, t.format, nil, nil
+	} else if t.hasID && t.id != l.id {
+		return fail(condDecode, "delivery %d begins within delivery %d", t.id, l.id)
+	}
+	l.settled = l.settled || t.settled
+	if t.state != nil {
+		l.state = append([]byte(nil), t.state...)
+	}
+	if t.aborted {
+		l.busy, l.partial = false, nil
+		l.used(0)
+		return nil
+	}
+	if len(l.partial)+len(payload) > l.s.c.srv.opts.MaxMessage {
+		l.detach(fail(condMessageSize, "a message of more than %d bytes", l.s.c.srv.opts.MaxMessage))
+		return nil
+	}
+	if t.more {
+		l.partial = append(l.partial, payload...)
+		return nil
+	}
+	n, text := l.s.c.keep(l.partial, payload)
+	l.busy, l.partial = false, nil
+	return l.complete(n, text)
+}
+
+// complete takes over a whole message.
+func (l *inLink) complete(n *node, b []byte) error {
+	a, ok := n.read(b, l.group)
+	if !ok {
+		return fail(condDecode, "a malformed message")
+	}
+	state, ok := readOutcome(l.state)
+	if !ok {
+		return fail(condDecode, "a malformed delivery state")
+	}
+	l.group, n.content.format, n.msg.Source = n.msg.Group, l.format, l.source
+	defer l.used(len(b)) // after what it is answered with, so that it is credited together
+	if l.coordinator {
+		return l.coordinate(n)
+	}
+	dest := l.dest
+	if dest == nil {
+		if dest = l.lookup(&a); dest == nil {
+			l.reject(fail(condNotFound, "the message does not say where it is to go"))
+			return nil
+		}
+	}
+	if state.inTxn {
+		return l.sendInTxn(state.txn, dest, &n.msg, len(b))
+	}
+	verdict := dest.Send(&n.msg)
+	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.tellRoom(l) }) {
+		l.waiting = true
+	}
+	switch verdict {
+	case store.Stored:
+		l.accept()
+	case store.Full:
+		l.reject(fail(condResourceLimit, "%s is full", dest.Address()))
+	case store.Withheld:
+	}
+	return nil
+}
+
+// lookup returns where a message to an anonymous terminus goes.
+func (l *inLink) lookup(a *arrival) *store.Destination {
+	if !a.hasTo || len(a.to) == 0 {
+		return nil
+	}
+	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind {
+		return dest
+	}
+	kind := l.defaultKind
+	if a.hasKind {
+		kind = a.kind
+	}
+	dest := l.s.c.srv.store.Destination(parseAddress(string(a.to), kind))
+	if !a.hasKind {
+		if l.dests == nil || len(l.dests) > 1000 {
+			l.dests = map[string]*store.Destination{}
+		}
+		l.dests[string(a.to)] = dest
+	}
+	return dest
+}
+
+// accept answers the delivery, together with others if it can.
+func (l *inLink) accept() {
+	if l.settled {
+		return
+	}
+	c := l.s.c
+	p := &c.pending
+	if p.any && p.s == l.s && p.second == l.second && p.last+1 == l.id {
+		p.last = l.id
+		return
+	}
+	if p.any {
+		c.sendReceipts()
+	}
+	*p = receipts{any: true, second: l.second, s: l.s, first: l.id, last: l.id}
+}
+
+func (c *conn) sendReceipts() {
+	p := &c.pending
+	p.any = false
+	if p.s.ended {
+		return
+	}
+	c.send(func(b []byte) []byte {
+		return appendReceipt(b, p.s.channel, p.first, p.last, !p.second)
+	})
+}
+
+// appendReceipt is appendDisposition for accepted, which is what is sent all the time.
+func appendReceipt(b []byte, channel uint16, first, last uint32, settled bool) []byte {
+	b, frame := beginFrame(b, frameAMQP, channel)
+	b, at := beginShort(b, descDisposition)
+	b = appendUint(appendUint(appendBool(b, true), first), last)
+	b = append(appendBool(b, settled), codeDescribed, codeSmallUlong, descAccepted, codeList0)
+	return finishFrame(finishShort(b, at, 5), frame)
+}
+
+// answer sends a state for the delivery.
+func (l *inLink) answer(state []byte) {
+	if l.settled {
+		return
+	}
+	if l.s.c.pending.any {
+		l.s.c.sendReceipts()
+	}
+	l.s.c.send(func(b []byte) []byte {
+		return appendDisposition(b, l.s.channel, true, l.id, l.id, !l.second, state)
+	})
+}
+
+func (l *inLink) reject(f *failure) { l.answer(appendRejected(nil, f)) }
+
+// used counts a delivery against the credit, and asks for more when half of it is used up.
+func (l *inLink) used(size int) {
+	if l.gone {
+		return
+	}
+	l.count++
+	l.credit--
+	if l.size == 0 {
+		l.size = size
+	}
+	l.size += (size - l.size) / 8
+	if !l.waiting && !l.queued && l.credit <= l.window/2 {
+		l.queued = true
+		l.s.c.topUps = append(l.s.c.topUps, l)
+	}
+}
+
+// grant gives credit if the destination has room; otherwise it is done when it has.
+func (l *inLink) grant() {
+	if l.gone || l.waiting {
+		return
+	}
+	c := l.s.c
+	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.tellRoom(l) }) {
+		l.waiting = true
+		return
+	}
+	l.window = c.srv.window(l.size)
+	if l.credit >= l.window {
+		return
+	}
+	l.credit = l.window
+	l.sendFlow()
+}
+
+// window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at most a
+// tenth of what a queue may hold.
+func (s *Server) window(size int) uint32 {
+	cfg := s.store.Config()
+	n := int64(firstWindow)
+	if size > 0 {
+		n = min(max(min(windowBytes, cfg.LimitBytes/10)/int64(size), minWindow), maxWindow)
+	}
+	return uint32(max(min(n, cfg.Limit/10), 1)) //nolint:gosec // bounded
+}
+
+func (l *inLink) sendFlow() {
+	c := l.s.c
+	c.send(func(b []byte) []byte {
+		l.s.renew()
+		state := l.s.state()
+		state.handle, state.hasHandle, state.count, state.credit = l.handle, true, l.count, l.credit
+		return appendFlow(b, l.s.channel, state)
+	})
+}
+
+// detach ends the link because of an error; what still comes over it is ignored.
+func (l *inLink) detach(f *failure) {
+	l.s.c.flush()
+	l.end()
+	l.detached = true
+	l.s.c.send(func(b []byte) []byte { return appendDetach(b, l.s.channel, l.handle, true, f) })
+}
+
+// end undoes what the link had.
+func (l *inLink) end() {
+	l.partial, l.busy, l.gone = nil, false, true
+	if l.coordinator {
+		l.endCoordinator()
+	}
+	if l.temporary != nil {
+		l.s.c.srv.store.Delete(*l.temporary)
+		l.temporary = nil
+	}
+}
+
+const (
+	slabSize  = 4 << 10
+	slabFit   = 512 // messages up to this size share slabs
+	nodeChunk = 16
+)
+
+// keep copies a message out of the read buffer. Small ones share an allocation with a few others: more would keep too much
+// alive for one that stays.
+func (c *conn) keep(partial, payload []byte) (*node, []byte) {
+	if len(c.nodes) == 0 {
+		c.nodes = make([]node, nodeChunk)
+	}
+	n := &c.nodes[0]
+	c.nodes = c.nodes[1:]
+	size := len(partial) + len(payload)
+	if size > slabFit {
+		b := make([]byte, size)
+		copy(b[copy(b, partial):], payload)
+		return n, b
+	}
+	if size > len(c.slab) {
+		c.slab = make([]byte, slabSize)
+	}
+	b := c.slab[:size:size]
+	c.slab = c.slab[size:]
+	copy(b[copy(b, partial):], payload)
+	return n, b
+}

@@ -1,0 +1,268 @@
+package amqp
+
+import (
+	"encoding/binary"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// takeBatch is how many messages are taken from a queue at a time.
+const takeBatch = 64
+
+// outLink is a link over which we send. What is not said to be the reader's is under the connection's lock, but for queued.
+type outLink struct {
+	s        *session
+	handle   uint32
+	queued   bool            // on the writer's list; under readyMu
+	consumer *store.Consumer // nil: a subscription that was only looked up
+	sub      *subscription   // of a named subscription; the reader's
+	fallback outcome         // what a settlement without an outcome means
+	settled  bool            // deliveries are sent settled
+	detached bool            // by us; the reader's
+	closed   bool
+
+	temporary *store.Address // to be deleted with the link
+
+	count, limit uint32 // deliveries so far, and up to which there is credit
+	drain, echo  bool
+	taken        []store.Delivery // from the queue, and not sent
+	hungry       bool             // the queue had less than was asked for: it tells when there is more
+	rest         []byte           // of a message of which a part was sent
+	format       uint32
+}
+
+// onFlow takes the credit that the peer gives; the lock is held.
+func (l *outLink) onFlow(w *flow) {
+	if w.hasCredit {
+		count := w.count
+		if !w.hasCount { // the peer has not seen our first delivery count, which is 0
+			count = 0
+		}
+		l.limit = count + w.credit
+		if l.limit-l.count > 1<<31 { // more were sent than it wants now
+			l.limit = l.count
+		}
+	}
+	l.drain, l.echo = w.drain, l.echo || w.echo
+}
+
+// serve appends what the link has to send, and may; the lock is held.
+func (l *outLink) serve(b []byte) []byte {
+	if l.closed || l.consumer == nil {
+		return l.answerFlow(b)
+	}
+	s, c := l.s, l.s.c
+	for len(b) < writeBatch {
+		if len(l.rest) > 0 {
+			b = l.more(b)
+			if len(l.rest) > 0 {
+				break // there is no window, or enough is gathered
+			}
+			continue
+		}
+		if s.remoteWindow == 0 {
+			break
+		}
+		if len(l.taken) == 0 {
+			n := min(l.limit-l.count, s.remoteWindow, takeBatch)
+			if n == 0 {
+				if l.hungry { // it had credit when it asked to be told, and a drain took that away
+					l.hungry = false
+					l.consumer.Yield()
+				}
+				return l.answerFlow(b)
+			}
+			got := l.consumer.Take(c.batch[:n])
+			l.hungry = got < int(n)
+			l.taken = append(l.taken[:0], c.batch[:got]...)
+			clear(c.batch[:got])
+			if got == 0 {
+				return l.answerFlow(b)
+			}
+		}
+		d := l.taken[0]
+		l.taken[0] = store.Delivery{}
+		l.taken = l.taken[1:]
+		b = l.deliver(b, &d)
+	}
+	if s.remoteWindow > 0 {
+		c.makeReady(l)
+	}
+	return b
+}
+
+// answerFlow ends a drain and answers an echo; all that could be sent has been.
+func (l *outLink) answerFlow(b []byte) []byte {
+	if l.closed || !l.drain && !l.echo || l.drain && l.s.remoteWindow == 0 && l.limit != l.count {
+		return b
+	}
+	if l.drain {
+		l.count = l.limit
+	}
+	state := l.s.state()
+	state.handle, state.hasHandle, state.drain = l.handle, true, l.drain
+	state.count, state.credit = l.count, l.limit-l.count
+	l.drain, l.echo = false, false
+	return appendFlow(b, l.s.channel, state)
+}
+
+// deliver appends a message, or as much of it as fits.
+func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
+	s := l.s
+	var number uint32
+	if l.settled {
+		number = s.unsettled.skip()
+		l.consumer.Accept(d.ID)
+	} else {
+		number = s.unsettled.add(delivered{l, d.ID})
+	}
+	l.count++
+	m := d.Message
+	var bare []byte
+	var format uint32
+	if own, ok := m.Content.(*content); ok {
+		bare, format = own.bare, own.format
+	} else {
+		bare = encoded(m)
+	}
+	b, frame := beginFrame(b, frameAMQP, s.channel)
+	b, at := beginShort(b, descTransfer)
+	b = appendUint(appendUint(b, l.handle), number)
+	b = binary.BigEndian.AppendUint32(append(b, codeBin8, 4), number)
+	b = appendBool(appendUint(b, format), l.settled)
+	more := len(b)
+	b = finishShort(appendBool(b, false), at, 6)
+	b = l.header(b, m, d.Attempts)
+	fits := min(s.c.maxFrame-(len(b)-frame), len(bare))
+	b = append(b, bare[:fits]...)
+	if l.rest = bare[fits:]; len(l.rest) > 0 {
+		b[more] = codeTrue
+		l.format = format
+	}
+	s.nextOutgoing++
+	s.remoteWindow--
+	return finishFrame(b, frame)
+}
+
+// more appends further frames of a message.
+func (l *outLink) more(b []byte) []byte {
+	s := l.s
+	for len(l.rest) > 0 && s.remoteWindow > 0 && len(b) < writeBatch {
+		var frame, at int
+		b, frame = beginFrame(b, frameAMQP, s.channel)
+		b, at = beginShort(b, descTransfer)
+		b = appendUint(b, l.handle)
+		b = appendBool(append(b, codeNull, codeNull, codeNull), l.settled)
+		more := len(b)
+		b = finishShort(appendBool(b, false), at, 6)
+		fits := min(s.c.maxFrame-(len(b)-frame), len(l.rest))
+		b = append(b, l.rest[:fits]...)
+		if l.rest = l.rest[fits:]; len(l.rest) > 0 {
+			b[more] = codeTrue
+		}
+		s.nextOutgoing++
+		s.remoteWindow--
+		b = finishFrame(b, frame)
+	}
+	return b
+}
+
+// header appends the header section (Messaging, section 3.2.1).
+func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
+	b, at := beginShort(b, descHeader)
+	b = append(appendBool(b, m.Durable), codeUbyte, m.Priority)
+	if m.Expires == 0 {
+		b = appendNull(b)
+	} else {
+		left := min(max(m.Expires-l.s.c.clock(), 1), 1<<32-1)
+		b = appendUint(b, uint32(left)) //nolint:gosec // bounded
+	}
+	b = appendUint(appendBool(b, attempts == 0), attempts)
+	return finishShort(b, at, 5)
+}
+
+// onDisposition takes what receivers say of their deliveries. What senders say needs no answer: nothing is kept of theirs.
+func (s *session) onDisposition(f fields) error {
+	d := f.disposition()
+	if f.bad {
+		return fail(condDecode, "disposition")
+	}
+	o, ok := readOutcome(d.state)
+	if !ok {
+		return fail(condDecode, "a malformed delivery state")
+	}
+	if !d.receiver || s.ended {
+		return nil
+	}
+	c := s.c
+	var t *txn
+	if o.inTxn {
+		if t = c.txns[string(o.txn)]; t == nil {
+			return failSession(condTxUnknown, "there is no such transaction")
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, last := uint64(0), uint64(0)
+	settled := false
+	s.unsettled.each(d.first, d.last, func(n uint64) {
+		one := s.unsettled.get(n)
+		if t != nil {
+			t.acknowledge(s, n, one, o, d.settled)
+			return
+		}
+		verdict := o
+		if !o.terminal() {
+			if !d.settled {
+				return
+			}
+			verdict = one.link.fallback
+		}
+		s.unsettled.remove(n)
+		verdict.apply(one.link.consumer, one.id)
+		if !settled {
+			first, settled = n, true
+		}
+		last = n
+	})
+	if settled && !d.settled { // the receiver settles after us, or leaves it to us
+		c.out = appendDisposition(c.out, s.channel, false, uint32(first), uint32(last), true, d.state) //nolint:gosec // serial
+		c.poke()
+	}
+	return nil
+}
+
+// apply settles a delivery.
+func (o outcome) apply(c *store.Consumer, id uint64) {
+	switch {
+	case o.kind == descAccepted:
+		c.Accept(id)
+	case o.kind == descRejected, o.kind == descModified && o.refuse:
+		c.Reject(id)
+	default:
+		c.Release(id, o.kind == descModified && o.failed)
+	}
+}
+
+// end ends the link: what is not settled goes back. failed is as in [store.Consumer.Close], closing tells that a durable
+// subscription is to be removed.
+func (l *outLink) end(failed, closing bool) *failure {
+	c := l.s.c
+	c.mu.Lock()
+	l.closed = true
+	l.s.unsettled.forget(l)
+	l.taken, l.rest = nil, nil
+	c.mu.Unlock()
+	if l.consumer != nil {
+		l.consumer.Close(failed)
+	}
+	if l.temporary != nil {
+		c.srv.store.Delete(*l.temporary)
+		l.temporary = nil
+	}
+	if sub := l.sub; sub != nil {
+		l.sub = nil
+		return c.srv.leaveSub(sub, l.consumer != nil, closing)
+	}
+	return nil
+}

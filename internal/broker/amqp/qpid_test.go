@@ -1,0 +1,120 @@
+//go:build unix
+
+package amqp_test
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/amqp"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// perfTotals are the totals of a run of `artemis perf`, whose AMQP client is Qpid JMS.
+type perfTotals struct{ sent, completed, received int }
+
+// perf runs `artemis perf` with this broker to its end.
+func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
+	t.Helper()
+	args = append([]string{"--protocol", "AMQP", "--url", "amqp://" + r.addr}, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*timeout) // a Java process on a busy machine
+	defer cancel()
+	cmd, err := brokertest.ArtemisPerf(ctx, role, args...)
+	require.NoError(t, err, "this test needs `artemis perf`")
+	text, err := cmd.CombinedOutput()
+	out := string(text)
+	if !strings.Contains(out, "Can't remove an active durable subscription") { // its own fault, on Artemis as well
+		require.NoError(t, err, out)
+	}
+	require.Regexp(t, `result: +success`, out)
+	total := func(name string) int {
+		m := regexp.MustCompile(`total ` + name + `: +(\d+)`).FindStringSubmatch(out)
+		if m == nil {
+			return 0
+		}
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		return n
+	}
+	return perfTotals{total("sent"), total("completed"), total("received")}
+}
+
+// perfCase is a run of `artemis perf client`. It runs for a time: when told to stop after a number of messages, with one
+// in flight, it hangs, also on Artemis.
+type perfCase struct {
+	name       string
+	args       []string
+	deliveries int // of each message
+}
+
+func runPerf(t *testing.T, cases ...perfCase) {
+	t.Helper()
+	r := start(t, store.Config{}, amqp.Options{})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("the broker's counts: %+v", r.store.Stats())
+				}
+			}()
+			got := r.perf(t, "client", append(c.args, "--duration", "2", "--rate", "1000", "--max-pending", "100")...)
+			require.Greater(t, got.sent, 50)
+			require.Equal(t, got.sent, got.completed)
+			require.Equal(t, got.sent*c.deliveries, got.received)
+		})
+	}
+}
+
+func TestQpidJMSQueues(t *testing.T) {
+	runPerf(t,
+		perfCase{"queue", []string{"queue://Q"}, 1},
+		perfCase{"competing, persistent", []string{"--persistent", "--consumers", "3", "--ttl", "60000", "--group", "g", "queue://P"}, 1},
+	)
+}
+
+// TestQpidJMSTransactions sends whole transactions only: a client that is stopped within one does not always commit it,
+// and then waits for its messages in vain.
+func TestQpidJMSTransactions(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	const n = 1000
+	sent := r.perf(t, "producer", "--message-count", strconv.Itoa(n), "--commit-interval", "10", "--max-pending", "100", "queue://TX")
+	require.Equal(t, n, sent.sent)
+	r.stats(queue("TX"), func(d store.DestinationStats) bool { return d.Sent == n })
+	// Its consumer acknowledges within a transaction that it never commits: all comes back.
+	received := r.perf(t, "consumer", "--message-count", strconv.Itoa(n), "--tx", "queue://TX")
+	require.Equal(t, n, received.received)
+	r.stats(queue("TX"), func(d store.DestinationStats) bool { return d.Queues[0].Consumers == 0 })
+	q := r.store.Queue("TX").Stats()
+	require.EqualValues(t, n, q.Settled+uint64(q.Depth), "%+v", q)
+}
+
+func TestQpidJMSTopics(t *testing.T) {
+	runPerf(t,
+		perfCase{"topic", []string{"--consumers", "2", "topic://T"}, 2},
+		perfCase{"shared", []string{"--shared", "2", "--consumers", "2", "topic://S"}, 2},
+	)
+}
+
+func TestQpidJMSDurable(t *testing.T) {
+	runPerf(t,
+		perfCase{"durable", []string{"--consumers", "2", "--durable", "--clientID", "qpid", "topic://D"}, 2},
+		perfCase{"shared durable", []string{"--shared", "2", "--consumers", "2", "--durable", "--clientID", "both", "topic://B"}, 2},
+	)
+}
+
+// TestQpidJMSRoles runs its producer and its consumer as processes of their own.
+func TestQpidJMSRoles(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	const n = 3000
+	sent := r.perf(t, "producer", "--message-count", strconv.Itoa(n), "--max-pending", "100", "queue://R")
+	require.Equal(t, n, sent.sent)
+	received := r.perf(t, "consumer", "--message-count", strconv.Itoa(n), "queue://R")
+	require.Equal(t, n, received.received)
+	r.stats(queue("R"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == n })
+}

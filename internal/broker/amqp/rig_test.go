@@ -1,0 +1,167 @@
+package amqp_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/broker/amqp"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// timeout bounds every wait of the tests.
+const timeout = 10 * time.Second
+
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// rig is a server on a free port of the loopback interface.
+type rig struct {
+	t     testing.TB
+	store *store.Store
+	addr  string
+	stop  context.CancelFunc
+
+	listener net.Listener
+
+	mu    sync.Mutex
+	errs  []error // of connections that have ended
+	conns []net.Conn
+}
+
+func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r := &rig{t: t, store: store.New(cfg), addr: l.Addr().String(), listener: l}
+	s := amqp.New(r.store, o)
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, conn)
+			r.mu.Unlock()
+			serving.Go(func() {
+				err := s.Serve(ctx, conn)
+				r.mu.Lock()
+				r.errs = append(r.errs, err)
+				r.mu.Unlock()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		stop()
+		serving.Wait()
+		goleak.VerifyNone(t, before)
+	})
+	return r
+}
+
+// kill breaks all connections and lets no more in, without a word.
+func (r *rig) kill() {
+	_ = r.listener.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
+}
+
+func (r *rig) ended() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]error(nil), r.errs...)
+}
+
+func (r *rig) dial(o *client.ConnOptions) *client.Conn {
+	r.t.Helper()
+	conn, err := client.Dial(soon(r.t), "amqp://"+r.addr, o)
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func (r *rig) session() *client.Session {
+	r.t.Helper()
+	s, err := r.dial(nil).NewSession(soon(r.t), nil)
+	require.NoError(r.t, err)
+	return s
+}
+
+func (r *rig) sender(s *client.Session, address string, o *client.SenderOptions) *client.Sender {
+	r.t.Helper()
+	l, err := s.NewSender(soon(r.t), address, o)
+	require.NoError(r.t, err)
+	return l
+}
+
+func (r *rig) receiver(s *client.Session, address string, o *client.ReceiverOptions) *client.Receiver {
+	r.t.Helper()
+	l, err := s.NewReceiver(soon(r.t), address, o)
+	require.NoError(r.t, err)
+	return l
+}
+
+func (r *rig) send(l *client.Sender, bodies ...string) {
+	r.t.Helper()
+	for _, b := range bodies {
+		require.NoError(r.t, l.Send(soon(r.t), client.NewMessage([]byte(b)), nil))
+	}
+}
+
+func (r *rig) receive(l *client.Receiver) *client.Message {
+	r.t.Helper()
+	m, err := l.Receive(soon(r.t), nil)
+	require.NoError(r.t, err)
+	return m
+}
+
+// expect receives and accepts messages with these bodies.
+func (r *rig) expect(l *client.Receiver, bodies ...string) {
+	r.t.Helper()
+	for _, b := range bodies {
+		m := r.receive(l)
+		require.Equal(r.t, b, string(m.GetData()))
+		require.NoError(r.t, l.AcceptMessage(soon(r.t), m))
+	}
+}
+
+// nothing fails if a message comes within a short time.
+func (r *rig) nothing(l *client.Receiver) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 100*time.Millisecond)
+	defer cancel()
+	m, err := l.Receive(ctx, nil)
+	require.ErrorIs(r.t, err, context.DeadlineExceeded, "%v", m)
+}
+
+// stats waits until the counts of an address are as want has it.
+func (r *rig) stats(a store.Address, want func(store.DestinationStats) bool) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		d := r.store.Find(a)
+		return d != nil && want(d.Stats())
+	}, timeout, time.Millisecond)
+}
+
+func queue(name string) store.Address { return store.Address{Kind: store.KindQueue, Name: name} }
+func topic(name string) store.Address { return store.Address{Kind: store.KindTopic, Name: name} }

@@ -1,0 +1,78 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// Options are the settings of a server.
+type Options struct {
+	// Authenticate tells whether a user may come in. If nil, everybody may, also without a name.
+	Authenticate func(user, password string) bool
+	// MaxMessage is the size of the largest message in bytes, headers and properties included; 0 means 64 MiB.
+	MaxMessage int
+	// IdleTimeout is how long a peer may be silent before its connection is ended; 0 means a minute, less than 0 for ever.
+	// Peers are asked to say something in half that time.
+	IdleTimeout time.Duration
+}
+
+const (
+	defaultMaxMessage  = 64 << 20
+	defaultIdleTimeout = time.Minute
+	// handshakeTimeout bounds the time from the connection to the peer's open.
+	handshakeTimeout = 30 * time.Second
+	// farewell is how long to wait, at the end, for the peer to take our last frame, and for its own.
+	farewell = time.Second
+)
+
+// Server serves connections from one store. It is safe for concurrent use.
+type Server struct {
+	store   *store.Store
+	opts    Options
+	blocks  bool // senders are to wait when a queue is full
+	version string
+
+	mu         sync.Mutex
+	subs       map[string]*subscription // by key
+	containers map[string]bool          // that want to be the only one of their name
+}
+
+// New returns a server of s.
+func New(s *store.Store, o Options) *Server {
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = defaultMaxMessage
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = defaultIdleTimeout
+	}
+	return &Server{
+		store: s, opts: o, blocks: s.Config().Full == store.Block, version: version(),
+		subs: map[string]*subscription{}, containers: map[string]bool{},
+	}
+}
+
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the connection
+// or ctx was done, otherwise why it ended. No goroutine is left when it returns.
+func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
+	c := newConn(s, nc)
+	var stopping sync.WaitGroup
+	stopping.Add(1)
+	cancel := context.AfterFunc(ctx, func() {
+		defer stopping.Done()
+		c.stop()
+	})
+	err := c.serve()
+	if cancel() {
+		stopping.Done()
+	}
+	stopping.Wait()
+	if ctx.Err() == nil && !errors.Is(err, errClosed) && !errors.Is(err, errStopped) {
+		return err
+	}
+	return nil
+}

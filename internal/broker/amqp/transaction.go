@@ -1,0 +1,159 @@
+package amqp
+
+import (
+	"encoding/binary"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// maxTxnBytes bounds what a transaction may hold before it is committed.
+const maxTxnBytes = 64 << 20
+
+// txn is a transaction: what is sent and settled in it happens when it is committed. It is the reader's.
+type txn struct {
+	owner *inLink
+	sends []txnSend
+	acks  []txnAck
+	bytes int
+	spent bool // it held too much; it can only be rolled back
+}
+
+type txnSend struct {
+	dest *store.Destination
+	msg  *store.Message
+}
+
+// txnAck is a settlement that waits for the commit.
+type txnAck struct {
+	s       *session
+	n       uint64 // the delivery, while it is unsettled
+	one     delivered
+	verdict outcome
+	settled bool // by the receiver: the session has forgotten it
+}
+
+// coordinate handles a message to the coordinator (Transactions, section 4.5).
+func (l *inLink) coordinate(n *node) error {
+	f := values(n.content.body)
+	descriptor, list := f.performative()
+	id, rollback := list.binary(), list.boolean()
+	c := l.s.c
+	switch {
+	case n.content.bodyKind != descValue || f.bad || list.bad:
+		return fail(condDecode, "a malformed message to the coordinator")
+	case descriptor == descDeclare:
+		if len(c.txns) >= 1024 {
+			l.reject(fail(condResourceLimit, "too many transactions at once"))
+			return nil
+		}
+		c.txnCount++
+		name := binary.BigEndian.AppendUint64(nil, c.txnCount)
+		c.txns[string(name)] = &txn{owner: l}
+		l.answer(appendDeclared(nil, name))
+	case descriptor == descDischarge:
+		t := c.txns[string(id)]
+		if t == nil {
+			l.reject(fail(condTxUnknown, "there is no such transaction"))
+			return nil
+		}
+		delete(c.txns, string(id))
+		if rollback {
+			t.rollback()
+			l.answer(acceptedState())
+			return nil
+		}
+		switch withheld, f := t.commit(c); {
+		case f != nil:
+			t.rollback()
+			l.reject(f)
+		case !withheld:
+			l.answer(acceptedState())
+		}
+	default:
+		return fail(condDecode, "neither declare nor discharge")
+	}
+	return nil
+}
+
+// sendInTxn keeps a message until its transaction is committed.
+func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message, size int) error {
+	t := l.s.c.txns[string(id)]
+	if t == nil {
+		return failSession(condTxUnknown, "there is no such transaction")
+	}
+	if t.bytes += size + 256; t.bytes > maxTxnBytes {
+		t.spent, t.sends = true, nil
+	} else if !t.spent {
+		t.sends = append(t.sends, txnSend{dest, m})
+	}
+	l.answer(appendTxState(nil, append([]byte(nil), id...), acceptedState()))
+	return nil
+}
+
+// acknowledge keeps a settlement until the commit; the connection's lock is held.
+func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settled bool) {
+	if !o.terminal() {
+		return
+	}
+	if settled {
+		s.unsettled.remove(n)
+	} else if t.bytes += 64; t.bytes > maxTxnBytes {
+		t.spent, t.sends = true, nil
+		return
+	}
+	t.acks = append(t.acks, txnAck{s, n, one, outcome{kind: o.kind, failed: o.failed, refuse: o.refuse}, settled})
+}
+
+// commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
+func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
+	if t.spent {
+		return false, fail(condTxRollback, "the transaction has more than %d bytes", maxTxnBytes)
+	}
+	if !c.srv.blocks {
+		for _, s := range t.sends {
+			if !s.dest.Room(nil) {
+				return false, fail(condTxRollback, "%s is full", s.dest.Address())
+			}
+		}
+	}
+	for _, s := range t.sends {
+		if s.dest.Send(s.msg) == store.Withheld {
+			withheld = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range t.acks {
+		if !a.settled {
+			if a.s.unsettled.get(a.n).link != a.one.link {
+				continue // the link has ended, and with it what it had
+			}
+			a.s.unsettled.remove(a.n)
+			number := uint32(a.n) //nolint:gosec // serial
+			c.out = appendDisposition(c.out, a.s.channel, false, number, number, true, acceptedState())
+		}
+		a.verdict.apply(a.one.link.consumer, a.one.id)
+	}
+	c.poke()
+	return withheld, nil
+}
+
+// rollback gives back what was settled in the transaction. What its receiver has not settled stays with it.
+func (t *txn) rollback() {
+	for _, a := range t.acks {
+		if a.settled {
+			a.one.link.consumer.Release(a.one.id, true)
+		}
+	}
+	t.acks, t.sends = nil, nil
+}
+
+// endCoordinator rolls back what was declared over the link.
+func (l *inLink) endCoordinator() {
+	for id, t := range l.s.c.txns {
+		if t.owner == l {
+			delete(l.s.c.txns, id)
+			t.rollback()
+		}
+	}
+}

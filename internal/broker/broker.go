@@ -1,0 +1,234 @@
+// Package broker is the broker in the binary: in memory, on loopback, for newcomers who have no other and for tests that
+// want to know the truth. It can be told to misbehave and counts exactly what it did.
+//
+// # Model
+//
+//	listener per protocol -> connection -> front-end (packages amqp, stomp, rocketmq) -> store
+//	control: a little HTTP, to see the counts and to change the faults while it runs
+//
+// All front-ends share one store, so that what is sent over one protocol can be received over another. The package here
+// only owns the listeners and the connections, because refusing and breaking those is one of the faults.
+//
+// Its figures show what perfmq itself can do on a machine. They say nothing about any product: it keeps no message on
+// disk, has no security to speak of and one node.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// The protocols, by the names of their drivers.
+const (
+	AMQP     = "amqp"
+	STOMP    = "stomp"
+	RocketMQ = "rocketmq"
+)
+
+// Protocols returns all protocols that the broker speaks.
+func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
+
+// Config says what the broker is to be.
+type Config struct {
+	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one.
+	Listen map[string]string
+	// Limits of each queue; zero values mean the defaults of [store.Config].
+	Limits store.Config
+	// Faults from the start on.
+	Faults store.Faults
+	// User and Password, if not empty, are what clients must give.
+	User, Password string
+	// MaxMessage is the largest body in bytes; 0 for 64 MiB.
+	MaxMessage int
+}
+
+// frontend speaks a protocol: Serve handles one connection until it ends or ctx is done, and closes it.
+type frontend interface {
+	Serve(ctx context.Context, conn net.Conn) error
+}
+
+// Broker is a running broker. It is safe for concurrent use.
+type Broker struct {
+	store     *store.Store
+	listeners map[string]net.Listener
+	stop      context.CancelFunc
+	serving   sync.WaitGroup
+	rocketmq  *rocketmq.Server // nil if it is not served
+	ends      []func()         // of front-ends with something of their own
+
+	mu    sync.Mutex
+	conns map[net.Conn]string // their protocols
+	total map[string]uint64   // connections so far
+}
+
+// Start opens all listeners and serves until Close. It fails if one cannot be opened.
+func Start(cfg Config) (*Broker, error) {
+	b := &Broker{
+		store: store.New(cfg.Limits), listeners: map[string]net.Listener{},
+		conns: map[net.Conn]string{}, total: map[string]uint64{},
+	}
+	b.store.SetFaults(cfg.Faults)
+	b.store.OnDrop(func() { b.DropConnections() })
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	for _, protocol := range Protocols() {
+		addr, ok := cfg.Listen[protocol]
+		if !ok {
+			continue
+		}
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", addr)
+		if err != nil {
+			b.Close()
+			return nil, fmt.Errorf("listen for %s: %w", protocol, err)
+		}
+		b.listeners[protocol] = l
+	}
+	for protocol, l := range b.listeners {
+		f := b.frontend(protocol, &cfg)
+		b.serving.Go(func() { b.accept(ctx, protocol, l, f) })
+	}
+	return b, nil
+}
+
+// Addr returns where a protocol is served, as host:port; empty if it is not.
+func (b *Broker) Addr(protocol string) string {
+	if l := b.listeners[protocol]; l != nil {
+		return l.Addr().String()
+	}
+	return ""
+}
+
+// Store gives access to destinations, counts and faults.
+func (b *Broker) Store() *store.Store { return b.store }
+
+// acceptPause is how long to wait after a listener failed, say for lack of file descriptors.
+const acceptPause = 50 * time.Millisecond
+
+func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f frontend) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			select {
+			case <-time.After(acceptPause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if b.store.Refuse() || !b.enter(conn, protocol) {
+			_ = conn.Close() // refused: nothing was said, nothing is lost
+			continue
+		}
+		b.serving.Go(func() {
+			defer b.leave(conn)
+			_ = f.Serve(ctx, conn) // the peer was told; there is nobody else to tell
+		})
+	}
+}
+
+func (b *Broker) enter(conn net.Conn, protocol string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conns == nil {
+		return false
+	}
+	b.conns[conn] = protocol
+	b.total[protocol]++
+	return true
+}
+
+func (b *Broker) leave(conn net.Conn) {
+	_ = conn.Close() // as a rule the front-end has
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, conn)
+}
+
+// DropConnections breaks all connections, without a word to the peers, and returns how many there were.
+func (b *Broker) DropConnections() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for conn := range b.conns {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, as when a host dies; if it cannot be had, an end
+		}
+		if conn.Close() == nil {
+			n++
+		}
+	}
+	b.store.CountDropped(n)
+	return n
+}
+
+// Close stops listening, breaks all connections and waits until nothing is left of them.
+func (b *Broker) Close() {
+	b.stop()
+	b.store.Stall(0)
+	for _, l := range b.listeners {
+		_ = l.Close() // it is of no more use in any case
+	}
+	b.mu.Lock()
+	for conn := range b.conns {
+		_ = conn.Close()
+	}
+	b.conns = nil
+	b.mu.Unlock()
+	b.serving.Wait()
+	for _, end := range b.ends {
+		end()
+	}
+}
+
+// Stats are the true counts of the broker.
+type Stats struct {
+	Connections  []ConnectionStats        `json:"connections"`
+	Destinations []store.DestinationStats `json:"destinations"`
+	Faults       string                   `json:"faults"` // those at work, as [ParseFaults] reads them
+	Done         store.FaultCounts        `json:"done"`   // what faults have done so far
+	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
+}
+
+// ConnectionStats count the connections of a protocol.
+type ConnectionStats struct {
+	Protocol string `json:"protocol"`
+	Address  string `json:"address"`
+	Open     int    `json:"open"`
+	Total    uint64 `json:"total"`
+}
+
+// Stats returns the counts up to now. They are exact when nothing is going on.
+func (b *Broker) Stats() Stats {
+	s := Stats{
+		Destinations: b.store.Stats(), Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts(),
+	}
+	if b.rocketmq != nil {
+		r := b.rocketmq.Stats()
+		s.RocketMQ = &r
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for protocol, l := range b.listeners {
+		c := ConnectionStats{Protocol: protocol, Address: l.Addr().String(), Total: b.total[protocol]}
+		for _, p := range b.conns {
+			if p == protocol {
+				c.Open++
+			}
+		}
+		s.Connections = append(s.Connections, c)
+	}
+	slices.SortFunc(s.Connections, func(a, b ConnectionStats) int { return strings.Compare(a.Protocol, b.Protocol) })
+	return s
+}

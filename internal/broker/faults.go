@@ -1,0 +1,116 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// fault is one of the faults as a text: name=value.
+type fault struct {
+	name, help string
+	count      func(*store.Faults) *uint64
+	time       func(*store.Faults) *time.Duration
+	flag       func(*store.Faults) *bool
+}
+
+func faults() []fault {
+	return []fault{
+		{name: "lose", help: "accept every N-th message, and forget it", count: func(f *store.Faults) *uint64 { return &f.LoseEvery }},
+		{name: "damage", help: "flip a bit in the body of every N-th message", count: func(f *store.Faults) *uint64 { return &f.DamageEvery }},
+		{name: "duplicate", help: "store every N-th message twice", count: func(f *store.Faults) *uint64 { return &f.DuplicateEvery }},
+		{name: "reorder", help: "store every N-th message after the next one of its producer", count: func(f *store.Faults) *uint64 { return &f.ReorderEvery }},
+		{name: "withhold", help: "never confirm every N-th message, but store it", count: func(f *store.Faults) *uint64 { return &f.WithholdEvery }},
+		{name: "drop", help: "break all connections at every N-th message", count: func(f *store.Faults) *uint64 { return &f.DropEvery }},
+		{name: "delay", help: "deliver each message only this long after it was sent", time: func(f *store.Faults) *time.Duration { return &f.Delay }},
+		{name: "full", help: "behave as if every queue were full", flag: func(f *store.Faults) *bool { return &f.Full }},
+		{name: "refuse", help: "close new connections at once", flag: func(f *store.Faults) *bool { return &f.Refuse }},
+	}
+}
+
+// FaultHelp returns the faults that [ParseFaults] knows, each with a line of help.
+func FaultHelp() (list [][2]string) {
+	for _, f := range faults() {
+		value := "=N"
+		switch {
+		case f.time != nil:
+			value = "=TIME"
+		case f.flag != nil:
+			value = ""
+		}
+		list = append(list, [2]string{f.name + value, f.help})
+	}
+	return list
+}
+
+// ParseFaults reads faults such as "lose=1000,delay=5ms,full"; "none" or nothing is a faultless broker. It reports all
+// mistakes at once, joined.
+func ParseFaults(text string) (store.Faults, error) {
+	var set store.Faults
+	if text = strings.TrimSpace(text); text == "" || text == "none" {
+		return set, nil
+	}
+	var errs []error
+	for item := range strings.SplitSeq(text, ",") {
+		if err := setFault(&set, strings.TrimSpace(item)); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return set, errors.Join(errs...)
+}
+
+func setFault(set *store.Faults, item string) error {
+	name, value, given := strings.Cut(item, "=")
+	var names []string
+	for _, f := range faults() {
+		names = append(names, f.name)
+		if f.name != name {
+			continue
+		}
+		switch {
+		case f.count != nil:
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return fmt.Errorf("fault %s: want %s=N, N being a whole number", item, name)
+			}
+			*f.count(set) = n
+		case f.time != nil:
+			d, err := time.ParseDuration(value)
+			if err != nil || d < 0 {
+				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms", item, name)
+			}
+			*f.time(set) = d
+		default:
+			on, err := strconv.ParseBool(value)
+			if given && err != nil {
+				return fmt.Errorf("fault %s: want %s, or %s=false", item, name, name)
+			}
+			*f.flag(set) = on || !given
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown fault %q: known are %s", item, strings.Join(names, ", "))
+}
+
+// FormatFaults writes faults as [ParseFaults] reads them.
+func FormatFaults(set store.Faults) string {
+	var items []string
+	for _, f := range faults() {
+		switch {
+		case f.count != nil && *f.count(&set) > 0:
+			items = append(items, f.name+"="+strconv.FormatUint(*f.count(&set), 10))
+		case f.time != nil && *f.time(&set) > 0:
+			items = append(items, f.name+"="+f.time(&set).String())
+		case f.flag != nil && *f.flag(&set):
+			items = append(items, f.name)
+		}
+	}
+	if len(items) == 0 {
+		return "none"
+	}
+	return strings.Join(items, ",")
+}

@@ -1,0 +1,33 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+func TestParseFaults(t *testing.T) {
+	for text, want := range map[string]store.Faults{
+		"": {}, "none": {}, "lose=1000": {LoseEvery: 1000}, "full": {Full: true}, "full=false": {},
+		" lose=1, damage=2,duplicate=3,reorder=4,withhold=5,drop=6,delay=5ms,full=true,refuse\n": {
+			LoseEvery: 1, DamageEvery: 2, DuplicateEvery: 3, ReorderEvery: 4, WithholdEvery: 5, DropEvery: 6,
+			Delay: 5 * time.Millisecond, Full: true, Refuse: true,
+		},
+	} {
+		got, err := ParseFaults(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+		again, err := ParseFaults(FormatFaults(got))
+		require.NoError(t, err)
+		assert.Equal(t, got, again)
+	}
+	_, err := ParseFaults("lose,delay=-1s,full=maybe,burn=1,damage=2")
+	require.EqualError(t, err, `fault lose: want lose=N, N being a whole number
+fault delay=-1s: want delay=TIME, such as 5ms
+fault full=maybe: want full, or full=false
+unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, full, refuse`)
+}

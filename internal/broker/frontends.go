@@ -1,0 +1,42 @@
+package broker
+
+import (
+	"crypto/subtle"
+
+	"github.com/perfmq/perfmq/internal/broker/amqp"
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/stomp"
+)
+
+// frontend returns what speaks a protocol.
+func (b *Broker) frontend(protocol string, cfg *Config) frontend {
+	switch protocol {
+	case AMQP:
+		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: cfg.MaxMessage})
+	case STOMP:
+		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: cfg.MaxMessage})
+	default:
+		s := rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: cfg.MaxMessage})
+		b.rocketmq = s
+		b.ends = append(b.ends, s.Close)
+		return s
+	}
+}
+
+// login returns what judges a name and a password; nil lets everybody in.
+func (c *Config) login() func(user, password string) bool {
+	if c.User == "" {
+		return nil
+	}
+	return func(user, password string) bool {
+		return subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(c.User+"\x00"+c.Password)) == 1
+	}
+}
+
+// secret is login for a protocol in which requests are signed with the password.
+func (c *Config) secret() func(accessKey string) (string, bool) {
+	if c.User == "" {
+		return nil
+	}
+	return func(accessKey string) (string, bool) { return c.Password, accessKey == c.User }
+}

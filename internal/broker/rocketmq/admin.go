@@ -1,0 +1,220 @@
+package rocketmq
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+const (
+	permRead  = 4
+	permWrite = 2
+)
+
+// brokerData is BrokerData.
+type brokerData struct {
+	Cluster   string            `json:"cluster"`
+	Name      string            `json:"brokerName"`
+	Addresses map[string]string `json:"brokerAddrs"` // by broker id; 0 is the master
+}
+
+func (c *conn) broker() brokerData {
+	return brokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{"0": c.addr}}
+}
+
+// route handles GET_ROUTEINFO_BY_TOPIC: all queues are here. A topic that another protocol uses is one of ours, too; that
+// of what a group gives back is made at the first question, because clients ask for it before they say that they are in
+// the group, and again only half a minute later.
+func (c *conn) route(r *request) error {
+	name := r.get("topic")
+	read, write := c.s.o.Queues, c.s.o.Queues
+	t := c.s.findTopic(name)
+	if t == nil && bytes.HasPrefix(name, []byte(retryPrefix)) {
+		t = c.s.makeTopic(string(name), 1)
+	}
+	if t == nil && legalName(string(name)) && c.s.store.Find(store.Address{Kind: store.KindTopic, Name: string(name)}) != nil {
+		t = c.s.makeTopic(string(name), c.s.o.Queues)
+	}
+	switch {
+	case t != nil:
+		read, write = int(t.read.Load()), int(t.write.Load())
+	case string(name) != defaultTopic:
+		c.w.simple(r, codeNoTopic, "No topic route info in name server for the topic: "+string(name))
+		return nil
+	}
+	return c.json(r, map[string]any{
+		"brokerDatas":       []brokerData{c.broker()},
+		"filterServerTable": map[string]any{},
+		"queueDatas": []map[string]any{{
+			"brokerName": brokerName, "perm": permRead | permWrite, "readQueueNums": read, "writeQueueNums": write, "topicSysFlag": 0,
+		}},
+	})
+}
+
+// clusterInfo handles GET_BROKER_CLUSTER_INFO.
+func (c *conn) clusterInfo(r *request) error {
+	return c.json(r, map[string]any{
+		"brokerAddrTable":  map[string]brokerData{brokerName: c.broker()},
+		"clusterAddrTable": map[string][]string{clusterName: {brokerName}},
+	})
+}
+
+// listTopics handles GET_ALL_TOPIC_LIST_FROM_NAMESERVER.
+func (c *conn) listTopics(r *request) error {
+	c.s.mu.RLock()
+	names := append(slices.Collect(maps.Keys(c.s.topics)), defaultTopic)
+	c.s.mu.RUnlock()
+	slices.Sort(names)
+	return c.json(r, map[string]any{"topicList": names})
+}
+
+// createTopic handles UPDATE_AND_CREATE_TOPIC.
+func (c *conn) createTopic(r *request) error {
+	name := string(r.get("topic"))
+	read, write := r.number("readQueueNums", int64(c.s.o.Queues)), r.number("writeQueueNums", int64(c.s.o.Queues))
+	if name == defaultTopic || !legalName(name) || read < 1 || write < 1 || read > maxQueues || write > maxQueues {
+		c.w.simple(r, codeError, "The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
+		return nil
+	}
+	t := c.s.makeTopic(name, int(write))
+	if t == nil {
+		c.w.simple(r, codeError, "there are too many topics")
+		return nil
+	}
+	t.setQueues(int(read), int(write))
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// checkClient handles CHECK_CLIENT_CONFIG: is the filter one that we can read?
+func (c *conn) checkClient(r *request) error {
+	var data struct {
+		Subscription subscriptionData `json:"subscriptionData"`
+	}
+	if err := json.Unmarshal(r.body, &data); err != nil {
+		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
+	}
+	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
+		return c.refuse(r, codeParseFailed, err.Error())
+	}
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; of the group's settings only its name matters here.
+func (c *conn) createGroup(r *request) error {
+	var data struct {
+		Name string `json:"groupName"`
+	}
+	if err := json.Unmarshal(r.body, &data); err != nil || c.s.makeGroup(data.Name) == nil {
+		return c.refuse(r, codeError, "the group's name is illegal")
+	}
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
+func (c *conn) listGroups(r *request) error {
+	table := map[string]any{}
+	c.s.mu.RLock()
+	for name := range c.s.groups {
+		table[name] = map[string]any{
+			"groupName": name, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+			"retryQueueNums": 1, "retryMaxTimes": defaultMaxTries, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
+		}
+	}
+	c.s.mu.RUnlock()
+	table["TOOLS_CONSUMER"] = map[string]any{"groupName": "TOOLS_CONSUMER", "consumeEnable": true, "retryQueueNums": 1, "retryMaxTimes": defaultMaxTries}
+	return c.json(r, map[string]any{"subscriptionGroupTable": table, "dataVersion": map[string]any{"counter": 0, "stateVersion": 0, "timestamp": 0}})
+}
+
+// queueKey appends a MessageQueue as a key of a table: these are objects, which only RocketMQ's tools take for JSON.
+func queueKey(b []byte, topic string, queue int) []byte {
+	b = append(b, `{"brokerName":"`+brokerName+`","queueId":`...)
+	b = strconv.AppendInt(b, int64(queue), 10)
+	b = append(b, `,"topic":`...)
+	return append(appendQuoted(b, topic), '}', ':')
+}
+
+// topicStats handles GET_TOPIC_STATS_INFO: the limits of the queues.
+func (c *conn) topicStats(r *request) error {
+	t := c.s.findTopic(r.get("topic"))
+	if t == nil {
+		c.w.simple(r, codeNoTopic, "topic["+string(r.get("topic"))+"] not exist")
+		return nil
+	}
+	b := []byte(`{"offsetTable":{`)
+	for i, q := range *t.queues.Load() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = queueKey(b, t.name, i)
+		first, next := q.limits()
+		at := int64(0)
+		if e := q.find(next - 1); e.m != nil {
+			at = e.at
+		}
+		b = append(b, `{"lastUpdateTimestamp":`...)
+		b = strconv.AppendInt(b, at, 10)
+		b = append(b, `,"maxOffset":`...)
+		b = strconv.AppendInt(b, next, 10)
+		b = append(b, `,"minOffset":`...)
+		b = append(strconv.AppendInt(b, first, 10), '}')
+	}
+	c.w.withBody(r, append(b, '}', '}'))
+	return nil
+}
+
+// consumeStats handles GET_CONSUME_STATS: where a group stands.
+func (c *conn) consumeStats(r *request) error {
+	group := string(r.get("consumerGroup"))
+	c.s.mu.RLock()
+	topics := slices.Collect(maps.Values(c.s.topics))
+	c.s.mu.RUnlock()
+	only := string(r.get("topic"))
+	b := []byte(`{"consumeTps":0,"offsetTable":{`)
+	n := 0
+	for _, t := range topics {
+		if only != "" && only != t.name {
+			continue
+		}
+		for i, q := range *t.queues.Load() {
+			offset, ok := q.committed(group)
+			if !ok {
+				continue
+			}
+			if n++; n > 1 {
+				b = append(b, ',')
+			}
+			_, next := q.limits()
+			b = queueKey(b, t.name, i)
+			b = append(b, `{"brokerOffset":`...)
+			b = strconv.AppendInt(b, next, 10)
+			b = append(b, `,"consumerOffset":`...)
+			b = strconv.AppendInt(b, offset, 10)
+			b = append(b, `,"lastTimestamp":0,"pullOffset":`...)
+			b = append(strconv.AppendInt(b, offset, 10), '}')
+		}
+	}
+	c.w.withBody(r, append(b, '}', '}'))
+	return nil
+}
+
+// runtimeInfo handles GET_BROKER_RUNTIME_INFO with the few counters that we have.
+func (c *conn) runtimeInfo(r *request) error {
+	var put uint64
+	c.s.mu.RLock()
+	for _, t := range c.s.topics {
+		put += t.stored.Load()
+	}
+	c.s.mu.RUnlock()
+	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	return c.json(r, map[string]any{"table": map[string]string{
+		"brokerVersionDesc": "perfmq", "brokerVersion": strconv.Itoa(version),
+		"msgPutTotalTodayNow": text(put), "msgGetTotalTodayNow": text(c.s.delivered.Load()),
+	}})
+}

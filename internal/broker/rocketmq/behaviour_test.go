@@ -1,0 +1,376 @@
+//go:build unix
+
+package rocketmq_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// client is a raw connection.
+type client struct {
+	t    testing.TB
+	conn net.Conn
+}
+
+func dial(t testing.TB, b *testBroker) *client {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{t, conn}
+}
+
+// post sends a request and does not wait for its answer.
+func (c *client) post(code uint16, flag uint32, body []byte, fields ...string) {
+	c.t.Helper()
+	require.NoError(c.t, c.conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err := c.conn.Write(request(code, flag, body, fields...))
+	require.NoError(c.t, err)
+}
+
+// answer returns the code and the body of the next frame.
+func (c *client) answer() (code int, body []byte) {
+	c.t.Helper()
+	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	frame, err := readFrame(c.conn, make([]byte, 4<<20))
+	require.NoError(c.t, err)
+	return int(binary.BigEndian.Uint16(frame[4:])), frame[4+binary.BigEndian.Uint32(frame)&0xffffff:]
+}
+
+// silent checks that nothing comes for a while.
+func (c *client) silent() {
+	c.t.Helper()
+	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err := c.conn.Read(make([]byte, 1))
+	var timeout net.Error
+	require.ErrorAs(c.t, err, &timeout)
+}
+
+func sendFields(topic string, more ...string) []string {
+	return append([]string{"a", "p", "b", topic, "c", "TBW102", "d", "1", "e", "0", "f", "0", "g", "1", "h", "0", "j", "0"}, more...)
+}
+
+func (c *client) send(topic, body string, more ...string) int {
+	c.t.Helper()
+	c.post(310, 0, []byte(body), sendFields(topic, more...)...)
+	code, _ := c.answer()
+	return code
+}
+
+func pullFields(topic string, offset, wait int, more ...string) []string {
+	return append([]string{
+		"consumerGroup", "g", "topic", topic, "queueId", "0", "queueOffset", strconv.Itoa(offset), "maxMsgNums", "1000",
+		"sysFlag", "6", "suspendTimeoutMillis", strconv.Itoa(wait), "subscription", "*", "expressionType", "TAG",
+	}, more...)
+}
+
+// bodies cuts stored messages.
+func bodies(b []byte) (list []string) {
+	for ; len(b) > 0; b = b[binary.BigEndian.Uint32(b):] {
+		const at = 84 // of the body's length
+		n := int(binary.BigEndian.Uint32(b[at:]))
+		list = append(list, string(b[at+4:at+4+n]))
+	}
+	return list
+}
+
+func (c *client) pull(topic string, offset int) []string {
+	c.t.Helper()
+	c.post(11, 0, nil, pullFields(topic, offset, 5000)...)
+	code, body := c.answer()
+	require.Zero(c.t, code)
+	return bodies(body)
+}
+
+func TestLongPolls(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	consumer, producer := dial(t, b), dial(t, b)
+	begin := time.Now()
+	consumer.post(11, 0, nil, pullFields("T", 0, 300)...)
+	code, _ := consumer.answer()
+	require.Equal(t, 19, code)
+	require.GreaterOrEqual(t, time.Since(begin), 290*time.Millisecond)
+	consumer.post(11, 0, nil, pullFields("T", 0, 10_000)...)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, 5*time.Second, time.Millisecond)
+	require.Zero(t, producer.send("T", "x"))
+	code, body := consumer.answer()
+	require.Zero(t, code)
+	require.Equal(t, []string{"x"}, bodies(body))
+	require.Zero(t, b.Stats().HeldPulls)
+	// What is out of reach is corrected, and what a filter leaves out is passed over.
+	for offset, want := range map[int]int{1: 19, 7: 21} {
+		consumer.post(11, 0, nil, pullFields("T", offset, 0)...)
+		code, _ = consumer.answer()
+		require.Equal(t, want, code)
+	}
+	consumer.post(11, 0, nil, append(pullFields("T", 0, 1000), "subscription", "A")...)
+	code, _ = consumer.answer()
+	require.Zero(t, code, "the first of two fields of one name holds")
+	consumer.post(11, 0, nil, "consumerGroup", "g", "topic", "T", "queueId", "0", "queueOffset", "0", "sysFlag", "6", "suspendTimeoutMillis", "1000",
+		"subscription", "A", "expressionType", "TAG")
+	code, _ = consumer.answer()
+	require.Equal(t, 20, code)
+	// A connection that ends takes its pulls along.
+	consumer.post(11, 0, nil, pullFields("T", 1, 10_000)...)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, consumer.conn.Close())
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestAnswersWaitForRoom(t *testing.T) {
+	b := start(t, store.Config{Limit: 16}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	consumer, producer, oneWay := dial(t, b), dial(t, b), dial(t, b)
+	commit := func(offset string) {
+		consumer.post(15, 0, nil, "consumerGroup", "g", "topic", "T", "queueId", "0", "commitOffset", offset)
+		code, _ := consumer.answer()
+		require.Zero(t, code)
+	}
+	commit("0")
+	for i := range 15 {
+		require.Zero(t, producer.send("T", strconv.Itoa(i)))
+	}
+	producer.post(310, 0, []byte("15"), sendFields("T")...)
+	producer.post(310, 0, []byte("16"), sendFields("T")...)
+	producer.silent()
+	for range 3 {
+		oneWay.post(310, 2, []byte("x"), sendFields("T")...)
+	}
+	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 18 }, 5*time.Second, time.Millisecond, "one that gets no answer is stored, what follows is not read")
+	require.Len(t, consumer.pull("T", 0), 18)
+	commit("10")
+	for range 2 {
+		code, _ := producer.answer()
+		require.Zero(t, code)
+	}
+	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 20 }, 5*time.Second, time.Millisecond)
+}
+
+func TestBusyWhenFull(t *testing.T) {
+	b := start(t, store.Config{Limit: 5, Full: store.Reject}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	c := dial(t, b)
+	c.post(15, 0, nil, "consumerGroup", "g", "topic", "T", "queueId", "0", "commitOffset", "0")
+	c.answer()
+	for range 5 {
+		require.Zero(t, c.send("T", "x"))
+	}
+	require.Equal(t, 2, c.send("T", "x"))
+	require.EqualValues(t, 1, b.store.Stats()[0].Refused)
+	require.EqualValues(t, 5, b.store.Stats()[0].Sent)
+}
+
+func TestFaultsAreWhatTheyCount(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	b.store.SetFaults(store.Faults{LoseEvery: 10, DuplicateEvery: 7, ReorderEvery: 11, WithholdEvery: 13})
+	c := dial(t, b)
+	const n = 100
+	for i := range n {
+		c.post(310, 0, []byte("body "+strconv.Itoa(1000+i)), sendFields("T")...)
+	}
+	for range n - n/13 {
+		code, _ := c.answer()
+		require.Zero(t, code)
+	}
+	c.silent()
+	b.store.SetFaults(store.Faults{})
+	f := b.store.FaultCounts()
+	require.EqualValues(t, n/13, f.Withheld)
+	list := dial(t, b).pull("T", 0)
+	seen := map[string]int{}
+	duplicates, disorder, last := 0, 0, ""
+	for _, body := range list {
+		if seen[body]++; seen[body] > 1 {
+			duplicates++
+		}
+		if body < last {
+			disorder++
+		}
+		last = body
+	}
+	require.Len(t, list, n-int(f.Lost)+int(f.Duplicated))
+	require.Equal(t, int(f.Duplicated), duplicates)
+	require.Equal(t, int(f.Reordered), disorder)
+	require.Positive(t, f.Lost*f.Duplicated*f.Reordered)
+}
+
+func TestDamageAndDelay(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	b.store.SetFaults(store.Faults{DamageEvery: 3, Delay: 200 * time.Millisecond})
+	c := dial(t, b)
+	begin := time.Now()
+	for range 10 {
+		require.Zero(t, c.send("T", "the same"))
+	}
+	list := c.pull("T", 0)
+	require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
+	for len(list) < 10 {
+		list = append(list, c.pull("T", len(list))...)
+	}
+	damaged := 0
+	for _, body := range list {
+		if body != "the same" {
+			damaged++
+		}
+	}
+	require.Equal(t, 3, damaged)
+	require.EqualValues(t, 3, b.store.FaultCounts().Damaged)
+}
+
+func TestStall(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	createTopic(t, b, "T", 1)
+	producer, consumer := dial(t, b), dial(t, b)
+	require.Zero(t, producer.send("T", "0"))
+	b.store.Stall(time.Minute)
+	producer.post(310, 0, []byte("1"), sendFields("T")...)
+	consumer.post(11, 0, nil, pullFields("T", 0, 1000)...)
+	producer.silent()
+	consumer.silent()
+	require.EqualValues(t, 1, b.store.Stats()[0].Sent)
+	b.store.Stall(0)
+	code, _ := producer.answer()
+	require.Zero(t, code)
+	code, _ = consumer.answer()
+	require.Zero(t, code)
+}
+
+func TestConnectionsEndDuringAStall(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{})
+	c := dial(t, b)
+	require.Zero(t, c.send("T", "0"))
+	b.store.Stall(time.Minute)
+	c.post(310, 0, []byte("1"), sendFields("T")...)
+	done := make(chan struct{})
+	go func() { b.stop(); b.wg.Wait(); close(done) }()
+	_ = b.l.Close()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "the connection did not end")
+	}
+}
+
+func TestCrossing(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1, MaxMessage: 1 << 20})
+	c := dial(t, b)
+	woken := make(chan struct{}, 100)
+	other, err := b.store.Subscribe("T", store.Subscription{}, func() { woken <- struct{}{} })
+	require.NoError(t, err)
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, _ = z.Write([]byte("plain text"))
+	require.NoError(t, z.Close())
+	c.post(310, 0, packed.Bytes(), "b", "T", "e", "0", "f", "1", "g", "5", "i", "time\x0112\x02UNIQ_KEY\x01id\x02TAGS\x01red\x02WAIT\x01true\x02")
+	code, _ := c.answer()
+	require.Zero(t, code)
+	got := make([]store.Delivery, 1)
+	require.Eventually(t, func() bool { return other.Take(got) == 1 }, 5*time.Second, time.Millisecond)
+	content := got[0].Message.Content
+	require.Equal(t, "plain text", string(content.Body()))
+	require.Equal(t, store.Header{
+		MessageID: "id", Subject: "red", Created: 5, Properties: []store.Property{{Key: "time", Value: "12"}},
+	}, content.Header())
+	require.Equal(t, "PLAIN TEXT", string(content.WithBody([]byte("PLAIN TEXT")).Body()))
+
+	b.store.Destination(store.Address{Kind: store.KindTopic, Name: "T"}).Send(&store.Message{Content: content.WithBody([]byte("again"))})
+	require.Equal(t, []string{packed.String(), "again"}, c.pull("T", 0))
+
+	// A topic that others use has a route.
+	b.store.Destination(store.Address{Kind: store.KindTopic, Name: "U"})
+	answer, _ := call(t, b.addr, 105, nil, "topic", "U")
+	require.Zero(t, answer)
+	answer, _ = call(t, b.addr, 105, nil, "topic", "V")
+	require.EqualValues(t, 17, answer)
+}
+
+func TestGivingBackAndDeadLetters(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	c := dial(t, b)
+	require.Zero(t, c.send("T", "x", "i", "KEYS\x01k\x02"))
+	topic, offset := "T", int64(0)
+	back := func(level string) {
+		// The offset in the log is in the stored message.
+		c.post(11, 0, nil, pullFields(topic, 0, 5000)...)
+		code, body := c.answer()
+		require.Zero(t, code)
+		offset = int64(binary.BigEndian.Uint64(body[28:]))
+		c.post(36, 0, nil, "group", "g", "originTopic", topic, "offset", strconv.FormatInt(offset, 10), "delayLevel", level, "maxReconsumeTimes", "1")
+		code, _ = c.answer()
+		require.Zero(t, code)
+	}
+	back("1")
+	topic = "%RETRY%g"
+	begin := time.Now()
+	c.post(11, 0, nil, pullFields(topic, 0, 5000)...)
+	code, body := c.answer()
+	require.Zero(t, code)
+	require.InDelta(t, time.Second, time.Since(begin), float64(700*time.Millisecond))
+	require.EqualValues(t, 1, binary.BigEndian.Uint32(body[72:]), "given back once")
+	require.Contains(t, string(body), "RETRY_TOPIC\x01T\x02")
+	back("1")
+	topic = "%DLQ%g"
+	require.Equal(t, []string{"x"}, c.pull(topic, 0))
+	s := b.Stats()
+	require.EqualValues(t, 2, s.GivenBack)
+	require.EqualValues(t, 1, s.Dead)
+	code16, _ := call(t, b.addr, 36, nil, "group", "g", "offset", "123456789")
+	require.EqualValues(t, 1, code16)
+}
+
+func TestMalformedFramesEndTheirConnectionOnly(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
+	good := dial(t, b)
+	require.Zero(t, good.send("T", "x"))
+	for _, frame := range []string{
+		"GET / HTTP/1.1\r\n\r\n",
+		"\x00\x00\x00\x02xx",
+		"\x7f\xff\xff\xff\x00\x00\x00\x00",
+		"\x00\x00\x00\x08\x07\x00\x00\x04abcd",
+		"\x00\x00\x00\x08\x00\x00\x00\x04{\"a\"",
+		"\x00\x00\x00\x08\x01\x00\x00\x09abcd",
+	} {
+		bad := dial(t, b)
+		_, err := bad.conn.Write([]byte(frame))
+		require.NoError(t, err)
+		require.NoError(t, bad.conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		_, err = bad.conn.Read(make([]byte, 1))
+		require.Error(t, err)
+		var timeout net.Error
+		require.False(t, errorAsTimeout(err, &timeout), "%q: the connection lives", frame)
+	}
+	require.EqualValues(t, 6, b.Stats().BrokenFrames)
+	require.Zero(t, good.send("T", "x"))
+	code, _ := call(t, b.addr, 400, nil)
+	require.EqualValues(t, 3, code)
+	code, _ = call(t, b.addr, 310, make([]byte, 4<<20+1), "b", "T", "e", "0")
+	require.EqualValues(t, 13, code)
+	code, _ = call(t, b.addr, 310, nil, "b", "no/topic", "e", "0")
+	require.EqualValues(t, 17, code)
+	code, _ = call(t, b.addr, 310, nil, "b", "T", "e", "99")
+	require.EqualValues(t, 1, code)
+	code, _ = call(t, b.addr, 320, []byte("no batch"), "b", "T", "e", "0")
+	require.EqualValues(t, 13, code)
+}
+
+func errorAsTimeout(err error, target *net.Error) bool {
+	if ne, ok := err.(net.Error); ok { //nolint:errorlint // as it comes from the connection
+		*target = ne
+		return ne.Timeout()
+	}
+	return false
+}

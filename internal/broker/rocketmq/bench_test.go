@@ -1,0 +1,188 @@
+//go:build unix
+
+package rocketmq_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// benchClientEnv makes the test binary a light client, so that the processor time measured is the broker's alone.
+const benchClientEnv = "PERFMQ_TEST_ROCKETMQ_CLIENT"
+
+func TestMain(m *testing.M) {
+	if f := strings.Fields(os.Getenv(libraryEnv)); len(f) == 2 {
+		if err := libraryClient(f[0], f[1]); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	switch f := strings.Fields(os.Getenv(benchClientEnv)); {
+	case len(f) == 4:
+		n, _ := strconv.Atoi(f[2])
+		window, _ := strconv.Atoi(f[3])
+		if err := benchClient(f[0], f[1], n, window); err != nil {
+			fmt.Println(err)
+		}
+	default:
+		m.Run()
+	}
+}
+
+// cpuTime is what this process has used, of all cores.
+func cpuTime() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// BenchmarkBroker measures rate and processor time per 1 KiB message of the broker, with a client in another process.
+func BenchmarkBroker(b *testing.B) {
+	for _, what := range []string{"send", "pull"} {
+		for _, window := range []int{1, 100, 1000} {
+			if what == "pull" && window != 100 {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/window=%d", what, window), func(b *testing.B) {
+				broker := start(b, store.Config{LimitBytes: 1 << 30}, rocketmq.Options{Queues: 1})
+				if what == "pull" {
+					run(b, broker.addr, "send", b.N, 1000)
+				}
+				b.ResetTimer()
+				cpu, begin := cpuTime(), time.Now()
+				run(b, broker.addr, what, b.N, window)
+				b.StopTimer()
+				b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "msg/s")
+				b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/1e3, "cpu-us/msg")
+			})
+		}
+	}
+}
+
+func run(b *testing.B, addr, what string, n, window int) {
+	self, err := os.Executable()
+	require.NoError(b, err)
+	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %d", benchClientEnv, addr, what, n, window))
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err)
+	require.Empty(b, string(out))
+}
+
+// benchClient sends n messages with a window of unanswered ones, or pulls n messages.
+func benchClient(addr, what string, n, window int) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if what == "pull" {
+		return benchPull(conn, n)
+	}
+	body := make([]byte, 1024)
+	properties := "time\x011234567890123456\x02UNIQ_KEY\x010123456789ABCDEF0123456789ABCDEF\x02WAIT\x01true\x02"
+	frame := request(310, 0, body, "a", "bench", "b", "BENCH", "c", "TBW102", "d", "8", "e", "0", "f", "0", "g", "1700000000000", "h", "0",
+		"i", properties, "j", "0", "k", "false", "m", "false", "n", "perfmq")
+	in := make([]byte, 256<<10)
+	var out []byte
+	sent, answered, kept := 0, 0, 0
+	for answered < n {
+		out = out[:0]
+		for sent < n && sent-answered < window {
+			out = append(out, frame...)
+			sent++
+		}
+		if _, err := conn.Write(out); err != nil {
+			return err
+		}
+		m, err := conn.Read(in[kept:])
+		if err != nil {
+			return err
+		}
+		b := in[:kept+m]
+		for len(b) >= 4 && len(b) >= 4+int(binary.BigEndian.Uint32(b)) {
+			// The real broker, with which to compare, answers sends in JSON.
+			if code := binary.BigEndian.Uint16(b[8:]); b[4] == 1 && code != 0 || b[4] == 0 && !strings.Contains(string(b[8:40]), `"code":0`) {
+				return fmt.Errorf("answer code %d %q", code, b[8:40])
+			}
+			b = b[4+binary.BigEndian.Uint32(b):]
+			answered++
+		}
+		kept = copy(in, b)
+	}
+	return nil
+}
+
+func benchPull(conn net.Conn, n int) error {
+	got, offset := 0, 0
+	in := make([]byte, 4<<20)
+	for got < n {
+		_, err := conn.Write(request(11, 0, nil, "consumerGroup", "bench", "topic", "BENCH", "queueId", "0", "queueOffset", strconv.Itoa(offset),
+			"maxMsgNums", "256", "sysFlag", "6", "commitOffset", "0", "suspendTimeoutMillis", "15000", "subscription", "*", "expressionType", "TAG"))
+		if err != nil {
+			return err
+		}
+		frame, err := readFrame(conn, in)
+		if err != nil {
+			return err
+		}
+		header := int(binary.BigEndian.Uint32(frame) & 0xffffff)
+		if code := binary.BigEndian.Uint16(frame[4:]); code != 0 {
+			return fmt.Errorf("answer code %d", code)
+		}
+		for b := frame[4+header:]; len(b) > 0; b = b[binary.BigEndian.Uint32(b):] {
+			got++
+			offset++
+		}
+	}
+	return nil
+}
+
+// request makes a frame in the binary codec.
+func request(code uint16, flag uint32, body []byte, fields ...string) []byte {
+	var f []byte
+	for i := 0; i < len(fields); i += 2 {
+		f = binary.BigEndian.AppendUint16(f, uint16(len(fields[i])))
+		f = append(f, fields[i]...)
+		f = binary.BigEndian.AppendUint32(f, uint32(len(fields[i+1])))
+		f = append(f, fields[i+1]...)
+	}
+	header := binary.BigEndian.AppendUint16(nil, code)
+	header = append(header, 9, 1, 157)
+	header = binary.BigEndian.AppendUint32(header, 7)
+	header = binary.BigEndian.AppendUint32(header, flag)
+	header = binary.BigEndian.AppendUint32(header, 0)
+	header = binary.BigEndian.AppendUint32(header, uint32(len(f)))
+	header = append(header, f...)
+	b := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
+	b = binary.BigEndian.AppendUint32(b, 1<<24|uint32(len(header)))
+	return append(append(b, header...), body...)
+}
+
+// readFrame returns a frame without its length.
+func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	frame := buf[:min(int(binary.BigEndian.Uint32(size[:])), len(buf))]
+	_, err := io.ReadFull(r, frame)
+	return frame, err
+}

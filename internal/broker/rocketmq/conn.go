@@ -1,0 +1,364 @@
+package rocketmq
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+const (
+	inSize = 64 << 10
+	// handOver is how many bytes of answers the reader gathers before it gives them to the writer.
+	handOver = 64 << 10
+	// fewBytes is how many bytes of answers the reader writes itself.
+	fewBytes = 4 << 10
+	// outLimit is how many bytes may wait to be written before the reader stops reading.
+	outLimit = 4 << 20
+	// keptBuffer is the largest buffer that is kept while there is no use for it.
+	keptBuffer = 1 << 20
+	// parkedLimit is how many bytes of withheld answers a connection may have before it is not read on.
+	parkedLimit = 1 << 20
+	// slowDown is how long the reader of a connection with consumers waits, per message, for a destination to have room.
+	slowDown = time.Millisecond
+)
+
+// conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there is
+// more to read. Another one writes, and answers pulls, straight into what it is about to write.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	source uint64
+	born   host // the client
+	host   host // we
+	addr   string
+	wake   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+
+	// Only the reader uses these.
+	req     request
+	w       frameWriter // answers
+	pulls   []*pull     // new ones
+	topic   *topic      // the one that was last sent to
+	filters map[filterKey]*filter
+	signer  signers
+	joined  map[*group]bool
+	leads   map[string]bool // groups of producers
+
+	mu        sync.Mutex
+	dead      bool
+	writing   bool // somebody is
+	out       []byte
+	spare     []byte
+	waiting   []*pull // to be answered, or to be held
+	free      []*pull
+	livePulls int                           // that are not answered
+	sweep     bool                          // a held pull is overdue
+	drained   chan struct{}                 // closed when out was taken, if somebody waits for it
+	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
+	parkedN   int                           // bytes
+	codec     byte                          // of the client's requests
+
+	// Only the writer uses these.
+	held    []*pull
+	batch   []entry
+	timer   *time.Timer
+	sweepAt time.Time // when it is to go off; zero: not
+	out2    frameWriter
+	serving []*pull
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{
+		s: s, nc: nc, source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{}, leads: map[string]bool{},
+		parked: map[*store.Destination][]byte{},
+	}
+	if c.addr == "" {
+		c.addr, c.host = nc.LocalAddr().String(), hostOf(nc.LocalAddr())
+	}
+	c.timer = time.AfterFunc(time.Hour, func() {
+		c.mu.Lock()
+		c.sweep = true
+		c.mu.Unlock()
+		c.wakeWriter()
+	})
+	c.timer.Stop()
+	return c
+}
+
+func (c *conn) close() {
+	c.once.Do(func() {
+		close(c.done)
+		_ = c.nc.Close()
+	})
+}
+
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// read handles requests until the connection ends.
+func (c *conn) read() error {
+	in := make([]byte, inSize)
+	from, to := 0, 0 // what is in it and was not handled
+	maxFrame := c.s.o.MaxMessage + headRoom
+	for {
+		for to-from >= 4 {
+			n := int(binary.BigEndian.Uint32(in[from:]))
+			if n < minFrame || n > maxFrame {
+				c.s.brokenFrames.Add(1)
+				return errFrame
+			}
+			if to-from < 4+n {
+				break
+			}
+			if err := c.frame(in[from+4 : from+4+n]); err != nil {
+				if errors.Is(err, errFrame) {
+					c.s.brokenFrames.Add(1)
+				}
+				return c.ended(err)
+			}
+			from += 4 + n
+		}
+		if err := c.handOver(); err != nil {
+			return c.ended(err)
+		}
+		if from == to && len(in) > keptBuffer {
+			in, from, to = make([]byte, inSize), 0, 0
+		}
+		if from > 0 {
+			to = copy(in, in[from:to])
+			from = 0
+		}
+		if to == len(in) {
+			in = append(in, make([]byte, len(in))...)
+		}
+		n, err := c.nc.Read(in[to:])
+		to += n
+		if n == 0 && err != nil {
+			return c.ended(err)
+		}
+	}
+}
+
+// errClosed says that the connection was closed by us.
+var errClosed = errors.New("the connection was closed")
+
+// ended returns nil for an orderly end.
+func (c *conn) ended(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, errClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	default:
+		return err
+	}
+}
+
+// frame handles a frame without its length.
+func (c *conn) frame(b []byte) error {
+	if err := c.req.parse(b); err != nil {
+		return err
+	}
+	if err := c.awaitStall(); err != nil {
+		return err
+	}
+	if c.req.flag&flagAnswer != 0 {
+		return nil // to a question of ours, none of which need an answer
+	}
+	if c.codec != c.req.codec {
+		c.mu.Lock()
+		c.codec = c.req.codec
+		c.mu.Unlock()
+	}
+	before := len(c.w.b)
+	if err := c.dispatch(&c.req); err != nil {
+		return err
+	}
+	if c.req.flag&flagOneWay != 0 {
+		c.w.b = c.w.b[:min(before, len(c.w.b))]
+	}
+	if len(c.w.b) >= handOver {
+		return c.handOver()
+	}
+	return nil
+}
+
+// awaitStall waits for the end of a stall of the broker.
+func (c *conn) awaitStall() error {
+	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
+		if len(c.w.b) > 0 || len(c.pulls) > 0 {
+			if err := c.handOver(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-over:
+		case <-c.done:
+			return errClosed
+		}
+	}
+	return nil
+}
+
+// handOver gives the writer what was gathered, and waits while it has too much.
+func (c *conn) handOver() error {
+	if len(c.w.b) == 0 && len(c.pulls) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	if len(c.pulls) == 0 && len(c.w.b) <= fewBytes && !c.writing && len(c.out) == 0 {
+		c.writing = true
+		c.mu.Unlock()
+		return c.writeFew()
+	}
+	if len(c.out) == 0 {
+		c.out, c.w.b = c.w.b, c.out
+	} else {
+		c.out = append(c.out, c.w.b...)
+	}
+	c.w.b = c.w.b[:0]
+	c.waiting = append(c.waiting, c.pulls...)
+	c.pulls = c.pulls[:0]
+	var drained chan struct{}
+	if len(c.out) > outLimit {
+		if c.drained == nil {
+			c.drained = make(chan struct{})
+		}
+		drained = c.drained
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+	if drained == nil {
+		return nil
+	}
+	select {
+	case <-drained:
+		return nil
+	case <-c.done:
+		return errClosed
+	}
+}
+
+// writeFew writes what the reader has gathered, so that a lone answer need not wait for another goroutine to wake up.
+func (c *conn) writeFew() error {
+	_, err := c.nc.Write(c.w.b)
+	c.w.b = c.w.b[:0]
+	c.mu.Lock()
+	c.writing = false
+	more := len(c.out) > 0 || len(c.waiting) > 0 || c.sweep
+	c.mu.Unlock()
+	if more { // the writer may have come and gone meanwhile
+		c.wakeWriter()
+	}
+	return err
+}
+
+// push sends a frame of our own.
+func (c *conn) push(build func(w *frameWriter)) {
+	c.mu.Lock()
+	w := frameWriter{b: c.out, codec: c.codec}
+	if !c.dead && len(c.out) < outLimit { // who does not read is not told
+		build(&w)
+	}
+	c.out = w.b
+	c.mu.Unlock()
+	c.wakeWriter()
+}
+
+// ready makes a pull one to be answered. It is called by whoever stored a message.
+func (c *conn) ready(p *pull) {
+	c.mu.Lock()
+	if !c.dead {
+		c.waiting = append(c.waiting, p)
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+}
+
+// park withholds the answer that the reader appended last, which begins at start, until the destination has room.
+func (c *conn) park(d *store.Destination, start int) error {
+	c.mu.Lock()
+	old, waits := c.parked[d]
+	c.parked[d] = append(old, c.w.b[start:]...)
+	c.parkedN += len(c.w.b) - start
+	tooMuch := c.parkedN > parkedLimit
+	c.mu.Unlock()
+	c.w.b = c.w.b[:start]
+	if !waits {
+		c.unpark(d)
+	}
+	if tooMuch {
+		return c.awaitRoom(d)
+	}
+	return nil
+}
+
+// unpark sends the withheld answers if there is room, and else when there is.
+func (c *conn) unpark(d *store.Destination) {
+	if !d.Room(func() { c.unpark(d) }) {
+		return
+	}
+	c.mu.Lock()
+	c.parkedN -= len(c.parked[d])
+	if !c.dead {
+		c.out = append(c.out, c.parked[d]...)
+	}
+	delete(c.parked, d)
+	c.mu.Unlock()
+	c.wakeWriter()
+}
+
+// awaitRoom does not return before the destination has room. Over a connection of consumers comes, behind what is sent,
+// what makes room: there it only slows the reader down, and the destination holds somewhat more than its limit.
+func (c *conn) awaitRoom(d *store.Destination) error {
+	if err := c.handOver(); err != nil {
+		return err
+	}
+	var enough <-chan time.Time
+	if len(c.joined) > 0 {
+		enough = time.After(slowDown)
+	}
+	room := make(chan struct{}, 1)
+	for !d.Room(func() {
+		select {
+		case room <- struct{}{}:
+		default:
+		}
+	}) {
+		select {
+		case <-room:
+		case <-enough:
+			return nil
+		case <-c.done:
+			return errClosed
+		}
+	}
+	return nil
+}
+
+// leave takes the connection out of everything when its goroutines have ended.
+func (c *conn) leave() {
+	c.timer.Stop()
+	c.mu.Lock()
+	c.dead = true
+	c.out, c.spare, c.waiting, c.parked = nil, nil, nil, nil
+	c.mu.Unlock()
+	for _, p := range c.held {
+		p.q.forget(p)
+	}
+	c.s.held.Add(-int64(len(c.held)))
+	c.held = nil
+	c.s.disconnect(c)
+}

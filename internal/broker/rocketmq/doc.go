@@ -1,0 +1,55 @@
+// Package rocketmq is the RocketMQ front-end of the embedded broker: name server and broker of RocketMQ's remoting
+// protocol on one port, over one [store.Store] that other protocols share.
+//
+// # Model
+//
+//	conn: a reader that handles requests and gathers the answers; a writer that writes them and answers pulls
+//	  +-- topic: a Sink of the store's topic://NAME, dealing what comes out over its queues
+//	  |     +-- queue: a log in memory, with the offsets where consumer groups stand
+//	  +-- group: who its members are, what they listen to, who has locked which queue
+//	  +-- transactions: half messages, and when to ask about them
+//
+// A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to whatever
+// other protocols have subscribed to under its name; what they send to topic://NAME is dealt out over the topic's queues in
+// turn.
+//
+// queue://NAME of other protocols meets the topic NAME as well, by a bridge, as far as a log with groups can be a queue:
+// while members of a group listen to the topic, it takes from the queue, as one of the consumers that compete there, what
+// other protocols sent; all groups get it. And what is sent to the topic over RocketMQ goes to the queue, too, while other
+// protocols consume from that. What goes over the bridge passes the faults once, where it was sent.
+//
+// A topic comes into being when a client creates it, sends to it, or looks for the route of one that another protocol
+// uses. What other protocols sent before that is not in it.
+//
+// # Bounds
+//
+// The store's limits hold for each topic, all its queues together. Messages stay that all groups have done with, for groups
+// to come, up to an eighth of the limits; from then on they go when they are committed. A topic to which no group has a
+// claim drops its oldest messages at the limit, and counts them. Where a group lags (one that stands somewhere in the
+// topic, or has members that listen to it, unless broadcasting), sends are stored but answers are withheld until there is
+// room, as is what follows a send without answer; a store that rejects answers SYSTEM_BUSY. Over a connection that has
+// consumers, too, what follows is only slowed down, because commits may be among it; so a topic can exceed the limits. A
+// group that nobody will come back to has its claim until it is deleted. What clients have received but not committed counts:
+// push consumers commit with each pull, others now and then (Java's lite pull consumer every five seconds), and a topic that
+// fills up in between stands still until then.
+//
+// # Faults
+//
+// Those of the store work for each message, also within batches: if one is withheld, the whole batch is not answered. A half
+// message is sent, as far as faults are concerned, when it is committed, which is not answered as a rule, so that withholding
+// does not show. What consumers give back is not sent again. Reordering swaps two messages that a connection sends to the
+// same queue, because only those have an order. While the broker stalls, no request is answered and no message delivered.
+//
+// # Contents
+//
+// Properties are texts. UNIQ_KEY is the message's id, TAGS the subject, CORRELATION_ID, REPLY_TO and CONTENT_TYPE what other
+// protocols call so, __SHARDINGKEY the group; RocketMQ's own properties are not shown to others, nor is its compression
+// (zlib; a body compressed with LZ4 or ZSTD is passed on as it is). Messages of other protocols that have expired are passed
+// over; RocketMQ has no time to live.
+//
+// # What there is not
+//
+// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead-letter handling of transactions that are
+// never answered (they are counted and forgotten), settings of groups, and addresses of IPv6 in messages. Such requests are
+// answered with REQUEST_CODE_NOT_SUPPORTED.
+package rocketmq

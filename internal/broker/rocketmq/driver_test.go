@@ -1,0 +1,190 @@
+//go:build unix
+
+package rocketmq_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func openDriver(t *testing.T, b *testBroker, options ...string) driver.Driver {
+	t.Helper()
+	f := ours.Factory()
+	o := f.NewOptions()
+	require.NoError(t, driver.SetOptions(o, options))
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: b.url(), ConnectTimeout: 10 * time.Second, Options: o})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
+	return d
+}
+
+// got is what a consumer has received.
+type got struct {
+	mu    sync.Mutex
+	times []int64
+	again int
+	c     driver.Consumer
+}
+
+func receive(t *testing.T, d driver.Driver, dest driver.Destination) *got {
+	t.Helper()
+	return receiveOver(t, d, dest, "c")
+}
+
+// receiveOver receives over the connection of a key.
+func receiveOver(t *testing.T, d driver.Driver, dest driver.Destination, key string) *got {
+	t.Helper()
+	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: driver.Connection{Key: key, Name: key}, Destination: dest, Name: "consumer-1"})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ended := &got{c: c}, make(chan error, 1)
+	go func() {
+		ended <- c.Run(ctx, func(m *driver.Delivery) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.times = append(g.times, m.Time)
+			if m.Redelivered {
+				g.again++
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, c.Close(context.Background()))
+	})
+	return g
+}
+
+// wait waits for n messages, all different.
+func (g *got) wait(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.times) >= n
+	}, 20*time.Second, 5*time.Millisecond)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	times := slices.Clone(g.times)
+	slices.Sort(times)
+	require.Len(t, slices.Compact(times), n)
+	require.Len(t, g.times, n)
+}
+
+func send(t *testing.T, d driver.Driver, dest driver.Destination, n int) driver.Producer {
+	t.Helper()
+	var mu sync.Mutex
+	accepted := 0
+	p, err := d.Producer(t.Context(), driver.ProducerSpec{
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "producer-1", MaxPending: n, Priority: -1,
+	}, func(_ driver.Slot, o driver.Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		if o.State == driver.Accepted {
+			accepted++
+		}
+	})
+	require.NoError(t, err)
+	for i := range n {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1), Body: []byte("hello")}))
+	}
+	require.NoError(t, p.Close(t.Context()))
+	require.Equal(t, n, accepted)
+	return p
+}
+
+func counter(t *testing.T, from any, name string) int {
+	t.Helper()
+	for _, c := range from.(driver.Reporter).Counters() {
+		if c.Name == name {
+			return int(c.Value)
+		}
+	}
+	require.Fail(t, "no counter "+name)
+	return 0
+}
+
+func queueNamed(name string) driver.Destination {
+	return driver.Destination{Kind: driver.Queue, Name: name}
+}
+
+func TestDriversTransactions(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: 200 * time.Millisecond, TransactionCheckInterval: 200 * time.Millisecond})
+	d := openDriver(t, b, "transactional=true", "rollback-percent=20", "unknown-percent=30",
+		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=20s")
+	in := receive(t, d, queueNamed("TX"))
+	p := send(t, d, queueNamed("TX"), 100)
+	require.Equal(t, 100, counter(t, p, "tx-half"))
+	late := counter(t, p, "tx-committed-late")
+	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
+	in.wait(t, 50+late)
+	s := b.Stats()
+	require.EqualValues(t, 100, s.Halves)
+	require.EqualValues(t, 50+late, s.Committed)
+	require.EqualValues(t, 50-late, s.RolledBack)
+	require.EqualValues(t, counter(t, p, "tx-checks"), s.Checks)
+	require.Zero(t, s.OpenHalves)
+	require.EqualValues(t, 50+late, sent(b, "TX"))
+}
+
+func TestDriversFailures(t *testing.T) {
+	for _, order := range []string{"concurrently", "orderly"} {
+		b := start(t, store.Config{}, rocketmq.Options{})
+		d := openDriver(t, b, "fail-percent=10", "queues=1", "order="+order, "send=sync")
+		in := receive(t, d, queueNamed("FAIL"))
+		send(t, d, queueNamed("FAIL"), 40)
+		in.wait(t, 40)
+		require.Positive(t, in.again)
+		if order == "concurrently" {
+			require.EqualValues(t, counter(t, in.c, "consume-failed"), b.Stats().GivenBack)
+		}
+	}
+}
+
+// TestDriverIsHeldBack: a slow consumer holds the producer back, and nothing is lost.
+func TestDriverIsHeldBack(t *testing.T) {
+	b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
+	d := openDriver(t, b, "send-timeout=20s")
+	in := receive(t, d, queueNamed("SLOW"))
+	send(t, d, queueNamed("SLOW"), 3000)
+	in.wait(t, 3000)
+	require.Zero(t, b.Stats().Dropped)
+}
+
+// TestDriverIsNotHeldBackForLong: a consumer that keeps up makes room as it consumes, not when it saves its offsets, once a
+// second, which would take ten for these.
+func TestDriverIsNotHeldBackForLong(t *testing.T) {
+	b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
+	d := openDriver(t, b, "send-timeout=60s", "send=sync")
+	in := receive(t, d, queueNamed("FAST"))
+	begin := time.Now()
+	send(t, d, queueNamed("FAST"), 5000)
+	in.wait(t, 5000)
+	require.Less(t, time.Since(begin), 5*time.Second)
+	require.Zero(t, b.Stats().Dropped)
+}
+
+// TestSharedConnectionIsReadOn: what makes room may come over the connection whose sends wait for it.
+func TestSharedConnectionIsReadOn(t *testing.T) {
+	for _, mode := range []string{"async", "oneway"} {
+		t.Run(mode, func(t *testing.T) {
+			b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
+			d := openDriver(t, b, "send-timeout=60s", "send="+mode)
+			in := receiveOver(t, d, queueNamed("SHARED"), "p")
+			send(t, d, queueNamed("SHARED"), 2000)
+			in.wait(t, 2000)
+			require.Zero(t, b.Stats().Dropped)
+		})
+	}
+}

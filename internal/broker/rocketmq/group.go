@@ -1,0 +1,385 @@
+package rocketmq
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// group is a group of consumers. It stays, with where it stands, until it is deleted.
+type group struct {
+	name string
+
+	mu           sync.Mutex
+	members      map[member]bool
+	subs         map[string]*subscription // by topic
+	locks        map[lockedQueue]lock
+	broadcasting bool // the members keep account themselves of where they stand
+}
+
+// member is a client in a group, on one connection.
+type member struct {
+	c  *conn
+	id string
+}
+
+// subscription does not change once it is in a group.
+type subscription struct {
+	kind, expression string
+	version          int64
+	filter           *filter
+	err              error // the expression cannot be read
+}
+
+type lockedQueue struct {
+	topic string
+	queue int
+}
+
+// lock gives a queue to one client, for a minute (RebalanceLockManager).
+type lock struct {
+	client string
+	at     time.Time
+}
+
+const lockTime = time.Minute
+
+// findGroup returns a group, nil if there is none. The name is not retained.
+func (s *Server) findGroup(name []byte) *group {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.groups[string(name)]
+}
+
+// makeGroup returns a group, which it makes if need be, with the topic of what it gives back; nil if the name is not
+// legal or there are too many.
+func (s *Server) makeGroup(name string) *group {
+	if !legalName(name) {
+		return nil
+	}
+	s.mu.Lock()
+	g := s.groups[name]
+	if g == nil && len(s.groups) < maxGroups {
+		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[lockedQueue]lock{}}
+		s.groups[name] = g
+	}
+	s.mu.Unlock()
+	return g
+}
+
+// deleteGroup deletes a group and where it stands.
+func (s *Server) deleteGroup(name string) {
+	s.mu.Lock()
+	delete(s.groups, name)
+	topics := slices.Collect(maps.Values(s.topics))
+	s.mu.Unlock()
+	for _, t := range topics {
+		for _, q := range *t.queues.Load() {
+			q.forgetGroup(name)
+		}
+		t.trimIfWanted()
+	}
+}
+
+// trimIfWanted makes room when it is needed and a group has gone.
+func (t *topic) trimIfWanted() {
+	if t.wantRoom.Load() {
+		t.trim()
+	}
+}
+
+// listening returns the groups that have members who listen to a topic, but for those whose members keep account
+// themselves of where they stand.
+func (s *Server) listening(topic string) (names []string) {
+	s.mu.RLock()
+	groups := slices.Collect(maps.Values(s.groups))
+	s.mu.RUnlock()
+	for _, g := range groups {
+		g.mu.Lock()
+		if len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil {
+			names = append(names, g.name)
+		}
+		g.mu.Unlock()
+	}
+	return names
+}
+
+func (g *group) subscription(topic string) *subscription {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.subs[topic]
+}
+
+// ids returns the clients in the group.
+func (g *group) ids() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ids := make([]string, 0, len(g.members))
+	for m := range g.members {
+		ids = append(ids, m.id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// heartbeatData is HeartbeatData.
+type heartbeatData struct {
+	ClientID  string `json:"clientID"`
+	Producers []struct {
+		Group string `json:"groupName"`
+	} `json:"producerDataSet"`
+	Consumers []consumerData `json:"consumerDataSet"`
+}
+
+type consumerData struct {
+	Group         string             `json:"groupName"`
+	Model         string             `json:"messageModel"`
+	Subscriptions []subscriptionData `json:"subscriptionDataSet"`
+}
+
+type subscriptionData struct {
+	Topic      string `json:"topic"`
+	Expression string `json:"subString"`
+	Kind       string `json:"expressionType"`
+	Version    int64  `json:"subVersion"`
+}
+
+// heartbeat handles HEART_BEAT: a client tells its groups.
+func (c *conn) heartbeat(r *request) error {
+	var data heartbeatData
+	if err := json.Unmarshal(r.body, &data); err != nil {
+		return c.refuse(r, codeError, "the body of a heartbeat cannot be read: "+err.Error())
+	}
+	for _, p := range data.Producers {
+		if legalName(p.Group) {
+			c.lead(p.Group)
+		}
+	}
+	for i := range data.Consumers {
+		d := &data.Consumers[i]
+		g := c.s.makeGroup(d.Group)
+		if g == nil || c.s.makeTopic(retryPrefix+d.Group, 1) == nil {
+			c.w.simple(r, codeError, "the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
+			return nil
+		}
+		c.joined[g] = true
+		if g.join(member{c, data.ClientID}, d) {
+			for _, sub := range d.Subscriptions {
+				c.s.join(sub.Topic)
+			}
+			g.tell()
+		}
+	}
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// join makes m a member and takes over its subscriptions; it returns whether that changed anything.
+func (g *group) join(m member, d *consumerData) (changed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.members[m] {
+		g.members[m], changed = true, true
+	}
+	g.broadcasting = d.Model == "BROADCASTING"
+	subs := map[string]*subscription{}
+	for _, s := range d.Subscriptions {
+		old := g.subs[s.Topic]
+		if old != nil && (old.version >= s.Version || old.kind == s.Kind && old.expression == s.Expression) {
+			same := *old // pulls may be reading the old one
+			same.version = max(old.version, s.Version)
+			subs[s.Topic] = &same
+			continue
+		}
+		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version}
+		n.filter, n.err = newFilter(s.Kind, s.Expression)
+		subs[s.Topic], changed = n, true
+	}
+	changed = changed || len(subs) != len(g.subs)
+	g.subs = subs
+	return changed
+}
+
+// part ends a membership and the client's locks.
+func (g *group) part(m member) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.members[m] {
+		return false
+	}
+	delete(g.members, m)
+	for q, l := range g.locks {
+		if l.client == m.id {
+			delete(g.locks, q)
+		}
+	}
+	return true
+}
+
+// tell tells the members that there are others now, so that they share the queues out anew.
+func (g *group) tell() {
+	g.mu.Lock()
+	members := slices.Collect(maps.Keys(g.members))
+	g.mu.Unlock()
+	for _, m := range members {
+		m.c.push(func(w *frameWriter) {
+			w.begin(w.codec, reqConsumersChanged, 0, flagOneWay, "")
+			w.text("consumerGroup", g.name)
+			w.endHeader()
+			w.end()
+		})
+	}
+}
+
+// unregister handles UNREGISTER_CLIENT.
+func (c *conn) unregister(r *request) error {
+	id := string(r.get("clientID"))
+	if name := r.get("producerGroup"); len(name) > 0 {
+		c.unlead(string(name))
+	}
+	if name := r.get("consumerGroup"); len(name) > 0 {
+		if g := c.s.findGroup(name); g != nil && g.part(member{c, id}) {
+			g.tell()
+			c.s.groupLeft(g)
+		}
+	}
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// groupLeft makes room in topics where a group had a claim only by being there, and leaves queues to others.
+func (s *Server) groupLeft(g *group) {
+	g.mu.Lock()
+	names := slices.Collect(maps.Keys(g.subs))
+	g.mu.Unlock()
+	for _, name := range names {
+		if t := s.findTopic([]byte(name)); t != nil {
+			t.trimIfWanted()
+			s.join(name)
+		}
+	}
+}
+
+// disconnect takes a connection out of all groups.
+func (s *Server) disconnect(c *conn) {
+	for g := range c.joined {
+		g.mu.Lock()
+		var mine []member
+		for m := range g.members {
+			if m.c == c {
+				mine = append(mine, m)
+			}
+		}
+		g.mu.Unlock()
+		left := false
+		for _, m := range mine {
+			left = g.part(m) || left
+		}
+		if left {
+			g.tell()
+			s.groupLeft(g)
+		}
+	}
+	for name := range c.leads {
+		c.unlead(name)
+	}
+}
+
+// lead notes that the connection has a producer of that group.
+func (c *conn) lead(name string) {
+	const most = 1024
+	if c.leads[name] || len(c.leads) == most {
+		return
+	}
+	c.leads[name] = true
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.producers[name] == nil {
+		s.producers[name] = map[*conn]bool{}
+	}
+	s.producers[name][c] = true
+}
+
+func (c *conn) unlead(name string) {
+	delete(c.leads, name)
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.producers[name], c); len(s.producers[name]) == 0 {
+		delete(s.producers, name)
+	}
+}
+
+// consumerList handles GET_CONSUMER_LIST_BY_GROUP.
+func (c *conn) consumerList(r *request) error {
+	var ids []string
+	if g := c.s.findGroup(r.get("consumerGroup")); g != nil {
+		ids = g.ids()
+	}
+	if len(ids) == 0 {
+		c.w.simple(r, codeError, "no consumer for this group, "+string(r.get("consumerGroup")))
+		return nil
+	}
+	return c.json(r, map[string]any{"consumerIdList": ids})
+}
+
+// json answers with a body of JSON.
+func (c *conn) json(r *request, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return c.refuse(r, codeError, err.Error())
+	}
+	c.w.withBody(r, b)
+	return nil
+}
+
+// messageQueue is MessageQueue.
+type messageQueue struct {
+	Topic  string `json:"topic"`
+	Broker string `json:"brokerName"`
+	Queue  int    `json:"queueId"`
+}
+
+// lockQueues handles LOCK_BATCH_MQ and UNLOCK_BATCH_MQ.
+func (c *conn) lockQueues(r *request, take bool) error {
+	var data struct {
+		Group  string         `json:"consumerGroup"`
+		Client string         `json:"clientId"`
+		Queues []messageQueue `json:"mqSet"`
+	}
+	if err := json.Unmarshal(r.body, &data); err != nil {
+		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
+	}
+	g := c.s.makeGroup(data.Group)
+	if g == nil {
+		c.w.simple(r, codeError, "the name of the consumer group is illegal")
+		return nil
+	}
+	now := time.Now()
+	taken := []messageQueue{}
+	g.mu.Lock()
+	for _, q := range data.Queues {
+		key := lockedQueue{q.Topic, q.Queue}
+		l, locked := g.locks[key]
+		if locked && l.client != data.Client && now.Sub(l.at) < lockTime {
+			continue
+		}
+		if !take {
+			delete(g.locks, key)
+			continue
+		}
+		if t := c.s.findTopic([]byte(q.Topic)); t != nil && t.queue(int64(q.Queue)) != nil {
+			g.locks[key] = lock{data.Client, now}
+			taken = append(taken, q)
+		}
+	}
+	g.mu.Unlock()
+	if !take {
+		c.w.simple(r, codeSuccess, "")
+		return nil
+	}
+	return c.json(r, map[string]any{"lockOKMQSet": taken})
+}

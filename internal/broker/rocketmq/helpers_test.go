@@ -1,0 +1,109 @@
+//go:build unix
+
+package rocketmq_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// testBroker is a front-end with a listener.
+type testBroker struct {
+	*rocketmq.Server
+	store *store.Store
+	addr  string
+	l     net.Listener
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn
+	errs  []error
+}
+
+// start starts a broker that ends with the test.
+func start(tb testing.TB, cfg store.Config, o rocketmq.Options) *testBroker {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	b := serve(l, cfg, o)
+	tb.Cleanup(b.end)
+	return b
+}
+
+func serve(l net.Listener, cfg store.Config, o rocketmq.Options) *testBroker {
+	s := store.New(cfg)
+	ctx, stop := context.WithCancel(context.Background())
+	b := &testBroker{Server: rocketmq.New(s, o), store: s, addr: l.Addr().String(), l: l, stop: stop}
+	s.OnDrop(func() { b.drop() })
+	b.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.conns = append(b.conns, conn)
+			b.mu.Unlock()
+			b.wg.Go(func() {
+				if err := b.Serve(ctx, conn); err != nil {
+					b.mu.Lock()
+					b.errs = append(b.errs, err)
+					b.mu.Unlock()
+				}
+			})
+		}
+	})
+	return b
+}
+
+func (b *testBroker) url() string { return "rocketmq://" + b.addr }
+
+func (b *testBroker) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+	b.conns = nil
+}
+
+func (b *testBroker) end() {
+	_ = b.l.Close()
+	b.stop()
+	b.store.Stall(0)
+	b.wg.Wait()
+	b.Close()
+}
+
+// call sends a request over a connection of its own and returns the answer's code and body.
+func call(t testing.TB, addr string, code uint16, body []byte, fields ...string) (answer uint16, answerBody []byte) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = conn.Write(request(code, 0, body, fields...))
+	require.NoError(t, err)
+	frame, err := readFrame(conn, make([]byte, 1<<20))
+	require.NoError(t, err)
+	header := binary.BigEndian.Uint32(frame) & 0xffffff
+	return binary.BigEndian.Uint16(frame[4:]), frame[4+header:]
+}
+
+func createTopic(t testing.TB, b *testBroker, topic string, queues int) {
+	t.Helper()
+	n := strconv.Itoa(queues)
+	code, _ := call(t, b.addr, 17, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
+	require.Zero(t, code)
+}

@@ -1,0 +1,120 @@
+//go:build unix
+
+package rocketmq_test
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// output is what a process has printed so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// benchmark runs a class of RocketMQ's Java benchmark until stop is called or the test ends.
+func benchmark(t *testing.T, b *testBroker, class string, args ...string) (out *output, stop func()) {
+	ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+	cmd, err := brokertest.RocketMQCommand(ctx, t.TempDir(), b.addr, "org.apache.rocketmq.example.benchmark."+class,
+		append([]string{"-n", b.addr}, args...)...)
+	require.NoError(t, err)
+	out = &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(t, cmd.Start())
+	stop = sync.OnceFunc(func() {
+		cancel()
+		_ = cmd.Wait() // it was told to end
+	})
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("%s printed:\n%s", class, strings.Join(regexp.MustCompile(`(?m)^.*(?:Current Time|Complete|Exception).*$`).FindAllString(out.String(), -1), "\n"))
+		}
+	})
+	return out, stop
+}
+
+// sum adds up a number that the lines of a benchmark have.
+func sum(out *output, pattern string) (n int) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(out.String(), -1) {
+		v, _ := strconv.Atoi(m[1])
+		n += v
+	}
+	return n
+}
+
+func sent(b *testBroker, topic string) uint64 {
+	if d := b.store.Find(store.Address{Kind: store.KindTopic, Name: topic}); d != nil {
+		return d.Stats().Sent
+	}
+	return 0
+}
+
+const soon = 25 * time.Second
+
+// TestJavaProducerAndConsumer: what the Java Producer sends, sixteen at a time, the Java Consumer gets.
+func TestJavaProducerAndConsumer(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{Queues: 4})
+	createTopic(t, b, "JAVA", 4)
+	benchmark(t, b, "Consumer", "-t", "JAVA", "-g", "javagroup", "-p", "false", "-ri", "500")
+	out, _ := benchmark(t, b, "Producer", "-t", "JAVA", "-w", "16", "-s", "1024", "-q", "20000", "-ri", "500")
+	require.Eventually(t, func() bool { return sent(b, "JAVA") >= 20_000 }, soon, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return b.Stats().Delivered >= 20_000 }, soon, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return sum(out, `Send Total: (\d+)`) > 0 }, soon, 20*time.Millisecond, "the producer says that it is done")
+	require.EqualValues(t, sent(b, "JAVA"), sum(out, `Send Total: (\d+)`))
+	require.Zero(t, sum(out, `Failed: (\d+)`), out.String())
+	require.Zero(t, b.Stats().BrokenFrames)
+}
+
+// TestJavaBatchProducer: its run does not end by itself. (The Producer's asynchronous mode is not here: without a limit to
+// what is in flight it times out within itself, on any broker, before much is sent.)
+func TestJavaBatchProducer(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{})
+	out, stop := benchmark(t, b, "BatchProducer", "-t", "JAVA", "-s", "512", "-ri", "500", "-w", "4", "-b", "16")
+	require.Eventually(t, func() bool { return sent(b, "JAVA") >= 5000 }, soon, 20*time.Millisecond)
+	stop()
+	require.NotContains(t, out.String(), "Exception")
+	require.Zero(t, b.Stats().BrokenFrames)
+}
+
+// TestJavaTransactionProducer: half messages are committed, rolled back, and asked for.
+func TestJavaTransactionProducer(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: 500 * time.Millisecond, TransactionCheckInterval: 300 * time.Millisecond})
+	out, stop := benchmark(t, b, "TransactionProducer", "-t", "JAVA", "-w", "4", "-s", "256", "-sr", "0.2", "-su", "0.2", "-cr", "0.3", "-cu", "0.2", "-i", "2", "-ri", "500")
+	require.Eventually(t, func() bool {
+		s := b.Stats()
+		return s.Committed >= 1000 && s.RolledBack >= 200 && s.Checks >= 300
+	}, soon, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return sum(out, `\| Check: (\d+)`) > 0 }, soon, 20*time.Millisecond)
+	stop()
+	s := b.Stats()
+	require.EqualValues(t, s.Halves, int(s.Committed+s.RolledBack+s.GivenUp)+s.OpenHalves)
+	require.Equal(t, s.Committed, sent(b, "JAVA"))
+	require.Zero(t, sum(out, `UnexpectedCheck: (\d+)`), out.String())
+	require.NotContains(t, out.String(), "Exception")
+}

@@ -1,0 +1,112 @@
+package rocketmq
+
+// commit notes where a group stands in a queue.
+func (t *topic) commit(q *queue, group string, offset int64) {
+	q.commit(group, offset)
+	if t.excess(t.s.limits.Limit/keptShare, t.s.limits.LimitBytes/keptShare) > 0 {
+		t.trim()
+	}
+}
+
+// queueOf finds the queue that a request names; nil, with the answer, if there is none.
+func (c *conn) queueOf(r *request) *queue {
+	t := c.s.findTopic(r.get("topic"))
+	if t == nil {
+		c.w.simple(r, codeNoTopic, "Topic "+string(r.get("topic"))+" not exist!")
+		return nil
+	}
+	q := t.queue(r.number("queueId", -1))
+	if q == nil {
+		c.w.simple(r, codeError, "queueId["+string(r.get("queueId"))+"] is illegal, topic:["+t.name+"]")
+	}
+	return q
+}
+
+// queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). A group that stands nowhere begins, in a queue of
+// which nothing is gone, at its first message, unless the client says otherwise.
+func (c *conn) queryOffset(r *request) error {
+	q := c.queueOf(r)
+	if q == nil {
+		return nil
+	}
+	offset, ok := q.committed(string(r.get("consumerGroup")))
+	if first, _ := q.limits(); !ok && first == 0 && string(r.get("setZeroIfNotFound")) != "false" {
+		ok = true
+	}
+	if !ok {
+		c.w.simple(r, codeQueryNotFound, "Not found, maybe this group consumer boot first")
+		return nil
+	}
+	c.w.withNumber(r, "offset", offset)
+	return nil
+}
+
+// updateOffset handles UPDATE_CONSUMER_OFFSET.
+func (c *conn) updateOffset(r *request) error {
+	q := c.queueOf(r)
+	if q == nil {
+		return nil
+	}
+	offset := r.number("commitOffset", -1)
+	g := c.s.findGroup(r.get("consumerGroup"))
+	if g == nil {
+		g = c.s.makeGroup(string(r.get("consumerGroup")))
+	}
+	if offset < 0 || g == nil {
+		c.w.simple(r, codeError, "the offset or the group is not one")
+		return nil
+	}
+	q.t.commit(q, g.name, offset)
+	c.w.simple(r, codeSuccess, "")
+	return nil
+}
+
+// limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for what does not exist.
+func (c *conn) limitOffset(r *request, highest bool) error {
+	var first, next int64
+	if t := c.s.findTopic(r.get("topic")); t != nil {
+		if q := t.queue(r.number("queueId", -1)); q != nil {
+			first, next = q.limits()
+		}
+	}
+	if highest {
+		first = next
+	}
+	c.w.withNumber(r, "offset", first)
+	return nil
+}
+
+// searchOffset handles SEARCH_OFFSET_BY_TIMESTAMP.
+func (c *conn) searchOffset(r *request) error {
+	if q := c.queueOf(r); q != nil {
+		c.w.withNumber(r, "offset", q.since(r.number("timestamp", 0)))
+	}
+	return nil
+}
+
+// earliestTime handles GET_EARLIEST_MSG_STORETIME; -1 if the queue is empty.
+func (c *conn) earliestTime(r *request) error {
+	q := c.queueOf(r)
+	if q == nil {
+		return nil
+	}
+	at := int64(-1)
+	first, _ := q.limits()
+	if e := q.find(first); e.m != nil {
+		at = e.at
+	}
+	c.w.withNumber(r, "timestamp", at)
+	return nil
+}
+
+// viewMessage handles VIEW_MESSAGE_BY_ID.
+func (c *conn) viewMessage(r *request) error {
+	e, at := c.s.lookUp(r.number("offset", -1))
+	if e.m == nil {
+		c.w.simple(r, codeError, "can not find message by the offset, "+string(r.get("offset")))
+		return nil
+	}
+	at.host = c.host
+	c.w.withBody(r, e.m.append(nil, &at))
+	return nil
+}

@@ -1,0 +1,184 @@
+package rocketmq
+
+import (
+	"slices"
+	"sync"
+)
+
+// entry is a message in a log.
+type entry struct {
+	m  *message
+	at int64 // when it was stored, in milliseconds since the Unix epoch
+}
+
+// queue is one of the logs of a topic. It is safe for concurrent use.
+type queue struct {
+	t  *topic
+	id int
+
+	mu      sync.Mutex
+	ring    []entry // the message at an offset is at that modulo the length, which is a power of two
+	first   int64   // offset of the first message that is still there
+	next    int64   // offset of the next one to come
+	waiters []*pull
+	commits map[string]int64 // where groups stand
+}
+
+func (q *queue) at(offset int64) *entry { return &q.ring[offset&int64(len(q.ring)-1)] }
+
+// push appends a message and wakes the pulls that wait for one.
+func (q *queue) push(m *message, at int64) (offset int64) {
+	q.mu.Lock()
+	if q.next-q.first == int64(len(q.ring)) {
+		q.resize(max(16, 2*len(q.ring)))
+	}
+	offset = q.next
+	*q.at(offset) = entry{m, at}
+	q.next++
+	waiters := q.waiters
+	q.waiters = nil
+	q.mu.Unlock()
+	for _, p := range waiters {
+		p.c.ready(p)
+	}
+	return offset
+}
+
+// resize moves the messages; n is a power of two and has room for them.
+func (q *queue) resize(n int) {
+	ring := make([]entry, n)
+	for o := q.first; o != q.next; o++ {
+		ring[o&int64(n-1)] = *q.at(o)
+	}
+	q.ring = ring
+}
+
+// limits returns the first and the next offset.
+func (q *queue) limits() (first, next int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first, q.next
+}
+
+// read copies messages from an offset on; if there are none it lets the pull wait, if it is not nil.
+func (q *queue) read(buf []entry, offset int64, waiter *pull) (n int, first, next int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if offset >= q.first {
+		for ; n < len(buf) && offset+int64(n) < q.next; n++ {
+			buf[n] = *q.at(offset + int64(n))
+		}
+	}
+	if offset == q.next && waiter != nil {
+		q.waiters = append(q.waiters, waiter)
+	}
+	return n, q.first, q.next
+}
+
+// forget takes a pull off the list of those that wait; false if it is not on it.
+func (q *queue) forget(p *pull) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiters, p)
+	if i < 0 {
+		return false
+	}
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	return true
+}
+
+// wakeAll wakes all pulls that wait.
+func (q *queue) wakeAll() {
+	q.mu.Lock()
+	waiters := q.waiters
+	q.waiters = nil
+	q.mu.Unlock()
+	for _, p := range waiters {
+		p.c.ready(p)
+	}
+}
+
+// find returns the message at an offset, nil if it is not there.
+func (q *queue) find(offset int64) (e entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if offset < q.first || offset >= q.next {
+		return e
+	}
+	return *q.at(offset)
+}
+
+// since returns the offset of the first message that was stored at that time or later.
+func (q *queue) since(at int64) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	low, high := q.first, q.next
+	for low < high {
+		if mid := (low + high) / 2; q.at(mid).at < at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// committed returns where a group stands.
+func (q *queue) committed(group string) (offset int64, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	offset, ok = q.commits[group]
+	return offset, ok
+}
+
+func (q *queue) commit(group string, offset int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.commits == nil {
+		q.commits = map[string]int64{}
+	}
+	q.commits[group] = offset
+}
+
+func (q *queue) forgetGroup(group string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.commits, group)
+}
+
+// free returns how many messages all groups have done with, those that stand somewhere and those that listen now; held is
+// false if there are no groups.
+func (q *queue) free(listening []string) (n int64, held bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	low := q.next
+	for _, o := range q.commits {
+		low, held = min(low, o), true
+	}
+	for _, g := range listening {
+		if _, ok := q.commits[g]; !ok { // it is about to begin
+			return 0, true
+		}
+	}
+	return max(0, low-q.first), held
+}
+
+// drop removes up to n of the oldest messages, and returns how many and how much that was.
+func (q *queue) drop(n int64) (dropped, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for ; dropped < n && q.first < q.next; dropped++ {
+		e := q.at(q.first)
+		bytes += e.m.weight()
+		*e = entry{}
+		q.first++
+	}
+	const small = 4096
+	if live := int(q.next - q.first); len(q.ring) > small && live < len(q.ring)/8 {
+		q.resize(len(q.ring) / 4)
+	}
+	return dropped, bytes
+}
+
+// weight is what a message counts against the limit of bytes.
+func (m *message) weight() int64 { return int64(len(m.body)+len(m.properties)) + 256 }

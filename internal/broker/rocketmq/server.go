@@ -1,0 +1,283 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// Options are the settings of a front-end. Zero values mean the defaults.
+type Options struct {
+	// Address is host:port that clients are told to connect to. Empty tells each client the address that it has reached.
+	Address string
+	// Secret returns the secret key of an access key, and whether there is such a key. With it, requests must be signed
+	// (RocketMQ's ACL: HMAC-SHA1); nil lets everybody in.
+	Secret func(accessKey string) (secret string, ok bool)
+	// MaxMessage is the largest body, and the largest batch, in bytes; default 4 MiB.
+	MaxMessage int
+	// Queues is the number of queues of topics that come into being by their use; default 8.
+	Queues int
+	// TransactionCheckAfter is the age at which the producer of a half message is asked for the first time; default 6 s.
+	TransactionCheckAfter time.Duration
+	// TransactionCheckInterval is the time between two questions for one half message; default 6 s.
+	TransactionCheckInterval time.Duration
+	// TransactionMaxChecks is how often is asked, before the message is given up and counted; default 15.
+	TransactionMaxChecks int
+}
+
+// Stats are the true counts of a front-end that the store does not have.
+type Stats struct {
+	Delivered    uint64 // messages given to consumers
+	Dropped      uint64 // from topics at their limit that no group listened to
+	GivenBack    uint64 // by consumers, for another try
+	Dead         uint64 // part of GivenBack that went to a dead-letter topic
+	Halves       uint64 // half messages
+	Committed    uint64 // of them
+	RolledBack   uint64 // of them
+	Checks       uint64 // check-backs
+	GivenUp      uint64 // half messages after TransactionMaxChecks check-backs
+	OpenHalves   int    // half messages that are neither committed nor rolled back
+	Topics       int
+	Groups       int
+	HeldPulls    int64 // pulls that wait for messages
+	BadAccesses  uint64
+	BrokenFrames uint64 // connections that ended for a malformed frame
+}
+
+// limits of what clients can make grow.
+const (
+	maxQueues = 1024
+	maxTopics = 1 << 19
+	maxGroups = 1 << 17
+)
+
+// Server is name server and broker of RocketMQ for any number of connections. It is safe for concurrent use.
+type Server struct {
+	store  *store.Store
+	o      Options
+	limits store.Config
+	tx     transactions
+	ending sync.WaitGroup // bridges
+
+	mu        sync.RWMutex
+	topics    map[string]*topic
+	byID      []*topic // nil: free
+	freeIDs   []int64
+	groups    map[string]*group
+	producers map[string]map[*conn]bool
+	closed    bool
+
+	delivered, givenBack, dead, badAccesses, brokenFrames, droppedBefore atomic.Uint64
+	held                                                                 atomic.Int64
+}
+
+// New returns a front-end for a store. Its topics are the store's topics of the same name.
+func New(s *store.Store, o Options) *Server {
+	def := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	wait := func(p *time.Duration, v time.Duration) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&o.MaxMessage, 4<<20)
+	def(&o.Queues, 8)
+	def(&o.TransactionMaxChecks, 15)
+	wait(&o.TransactionCheckAfter, 6*time.Second)
+	wait(&o.TransactionCheckInterval, 6*time.Second)
+	o.Queues = min(o.Queues, maxQueues)
+	srv := &Server{
+		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: []*topic{nil}, // 0 is that of half messages
+		groups: map[string]*group{}, producers: map[string]map[*conn]bool{},
+	}
+	srv.tx.init(srv)
+	s.OnMake(func(a store.Address) {
+		if a.Kind == store.KindQueue {
+			srv.join(a.Name)
+		}
+	})
+	return srv
+}
+
+// Close ends timers and takes the topics, with what they hold, off the store. Connections should have ended.
+func (s *Server) Close() {
+	s.tx.close()
+	s.mu.Lock()
+	s.closed = true
+	topics := s.topics
+	s.topics, s.byID = map[string]*topic{}, nil
+	s.mu.Unlock()
+	for _, t := range topics {
+		t.end()
+	}
+	s.ending.Wait()
+}
+
+// Stats returns the counts up to now. They are exact when nothing is going on.
+func (s *Server) Stats() Stats {
+	st := s.tx.stats()
+	st.Delivered, st.GivenBack, st.Dead = s.delivered.Load(), s.givenBack.Load(), s.dead.Load()
+	st.BadAccesses, st.BrokenFrames, st.HeldPulls = s.badAccesses.Load(), s.brokenFrames.Load(), s.held.Load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st.Topics, st.Groups, st.Dropped = len(s.topics), len(s.groups), s.droppedBefore.Load()
+	for _, t := range s.topics {
+		st.Dropped += t.dropped.Load()
+	}
+	return st
+}
+
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end, and leaves
+// no goroutine.
+func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
+	c := newConn(s, nc)
+	stop := context.AfterFunc(ctx, c.close)
+	defer stop()
+	var writer sync.WaitGroup
+	writer.Go(c.write)
+	err := c.read()
+	c.close()
+	writer.Wait()
+	c.leave()
+	return err
+}
+
+// hostOf is an address as stored messages have it. Those of IPv6 and of other networks cannot be had.
+func hostOf(a net.Addr) (h host) {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return h
+	}
+	if ip := tcp.IP.To4(); ip != nil {
+		copy(h[:4], ip)
+	}
+	binary.BigEndian.PutUint32(h[4:], uint32(tcp.Port))
+	return h
+}
+
+// hostNamed is hostOf for host:port.
+func hostNamed(address string) (h host) {
+	if a, err := netip.ParseAddrPort(address); err == nil {
+		return hostOf(net.TCPAddrFromAddrPort(a))
+	}
+	return h
+}
+
+// findTopic returns a topic, nil if there is none. The name is not retained.
+func (s *Server) findTopic(name []byte) *topic {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.topics[string(name)]
+}
+
+// makeTopic returns a topic, which it makes if need be; nil if its name is not legal or there are too many.
+func (s *Server) makeTopic(name string, queues int) *topic {
+	if t := s.findTopic([]byte(name)); t != nil {
+		return t
+	}
+	if !legalName(name) {
+		return nil
+	}
+	t := s.addTopic(name, queues)
+	s.join(name)
+	return t
+}
+
+func (s *Server) addTopic(name string, queues int) *topic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[name]; t != nil || s.closed {
+		return t
+	}
+	t := &topic{s: s, name: name}
+	if n := len(s.freeIDs); n > 0 {
+		t.id, s.freeIDs = s.freeIDs[n-1], s.freeIDs[:n-1]
+		s.byID[t.id] = t
+	} else if len(s.byID) < maxTopics {
+		t.id = int64(len(s.byID))
+		s.byID = append(s.byID, t)
+	} else {
+		return nil
+	}
+	t.queues.Store(&[]*queue{})
+	queues = min(max(queues, 1), maxQueues)
+	t.setQueues(queues, queues)
+	t.dest = s.store.Destination(store.Address{Kind: store.KindTopic, Name: name})
+	t.detach = t.dest.Attach(t)
+	s.topics[name] = t
+	return t
+}
+
+// deleteTopic deletes a topic with its messages. What other protocols have subscribed to under that name stays.
+func (s *Server) deleteTopic(name string) {
+	s.mu.Lock()
+	t := s.topics[name]
+	if t != nil {
+		delete(s.topics, name)
+		s.byID[t.id] = nil
+		s.freeIDs = append(s.freeIDs, t.id)
+	}
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.end()
+	s.droppedBefore.Add(t.dropped.Load())
+	if len(t.dest.Stats().Queues) == 0 {
+		s.store.Delete(t.dest.Address())
+	}
+}
+
+// legalName tells whether a topic or group may have that name (TopicValidator, Validators).
+func legalName(name string) bool {
+	const longest = 127
+	if name == "" || len(name) > longest {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && c != '%' && c != '|' {
+			return false
+		}
+	}
+	return true
+}
+
+// A position in what would be the broker's log names a message: 19 bits for the topic, 10 for the queue, 34 for the offset.
+const (
+	queueBits  = 10
+	offsetBits = 34
+)
+
+func logOffset(topic int64, queue int, offset int64) int64 {
+	return topic<<(queueBits+offsetBits) | int64(queue)<<offsetBits | offset&(1<<offsetBits-1)
+}
+
+// lookUp returns the message at a position in the log and its topic.
+func (s *Server) lookUp(log int64) (e entry, at position) {
+	s.mu.RLock()
+	var t *topic
+	if id := log >> (queueBits + offsetBits); id >= 0 && id < int64(len(s.byID)) {
+		t = s.byID[id]
+	}
+	s.mu.RUnlock()
+	if t == nil {
+		return e, at
+	}
+	q := t.queue(log >> offsetBits & (1<<queueBits - 1))
+	if q == nil {
+		return e, at
+	}
+	offset := log & (1<<offsetBits - 1)
+	e = q.find(offset)
+	return e, position{topic: t.name, queue: q.id, offset: offset, log: log, at: e.at}
+}

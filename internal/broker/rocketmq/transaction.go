@@ -1,0 +1,242 @@
+package rocketmq
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// transactions holds half messages: those that nobody sees before their producer has committed them. Who says nothing
+// is asked.
+type transactions struct {
+	s *Server
+
+	mu      sync.Mutex
+	closed  bool
+	next    int64 // number of the next half message
+	open    map[int64]*half
+	first   []question // of messages that were not asked about, by time
+	again   []question // of those that were
+	timer   *time.Timer
+	bytes   int64
+	waiting bool // the timer runs
+
+	halves, committed, rolledBack, checks, givenUp atomic.Uint64
+}
+
+// half is a half message.
+type half struct {
+	m      *message
+	t      *topic
+	group  string // of the producer
+	unique string
+	stored int64 // milliseconds since the Unix epoch
+	checks int
+}
+
+// question says when to ask about a half message.
+type question struct {
+	number int64
+	at     time.Time
+}
+
+func (x *transactions) init(s *Server) {
+	x.s, x.open, x.next = s, map[int64]*half{}, 1
+	x.timer = time.AfterFunc(time.Hour, x.ask)
+	x.timer.Stop()
+}
+
+func (x *transactions) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	x.timer.Stop()
+	x.open, x.first, x.again = map[int64]*half{}, nil, nil
+}
+
+func (x *transactions) stats() Stats {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return Stats{
+		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
+		GivenUp: x.givenUp.Load(), OpenHalves: len(x.open),
+	}
+}
+
+// sendHalf stores a half message. Faults concern it when it is committed, which is when it is sent as far as all others
+// can see.
+func (c *conn) sendHalf(r *request, t *topic, m *message) error {
+	x := &c.s.tx
+	if group := string(property(m.properties, propGroup)); legalName(group) {
+		c.lead(group) // some clients send their first heartbeat half a minute later
+	}
+	h := &half{
+		m: m, t: t, group: string(property(m.properties, propGroup)), unique: string(property(m.properties, propUnique)),
+		stored: time.Now().UnixMilli(),
+	}
+	x.mu.Lock()
+	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes {
+		x.mu.Unlock()
+		c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
+		return nil
+	}
+	number := x.next
+	x.next++
+	x.open[number] = h
+	x.bytes += m.weight()
+	x.halves.Add(1)
+	x.first = append(x.first, question{number, time.Now().Add(x.s.o.TransactionCheckAfter)})
+	x.arm()
+	x.mu.Unlock()
+	c.stored(r, m.queue, number, logOffset(0, 0, number), []byte(h.unique))
+	return nil
+}
+
+// arm sets the timer for the next question; x.mu is held.
+func (x *transactions) arm() {
+	if x.waiting || x.closed {
+		return
+	}
+	var at time.Time
+	for _, list := range [][]question{x.first, x.again} {
+		if len(list) > 0 && (at.IsZero() || list[0].at.Before(at)) {
+			at = list[0].at
+		}
+	}
+	if !at.IsZero() {
+		x.waiting = true
+		x.timer.Reset(max(time.Until(at), time.Millisecond))
+	}
+}
+
+// ask asks the producers of half messages whose time has come.
+func (x *transactions) ask() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.waiting = false
+	if x.s.store.Stalled() != nil { // later
+		x.waiting = true
+		x.timer.Reset(10 * time.Millisecond)
+		return
+	}
+	now := time.Now()
+	var numbers []int64
+	for _, list := range []*[]question{&x.first, &x.again} {
+		n := 0
+		for n < len(*list) && !(*list)[n].at.After(now) {
+			numbers = append(numbers, (*list)[n].number)
+			n++
+		}
+		*list = (*list)[n:]
+	}
+	for _, number := range numbers {
+		h := x.open[number]
+		if h == nil {
+			continue
+		}
+		if h.checks++; h.checks > x.s.o.TransactionMaxChecks {
+			x.remove(number, h)
+			x.givenUp.Add(1)
+			continue
+		}
+		x.again = append(x.again, question{number, now.Add(x.s.o.TransactionCheckInterval)})
+		x.check(number, h)
+	}
+	x.arm()
+}
+
+// check sends a check-back to one of the producers of the group (CHECK_TRANSACTION_STATE).
+func (x *transactions) check(number int64, h *half) {
+	c := x.s.producerOf(h.group)
+	if c == nil {
+		return // the next time, perhaps
+	}
+	x.checks.Add(1)
+	log := logOffset(0, 0, number)
+	var id [32]byte
+	c.messageID(&id, log)
+	at := position{topic: h.t.name, queue: h.m.queue, offset: number, log: log, at: h.stored, host: c.host}
+	c.push(func(w *frameWriter) {
+		w.begin(w.codec, reqCheckTransaction, 0, flagOneWay, "")
+		w.text("topic", h.t.name)
+		w.number("tranStateTableOffset", number)
+		w.number("commitLogOffset", log)
+		w.text("msgId", h.unique)
+		w.text("transactionId", h.unique)
+		w.text("offsetMsgId", string(id[:]))
+		w.endHeader()
+		w.b = h.m.append(w.b, &at)
+		w.end()
+	})
+}
+
+// producerOf returns a connection that has a producer of that group, nil if there is none.
+func (s *Server) producerOf(group string) *conn {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for c := range s.producers[group] {
+		return c
+	}
+	return nil
+}
+
+// remove takes a half message out; x.mu is held.
+func (x *transactions) remove(number int64, h *half) {
+	delete(x.open, number)
+	x.bytes -= h.m.weight()
+}
+
+// endTransaction handles END_TRANSACTION (EndTransactionProcessor).
+func (c *conn) endTransaction(r *request) error {
+	x := &c.s.tx
+	what := r.number("commitOrRollback", -1)
+	number := r.number("commitLogOffset", -1)
+	x.mu.Lock()
+	h := x.open[number]
+	if h != nil && (number != r.number("tranStateTableOffset", number) || h.group != string(r.get("producerGroup"))) {
+		h = nil
+	}
+	switch {
+	case h == nil || what == sysCommit || what == sysRollback:
+	default: // not known yet: it will be asked
+		x.mu.Unlock()
+		c.w.simple(r, codeSuccess, "")
+		return nil
+	}
+	if h != nil {
+		x.remove(number, h)
+	}
+	x.mu.Unlock()
+	if h == nil {
+		c.w.simple(r, codeError, "Find prepared transaction message failed")
+		return nil
+	}
+	if what == sysRollback {
+		x.rolledBack.Add(1)
+		c.w.simple(r, codeSuccess, "")
+		return nil
+	}
+	m := h.m.clone()
+	m.half = number
+	m.NotBefore = h.m.NotBefore
+	m.sysFlag = m.sysFlag&^sysTransaction | sysCommit
+	m.properties = withProperties(m.properties, propHalf, "")
+	if h.t.dest.Send(&m.Message) == store.Full {
+		x.mu.Lock() // it stays a half message: its producer will be asked
+		x.open[number] = h
+		x.bytes += h.m.weight()
+		x.again = append(x.again, question{number, time.Now().Add(x.s.o.TransactionCheckInterval)})
+		x.arm()
+		x.mu.Unlock()
+		c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
+		return nil
+	}
+	x.committed.Add(1)
+	c.w.simple(r, codeSuccess, "")
+	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
+		return c.awaitRoom(h.t.dest) // nobody waits for this answer: so the connection must
+	}
+	return nil
+}

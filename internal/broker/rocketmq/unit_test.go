@@ -1,0 +1,280 @@
+package rocketmq
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// text is a message of another protocol.
+type text struct {
+	body   string
+	header store.Header
+}
+
+func (t text) Body() []byte                    { return []byte(t.body) }
+func (t text) Header() store.Header            { return t.header }
+func (t text) WithBody(b []byte) store.Content { return text{string(b), t.header} }
+
+func other(body string, properties ...store.Property) *store.Message {
+	return &store.Message{Content: text{body, store.Header{Properties: properties}}, Priority: 4}
+}
+
+func sendN(t *topic, from, n int) {
+	for i := range n {
+		t.dest.Send(other(strconv.Itoa(from + i)))
+	}
+}
+
+// contents returns what a queue holds.
+func contents(q *queue) (list []string) {
+	buf := make([]entry, 1000)
+	first, _ := q.limits()
+	n, _, _ := q.read(buf, first, nil)
+	for _, e := range buf[:n] {
+		list = append(list, string(e.m.body))
+	}
+	return list
+}
+
+func TestOtherProtocolsAreDealtOutOverTheQueues(t *testing.T) {
+	s := New(store.New(store.Config{}), Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 3)
+	sendN(topic, 0, 9)
+	for id := range int64(3) {
+		require.Len(t, contents(topic.queue(id)), 3)
+	}
+}
+
+func TestConversion(t *testing.T) {
+	in := &store.Message{Group: "g", Content: text{"body", store.Header{
+		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
+		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: int64(-5)}, {Key: "f", Value: 1.5}, {Key: "b", Value: true}, {Key: "bad", Value: "a\x01b"}},
+	}}}
+	m := convert(in, "T")
+	h := m.Header()
+	require.Equal(t, store.Header{
+		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
+		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: "-5"}, {Key: "f", Value: "1.5"}, {Key: "b", Value: "true"}},
+	}, h)
+	require.Equal(t, "g", string(property(m.properties, propSharding)))
+	require.Equal(t, "body", string(m.Body()))
+	require.Equal(t, "-5", m.Property("n"))
+	require.Nil(t, m.Property("none"))
+}
+
+func TestTopicWithoutGroupsDropsTheOldest(t *testing.T) {
+	s := New(store.New(store.Config{Limit: 100}), Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 1)
+	sendN(topic, 0, 1000)
+	require.LessOrEqual(t, topic.size.Load(), int64(100))
+	require.GreaterOrEqual(t, topic.size.Load(), int64(98))
+	require.True(t, topic.Room(nil) || topic.size.Load() == 100)
+	list := contents(topic.queue(0))
+	require.Equal(t, "999", list[len(list)-1])
+	require.EqualValues(t, 1000-len(list), s.Stats().Dropped)
+}
+
+func TestGroupsHoldTheirMessages(t *testing.T) {
+	s := New(store.New(store.Config{Limit: 80}), Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 2)
+	for id := range int64(2) {
+		topic.commit(topic.queue(id), "a", 0)
+		topic.commit(topic.queue(id), "b", 0)
+	}
+	sendN(topic, 0, 80)
+	require.EqualValues(t, 80, topic.size.Load())
+	told := 0
+	require.False(t, topic.Room(func() { told++ }))
+	topic.commit(topic.queue(0), "a", 40)
+	topic.commit(topic.queue(1), "a", 40)
+	require.Zero(t, told, "b has seen nothing yet")
+	require.EqualValues(t, 80, topic.size.Load())
+	topic.commit(topic.queue(0), "b", 30)
+	require.Equal(t, 1, told)
+	require.True(t, topic.Room(nil))
+	require.EqualValues(t, 50, topic.size.Load())
+	first, next := topic.queue(0).limits()
+	require.EqualValues(t, 30, first)
+	require.EqualValues(t, 40, next)
+	topic.commit(topic.queue(0), "b", 40)
+	topic.commit(topic.queue(1), "b", 40)
+	require.EqualValues(t, 10, topic.size.Load(), "an eighth stays for groups to come")
+	require.Zero(t, s.Stats().Dropped)
+}
+
+func TestDeletedGroupsHoldNothing(t *testing.T) {
+	s := New(store.New(store.Config{Limit: 10}), Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 1)
+	require.NotNil(t, s.makeGroup("a"))
+	topic.commit(topic.queue(0), "a", 0)
+	sendN(topic, 0, 10)
+	told := false
+	require.False(t, topic.Room(func() { told = true }))
+	topic.commit(topic.queue(0), "b", 10)
+	require.False(t, told)
+	s.deleteGroup("a")
+	require.True(t, told)
+}
+
+func TestBytesAreBounded(t *testing.T) {
+	s := New(store.New(store.Config{LimitBytes: 100_000}), Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 4)
+	for range 1000 {
+		topic.dest.Send(other(strings.Repeat("x", 1000)))
+		require.LessOrEqual(t, topic.bytes.Load(), int64(100_000))
+	}
+	var held int64
+	for _, q := range *topic.queues.Load() {
+		for o := q.first; o < q.next; o++ {
+			held += q.at(o).m.weight()
+		}
+	}
+	require.Equal(t, held, topic.bytes.Load())
+}
+
+func TestDelayedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		for i, wait := range []time.Duration{2 * time.Second, time.Second, time.Second} {
+			m := other(strconv.Itoa(i))
+			m.NotBefore = time.Now().Add(wait).UnixNano()
+			topic.dest.Send(m)
+		}
+		time.Sleep(999 * time.Millisecond) //nolint:forbidigo // synthetic time
+		synctest.Wait()
+		require.Empty(t, contents(topic.queue(0)))
+		require.EqualValues(t, 3, topic.size.Load())
+		time.Sleep(time.Millisecond) //nolint:forbidigo // synthetic time
+		synctest.Wait()
+		require.Equal(t, []string{"1", "2"}, contents(topic.queue(0)))
+		time.Sleep(time.Second) //nolint:forbidigo // synthetic time
+		synctest.Wait()
+		require.Equal(t, []string{"1", "2", "0"}, contents(topic.queue(0)))
+	})
+}
+
+func TestFullFault(t *testing.T) {
+	st := store.New(store.Config{})
+	s := New(st, Options{})
+	defer s.Close()
+	topic := s.makeTopic("T", 1)
+	st.SetFaults(store.Faults{Full: true})
+	told := false
+	require.False(t, topic.dest.Room(func() { told = true }))
+	st.SetFaults(store.Faults{})
+	require.True(t, told)
+	require.True(t, topic.dest.Room(nil))
+}
+
+func TestQueueFindsByTimeAndOffset(t *testing.T) {
+	q := &queue{}
+	for i := range 100 {
+		q.push(&message{}, int64(i/2*10))
+	}
+	n, _ := q.drop(10)
+	require.EqualValues(t, 10, n)
+	require.EqualValues(t, 10, q.since(0))
+	require.EqualValues(t, 12, q.since(51))
+	require.EqualValues(t, 12, q.since(60))
+	require.EqualValues(t, 100, q.since(1000))
+	require.Nil(t, q.find(9).m)
+	require.NotNil(t, q.find(10).m)
+	require.Nil(t, q.find(100).m)
+}
+
+func TestPositionsInTheLog(t *testing.T) {
+	s := New(store.New(store.Config{}), Options{})
+	defer s.Close()
+	s.makeTopic("A", 2)
+	topic := s.makeTopic("B", 5)
+	sendN(topic, 0, 20)
+	e, at := s.lookUp(logOffset(topic.id, 3, 2))
+	require.NotNil(t, e.m)
+	require.Equal(t, "B", at.topic)
+	require.Equal(t, 3, at.queue)
+	require.EqualValues(t, 2, at.offset)
+	e, _ = s.lookUp(logOffset(topic.id, 3, 200))
+	require.Nil(t, e.m)
+	s.deleteTopic("B")
+	e, _ = s.lookUp(logOffset(topic.id, 3, 2))
+	require.Nil(t, e.m)
+	require.Nil(t, s.store.Find(store.Address{Kind: store.KindTopic, Name: "B"}))
+	for _, log := range []int64{-1, 0, 1 << 62, 1<<63 - 1} {
+		e, _ = s.lookUp(log)
+		require.Nil(t, e.m)
+	}
+}
+
+func TestTagsAndHashes(t *testing.T) {
+	require.Equal(t, javaHash([]byte("AaAa")), javaHash([]byte("BBBB")))
+	require.EqualValues(t, 99162322, javaHash([]byte("hello")))
+	f, err := newFilter("TAG", "A || B")
+	require.NoError(t, err)
+	for tag, want := range map[string]bool{"A": true, "B": true, "C": false, "": false} {
+		require.Equal(t, want, f.takes(&message{properties: appendProperty(nil, propTags, tag)}), tag)
+	}
+	for _, all := range []string{"*", "", "  ", "A || *"} {
+		f, err := newFilter("TAG", all)
+		require.NoError(t, err)
+		require.Nil(t, f)
+	}
+	_, err = newFilter(sqlKind, "color =")
+	require.Error(t, err)
+	f, err = newFilter(sqlKind, "n > 5 AND TAGS = 'x'")
+	require.NoError(t, err)
+	m := (&message{properties: appendProperty(appendProperty(nil, "n", "7"), propTags, "x")}).complete()
+	require.True(t, f.takes(m))
+}
+
+func TestOwnProperties(t *testing.T) {
+	o := ownProperties([]byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"))
+	require.Equal(t, own{half: true, group: []byte("k"), unique: []byte("u"), notBefore: 5_000_000_000}, o)
+	o = ownProperties([]byte("DELAY\x013"))
+	require.InDelta(t, time.Now().Add(10*time.Second).UnixNano(), o.notBefore, float64(time.Second))
+	require.Equal(t, 2*time.Hour, delayOf(99))
+	require.Zero(t, delayOf(0))
+}
+
+func TestAnswersInBothCodecs(t *testing.T) {
+	for _, codec := range []byte{codecJSON, codecBinary} {
+		var w frameWriter
+		w.b = append(w.b, "before"...)
+		w.answer(&request{codec: codec, opaque: 0xfffffffe}, codeBusy, "it is \"busy\"\n")
+		w.text("a", "x\x01y")
+		w.number("n", -7)
+		w.endHeader()
+		w.b = append(w.b, "body"...)
+		w.end()
+		frame := w.b[6:]
+		require.EqualValues(t, len(frame)-4, binary.BigEndian.Uint32(frame))
+		var r request
+		require.NoError(t, r.parse(frame[4:]))
+		require.Equal(t, codeBusy, r.code)
+		require.EqualValues(t, 0xfffffffe, r.opaque)
+		require.EqualValues(t, flagAnswer, r.flag)
+		require.Equal(t, "x\x01y", string(r.get("a")))
+		require.EqualValues(t, -7, r.number("n", 0))
+		require.Equal(t, "body", string(r.body))
+		if codec == codecJSON {
+			var h struct{ Remark string }
+			require.NoError(t, json.Unmarshal(frame[8:len(frame)-4], &h))
+			require.Equal(t, "it is \"busy\"\n", h.Remark)
+		}
+	}
+}

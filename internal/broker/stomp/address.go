@@ -1,0 +1,90 @@
+package stomp
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// address reads a destination header. The kind is that of its prefix, else what the header kind says (ANYCAST or
+// MULTICAST), else a queue.
+func address(name, kind string) (store.Address, error) {
+	a := store.Address{Kind: store.KindQueue}
+	told := true
+	switch strings.ToUpper(kind) {
+	case "":
+		told = false
+	case "ANYCAST":
+	case "MULTICAST":
+		a.Kind = store.KindTopic
+	default:
+		return a, refuse("invalid header: routing type %.40q is neither ANYCAST nor MULTICAST", kind)
+	}
+	for _, p := range []struct {
+		prefix string
+		kind   store.Kind
+	}{
+		{"/queue/", store.KindQueue},
+		{"queue://", store.KindQueue},
+		{"/topic/", store.KindTopic},
+		{"topic://", store.KindTopic},
+	} {
+		rest, ok := strings.CutPrefix(name, p.prefix)
+		if !ok {
+			continue
+		}
+		if told && a.Kind != p.kind {
+			return a, refuse("invalid header: destination %.80q has not the routing type %s", name, kind)
+		}
+		name, a.Kind = rest, p.kind
+		break
+	}
+	if a.Name = name; name == "" {
+		return a, refuse("invalid frame: no destination")
+	}
+	return a, nil
+}
+
+// qualified takes apart ADDRESS::QUEUE, Artemis's fully qualified name of a queue.
+func qualified(name string) (addr, queue string, ok bool) {
+	addr, queue, ok = strings.Cut(name, "::")
+	return addr, queue, ok && addr != "" && queue != ""
+}
+
+// addresses remembers what destination headers mean.
+type addresses struct {
+	last       *store.Destination
+	name, kind []byte // of last, as they came
+	known      map[[2]string]*store.Destination
+}
+
+const maxKnown = 1000
+
+// destination returns what a SEND frame's headers name.
+func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
+	known := &c.addresses
+	if known.last != nil && !known.last.Gone() && bytes.Equal(known.name, name) && bytes.Equal(known.kind, kind) {
+		return known.last, nil
+	}
+	key := [2]string{string(name), string(kind)}
+	d := known.known[key]
+	if d == nil || d.Gone() {
+		plain, _ := c.version.undone(name)
+		plainKind, _ := c.version.undone(kind)
+		a, err := address(string(plain), string(plainKind))
+		if err != nil {
+			return nil, err
+		}
+		if _, queue, ok := qualified(a.Name); ok && a.Kind == store.KindQueue {
+			a.Name = queue
+		}
+		d = c.server.store.Destination(a)
+		if len(known.known) >= maxKnown || known.known == nil {
+			known.known = map[[2]string]*store.Destination{}
+		}
+		known.known[key] = d
+	}
+	known.last, known.name, known.kind = d, append(known.name[:0], name...), append(known.kind[:0], kind...)
+	return d, nil
+}

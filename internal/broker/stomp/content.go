@@ -1,0 +1,183 @@
+package stomp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// message is a stored message with its content, in one piece of memory.
+type message struct {
+	store.Message
+	content content
+}
+
+// content is what came in a SEND frame: its header lines, without those that were for the broker alone, as STOMP 1.2
+// writes them and each with its line feed, and then the body.
+type content struct {
+	text    []byte
+	head    int  // bytes of the header lines
+	escaped bool // there is a backslash in them
+}
+
+// Body implements [store.Content].
+func (c *content) Body() []byte { return c.text[c.head:] }
+
+// WithBody implements [store.Content].
+func (c *content) WithBody(body []byte) store.Content {
+	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped}
+}
+
+// each calls f for the header lines, with their escapes undone, until it returns false.
+func (c *content) each(f func(key, value []byte) bool) {
+	for rest := c.text[:c.head]; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		colon := bytes.IndexByte(rest[:end], ':')
+		key, value := rest[:colon], rest[colon+1:end]
+		if c.escaped {
+			key, _ = v12.undone(key) // were checked when they came
+			value, _ = v12.undone(value)
+		}
+		if !f(key, value) {
+			return
+		}
+		rest = rest[end+1:]
+	}
+}
+
+// Property is what the broker's selectors look for first: it spares them the whole header.
+func (c *content) Property(name string) (found any) {
+	if isStandard(name) {
+		return nil
+	}
+	c.each(func(key, value []byte) bool {
+		if string(key) == name {
+			found = string(value)
+		}
+		return found == nil
+	})
+	return found
+}
+
+// Header implements [store.Content].
+func (c *content) Header() (h store.Header) {
+	first := func(s *string, value []byte) {
+		if *s == "" {
+			*s = string(value)
+		}
+	}
+	c.each(func(key, value []byte) bool {
+		switch string(key) {
+		case "JMSMessageID":
+			first(&h.MessageID, value)
+		case "correlation-id":
+			first(&h.CorrelationID, value)
+		case "reply-to":
+			first(&h.ReplyTo, value)
+		case "content-type":
+			first(&h.ContentType, value)
+		case "type":
+			first(&h.Subject, value)
+		case "timestamp":
+			if n, ok := number(value); ok && h.Created == 0 {
+				h.Created = int64(n) //nolint:gosec // 19 digits: at worst a wrong date
+			}
+		default:
+			if k := string(key); !isStandard(k) && h.Lookup(k) == nil {
+				h.Properties = append(h.Properties, store.Property{Key: k, Value: string(value)})
+			}
+		}
+		return true
+	})
+	return h
+}
+
+// isStandard tells whether a header of a message has a meaning of its own, so that it is not a property.
+func isStandard(key string) bool {
+	switch key {
+	case "JMSMessageID", "correlation-id", "reply-to", "content-type", "type", "timestamp", "persistent", "priority", "expires",
+		"JMSXGroupID":
+		return true
+	}
+	return isFraming(key)
+}
+
+// isFraming tells whether a header belongs to the frame rather than to the message.
+func isFraming(key string) bool {
+	switch key {
+	case "destination", "destination-type", "content-length", "receipt", "transaction", "message-id", "subscription", "ack",
+		"redelivered", "AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME":
+		return true
+	}
+	return false
+}
+
+// appendHead appends the header lines of m as the version v writes them.
+func appendHead(b []byte, m *store.Message, v version) []byte {
+	c, ours := m.Content.(*content)
+	switch {
+	case !ours:
+		return appendForeign(b, m, v)
+	case !c.escaped || v == v12:
+		return append(b, c.text[:c.head]...)
+	}
+	c.each(func(key, value []byte) bool {
+		b = v.appendHeader(b, string(key), string(value))
+		return true
+	})
+	return b
+}
+
+// appendForeign appends the header lines of a message that came over another protocol. Properties become text: numbers in
+// decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP uses itself are
+// left out.
+func appendForeign(b []byte, m *store.Message, v version) []byte {
+	h := m.Content.Header()
+	for _, x := range []struct{ key, value string }{
+		{"JMSMessageID", h.MessageID},
+		{"correlation-id", h.CorrelationID},
+		{"reply-to", h.ReplyTo},
+		{"content-type", h.ContentType},
+		{"type", h.Subject},
+		{"JMSXGroupID", m.Group},
+	} {
+		if x.value != "" {
+			b = v.appendHeader(b, x.key, x.value)
+		}
+	}
+	if h.Created != 0 {
+		b = v.appendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
+	}
+	if m.Expires != 0 {
+		b = v.appendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
+	}
+	b = v.appendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
+	b = v.appendHeader(b, "persistent", strconv.FormatBool(m.Durable))
+	for _, p := range h.Properties {
+		if p.Key != "" && !isStandard(p.Key) {
+			b = v.appendHeader(b, p.Key, text(p.Value))
+		}
+	}
+	return b
+}
+
+// text writes the value of a property.
+func text(value any) string {
+	switch x := value.(type) {
+	case string:
+		return x
+	case bool:
+		return strconv.FormatBool(x)
+	case int64:
+		return strconv.FormatInt(x, 10)
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	case []byte:
+		return base64.StdEncoding.EncodeToString(x)
+	default:
+		return fmt.Sprint(x)
+	}
+}

@@ -1,0 +1,300 @@
+package stomp
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// fill sends messages with the bodies 0, 1, 2 ...
+func fill(c *client, destination string, n int, headers ...string) {
+	c.t.Helper()
+	for i := range n {
+		c.ask("SEND", strconv.Itoa(i), append(headers, "destination:"+destination)...)
+	}
+}
+
+// message expects a MESSAGE with that body.
+func (c *client) message(body string) answer {
+	c.t.Helper()
+	a := c.get()
+	require.Equal(c.t, "MESSAGE", a.command, "%v", a)
+	require.Equal(c.t, body, a.body)
+	return a
+}
+
+// ackOf is what ACK and NACK have to say about a message.
+func ackOf(version string, a answer) string {
+	if version == "1.2" {
+		return "id:" + a.headers["ack"]
+	}
+	return "message-id:" + a.headers["message-id"] + "\nsubscription:" + a.headers["subscription"]
+}
+
+func TestAckModes(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"1.0", "1.1", "1.2"} {
+		for mode, settled := range map[string]uint64{"auto": 5, "client": 4, "client-individual": 1} {
+			t.Run(version+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				s := serve(t, store.Config{}, Options{})
+				c := connected(t, s.addr, version)
+				fill(c, "/queue/x", 5)
+				c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode)
+				var got []answer
+				for i := range 5 {
+					got = append(got, c.message(strconv.Itoa(i)))
+				}
+				if mode != "auto" {
+					c.ask("ACK", "", ackOf(version, got[3]))
+				}
+				c.ask("UNSUBSCRIBE", "", "id:1")
+				stats := queueStats(s.store, "x")
+				assert.Equal(t, settled, stats.Settled)
+				assert.EqualValues(t, 5-settled, stats.Depth)
+				assert.EqualValues(t, 5, stats.Delivered)
+			})
+		}
+	}
+}
+
+func TestNack(t *testing.T) {
+	t.Parallel()
+	for mode, returned := range map[string]int{"client": 3, "client-individual": 1} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, store.Config{}, Options{})
+			c := connected(t, s.addr, "1.1")
+			fill(c, "/queue/x", 4)
+			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode, "prefetch-count:4")
+			var got []answer
+			for i := range 4 {
+				got = append(got, c.message(strconv.Itoa(i)))
+				assert.NotContains(t, got[i].headers, "redelivered")
+			}
+			c.put("NACK", "", ackOf("1.1", got[2]))
+			for range returned {
+				a := c.get()
+				assert.Equal(t, "true", a.headers["redelivered"])
+			}
+			c.quiet()
+			assert.EqualValues(t, returned, queueStats(s.store, "x").Returned)
+		})
+	}
+}
+
+// TestNackBound gives a message back until the broker drops it.
+func TestNackBound(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 1)
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
+	for range maxAttempts {
+		c.put("NACK", "", ackOf("1.2", c.message("0")))
+	}
+	c.quiet()
+	stats := queueStats(s.store, "x")
+	assert.EqualValues(t, 1, stats.Rejected)
+	assert.EqualValues(t, maxAttempts, stats.Delivered)
+	assert.EqualValues(t, 0, stats.Depth)
+}
+
+func TestRedelivered(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]string{"UNSUBSCRIBE": "", "DISCONNECT": "", "": "true"} {
+		s := serve(t, store.Config{}, Options{})
+		c := connected(t, s.addr, "1.2")
+		fill(c, "/queue/x", 1)
+		c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
+		c.message("0")
+		if how != "" {
+			c.ask(how, "", "id:1")
+		}
+		_ = c.Close()
+		next := connected(t, s.addr, "1.2")
+		next.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
+		assert.Equal(t, want, next.message("0").headers["redelivered"], how)
+	}
+}
+
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	for header, ahead := range map[string]int{
+		"prefetch-count:3": 3, "activemq.prefetchSize:1": 1, "consumer-window-size:0": 1, "consumer-window-size:-1": 20,
+		"consumer-window-size:1025": 5, "prefetch-count:0": 1, "": 20,
+	} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, store.Config{}, Options{})
+			c := connected(t, s.addr, "1.2")
+			fill(c, "/queue/x", 20)
+			headers := []string{"id:1", "destination:/queue/x", "ack:client"}
+			if header != "" {
+				headers = append(headers, header)
+			}
+			c.put("SUBSCRIBE", "", headers...)
+			for next := 0; next < 20; {
+				until := min(20, next+ahead)
+				var a answer
+				for ; next < until; next++ {
+					a = c.message(strconv.Itoa(next))
+				}
+				c.quiet()
+				c.put("ACK", "", ackOf("1.2", a))
+			}
+			require.Eventually(t, func() bool { return queueStats(s.store, "x").Settled == 20 }, patience, time.Millisecond)
+		})
+	}
+}
+
+func TestAcknowledgeTwice(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 3)
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
+	first := c.message("0")
+	second := c.message("1")
+	c.message("2")
+	c.ask("ACK", "", ackOf("1.2", second))
+	c.ask("ACK", "", ackOf("1.2", first)) // was covered: clients with several threads do that
+	c.ask("UNSUBSCRIBE", "", "id:1")
+	c.put("ACK", "", ackOf("1.2", second)) // may have crossed with the end
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
+	third := c.message("2")
+	c.ask("ACK", "", ackOf("1.2", third))
+	c.put("ACK", "", ackOf("1.2", third))
+	c.refused("was settled before")
+	assert.EqualValues(t, 3, queueStats(s.store, "x").Settled)
+}
+
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/in", 4)
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/in", "ack:client-individual")
+	var got []answer
+	for i := range 4 {
+		got = append(got, c.message(strconv.Itoa(i)))
+	}
+	for _, name := range []string{"a", "b"} {
+		c.ask("BEGIN", "", "transaction:"+name)
+		c.ask("SEND", name, "destination:/queue/out", "transaction:"+name)
+	}
+	c.ask("ACK", "", ackOf("1.2", got[0]), "transaction:a")
+	c.ask("NACK", "", ackOf("1.2", got[1]), "transaction:a")
+	c.ask("ACK", "", ackOf("1.2", got[2]), "transaction:b")
+	assert.EqualValues(t, 0, queueStats(s.store, "out").Stored)
+	c.ask("ABORT", "", "transaction:b")
+	c.put("COMMIT", "", "transaction:a")
+	assert.Equal(t, "true", c.message("1").headers["redelivered"])
+	c.ask("BEGIN", "", "transaction:a") // the name is free again, and the COMMIT is done
+	assert.EqualValues(t, 1, queueStats(s.store, "out").Stored)
+	assert.EqualValues(t, 1, queueStats(s.store, "in").Settled)
+	c.ask("ACK", "", ackOf("1.2", got[2])) // as if it had not been acknowledged
+	c.ask("ACK", "", ackOf("1.2", got[3]), "transaction:a")
+	c.ask("UNSUBSCRIBE", "", "id:1")
+	c.put("COMMIT", "", "transaction:a", "receipt:7")
+	assert.Equal(t, "7", c.refused("subscription that has ended").headers["receipt-id"])
+}
+
+func TestTransactionLost(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	c.ask("BEGIN", "", "transaction:a")
+	c.ask("SEND", "x", "destination:/queue/x", "transaction:a")
+	c.ask("DISCONNECT", "")
+	require.Equal(t, "EOF", c.get().command)
+	assert.EqualValues(t, 0, queueStats(s.store, "x").Stored)
+}
+
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, store.Config{}, Options{})
+			subscribe := []string{"id:1", "destination:/topic/x", "ack:auto", header + ":d"}
+			c := connected(t, s.addr, "1.2", "client-id:me")
+			c.ask("SUBSCRIBE", "", subscribe...)
+			second := connected(t, s.addr, "1.2", "client-id:me")
+			second.put("SUBSCRIBE", "", subscribe...)
+			second.refused("is in use")
+			c.ask("DISCONNECT", "")
+			require.Equal(t, "EOF", c.get().command)
+			sender := connected(t, s.addr, "1.2")
+			fill(sender, "/topic/x", 2)
+			c = connected(t, s.addr, "1.2", "client-id:me")
+			c.put("SUBSCRIBE", "", subscribe...)
+			c.message("0")
+			c.message("1")
+			c.put("UNSUBSCRIBE", "", "id:none", header+":d")
+			c.refused("cannot be removed")
+			c = connected(t, s.addr, "1.2", "client-id:me")
+			c.ask("UNSUBSCRIBE", "", "id:none", header+":d")
+			assert.Empty(t, s.store.Destination(store.Address{Kind: store.KindTopic, Name: "x"}).Stats().Queues)
+			c.ask("SUBSCRIBE", "", subscribe...)
+			c.ask("UNSUBSCRIBE", "", "id:1", header+":d") // both in one
+			fill(sender, "/topic/x", 1)
+			c.ask("SUBSCRIBE", "", subscribe...)
+			c.quiet()
+		})
+	}
+}
+
+func TestShared(t *testing.T) {
+	t.Parallel()
+	for name, headers := range map[string][]string{
+		"own":     {"destination:/topic/x", "shared-subscription-name:s"},
+		"Artemis": {"destination:x::s", "subscription-type:MULTICAST"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, store.Config{}, Options{})
+			var clients [2]*client
+			for i := range clients {
+				clients[i] = connected(t, s.addr, "1.2")
+				clients[i].ask("SUBSCRIBE", "", append(headers, "id:1", "ack:client", "prefetch-count:1")...)
+			}
+			fill(connected(t, s.addr, "1.2"), "/topic/x", 2)
+			a, b := clients[0].get(), clients[1].get()
+			assert.ElementsMatch(t, []string{"0", "1"}, []string{a.body, b.body})
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	c.ask("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client", `selector:colour = 'red' AND n > 5 AND "a\cb" LIKE 'x%'`)
+	for i, n := range []string{"5", "6", "7"} {
+		c.ask("SEND", strconv.Itoa(i), "destination:/queue/x", "colour:red", "n:"+n, `a\cb:xy`)
+		if i > 0 {
+			c.message(strconv.Itoa(i))
+		}
+	}
+}
+
+func TestScheduled(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
+	start := time.Now()
+	c.put("SEND", "a", "destination:/queue/x", "AMQ_SCHEDULED_DELAY:150")
+	c.message("a")
+	assert.GreaterOrEqual(t, time.Since(start), 150*time.Millisecond)
+	c.put("SEND", "b", "destination:/queue/x", fmt.Sprintf("AMQ_SCHEDULED_TIME:%d", time.Now().Add(100*time.Millisecond).UnixMilli()))
+	c.quiet()
+	c.message("b")
+}

@@ -1,0 +1,213 @@
+package stomp
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// handle does what a frame asks for.
+func (c *conn) handle(f *frame) error {
+	err := c.perform(f)
+	if err == nil {
+		return nil
+	}
+	var r *refusal
+	if errors.As(err, &r) && r.receipt == nil {
+		if receipt := f.get("receipt"); receipt != nil {
+			r.receipt = bytes.Clone(receipt)
+		}
+	}
+	return err
+}
+
+func (c *conn) perform(f *frame) (err error) {
+	switch {
+	case !c.connected && f.command != cmdConnect:
+		return refuse("invalid frame: the first one must be CONNECT or STOMP")
+	case f.escaped && c.connected:
+		if err := c.checkEscapes(f); err != nil {
+			return err
+		}
+	}
+	switch f.command {
+	case cmdSend:
+		return c.send(f) // answers itself
+	case cmdAck:
+		err = c.settle(f, false)
+	case cmdNack:
+		err = c.settle(f, true)
+	case cmdConnect:
+		return c.connect(f)
+	case cmdSubscribe:
+		err = c.subscribe(f)
+	case cmdUnsubscribe:
+		err = c.unsubscribe(f)
+	case cmdBegin:
+		err = c.begin(f)
+	case cmdCommit:
+		return c.commit(f) // answers itself
+	case cmdAbort:
+		err = c.abort(f)
+	default:
+		err = c.disconnect()
+	}
+	if err != nil {
+		return err
+	}
+	c.reply(f.get("receipt"))
+	return nil
+}
+
+// checkEscapes finds escapes that the version does not know.
+func (c *conn) checkEscapes(f *frame) error {
+	for _, h := range f.headers {
+		for _, b := range [][]byte{h.key, h.value} {
+			if _, ok := c.version.undone(b); !ok {
+				return refuse("invalid frame: header line %.40q has an escape that STOMP %s does not know",
+					string(h.key)+":"+string(h.value), c.version)
+			}
+		}
+	}
+	return nil
+}
+
+// text returns a header without its escapes, which were checked; empty if there is none.
+func (c *conn) text(f *frame, key string) string {
+	b, _ := c.version.undone(f.get(key))
+	return string(b)
+}
+
+// reply confirms a frame, if a receipt is asked for.
+func (c *conn) reply(receipt []byte) {
+	if receipt != nil {
+		c.replies = appendReceipt(c.replies, receipt)
+	}
+}
+
+func appendReceipt(b, receipt []byte) []byte {
+	return append(append(append(b, "RECEIPT\nreceipt-id:"...), receipt...), "\n\n\x00"...)
+}
+
+// maxOut is how much may wait for the writer. A client that does not read its receipts is not read either.
+const maxOut = 1 << 20
+
+// flush hands the replies to the writer, and waits while that has too much to do.
+func (c *conn) flush() error {
+	if len(c.replies) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	c.out = append(c.out, c.replies...)
+	c.mu.Unlock()
+	if c.replies = c.replies[:0]; cap(c.replies) > largeBuffer {
+		c.replies = nil
+	}
+	c.signal()
+	for {
+		c.mu.Lock()
+		waiting := len(c.out)
+		c.mu.Unlock()
+		if waiting < maxOut {
+			return nil
+		}
+		select {
+		case <-c.drained:
+		case <-c.done:
+			return c.why()
+		}
+	}
+}
+
+// why returns why the connection broke.
+func (c *conn) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// serverName is how we identify ourselves.
+const serverName = "perfmq/embedded"
+
+// minBeat is the shortest time between heart-beats that we agree to.
+const minBeat = 100 * time.Millisecond
+
+// connect answers CONNECT. Its headers have no escapes in any version.
+func (c *conn) connect(f *frame) error {
+	if c.connected {
+		return refuse("invalid frame: a second CONNECT")
+	}
+	accept := f.get("accept-version")
+	v, ok := negotiate(string(accept))
+	if !ok {
+		return &refusal{
+			words:   "Supported protocol versions are " + strings.ReplaceAll(allVersions, ",", " "),
+			headers: "version:" + allVersions + "\n",
+		}
+	}
+	value := func(key string) string {
+		if v == v10 {
+			return string(bytes.Trim(f.get(key), " \t"))
+		}
+		return string(f.get(key))
+	}
+	if may := c.server.opts.Authenticate; may != nil && !may(value("login"), value("passcode")) {
+		return refuse("authentication failed: wrong login or passcode")
+	}
+	send, hear, err := beats(value("heart-beat"))
+	if err != nil {
+		return err
+	}
+	c.version, c.connected, c.clientID = v, true, value("client-id")
+	c.in.trim, c.in.maxBody = v == v10, c.server.opts.MaxMessage
+	b := append(c.replies, "CONNECTED\n"...)
+	if accept != nil {
+		b = append(append(append(b, "version:"...), v.String()...), '\n')
+	}
+	b = append(b, "server:"+serverName+"\nheart-beat:100,100\nsession:"...)
+	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)
+	c.replies = b
+	limit := 2 * hear
+	if hear == 0 {
+		limit = c.server.opts.IdleTimeout
+	}
+	c.pulse.stop()
+	c.pulse.start(c, send, hear, limit)
+	c.reply(f.get("receipt")) // not in the specification, but clients do ask
+	return nil
+}
+
+// beats reads the heart-beat header and returns how often each side sends one; 0 for never.
+func beats(header string) (send, hear time.Duration, err error) {
+	if header == "" {
+		return 0, 0, nil
+	}
+	can, wants, _ := strings.Cut(header, ",")
+	x, ok1 := number([]byte(strings.TrimSpace(can)))
+	y, ok2 := number([]byte(strings.TrimSpace(wants)))
+	if !ok1 || !ok2 {
+		return 0, 0, refuse("invalid heart-beat header %.40q", header)
+	}
+	const longest = uint64(24 * time.Hour / time.Millisecond)
+	duration := func(ms uint64) time.Duration {
+		if ms == 0 {
+			return 0
+		}
+		return max(minBeat, time.Duration(min(ms, longest))*time.Millisecond) //nolint:gosec // bounded
+	}
+	return duration(y), duration(x), nil
+}
+
+// disconnect takes leave: what is parked is done first, so that the receipt is true.
+func (c *conn) disconnect() error {
+	if err := c.awaitParking(0); err != nil {
+		return err
+	}
+	c.leaving = true
+	for _, s := range c.subs {
+		s.close(false)
+	}
+	return nil
+}

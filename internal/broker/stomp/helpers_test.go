@@ -1,0 +1,178 @@
+package stomp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// patience bounds each wait for something that must happen.
+const patience = 10 * time.Second
+
+// running is a front-end on a port.
+type running struct {
+	store *store.Store
+	addr  string
+	stop  func() // returns when nothing is left of it
+}
+
+func serve(t testing.TB, cfg store.Config, o Options) *running {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{store: store.New(cfg), addr: l.Addr().String()}
+	s := New(r.store, o)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { _ = s.Serve(ctx, conn) })
+		}
+	})
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		r.store.Stall(0)
+		_ = l.Close()
+		serving.Wait()
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// client is a client that sends text and reads frames.
+type client struct {
+	t testing.TB
+	net.Conn
+	r *bufio.Reader
+}
+
+// answer is a frame of the broker.
+type answer struct {
+	command string
+	headers map[string]string
+	body    string
+}
+
+func dial(t testing.TB, addr string) *client {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
+}
+
+// connected returns a client that has connected with a version.
+func connected(t testing.TB, addr, version string, headers ...string) *client {
+	t.Helper()
+	c := dial(t, addr)
+	c.put("CONNECT", "", append([]string{"accept-version:" + version, "host:x"}, headers...)...)
+	a := c.get()
+	require.Equal(t, "CONNECTED", a.command, "%v %s", a.headers, a.body)
+	require.Equal(t, version, a.headers["version"])
+	return c
+}
+
+func (c *client) raw(text string) {
+	c.t.Helper()
+	_ = c.SetWriteDeadline(time.Now().Add(patience))
+	_, err := io.WriteString(c, text)
+	require.NoError(c.t, err)
+}
+
+// put sends a frame; headers are whole lines.
+func (c *client) put(command, body string, headers ...string) {
+	c.t.Helper()
+	c.raw(command + "\n" + strings.Join(append(headers, ""), "\n") + "\n" + body + "\x00")
+}
+
+// ask sends a frame and waits for its receipt.
+func (c *client) ask(command, body string, headers ...string) {
+	c.t.Helper()
+	c.put(command, body, append(headers, "receipt:r-"+command)...)
+	a := c.get()
+	require.Equal(c.t, "RECEIPT", a.command, "%v", a)
+	require.Equal(c.t, "r-"+command, a.headers["receipt-id"])
+}
+
+// get returns the next frame; at the end of the connection one with the command EOF.
+func (c *client) get() (a answer) {
+	c.t.Helper()
+	a, err := c.next(patience)
+	require.NoError(c.t, err)
+	return a
+}
+
+func (c *client) next(wait time.Duration) (a answer, err error) {
+	_ = c.SetReadDeadline(time.Now().Add(wait))
+	line := ""
+	for line == "" && err == nil {
+		line, err = c.r.ReadString('\n')
+		line = strings.Trim(line, "\r\n")
+	}
+	if err == io.EOF {
+		return answer{command: "EOF"}, nil
+	}
+	a = answer{command: line, headers: map[string]string{}}
+	for err == nil {
+		if line, err = c.r.ReadString('\n'); line == "\n" {
+			break
+		}
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		if _, ok := a.headers[key]; !ok {
+			a.headers[key] = value
+		}
+	}
+	if err != nil {
+		return a, err
+	}
+	if length, ok := a.headers["content-length"]; ok {
+		n, _ := strconv.Atoi(length)
+		body := make([]byte, n+1)
+		_, err = io.ReadFull(c.r, body)
+		a.body = string(bytes.TrimSuffix(body, []byte{0}))
+		return a, err
+	}
+	a.body, err = c.r.ReadString(0)
+	a.body = strings.TrimSuffix(a.body, "\x00")
+	return a, err
+}
+
+// quiet checks that nothing comes.
+func (c *client) quiet() {
+	c.t.Helper()
+	a, err := c.next(50 * time.Millisecond)
+	if err == nil {
+		c.t.Fatalf("unexpected frame: %+v", a)
+	}
+}
+
+// refused checks that the broker answers with an ERROR that says so, and closes.
+func (c *client) refused(words string) answer {
+	c.t.Helper()
+	a := c.get()
+	require.Equal(c.t, "ERROR", a.command, "%v", a)
+	require.Contains(c.t, a.body, words)
+	require.Equal(c.t, "EOF", c.get().command)
+	return a
+}
+
+func queueStats(s *store.Store, name string) store.QueueStats {
+	return s.Destination(store.Address{Kind: store.KindQueue, Name: name}).Stats().Queues[0]
+}
+
+func (c *client) reset() { c.r = bufio.NewReader(c.Conn) }

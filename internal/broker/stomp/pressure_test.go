@@ -1,0 +1,197 @@
+package stomp
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// TestBackPressure fills a queue of 10, and has the same connection make the room.
+func TestBackPressure(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{Limit: 10}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 10)
+	for i := range 5 {
+		c.put("SEND", strconv.Itoa(10+i), "destination:/queue/x", fmt.Sprint("receipt:", i))
+	}
+	c.put("BEGIN", "", "transaction:t")
+	c.put("SEND", "15", "destination:/queue/x", "transaction:t")
+	c.put("COMMIT", "", "transaction:t", "receipt:5")
+	c.quiet()
+	c.ask("SEND", "other", "destination:/queue/y")                                  // has room
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual") // is read nevertheless
+	var receipts []string
+	for next := 0; next < 16 || len(receipts) < 6; {
+		switch a := c.get(); a.command {
+		case "MESSAGE":
+			require.Equal(t, strconv.Itoa(next), a.body)
+			next++
+			c.put("ACK", "", ackOf("1.2", a))
+		case "RECEIPT":
+			receipts = append(receipts, a.headers["receipt-id"])
+		default:
+			t.Fatalf("unexpected: %v", a)
+		}
+	}
+	assert.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, receipts)
+	assert.LessOrEqual(t, queueStats(s.store, "x").Depth, int64(10))
+}
+
+// TestBackPressureBound sends without an end to a full queue: the connection is not read any more, and goes on when there
+// is room.
+func TestBackPressureBound(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{Limit: 10}, Options{})
+	c := connected(t, s.addr, "1.2")
+	body := strings.Repeat("x", 64<<10)
+	_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+	sent := 0
+	var err error
+	rest := ""
+	for err == nil && sent < 10_000 {
+		frame := "SEND\ndestination:/queue/x\n\n" + body + "\x00"
+		var n int
+		if n, err = c.Write([]byte(frame)); err == nil {
+			sent++
+		} else {
+			rest = frame[n:]
+		}
+	}
+	require.Error(t, err, "600 MB were taken")
+	assert.EqualValues(t, 10, queueStats(s.store, "x").Stored, "and not more than may be stored")
+	k := connected(t, s.addr, "1.2")
+	k.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
+	go c.raw(rest)
+	for range sent + 1 {
+		k.message(body)
+	}
+	c.ask("DISCONNECT", "")
+}
+
+// TestDisconnectWaits checks that the receipt of DISCONNECT is true for what was parked.
+func TestDisconnectWaits(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{Limit: 1}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 1)
+	c.put("SEND", "1", "destination:/queue/x")
+	c.put("DISCONNECT", "", "receipt:bye")
+	c.quiet()
+	k := connected(t, s.addr, "1.2")
+	k.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
+	k.message("0")
+	k.message("1")
+	assert.Equal(t, "bye", c.get().headers["receipt-id"])
+}
+
+func TestRejecting(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{Limit: 2, Full: store.Reject}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 2)
+	c.put("SEND", "2", "destination:/queue/x", "receipt:r2")
+	assert.Equal(t, "r2", c.refused("queue://x is full").headers["receipt-id"])
+	c = connected(t, s.addr, "1.2")
+	c.ask("BEGIN", "", "transaction:t")
+	c.ask("SEND", "other", "destination:/queue/y", "transaction:t")
+	c.ask("SEND", "2", "destination:/queue/x", "transaction:t")
+	c.put("COMMIT", "", "transaction:t", "receipt:r3")
+	assert.Equal(t, "r3", c.refused("queue://x is full").headers["receipt-id"])
+	assert.EqualValues(t, 0, queueStats(s.store, "y").Stored, "all or nothing")
+}
+
+func TestWithheld(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	s.store.SetFaults(store.Faults{WithholdEvery: 2})
+	c := connected(t, s.addr, "1.2")
+	for i := range 4 {
+		c.put("SEND", "x", "destination:/queue/x", fmt.Sprint("receipt:", i))
+	}
+	assert.Equal(t, "0", c.get().headers["receipt-id"])
+	assert.Equal(t, "2", c.get().headers["receipt-id"])
+	c.quiet()
+	assert.EqualValues(t, 4, queueStats(s.store, "x").Stored)
+	assert.EqualValues(t, 2, s.store.FaultCounts().Withheld)
+}
+
+func TestStall(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	c.ask("SUBSCRIBE", "", "id:1", "destination:/queue/y", "ack:client")
+	s.store.Stall(time.Minute)
+	c.put("SEND", "x", "destination:/queue/x", "receipt:1")
+	c.quiet()
+	s.store.Stall(0)
+	assert.Equal(t, "1", c.get().headers["receipt-id"])
+	s.store.Stall(time.Minute)
+	c.put("SEND", "x", "destination:/queue/x", "receipt:2")
+	c.quiet()
+	_ = c.Close()
+	s.stop() // does not wait for a minute
+}
+
+// TestDeleted sends on to a queue that was deleted: it is made anew.
+func TestDeleted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 2)
+	require.True(t, s.store.Delete(store.Address{Kind: store.KindQueue, Name: "x"}))
+	fill(c, "/queue/x", 3)
+	assert.EqualValues(t, 3, queueStats(s.store, "x").Depth)
+}
+
+// TestInterleaved has many connections send and receive through one queue; each message must come once.
+func TestInterleaved(t *testing.T) {
+	t.Parallel()
+	const connections, each = 8, 500
+	s := serve(t, store.Config{Limit: 100}, Options{})
+	got := make(chan string, connections*each)
+	for range connections {
+		k := connected(t, s.addr, "1.2")
+		k.ask("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client", "prefetch-count:7")
+		go func() {
+			for {
+				a, err := k.next(patience)
+				if err != nil || a.command != "MESSAGE" {
+					return
+				}
+				got <- a.body
+				if _, err := fmt.Fprintf(k, "ACK\nid:%s\n\n\x00", a.headers["ack"]); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	for i := range connections {
+		c := connected(t, s.addr, "1.2")
+		go func() {
+			for n := range each {
+				if _, err := fmt.Fprintf(c, "SEND\ndestination:/queue/x\n\n%d.%d\x00", i, n); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	seen := map[string]bool{}
+	for len(seen) < connections*each {
+		select {
+		case body := <-got:
+			require.False(t, seen[body], "%s came twice", body)
+			seen[body] = true
+		case <-time.After(patience):
+			t.Fatalf("%d messages came: %+v", len(seen), queueStats(s.store, "x"))
+		}
+	}
+	require.Eventually(t, func() bool { return queueStats(s.store, "x").Settled == connections*each }, patience, time.Millisecond)
+}

@@ -1,0 +1,295 @@
+package stomp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := dial(t, s.addr)
+	c.raw("CONNECT\n\n\x00")
+	a := c.get()
+	assert.Equal(t, "CONNECTED", a.command)
+	assert.NotContains(t, a.headers, "version", "STOMP 1.0 has none")
+	assert.Equal(t, "perfmq/embedded", a.headers["server"])
+
+	c = dial(t, s.addr)
+	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
+	a = c.get()
+	assert.Equal(t, "1.2", a.headers["version"])
+	assert.Equal(t, "100,100", a.headers["heart-beat"])
+
+	c = dial(t, s.addr)
+	c.raw("CONNECT\naccept-version:2.0\n\n\x00")
+	a = c.refused("Supported protocol versions are")
+	assert.Equal(t, "1.0,1.1,1.2", a.headers["version"])
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{Authenticate: func(user, password string) bool { return user+"/"+password == `u\c/p:w` }})
+	for _, version := range []string{"1.0", "1.1", "1.2"} {
+		connected(t, s.addr, version, `login:u\c`, "passcode:p:w") // there are no escapes in CONNECT
+		c := dial(t, s.addr)
+		c.put("CONNECT", "", "accept-version:"+version, "login:u", "passcode:x")
+		c.refused("authentication failed")
+	}
+	c := dial(t, s.addr)
+	c.put("CONNECT", "")
+	c.refused("authentication failed")
+}
+
+// TestRefused sends frames that must end the connection with ERROR, and only that one.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{MaxMessage: 100})
+	bystander := connected(t, s.addr, "1.2")
+	for version, frames := range map[string]map[string]string{
+		"1.2": {
+			"SEND\n\nx\x00":               "SEND without destination",
+			"SEND\ndestination:\n\nx\x00": "no destination",
+			"SEND\ndestination:/topic/x\ndestination-type:ANYCAST\n\n\x00":                               "has not the routing type",
+			"SEND\ndestination:/queue/x\npriority:10\n\n\x00":                                            `priority "10" is not 0 to 9`,
+			"SEND\ndestination:/queue/x\nexpires:x\n\n\x00":                                              `expires "x" is not a time`,
+			"SEND\ndestination:/queue/x\nAMQ_SCHEDULED_DELAY:-1\n\n\x00":                                 `AMQ_SCHEDULED_DELAY "-1" is not a time`,
+			"SEND\ndestination:/queue/x\nAMQ_SCHEDULED_TIME:9999999999999999\n\n\x00":                    `AMQ_SCHEDULED_TIME`,
+			"SEND\ndestination:/queue/x\ntransaction:t\n\n\x00":                                          "no such transaction",
+			"SEND\ndestination:/queue/x\na:\\t\n\n\x00":                                                  "has an escape that STOMP 1.2 does not know",
+			"SEND\ndestination:/queue/x\n\n" + strings.Repeat("x", 101) + "\x00":                         "larger than the limit of 100",
+			"SUBSCRIBE\nid:1\n\n\x00":                                                                    "no destination",
+			"SUBSCRIBE\ndestination:/queue/x\n\n\x00":                                                    "SUBSCRIBE without id",
+			"SUBSCRIBE\nid:1\ndestination:/queue/x\nack:foo\n\n\x00":                                     `ack mode "foo"`,
+			"SUBSCRIBE\nid:1\ndestination:/queue/x\nselector:a =\n\n\x00":                                "invalid selector",
+			"SUBSCRIBE\nid:1\ndestination:/queue/x\nprefetch-count:x\n\n\x00":                            `prefetch-count "x" is not a number`,
+			"SUBSCRIBE\nid:1\ndestination:/queue/x\nconsumer-window-size:x\n\n\x00":                      `consumer-window-size "x" is not a number`,
+			"SUBSCRIBE\nid:1\ndestination:/topic/x\nno-local:true\n\n\x00":                               "no-local is not supported",
+			"SUBSCRIBE\nid:1\ndestination:/topic/x\ndurable-subscription-name:d\n\n\x00":                 "needs the header client-id",
+			"SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00": "a subscription with that id already",
+			"UNSUBSCRIBE\nid:1\n\n\x00":                                                                  "no such subscription",
+			"UNSUBSCRIBE\nid:1\ndurable-subscription-name:d\n\n\x00":                                     "no such subscription",
+			"ACK\nid:1\n\n\x00":      "was not delivered",
+			"ACK\n\n\x00":            "without id",
+			"NACK\nid:1-2-3\n\n\x00": "was not delivered",
+			"BEGIN\n\n\x00":          "BEGIN without transaction",
+			"BEGIN\ntransaction:t\n\n\x00BEGIN\ntransaction:t\n\n\x00": "a transaction \"t\" already",
+			"COMMIT\ntransaction:t\n\n\x00":                            "no such transaction",
+			"ABORT\ntransaction:t\n\n\x00":                             "no such transaction",
+			"CONNECT\n\n\x00":                                          "a second CONNECT",
+			"MESSAGE\n\n\x00":                                          "unknown command",
+			"\x00":                                                     "",
+		},
+		"1.1": {"SEND\ndestination:/queue/x\na:\\r\n\n\x00": "has an escape that STOMP 1.1 does not know"},
+		"1.0": {"NACK\nmessage-id:1\n\n\x00": "STOMP 1.0 has no NACK"},
+	} {
+		for text, words := range frames {
+			c := connected(t, s.addr, version)
+			if words == "" {
+				c.raw(text + strings.Repeat("x", maxCommand))
+				c.refused("not STOMP")
+				continue
+			}
+			head, rest, _ := strings.Cut(text, "\n\n")
+			if strings.Count(text, "\x00") == 1 {
+				text = head + "\nreceipt:r\\c1\n\n" + rest
+			}
+			c.raw(text)
+			a := c.refused(words)
+			if strings.Contains(text, "receipt:") && !strings.Contains(words, "limit of") && !strings.Contains(words, "unknown command") {
+				assert.Equal(t, `r\c1`, a.headers["receipt-id"], words)
+			}
+		}
+	}
+	c := dial(t, s.addr)
+	c.put("SEND", "x", "destination:/queue/x")
+	c.refused("the first one must be CONNECT")
+	bystander.ask("SEND", "x", "destination:/queue/x")
+	assert.EqualValues(t, 1, queueStats(s.store, "x").Stored)
+}
+
+// TestReceipts asks for one on each frame.
+func TestReceipts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	c.ask("SUBSCRIBE", "", "id:s", "destination:/queue/x", "ack:client-individual")
+	c.ask("BEGIN", "", "transaction:t")
+	c.ask("SEND", "1", "destination:/queue/x", "transaction:t")
+	c.quiet()
+	c.put("COMMIT", "", "transaction:t", "receipt:a\\nb")
+	var ack string
+	for range 2 {
+		switch a := c.get(); a.command {
+		case "RECEIPT":
+			assert.Equal(t, `a\nb`, a.headers["receipt-id"])
+		case "MESSAGE":
+			ack = a.headers["ack"]
+		}
+	}
+	c.ask("BEGIN", "", "transaction:t")
+	c.ask("ACK", "", "id:"+ack, "transaction:t")
+	assert.EqualValues(t, 0, queueStats(s.store, "x").Settled)
+	c.ask("ABORT", "", "transaction:t")
+	c.ask("ACK", "", "id:"+ack)
+	assert.EqualValues(t, 1, queueStats(s.store, "x").Settled)
+	c.ask("UNSUBSCRIBE", "", "id:s")
+	c.ask("SEND", "2", "destination:/queue/x")
+	c.quiet()
+	c.ask("DISCONNECT", "")
+	require.Equal(t, "EOF", c.get().command)
+}
+
+// onPipe runs a connection in a bubble of synctest, where time is free.
+func onPipe(t *testing.T, o Options, connect string, f func(c *client)) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		s := New(store.New(store.Config{}), o)
+		go func() { served <- s.Serve(t.Context(), far) }()
+		c := &client{t: t, Conn: near, r: nil}
+		c.reset()
+		if connect != "" {
+			c.raw(connect)
+			require.Equal(t, "CONNECTED", c.get().command)
+		}
+		f(c)
+		_ = near.Close()
+		err = <-served
+	})
+	return err
+}
+
+func TestHeartBeats(t *testing.T) {
+	t.Parallel()
+	t.Run("ours", func(t *testing.T) {
+		t.Parallel()
+		err := onPipe(t, Options{}, "CONNECT\naccept-version:1.2\nheart-beat:0,3000\n\n\x00", func(c *client) {
+			start := time.Now()
+			_ = c.SetReadDeadline(time.Time{})
+			for range 100 {
+				before := time.Now()
+				b, err := c.r.ReadByte()
+				require.NoError(t, err)
+				assert.Equal(t, byte('\n'), b)
+				assert.LessOrEqual(t, time.Since(before), 3*time.Second)
+			}
+			assert.Greater(t, time.Since(start), 50*time.Second, "more often than asked for")
+		})
+		require.NoError(t, err)
+	})
+	t.Run("theirs", func(t *testing.T) {
+		t.Parallel()
+		var silent time.Duration
+		err := onPipe(t, Options{}, "CONNECT\naccept-version:1.2\nheart-beat:1000,0\n\n\x00", func(c *client) {
+			for range 20 {
+				time.Sleep(900 * time.Millisecond) //nolint:forbidigo // in a bubble
+				c.raw("\n")
+			}
+			start := time.Now()
+			require.Equal(t, "EOF", c.get().command)
+			silent = time.Since(start)
+		})
+		require.ErrorIs(t, err, errSilent)
+		assert.InDelta(t, 2, silent.Seconds(), 1)
+	})
+	t.Run("idle", func(t *testing.T) {
+		t.Parallel()
+		err := onPipe(t, Options{IdleTimeout: time.Minute}, "CONNECT\naccept-version:1.2\n\n\x00", func(c *client) {
+			start := time.Now()
+			_ = c.SetReadDeadline(time.Time{})
+			_, err := c.r.ReadByte()
+			require.Error(t, err)
+			assert.InDelta(t, 60, time.Since(start).Seconds(), 30)
+		})
+		require.ErrorIs(t, err, errSilent)
+	})
+	t.Run("never connects", func(t *testing.T) {
+		t.Parallel()
+		err := onPipe(t, Options{}, "", func(c *client) {
+			_ = c.SetReadDeadline(time.Time{})
+			_, err := c.r.ReadByte()
+			require.Error(t, err)
+		})
+		require.ErrorIs(t, err, errSilent)
+	})
+}
+
+func TestServeEnds(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := New(store.New(store.Config{}), Options{})
+	for name, test := range map[string]struct {
+		end  func(near net.Conn, cancel func())
+		want error
+	}{
+		"closed":  {func(near net.Conn, _ func()) { _ = near.Close() }, nil},
+		"context": {func(_ net.Conn, cancel func()) { cancel() }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer near.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(ctx, far) }()
+			c := &client{t: t, Conn: near}
+			c.reset()
+			c.raw("CONNECT\naccept-version:1.2\n\n\x00")
+			require.Equal(t, "CONNECTED", c.get().command)
+			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
+			test.end(near, cancel)
+			select {
+			case err := <-served:
+				require.ErrorIs(t, err, test.want)
+			case <-time.After(patience):
+				t.Fatal("Serve did not return")
+			}
+			assert.Zero(t, queueStats(s.store, "x").Consumers)
+		})
+	}
+}
+
+// FuzzServe throws input at a connection; it must end, and leave the others alone.
+func FuzzServe(f *testing.F) {
+	for _, s := range []string{
+		"SEND\ndestination:/queue/x\n\nabc\x00SUBSCRIBE\nid:1\ndestination:/queue/x\nack:client\n\n\x00ACK\nid:1-0-0\n\n\x00",
+		"BEGIN\ntransaction:t\n\n\x00SEND\ndestination:x\ntransaction:t\n\n\x00COMMIT\ntransaction:t\n\n\x00DISCONNECT\nreceipt:1\n\n\x00",
+		"SUBSCRIBE\nid:1\ndestination:topic://x\nselector:a = 'b'\n\n\x00UNSUBSCRIBE\nid:1\n\n\x00NACK\nid:2-0-0\n\n\x00",
+		"SUBSCRIBE\nid:1\ndestination:/topic/x\nshared-subscription-name:a\nconsumer-window-size:0\n\n\x00",
+	} {
+		f.Add(uint8(2), s)
+	}
+	f.Fuzz(func(t *testing.T, version uint8, in string) {
+		near, far := net.Pipe()
+		s := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 16})
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, far) }()
+		go func() {
+			buf := make([]byte, 4096)
+			for {
+				if _, err := near.Read(buf); err != nil {
+					return
+				}
+			}
+		}()
+		_ = near.SetWriteDeadline(time.Now().Add(patience))
+		_, _ = fmt.Fprintf(near, "CONNECT\naccept-version:1.%d\nclient-id:c\n\n\x00%s", version%3, in)
+		_ = near.Close()
+		<-served
+		require.NoError(t, ctx.Err(), "the connection did not end")
+	})
+}

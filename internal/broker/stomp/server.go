@@ -1,0 +1,263 @@
+package stomp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// Options are the settings of a [Server]. The zero value is usable.
+type Options struct {
+	// Authenticate tells whether to let in a user with a password, which are empty if the client gives none. If it is nil
+	// everybody is let in.
+	Authenticate func(user, password string) bool
+	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
+	MaxMessage int
+	// IdleTimeout ends connections that have sent nothing for so long, unless they agreed on heart-beats; 0 means never.
+	// One that has not sent CONNECT ends after it as well, or after 10 s if that is less.
+	IdleTimeout time.Duration
+}
+
+const (
+	defaultMaxMessage = 64 << 20
+	connectTimeout    = 10 * time.Second
+	// farewell bounds the time in which the last frame is written, and after it that in which the client may close first.
+	farewell = time.Second
+)
+
+// Server is the STOMP front-end of a store. It is safe for concurrent use.
+type Server struct {
+	store *store.Store
+	opts  Options
+
+	mu sync.Mutex
+	// exclusive are the durable subscriptions in use that cannot be shared, by topic and name.
+	exclusive map[[2]string]bool
+}
+
+// New returns a front-end for s.
+func New(s *store.Store, o Options) *Server {
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = defaultMaxMessage
+	}
+	return &Server{store: s, opts: o, exclusive: map[[2]string]bool{}}
+}
+
+// claim takes a durable subscription for one consumer; it returns false if another one has it.
+func (s *Server) claim(topic, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{topic, name}
+	if s.exclusive[key] {
+		return false
+	}
+	s.exclusive[key] = true
+	return true
+}
+
+func (s *Server) unclaim(topic, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.exclusive, [2]string{topic, name})
+}
+
+// conn is a connection. The goroutine of Serve reads and does what the frames ask for; another one, the writer, delivers
+// messages and writes.
+type conn struct {
+	server *Server
+	net    net.Conn
+	source uint64
+
+	// Of the reader.
+	in        scanner
+	version   version
+	connected bool
+	clientID  string
+	replies   []byte // what is to be handed to the writer when the input is used up
+	addresses addresses
+	subs      map[uint64]*subscription
+	byID      map[string]*subscription
+	serial    uint64 // of the next subscription
+	txs       map[string]*transaction
+	txBytes   int // in all transactions
+	leaving   bool
+
+	parking  parking
+	tellRoom func() // roomAgain
+
+	done    chan struct{} // closed when the connection is of no more use
+	wake    chan struct{} // there is something for the writer
+	drained chan struct{} // the writer has taken over out
+
+	mu      sync.Mutex
+	out     []byte          // frames to be written
+	ready   []*subscription // may have something to deliver
+	unpark  bool            // there may be room for what is parked
+	beat    bool            // a heart-beat is due
+	closing bool            // the writer is to write what there is, and end
+	cause   error           // why the connection broke
+
+	pulse pulse
+	heard atomic.Uint64 // reads that have returned
+	quiet atomic.Bool   // the reader waits for the network
+	wrote atomic.Uint64 // writes
+}
+
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the client took its
+// leave by DISCONNECT, or closed the connection between two frames. When it returns nothing of the connection is left.
+func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
+	c := &conn{
+		server: s, net: nc, source: s.store.NewSource(), version: v10,
+		subs: map[uint64]*subscription{}, byID: map[string]*subscription{}, txs: map[string]*transaction{},
+		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
+	}
+	c.tellRoom = c.roomAgain
+	c.parking.free = make(chan struct{}, 1)
+	c.in = scanner{r: (*listener)(c), idle: c.flush, maxBody: maxHead}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		c.breakOff(context.Cause(ctx))
+		close(stopped)
+	})
+	var writing sync.WaitGroup
+	writing.Go(c.write)
+	limit := connectTimeout
+	if t := s.opts.IdleTimeout; t > 0 {
+		limit = min(limit, t)
+	}
+	c.pulse.start(c, 0, limit, limit)
+	err := c.end(c.read())
+	writing.Wait()
+	c.linger(err)
+	c.pulse.stop()
+	c.breakOff(net.ErrClosed)
+	if !stop() {
+		<-stopped
+	}
+	return err
+}
+
+// read handles frames until the connection ends.
+func (c *conn) read() error {
+	for !c.leaving {
+		f, err := c.in.next()
+		if err != nil {
+			return cmp.Or(c.parking.failure(), err)
+		}
+		if err := c.handle(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end gives back what the consumers hold, and lets the writer finish. It returns what is to be told of the end.
+func (c *conn) end(err error) error {
+	var told *refusal
+	orderly := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+	if errors.As(err, &told) {
+		c.replies = told.append(c.replies, c.version)
+	}
+	for _, s := range c.subs {
+		s.close(!c.leaving) // who has not taken its leave may have seen what it did not acknowledge
+	}
+	_ = c.net.SetWriteDeadline(time.Now().Add(farewell))
+	c.mu.Lock()
+	cause := c.cause
+	c.closing = true
+	c.out = append(c.out, c.replies...)
+	c.mu.Unlock()
+	c.signal()
+	switch {
+	case cause != nil:
+		return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), cause)
+	case orderly:
+		return nil
+	}
+	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err)
+}
+
+// linger waits a little for the client to close. Closing with input unread would have the client's system throw away
+// what it has not read yet: the ERROR frame.
+func (c *conn) linger(err error) {
+	var told *refusal
+	if !c.leaving && !errors.As(err, &told) {
+		return
+	}
+	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	if c.net.SetReadDeadline(time.Now().Add(farewell)) == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.net, lingerBytes))
+	}
+}
+
+const lingerBytes = 64 << 20
+
+// breakOff closes the connection for a reason. Only the first counts.
+func (c *conn) breakOff(cause error) {
+	c.mu.Lock()
+	first := c.cause == nil
+	if first {
+		c.cause = cause
+		c.closing = true
+		close(c.done)
+	}
+	c.mu.Unlock()
+	if first {
+		_ = c.net.Close()
+		c.signal()
+	}
+}
+
+// signal wakes the writer.
+func (c *conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listener is the input of a connection, which notes when something was heard.
+type listener conn
+
+func (l *listener) Read(b []byte) (int, error) {
+	l.quiet.Store(true)
+	n, err := l.net.Read(b)
+	l.quiet.Store(false)
+	l.heard.Add(1)
+	return n, err
+}
+
+// refusal is why a frame was not done, as the client is told before the connection ends.
+type refusal struct {
+	words   string
+	receipt []byte // of the frame, with its escapes
+	headers string // more header lines
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.words }
+
+func refuse(format string, args ...any) *refusal {
+	return &refusal{words: fmt.Sprintf(format, args...)}
+}
+
+// append appends the ERROR frame.
+func (r *refusal) append(b []byte, v version) []byte {
+	b = append(v.appendHeader(append(b, "ERROR\n"...), "message", r.words), r.headers...)
+	if r.receipt != nil {
+		b = append(append(append(b, "receipt-id:"...), r.receipt...), '\n')
+	}
+	b = append(b, "content-type:text/plain\ncontent-length:"...)
+	b = fmt.Appendf(b, "%d\n\n%s", len(r.words), r.words)
+	return append(b, 0)
+}

@@ -1,0 +1,307 @@
+package stomp
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/internal/broker/selector"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// mode is how a subscription acknowledges.
+type mode uint8
+
+const (
+	modeAuto mode = iota
+	modeClient
+	modeIndividual
+)
+
+const (
+	// defaultPrefetch is how many messages may be unacknowledged when the client does not say.
+	defaultPrefetch = 1000
+	maxPrefetch     = 1 << 20
+	// smallestFrame is what a MESSAGE counts at least against a window of bytes. No MESSAGE of Artemis is smaller, and
+	// clients reckon with that.
+	smallestFrame = 256
+	// maxAttempts is how often a message is delivered before a NACK drops it; that of Artemis, max-delivery-attempts.
+	maxAttempts      = 10
+	maxSubscriptions = 10_000
+)
+
+// subscription is what SUBSCRIBE makes. The writer delivers, the reader settles and closes.
+type subscription struct {
+	conn     *conn
+	id       string
+	serial   uint64
+	mode     mode
+	limit    int64 // messages that may be unacknowledged
+	window   int64 // bytes that may be before the last one, or 0
+	consumer *store.Consumer
+	release  func() // lets others use an exclusive subscription
+
+	head    []byte // of a MESSAGE frame up to the number of the delivery
+	ack     []byte // the ack header up to that, if there is one
+	version version
+	listed  atomic.Bool // in conn.ready
+	serving bool        // in the writer's list
+	hungry  bool        // the queue had less than was asked for: it tells when there is more
+	typical int         // bytes of the last body; of the first ones we know nothing
+
+	sent        atomic.Uint64 // deliveries
+	outstanding atomic.Int64  // those that are not settled
+	starved     atomic.Bool   // as much is unacknowledged as may be
+	low         atomic.Uint64 // in mode client: all before it is settled
+	tracked     atomic.Bool   // there is something in last or sizes
+	ended       atomic.Bool
+
+	mu      sync.Mutex // held while messages are taken
+	closed  bool
+	last    map[uint64]struct{} // deliveries that are the message's last attempt
+	sizes   map[uint64]int64    // with a window: of unacknowledged messages
+	unacked int64               // their sum
+}
+
+// subscribe handles SUBSCRIBE.
+func (c *conn) subscribe(f *frame) error {
+	s := &subscription{conn: c, serial: c.serial, version: c.version, typical: 16 << 10, id: c.text(f, "id")}
+	destination := c.text(f, "destination")
+	a, err := address(destination, c.routing(f))
+	if err != nil {
+		return err
+	}
+	named := f.get("id") != nil
+	switch {
+	case !named && c.version != v10:
+		return refuse("invalid frame: SUBSCRIBE without id")
+	case !named:
+		s.id = "\x00" + destination // cannot be an id
+	}
+	switch {
+	case c.byID[s.id] != nil:
+		return refuse("invalid frame: there is a subscription with that id already")
+	case len(c.subs) >= maxSubscriptions:
+		return refuse("limit reached: more than %d subscriptions on a connection", maxSubscriptions)
+	}
+	if err := s.configure(f); err != nil {
+		return err
+	}
+	s.prepare(destination, f.get("id"))
+	if s.consumer, err = s.attach(f, a); err != nil {
+		return err
+	}
+	c.serial++
+	c.subs[s.serial], c.byID[s.id] = s, s
+	c.reply(f.get("receipt")) // must come before the first message
+	f.headers = f.headers[:0]
+	if err := c.flush(); err != nil {
+		return err
+	}
+	s.notify()
+	return nil
+}
+
+func (c *conn) routing(f *frame) string {
+	for _, key := range []string{"subscription-type", "destination-type"} {
+		if kind := c.text(f, key); kind != "" {
+			return kind
+		}
+	}
+	return ""
+}
+
+// configure reads how messages are acknowledged and how many may be ahead.
+func (s *subscription) configure(f *frame) error {
+	switch ack := f.get("ack"); string(ack) {
+	case "", "auto":
+		s.mode = modeAuto
+	case "client":
+		s.mode = modeClient
+	case "client-individual":
+		s.mode = modeIndividual
+	default:
+		return refuse("invalid header: ack mode %.40q is not auto, client or client-individual", ack)
+	}
+	for _, key := range []string{"no-local", "activemq.noLocal"} {
+		if string(f.get(key)) == "true" {
+			return refuse("%s is not supported", key)
+		}
+	}
+	s.limit = defaultPrefetch
+	for _, key := range []string{"prefetch-count", "activemq.prefetchSize"} {
+		if b := f.get(key); b != nil {
+			n, ok := number(b)
+			if !ok {
+				return refuse("invalid header: %s %.40q is not a number", key, b)
+			}
+			s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
+		}
+	}
+	if b := f.get("consumer-window-size"); b != nil {
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		if err != nil {
+			return refuse("invalid header: consumer-window-size %.40q is not a number", b)
+		}
+		s.limit = maxPrefetch
+		switch {
+		case n == 0:
+			s.limit = 1
+		case n > 0:
+			s.window, s.sizes = n, map[uint64]int64{}
+			s.tracked.Store(true)
+		}
+	}
+	return nil
+}
+
+// prepare writes what is the same in all MESSAGE frames. ID is the header as it came, nil if there is none.
+func (s *subscription) prepare(destination string, id []byte) {
+	v := s.version
+	b := v.appendHeader([]byte("MESSAGE\n"), "destination", destination)
+	if id != nil {
+		b = append(append(append(b, "subscription:"...), id...), '\n')
+	}
+	name := strconv.AppendUint(nil, s.conn.source, 10)
+	name = append(strconv.AppendUint(append(name, '-'), s.serial, 10), '-')
+	s.head = append(append(b, "message-id:"...), name...)
+	if v == v12 && s.mode != modeAuto {
+		s.ack = append([]byte("\nack:"), name...)
+	}
+}
+
+// attach makes the consumer.
+func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error) {
+	c := s.conn
+	text := strings.TrimSpace(c.text(f, "selector"))
+	filter, err := selector.Parse(text)
+	if err != nil {
+		return nil, refuse("%s", err)
+	}
+	if a.Kind == store.KindQueue {
+		if _, queue, ok := qualified(a.Name); ok {
+			a.Name = queue
+		}
+		k, err := c.server.store.Queue(a.Name).Consume(filter, s.notify)
+		return k, explain(a, err)
+	}
+	sub := store.Subscription{Selector: text, Filter: filter}
+	if addr, queue, ok := qualified(a.Name); ok {
+		a.Name, sub.Name, sub.Durable = addr, queue, true
+	}
+	durable, shared := c.lasting(f)
+	switch {
+	case shared != "":
+		sub.Name, sub.Durable = shared, c.text(f, "durable") == "true"
+	case durable != "":
+		if c.clientID == "" {
+			return nil, refuse("a durable subscription needs the header client-id in CONNECT")
+		}
+		sub.Name, sub.Durable = c.owned(durable), true
+		if !c.server.claim(a.Name, sub.Name) {
+			return nil, refuse("the durable subscription %.80q is in use", durable)
+		}
+		s.release = func() { c.server.unclaim(a.Name, sub.Name) }
+	}
+	k, err := c.server.store.Subscribe(a.Name, sub, s.notify)
+	if err != nil && s.release != nil {
+		s.release()
+	}
+	return k, explain(a, err)
+}
+
+func explain(a store.Address, err error) error {
+	if err == nil {
+		return nil
+	}
+	return refuse("%s: %s", a, err)
+}
+
+// lasting returns the name of a durable or of a shared subscription.
+func (c *conn) lasting(f *frame) (durable, shared string) {
+	for _, key := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
+		if name := c.text(f, key); name != "" {
+			return name, ""
+		}
+	}
+	return "", c.text(f, "shared-subscription-name")
+}
+
+// owned returns the store's name of a subscription: with the client's identity, as Artemis names its queue.
+func (c *conn) owned(name string) string {
+	if c.clientID == "" {
+		return name
+	}
+	return c.clientID + "." + name
+}
+
+// unsubscribe handles UNSUBSCRIBE.
+func (c *conn) unsubscribe(f *frame) error {
+	id := c.text(f, "id")
+	if f.get("id") == nil {
+		id = "\x00" + c.text(f, "destination")
+	}
+	s := c.byID[id]
+	if s != nil {
+		delete(c.byID, id)
+		delete(c.subs, s.serial)
+		s.close(false)
+	}
+	durable, shared := c.lasting(f)
+	switch {
+	case durable != "":
+		return c.remove(c.owned(durable))
+	case shared != "":
+		return c.remove(shared)
+	case s == nil:
+		return refuse("no such subscription: %.80q", strings.TrimPrefix(id, "\x00"))
+	}
+	return nil
+}
+
+// remove deletes a durable subscription wherever it is: UNSUBSCRIBE does not name the topic.
+func (c *conn) remove(name string) error {
+	for _, d := range c.server.store.Stats() {
+		topic, ok := strings.CutPrefix(d.Address, "topic://")
+		if !ok {
+			continue
+		}
+		switch err := c.server.store.Unsubscribe(topic, name); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrUnknown):
+			return refuse("the subscription %.80q cannot be removed: %s", name, err)
+		}
+	}
+	return refuse("no such subscription: %.80q", name)
+}
+
+// notify has the writer look for something to deliver. Anybody may call it.
+func (s *subscription) notify() {
+	if s.listed.CompareAndSwap(false, true) {
+		c := s.conn
+		c.mu.Lock()
+		c.ready = append(c.ready, s)
+		c.mu.Unlock()
+		c.signal()
+	}
+}
+
+// close ends the subscription; nothing is delivered afterwards. What is not acknowledged goes back to the queue, and
+// counts as an attempt if failed.
+func (s *subscription) close(failed bool) {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return
+	}
+	s.ended.Store(true)
+	s.consumer.Close(failed)
+	if s.release != nil {
+		s.release()
+	}
+}

@@ -1,0 +1,161 @@
+package stomp
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// The bounds of what a connection's transactions hold.
+const (
+	maxTransactions    = 1000
+	maxTransacted      = 1_000_000 // frames
+	maxTransactedBytes = 256 << 20
+)
+
+// transaction holds frames until it is committed.
+type transaction struct {
+	conn  *conn
+	steps []step
+	bytes int
+}
+
+// step is a SEND, ACK or NACK.
+type step struct {
+	to *store.Destination // of a SEND
+	m  *store.Message
+	settlement
+}
+
+// destinations returns where its messages go to, each once.
+func (t *transaction) destinations() (list []*store.Destination) {
+	for i := range t.steps {
+		if d := t.steps[i].to; d != nil && !slices.Contains(list, d) {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func (c *conn) begin(f *frame) error {
+	name := c.text(f, "transaction")
+	switch {
+	case name == "":
+		return refuse("invalid frame: BEGIN without transaction")
+	case c.txs[name] != nil:
+		return refuse("invalid frame: there is a transaction %.80q already", name)
+	case len(c.txs) >= maxTransactions:
+		return refuse("limit reached: more than %d transactions at a time", maxTransactions)
+	}
+	c.txs[name] = &transaction{conn: c}
+	return nil
+}
+
+// find returns the transaction that a frame names.
+func (c *conn) find(name []byte) (*transaction, error) {
+	plain, _ := c.version.undone(name)
+	t := c.txs[string(plain)]
+	if t == nil {
+		return nil, refuse("invalid frame: no such transaction: %.80q", plain)
+	}
+	return t, nil
+}
+
+// add puts a step into the transaction that a frame names.
+func (c *conn) add(name []byte, s step, size int) error {
+	t, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	if c.txBytes += size; c.txBytes > maxTransactedBytes || len(t.steps) >= maxTransacted {
+		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted, maxTransactedBytes)
+	}
+	t.steps = append(t.steps, s)
+	t.bytes += size
+	return nil
+}
+
+// sendLater handles a SEND in a transaction.
+func (c *conn) sendLater(d *store.Destination, m *message, s *sending) error {
+	if err := c.add(s.transaction, step{to: d, m: &m.Message}, len(m.content.text)+len(s.transaction)); err != nil {
+		return err
+	}
+	c.reply(s.receipt)
+	return nil
+}
+
+// take ends a transaction for its client.
+func (c *conn) take(f *frame) (*transaction, error) {
+	t, err := c.find(f.get("transaction"))
+	if err != nil {
+		return nil, err
+	}
+	delete(c.txs, c.text(f, "transaction"))
+	c.txBytes -= t.bytes
+	return t, nil
+}
+
+// abort forgets a transaction. What was acknowledged in it is as if it had not been, and can be again.
+func (c *conn) abort(f *frame) error {
+	_, err := c.take(f)
+	return err
+}
+
+// commit does what was asked for in a transaction, if there is room for all of it.
+func (c *conn) commit(f *frame) error {
+	t, err := c.take(f)
+	if err != nil {
+		return err
+	}
+	receipt := f.get("receipt")
+	blocked := c.parking.busy.Load()
+	for _, d := range t.destinations() {
+		switch {
+		case !c.rejects():
+			blocked = blocked || !d.Room(c.tellRoom)
+		case !d.Room(nil):
+			return full(d)
+		}
+	}
+	if blocked {
+		return c.park(parked{tx: t, receipt: bytes.Clone(receipt), size: t.bytes})
+	}
+	if err := c.awaitStall(); err != nil {
+		return err
+	}
+	confirm, err := t.apply(receipt)
+	if err == nil && confirm {
+		c.reply(receipt)
+	}
+	return err
+}
+
+// apply does all steps. It returns false if it is not to be confirmed. Receipt goes into the error.
+func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
+	for i := range t.steps {
+		if s := t.steps[i].sub; s != nil && s.ended.Load() {
+			err := refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")
+			err.receipt = receipt
+			return false, err
+		}
+	}
+	confirm = true
+	for i := range t.steps {
+		s := &t.steps[i]
+		if s.to == nil {
+			s.apply() // what was settled otherwise since stays so
+			continue
+		}
+		switch s.to.Send(s.m) {
+		case store.Full: // another connection took the room
+			err := full(s.to)
+			err.receipt = receipt
+			return false, err
+		case store.Withheld:
+			confirm = false
+		case store.Stored:
+		}
+	}
+	return confirm, nil
+}

@@ -1,0 +1,192 @@
+package stomp
+
+import (
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+const (
+	// flushAt is how much is gathered for one write.
+	flushAt = 64 << 10
+	// takeAtOnce is how many messages a subscription delivers before it is another one's turn.
+	takeAtOnce = 64
+)
+
+// writer is what the goroutine that writes works with.
+type writer struct {
+	conn   *conn
+	buf    []byte
+	active []*subscription // may have more to deliver
+	batch  [takeAtOnce]store.Delivery
+}
+
+// write delivers and writes until the connection ends.
+func (c *conn) write() {
+	w := &writer{conn: c}
+	for w.collect() {
+		w.deliver()
+		if len(w.buf) == 0 {
+			continue
+		}
+		if _, err := c.net.Write(w.buf); err != nil {
+			c.breakOff(err)
+			return
+		}
+		c.wrote.Add(1)
+		w.written()
+	}
+	if len(w.buf) > 0 {
+		if _, err := c.net.Write(w.buf); err != nil { // bounded by the deadline that was set with closing
+			c.breakOff(err)
+		}
+	}
+}
+
+// collect waits for something to do and takes it over. It returns false at the end.
+func (w *writer) collect() bool {
+	c := w.conn
+	c.mu.Lock()
+	for len(c.out) == 0 && len(c.ready) == 0 && len(w.active) == 0 && !c.unpark && !c.beat && !c.closing {
+		c.mu.Unlock()
+		<-c.wake
+		c.mu.Lock()
+	}
+	w.buf, c.out = c.out, w.buf[:0]
+	if c.beat {
+		c.beat = false
+		w.buf = append(w.buf, '\n')
+	}
+	unpark, closing := c.unpark, c.closing
+	c.unpark = false
+	for i, s := range c.ready {
+		if c.ready[i] = nil; !s.serving {
+			s.serving = true
+			w.active = append(w.active, s)
+		}
+		s.listed.Store(false)
+	}
+	c.ready = c.ready[:0]
+	c.mu.Unlock()
+	select {
+	case c.drained <- struct{}{}:
+	default:
+	}
+	if closing {
+		return false
+	}
+	if unpark && c.parking.busy.Load() {
+		w.buf = c.retry(w.buf)
+	}
+	return true
+}
+
+// deliver takes messages, in turns, until there is enough to write or nothing to take.
+func (w *writer) deliver() {
+	for len(w.active) > 0 && len(w.buf) < flushAt {
+		s := w.active[0]
+		if w.active = w.active[1:]; w.serve(s) {
+			w.active = append(w.active, s)
+		} else {
+			s.serving = false
+		}
+	}
+	if len(w.active) == 0 {
+		w.active = nil // what is before it would be kept
+	}
+}
+
+// serve appends messages of one subscription. It returns false if there is nothing more for now.
+func (w *writer) serve(s *subscription) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	n := min(s.credit(), max(1, flushAt/(s.typical+1))) // large ones one by one
+	if n == 0 {
+		if s.hungry { // what it took meanwhile has filled its window
+			s.hungry = false
+			s.consumer.Yield()
+		}
+		return false
+	}
+	taken := s.consumer.Take(w.batch[:n])
+	s.hungry = taken < n
+	if taken == 0 {
+		return false
+	}
+	for i := range w.batch[:taken] {
+		d := &w.batch[i]
+		before := len(w.buf)
+		w.buf = s.append(w.buf, d)
+		if s.window > 0 {
+			size := int64(max(smallestFrame, len(w.buf)-before))
+			s.sizes[d.ID] = size
+			s.unacked += size
+		}
+		if d.Attempts+1 >= maxAttempts && s.mode != modeAuto {
+			if s.last == nil {
+				s.last = map[uint64]struct{}{}
+			}
+			s.last[d.ID] = struct{}{}
+			s.tracked.Store(true)
+		}
+	}
+	last := w.batch[taken-1].ID
+	s.typical = len(w.batch[taken-1].Message.Content.Body())
+	clear(w.batch[:taken])
+	s.sent.Store(last + 1)
+	if s.mode != modeAuto {
+		s.outstanding.Add(int64(taken))
+	} else {
+		s.consumer.AcceptThrough(last)
+	}
+	return taken == n
+}
+
+// credit returns how many messages may be taken now.
+func (s *subscription) credit() int {
+	if s.mode == modeAuto {
+		return takeAtOnce
+	}
+	for {
+		free := s.limit - s.outstanding.Load()
+		if s.window > 0 {
+			free = min(free, 1) // the next one may use up the window
+			if s.unacked >= s.window {
+				free = 0
+			}
+		}
+		if free > 0 {
+			return int(min(free, takeAtOnce))
+		}
+		s.starved.Store(true)
+		if s.window > 0 || s.outstanding.Load() > s.limit*3/4 || !s.starved.CompareAndSwap(true, false) {
+			return 0
+		}
+	}
+}
+
+// append appends a MESSAGE frame.
+func (s *subscription) append(b []byte, d *store.Delivery) []byte {
+	b = strconv.AppendUint(append(b, s.head...), d.ID, 10)
+	if s.ack != nil {
+		b = strconv.AppendUint(append(b, s.ack...), d.ID, 10)
+	}
+	if d.Attempts > 0 {
+		b = append(b, "\nredelivered:true"...)
+	}
+	body := d.Message.Content.Body()
+	b = strconv.AppendInt(append(b, "\ncontent-length:"...), int64(len(body)), 10)
+	b = appendHead(append(b, '\n'), d.Message, s.version)
+	b = append(append(b, '\n'), body...)
+	return append(b, 0)
+}
+
+// written makes room for what comes next.
+func (w *writer) written() {
+	if w.buf = w.buf[:0]; cap(w.buf) > largeBuffer {
+		w.buf = nil
+	}
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Faults are what the broker does wrong, by request. The zero value is a faultless broker. "Every" n counts the messages
+// sent to the broker since the faults were set, all destinations together: n, 2n, 3n ... A message gets one of lose,
+// damage, duplicate, reorder at most, in this order of precedence; withhold is independent of them, and messages that find
+// the broker full are not counted.
+type Faults struct {
+	LoseEvery      uint64 // accept, and forget
+	DamageEvery    uint64 // flip one bit of the body; an empty body is left alone and not counted
+	DuplicateEvery uint64 // store twice
+	ReorderEvery   uint64 // store after the next message of the same source to the same destination
+	WithholdEvery  uint64 // store, but never confirm
+	DropEvery      uint64 // break all connections; the n-th message is stored and not confirmed
+
+	Delay  time.Duration // from the send of a message to its delivery
+	Full   bool          // behave as if every limit were reached
+	Refuse bool          // close new connections at once
+}
+
+// FaultCounts are how often each fault really happened.
+type FaultCounts struct {
+	Lost       uint64 `json:"lost"`
+	Damaged    uint64 `json:"damaged"`
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"`
+	Withheld   uint64 `json:"withheld"`
+	Dropped    uint64 `json:"dropped"` // connections
+	Refused    uint64 `json:"refused"` // connections
+	Stalls     uint64 `json:"stalls"`
+}
+
+// faults are the ones at work.
+type faults struct {
+	Faults
+	sent atomic.Uint64
+}
+
+type faultCounters struct {
+	lost, damaged, duplicated, reordered, withheld, dropped, refused, stalls atomic.Uint64
+}
+
+func (c *faultCounters) counts() FaultCounts {
+	return FaultCounts{
+		Lost: c.lost.Load(), Damaged: c.damaged.Load(), Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
+		Withheld: c.withheld.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
+	}
+}
+
+// fate is what the faults make of one message.
+type fate uint8
+
+const (
+	keep fate = iota
+	lose
+	damage
+	duplicate
+	reorder
+)
+
+// judge decides about the next message.
+func (f *faults) judge() (what fate, withhold, drop bool) {
+	n := f.sent.Add(1)
+	switch {
+	case every(f.LoseEvery, n):
+		what = lose
+	case every(f.DamageEvery, n):
+		what = damage
+	case every(f.DuplicateEvery, n):
+		what = duplicate
+	case every(f.ReorderEvery, n):
+		what = reorder
+	}
+	return what, every(f.WithholdEvery, n), every(f.DropEvery, n)
+}
+
+func every(n, i uint64) bool { return n > 0 && i%n == 0 }
+
+// damaged returns a copy of m with one bit of its body flipped, another one with each n.
+func damaged(m *Message, n uint64) *Message {
+	body := append([]byte(nil), m.Content.Body()...)
+	body[n*61%uint64(len(body))] ^= 1 << (n % 8)
+	c := *m
+	c.Content = m.Content.WithBody(body)
+	return &c
+}
+
+// Faults returns the faults at work.
+func (s *Store) Faults() Faults {
+	if f := s.faults.Load(); f != nil {
+		return f.Faults
+	}
+	return Faults{}
+}
+
+// SetFaults replaces the faults. Counting to n begins anew; what was counted as done stays. Messages that were held back
+// to be reordered are let go.
+func (s *Store) SetFaults(f Faults) {
+	var next *faults
+	if f != (Faults{}) {
+		next = &faults{Faults: f}
+	}
+	old := s.faults.Swap(next)
+	if old != nil && old.ReorderEvery > 0 {
+		s.each((*Destination).letGo)
+	}
+	if old != nil && old.Full && !f.Full {
+		s.each((*Destination).tellRoom)
+	}
+}
+
+// FaultCounts returns what the faults have done so far.
+func (s *Store) FaultCounts() FaultCounts { return s.counters.counts() }
+
+// Refuse tells whether a new connection is to be closed at once, and counts it if so.
+func (s *Store) Refuse() bool {
+	f := s.faults.Load()
+	if f == nil || !f.Refuse {
+		return false
+	}
+	s.counters.refused.Add(1)
+	return true
+}
+
+// CountDropped adds to the connections that were broken by request.
+func (s *Store) CountDropped(n int) { s.counters.dropped.Add(uint64(n)) }
+
+// stall is a time in which nothing goes on.
+type stall struct {
+	mu    sync.Mutex
+	until time.Time
+	over  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
+	timer *time.Timer
+}
+
+// Stall makes the broker stop for d: nothing is stored, delivered or settled. A stall under way is extended if it would end
+// earlier. It ends early when d is zero or less.
+func (s *Store) Stall(d time.Duration) {
+	st := &s.stall
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if d <= 0 {
+		st.end(s)
+		return
+	}
+	until := time.Now().Add(d)
+	if st.over.Load() == nil {
+		s.counters.stalls.Add(1)
+		over := make(chan struct{})
+		st.over.Store(&over)
+		st.until = until
+		st.timer = time.AfterFunc(d, func() { s.endStall() })
+	} else if until.After(st.until) {
+		st.until = until
+		st.timer.Reset(d)
+	}
+}
+
+func (s *Store) endStall() {
+	st := &s.stall
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if time.Until(st.until) <= 0 {
+		st.end(s)
+	}
+}
+
+// end is called with the lock held.
+func (st *stall) end(s *Store) {
+	over := st.over.Swap(nil)
+	if over == nil {
+		return
+	}
+	st.timer.Stop()
+	close(*over)
+	go s.each((*Destination).tellAll)
+}
+
+// await waits for the end of a stall.
+func (st *stall) await() {
+	if over := st.over.Load(); over != nil {
+		<-*over
+	}
+}
+
+func (st *stall) active() bool { return st.over.Load() != nil }

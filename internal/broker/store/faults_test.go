@@ -1,0 +1,139 @@
+package store
+
+import (
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		faults Faults
+		want   []string
+		counts FaultCounts
+	}{
+		{"none", Faults{}, []string{"1", "2", "3", "4", "5", "6"}, FaultCounts{}},
+		{"lose", Faults{LoseEvery: 2}, []string{"1", "3", "5"}, FaultCounts{Lost: 3}},
+		{"duplicate", Faults{DuplicateEvery: 4}, []string{"1", "2", "3", "4", "4", "5", "6"}, FaultCounts{Duplicated: 1}},
+		{"reorder", Faults{ReorderEvery: 2}, []string{"1", "3", "2", "5", "4"}, FaultCounts{Reordered: 2}},
+		{"reorder all", Faults{ReorderEvery: 1}, []string{"1", "2", "3", "4", "5"}, FaultCounts{}},
+		{"damage", Faults{DamageEvery: 3}, []string{"1", "2", "1", "4", "5", "2"}, FaultCounts{Damaged: 2}},
+		{"withhold", Faults{WithholdEvery: 3}, []string{"1", "2", "3", "4", "5", "6"}, FaultCounts{Withheld: 2}},
+		{"two", Faults{LoseEvery: 3, DuplicateEvery: 3}, []string{"1", "2", "4", "5"}, FaultCounts{Lost: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := New(Config{})
+			s.SetFaults(c.faults)
+			assert.Equal(t, c.faults, s.Faults())
+			d, q := queue(s, "Q")
+			withheld := uint64(0)
+			for i := range 6 {
+				if d.Send(message(strconv.Itoa(i+1))) == Withheld {
+					withheld++
+				}
+			}
+			got, _ := take(consume(t, q, nil), 20)
+			if c.name == "damage" {
+				assert.NotEqual(t, "3", got[2])
+				assert.NotEqual(t, "6", got[5])
+				got[2], got[5] = "1", "2" // whatever they are
+			}
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, c.counts, s.FaultCounts())
+			assert.Equal(t, c.counts.Withheld, withheld)
+		})
+	}
+}
+
+func TestReorderIsPerSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		s.SetFaults(Faults{ReorderEvery: 3})
+		d, q := queue(s, "Q")
+		for i, source := range []uint64{1, 2, 1, 2, 2, 1} { // the third and the sixth
+			m := message(strconv.Itoa(i + 1))
+			m.Source = source
+			d.Send(m)
+		}
+		c := consume(t, q, nil)
+		got, _ := take(c, 20)
+		assert.Equal(t, []string{"1", "2", "4", "5", "3"}, got)
+		assert.Equal(t, uint64(0), s.FaultCounts().Reordered, "two held back by turns did not overtake each other")
+		time.Sleep(reorderWait) //nolint:forbidigo // a fake clock
+		synctest.Wait()
+		got, _ = take(c, 20)
+		assert.Equal(t, []string{"6"}, got, "nobody came to overtake it")
+		assert.Equal(t, uint64(0), s.FaultCounts().Reordered)
+	})
+}
+
+func TestDelayFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		s.SetFaults(Faults{Delay: time.Second})
+		d, q := queue(s, "Q")
+		var woken atomic.Int64
+		c, _ := q.Consume(nil, func() { woken.Store(time.Now().UnixNano()) })
+		start := time.Now()
+		d.Send(message("1"))
+		got, _ := take(c, 1)
+		assert.Empty(t, got)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // a fake clock
+		got, _ = take(c, 1)
+		assert.Equal(t, []string{"1"}, got)
+		assert.Equal(t, start.Add(time.Second).UnixNano(), woken.Load())
+	})
+}
+
+func TestStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		d, q := queue(s, "Q")
+		woken := make(chan time.Time, 1)
+		c, _ := q.Consume(nil, func() { woken <- time.Now() })
+		d.Send(message("1"))
+		s.Stall(time.Second)
+		s.Stall(3 * time.Second)
+		s.Stall(time.Second)
+		start := time.Now()
+		got, _ := take(c, 1)
+		assert.Empty(t, got)
+		var sent atomic.Int64
+		go func() {
+			d.Send(message("2"))
+			sent.Store(int64(time.Since(start)))
+		}()
+		assert.Equal(t, 3*time.Second, (<-woken).Sub(start))
+		synctest.Wait()
+		assert.Equal(t, int64(3*time.Second), sent.Load())
+		got, list := take(c, 9)
+		assert.Equal(t, []string{"1", "2"}, got)
+		assert.True(t, c.Accept(list[0].ID))
+
+		s.Stall(time.Hour)
+		s.Stall(0)
+		assert.True(t, c.Accept(list[1].ID))
+		assert.Equal(t, uint64(2), s.FaultCounts().Stalls)
+	})
+}
+
+func TestDropAndRefuse(t *testing.T) {
+	s := New(Config{})
+	dropped := make(chan bool, 9)
+	s.OnDrop(func() { dropped <- true })
+	s.SetFaults(Faults{DropEvery: 2, Refuse: true})
+	d, _ := queue(s, "Q")
+	assert.Equal(t, Stored, d.Send(message("1")))
+	assert.Equal(t, Withheld, d.Send(message("2")), "the connection is gone")
+	<-dropped
+	assert.True(t, s.Refuse())
+	s.CountDropped(2)
+	assert.Equal(t, FaultCounts{Withheld: 1, Dropped: 2, Refused: 1}, s.FaultCounts())
+	s.SetFaults(Faults{})
+	assert.False(t, s.Refuse())
+}

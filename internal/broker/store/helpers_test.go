@@ -1,0 +1,50 @@
+package store
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// text is a Content that is only a body, with properties if need be.
+type text struct {
+	body []byte
+	h    Header
+}
+
+func (t text) Body() []byte                 { return t.body }
+func (t text) Header() Header               { return t.h }
+func (t text) WithBody(body []byte) Content { return text{body, t.h} }
+
+func message(body string) *Message {
+	return &Message{Content: text{body: []byte(body)}, Priority: normalPriority}
+}
+
+func sendNumbers(t testing.TB, d *Destination, from, to int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		require.Equal(t, Stored, d.Send(message(strconv.Itoa(i))))
+	}
+}
+
+// take returns the bodies of what c gets now, and the deliveries.
+func take(c *Consumer, n int) (bodies []string, list []Delivery) {
+	buf := make([]Delivery, n)
+	list = buf[:c.Take(buf)]
+	for _, d := range list {
+		bodies = append(bodies, string(d.Message.Content.Body()))
+	}
+	return bodies, list
+}
+
+func consume(t testing.TB, q *Queue, filter Filter) *Consumer {
+	t.Helper()
+	c, err := q.Consume(filter, func() {})
+	require.NoError(t, err)
+	return c
+}
+
+func queue(s *Store, name string) (*Destination, *Queue) {
+	return s.Destination(Address{KindQueue, name}), s.Queue(name)
+}

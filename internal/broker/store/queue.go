@@ -1,0 +1,271 @@
+package store
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Queue holds messages for consumers that compete for them: what was sent to a queue, or what a subscription of a topic
+// has yet to get. It is safe for concurrent use.
+type Queue struct {
+	dest     *Destination
+	name     string // of the subscription; empty for a queue
+	durable  bool
+	filter   Filter // of the subscription: what it does not want is not stored
+	selector string // its text
+
+	size, bytes atomic.Int64 // of messages that are stored and not settled
+	wantRoom    atomic.Bool  // there are room waiters
+	settledAll  atomic.Uint64
+
+	mu        sync.Mutex
+	lanes     [priorities]lane
+	back      [priorities][]entry // came back from consumers; the oldest is last
+	occupied  uint16              // bit p: lane p or back p may hold something
+	delayed   delayed
+	seq       uint64
+	consumers []*Consumer
+	waiters   []*Consumer          // took all there was, and want to be told
+	groups    map[string]*Consumer // nil until the first message of a group
+	version   uint64               // changes when what a consumer passed over may have become its own
+	room      []func()
+	gone      bool
+
+	stored, delivered, redelivered, returned, expired, rejected uint64
+}
+
+// put stores m and tells a consumer.
+func (q *Queue) put(m *Message) {
+	if q.filter != nil && !q.filter(m) {
+		return
+	}
+	q.size.Add(1)
+	q.bytes.Add(m.size())
+	q.mu.Lock()
+	if q.gone {
+		q.mu.Unlock()
+		q.shrink(1, m.size())
+		return
+	}
+	q.seq++
+	q.stored++
+	e := entry{m: m, seq: q.seq}
+	if m.NotBefore != 0 && m.NotBefore > time.Now().UnixNano() {
+		q.delayed.add(q, e)
+		q.mu.Unlock()
+		return
+	}
+	wake := q.offer(e)
+	q.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// offer makes e available and returns who is to be told; q.mu is held.
+func (q *Queue) offer(e entry) (wake func()) {
+	p := min(e.m.Priority, priorities-1)
+	if l := &q.lanes[p]; l.sparse() {
+		l.compact()
+		q.version++
+	}
+	q.lanes[p].push(e)
+	q.occupied |= 1 << p
+	if e.m.Group != "" && q.groups == nil {
+		q.groups = map[string]*Consumer{}
+	}
+	return q.waiter(e.m)
+}
+
+// waiter takes the first waiting consumer that may have m off the list; q.mu is held.
+func (q *Queue) waiter(m *Message) (notify func()) {
+	for i, c := range q.waiters {
+		if c.may(m) {
+			q.waiters = slices.Delete(q.waiters, i, i+1)
+			c.waiting = false
+			return c.notify
+		}
+	}
+	return nil
+}
+
+// next removes and returns the next message that c may have; q.mu is held.
+func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
+	for mask := q.occupied; mask != 0; {
+		p := bits.Len16(mask) - 1
+		mask &^= 1 << p
+		for {
+			e, ok := q.nextOf(p, c)
+			if !ok {
+				break
+			}
+			if x := e.m.Expires; x == 0 || !past(x, now) {
+				return e, true
+			}
+			q.expired++
+			q.shrink(1, e.m.size())
+		}
+		if q.lanes[p].live == 0 && len(q.back[p]) == 0 {
+			q.occupied &^= 1 << p
+		}
+	}
+	return entry{}, false
+}
+
+// past tells whether the moment x, in milliseconds, is over; now is read at the first need of it.
+func past(x int64, now *int64) bool {
+	if *now == 0 {
+		*now = time.Now().UnixMilli()
+	}
+	return x <= *now
+}
+
+func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
+	l, back := &q.lanes[p], q.back[p]
+	if c.filter == nil && q.groups == nil {
+		if n := len(back) - 1; n >= 0 && (l.live == 0 || back[n].seq < l.at(l.first).seq) {
+			e := back[n]
+			back[n] = entry{}
+			q.back[p] = back[:n]
+			return e, true
+		}
+		if l.live == 0 {
+			return entry{}, false
+		}
+		return l.take(l.first), true
+	}
+	for i, e := range slices.Backward(back) {
+		if c.claim(e.m) {
+			q.back[p] = slices.Delete(back, i, i+1)
+			return e, true
+		}
+	}
+	pos := c.cursor(p)
+	*pos = max(*pos, l.first)
+	for ; *pos != l.next; *pos++ {
+		if e := l.at(*pos); e.m != nil && c.claim(e.m) {
+			return l.take(*pos), true
+		}
+	}
+	return entry{}, false
+}
+
+// giveBack returns messages to their place in the queue.
+func (q *Queue) giveBack(entries []entry) {
+	q.mu.Lock()
+	var wakes []func()
+	for _, e := range entries {
+		p := min(e.m.Priority, priorities-1)
+		at, _ := slices.BinarySearchFunc(q.back[p], e.seq, func(x entry, seq uint64) int {
+			switch { // the oldest is last
+			case x.seq > seq:
+				return -1
+			case x.seq < seq:
+				return 1
+			}
+			return 0
+		})
+		q.back[p] = slices.Insert(q.back[p], at, e)
+		q.occupied |= 1 << p
+		q.returned++
+		if wake := q.waiter(e.m); wake != nil {
+			wakes = append(wakes, wake)
+		}
+	}
+	q.mu.Unlock()
+	for _, wake := range wakes {
+		wake()
+	}
+}
+
+// shrink takes n messages off the size of the queue, and tells who waits for room if there is some now.
+func (q *Queue) shrink(n, bytes int64) {
+	q.size.Add(-n)
+	q.bytes.Add(-bytes)
+	if q.wantRoom.Load() && q.roomy(7, 8) && !q.dest.store.full() {
+		go q.tellRoom() // it may run inside the queue's lock
+	}
+}
+
+// roomy tells whether the queue holds less than num/den of its limits.
+func (q *Queue) roomy(num, den int64) bool {
+	c := &q.dest.store.cfg
+	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
+}
+
+// Room tells whether the queue takes messages. If not, notify is called, once, when it does again.
+func (q *Queue) Room(notify func()) bool {
+	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() }
+	if !full() {
+		return true
+	}
+	if notify == nil {
+		return false
+	}
+	q.mu.Lock()
+	q.room = append(q.room, notify)
+	q.wantRoom.Store(true)
+	q.mu.Unlock()
+	if !full() { // it may have emptied before wantRoom was seen
+		q.tellRoom()
+	}
+	return false
+}
+
+func (q *Queue) tellRoom() {
+	q.mu.Lock()
+	room := q.room
+	q.room = nil
+	q.wantRoom.Store(false)
+	q.mu.Unlock()
+	for _, notify := range room {
+		notify()
+	}
+}
+
+// tellAll tells all who wait that something may have changed.
+func (q *Queue) tellAll() {
+	q.mu.Lock()
+	waiters := q.waiters
+	q.waiters = nil
+	for _, c := range waiters {
+		c.waiting = false
+	}
+	q.version++
+	q.mu.Unlock()
+	for _, c := range waiters {
+		c.notify()
+	}
+}
+
+// purge removes all messages that no consumer holds, and returns how many.
+func (q *Queue) purge() (n int) {
+	q.mu.Lock()
+	var bytes int64
+	drop := func(e entry) {
+		if e.m != nil {
+			n++
+			bytes += e.m.size()
+		}
+	}
+	for p := range q.lanes {
+		l := &q.lanes[p]
+		for pos := l.first; pos != l.next; pos++ {
+			drop(*l.at(pos))
+		}
+		for _, e := range q.back[p] {
+			drop(e)
+		}
+		*l, q.back[p] = lane{first: l.next, next: l.next}, nil
+	}
+	for _, e := range q.delayed.clear() {
+		drop(e)
+	}
+	q.occupied = 0
+	q.mu.Unlock()
+	q.shrink(int64(n), bytes)
+	return n
+}

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOrderAndReturns(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	c := consume(t, q, nil)
+	sendNumbers(t, d, 1, 6)
+	got, list := take(c, 4)
+	assert.Equal(t, []string{"1", "2", "3", "4"}, got)
+	assert.Equal(t, uint64(3), list[3].ID)
+
+	assert.True(t, c.Accept(list[1].ID))
+	assert.False(t, c.Accept(list[1].ID), "settled once")
+	assert.True(t, c.Release(list[3].ID, true))
+	assert.True(t, c.Release(list[0].ID, false))
+	assert.Equal(t, 1, c.Held())
+	got, list = take(c, 10)
+	assert.Equal(t, []string{"1", "4", "5", "6"}, got, "what comes back takes its old place")
+	assert.Equal(t, []uint32{0, 1, 0, 0}, []uint32{list[0].Attempts, list[1].Attempts, list[2].Attempts, list[3].Attempts})
+
+	assert.Equal(t, 3, c.AcceptThrough(list[1].ID), "3, 1 and 4")
+	assert.True(t, c.Reject(list[2].ID))
+	c.Close(true)
+	c.Close(true)
+	other := consume(t, q, nil)
+	got, list = take(other, 10)
+	assert.Equal(t, []string{"6"}, got)
+	assert.Equal(t, uint32(1), list[0].Attempts)
+	assert.Equal(t, QueueStats{
+		Consumers: 1, Depth: 1, Bytes: 257, Stored: 6, Delivered: 9, Redelivered: 2, Settled: 4, Returned: 3, Rejected: 1,
+	}, q.Stats())
+}
+
+func TestPriorities(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	c := consume(t, q, nil)
+	for i, p := range []uint8{4, 9, 0, 9, 4, 200} {
+		m := message(strconv.Itoa(i))
+		m.Priority = p
+		d.Send(m)
+	}
+	got, _ := take(c, 10)
+	assert.Equal(t, []string{"1", "3", "5", "0", "4", "2"}, got)
+}
+
+func TestFiltersPassOver(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	even := func(m *Message) bool { n, _ := strconv.Atoi(string(m.Content.Body())); return n%2 == 0 }
+	woken := 0
+	c, err := q.Consume(even, func() { woken++ })
+	require.NoError(t, err)
+	sendNumbers(t, d, 1, 5)
+	got, list := take(c, 10)
+	assert.Equal(t, []string{"2", "4"}, got)
+	d.Send(message("7"))
+	assert.Zero(t, woken, "it does not want that one")
+	d.Send(message("8"))
+	assert.Equal(t, 1, woken)
+	c.Release(list[0].ID, false)
+	got, _ = take(c, 10)
+	assert.Equal(t, []string{"2", "8"}, got)
+
+	got, _ = take(consume(t, q, nil), 10)
+	assert.Equal(t, []string{"1", "3", "5", "7"}, got)
+}
+
+func TestGroupsStick(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	a, b := consume(t, q, nil), consume(t, q, nil)
+	for i := range 6 {
+		m := message(strconv.Itoa(i))
+		m.Group = string(rune('x' + i%2))
+		d.Send(m)
+	}
+	got, _ := take(a, 1)
+	assert.Equal(t, []string{"0"}, got)
+	got, _ = take(b, 10)
+	assert.Equal(t, []string{"1", "3", "5"}, got, "the first group is the other's")
+	got, _ = take(a, 10)
+	assert.Equal(t, []string{"2", "4"}, got)
+	a.Close(false)
+	got, _ = take(b, 10)
+	assert.Equal(t, []string{"0", "2", "4"}, got, "the group's owner has left")
+}
+
+func TestExpiryAndDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, q := queue(New(Config{}), "Q")
+		var woken atomic.Int32
+		c, err := q.Consume(nil, func() { woken.Add(1) })
+		require.NoError(t, err)
+		m := message("short-lived")
+		m.Expires = time.Now().Add(time.Second).UnixMilli()
+		d.Send(m)
+		for i := range 3 { // the second is due last
+			m = message("late " + strconv.Itoa(i))
+			m.NotBefore = time.Now().Add([]time.Duration{2, 3, 2}[i] * time.Second).UnixNano()
+			d.Send(m)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // a fake clock
+		got, _ := take(c, 10)
+		assert.Empty(t, got)
+		assert.Equal(t, uint64(1), q.Stats().Expired)
+		time.Sleep(time.Second) //nolint:forbidigo // a fake clock
+		synctest.Wait()
+		assert.Equal(t, int32(1), woken.Load())
+		got, _ = take(c, 10)
+		assert.Equal(t, []string{"late 0", "late 2"}, got)
+		time.Sleep(time.Second) //nolint:forbidigo // a fake clock
+		synctest.Wait()
+		got, _ = take(c, 10)
+		assert.Equal(t, []string{"late 1"}, got)
+		assert.Equal(t, int64(3), q.Stats().Depth)
+	})
+}
+
+func TestLimits(t *testing.T) {
+	t.Run("block", func(t *testing.T) {
+		d, q := queue(New(Config{Limit: 8}), "Q")
+		c := consume(t, q, nil)
+		sendNumbers(t, d, 1, 7)
+		room := make(chan bool, 1)
+		assert.True(t, d.Room(func() { t.Error("not asked for") }))
+		sendNumbers(t, d, 8, 10)
+		assert.False(t, d.Room(func() { room <- true }))
+		_, list := take(c, 10)
+		c.AcceptThrough(list[2].ID)
+		select {
+		case <-room:
+			t.Error("seven of eight are not room enough")
+		default:
+		}
+		c.Accept(list[3].ID)
+		<-room
+		assert.True(t, d.Room(nil))
+	})
+	t.Run("reject", func(t *testing.T) {
+		d, q := queue(New(Config{Limit: 2, Full: Reject}), "Q")
+		sendNumbers(t, d, 1, 2)
+		assert.Equal(t, Full, d.Send(message("3")))
+		assert.Equal(t, uint64(1), d.Stats().Refused)
+		assert.Equal(t, 2, q.purge())
+		assert.Equal(t, Stored, d.Send(message("4")))
+	})
+	t.Run("bytes", func(t *testing.T) {
+		d, _ := queue(New(Config{LimitBytes: 600, Full: Reject}), "Q")
+		sendNumbers(t, d, 1, 3)
+		assert.Equal(t, Full, d.Send(message("4")))
+	})
+	t.Run("full by request", func(t *testing.T) {
+		s := New(Config{})
+		d, _ := queue(s, "Q")
+		s.SetFaults(Faults{Full: true})
+		room := make(chan bool, 1)
+		assert.False(t, d.Room(func() { room <- true }))
+		s.SetFaults(Faults{})
+		<-room
+	})
+}
+
+// TestManyAtOnce has senders and consumers work against each other, with returns and leaving consumers: each message is
+// settled exactly once.
+func TestManyAtOnce(t *testing.T) {
+	const senders, consumers, each = 4, 6, 5000
+	s := New(Config{})
+	d, q := queue(s, "Q")
+	seen := make([]atomic.Int32, senders*each)
+	var settled atomic.Int64
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	for n := range senders {
+		wg.Go(func() { sendNumbers(t, d, n*each, (n+1)*each-1) })
+	}
+	for n := range consumers {
+		wg.Go(func() {
+			for round := 0; ; round++ {
+				wake := make(chan struct{}, 1)
+				c, err := q.Consume(nil, func() {
+					select {
+					case wake <- struct{}{}:
+					default:
+					}
+				})
+				if !assert.NoError(t, err) {
+					return
+				}
+				for i := range 50 {
+					buf := make([]Delivery, 7)
+					got := c.Take(buf)
+					for _, e := range buf[:got] {
+						number, _ := strconv.Atoi(string(e.Message.Content.Body()))
+						if (number+i+n)%11 == 0 {
+							c.Release(e.ID, true)
+							continue
+						}
+						if i == 49 {
+							continue // left to Close
+						}
+						c.Accept(e.ID)
+						seen[number].Add(1)
+						if settled.Add(1) == senders*each {
+							close(over)
+						}
+					}
+					if got == 0 {
+						select {
+						case <-wake:
+						case <-over:
+							c.Close(true)
+							return
+						}
+					}
+				}
+				c.Close(true)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range seen {
+		require.Equal(t, int32(1), seen[i].Load(), "message %d", i)
+	}
+	assert.Zero(t, q.Stats().Depth)
+	assert.Zero(t, q.Stats().Bytes)
+}
+
+// TestOneThatStays: a message that nobody takes, and a delivery that is never settled, do not keep the rest in memory.
+func TestOneThatStays(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	d.Send(message("unwanted"))
+	c := consume(t, q, func(m *Message) bool { return string(m.Content.Body()) != "unwanted" })
+	d.Send(message("kept"))
+	_, kept := take(c, 1)
+	for i := range 10_000 {
+		body := strconv.Itoa(i)
+		d.Send(message(body))
+		got, list := take(c, 9)
+		require.Equal(t, []string{body}, got)
+		require.True(t, c.Accept(list[0].ID))
+	}
+	assert.LessOrEqual(t, len(q.lanes[normalPriority].items), 64)
+	assert.LessOrEqual(t, len(c.held.items), 64)
+	assert.Equal(t, 1, c.Held())
+	d.Send(message("1"))
+	_, list := take(c, 1)
+	assert.True(t, c.Accept(kept[0].ID))
+	assert.False(t, c.Accept(kept[0].ID))
+	assert.Equal(t, 1, c.AcceptThrough(list[0].ID))
+	got, _ := take(consume(t, q, nil), 9)
+	assert.Equal(t, []string{"unwanted"}, got)
+}
+
+func TestSendAllocatesNothing(t *testing.T) {
+	d, q := queue(New(Config{}), "Q")
+	c := consume(t, q, nil)
+	m := message("x")
+	buf := make([]Delivery, 16)
+	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+		for range 16 {
+			d.Send(m)
+		}
+		for _, e := range buf[:c.Take(buf)] {
+			c.Accept(e.ID)
+		}
+	}))
+}
+
+func BenchmarkThrough(b *testing.B) {
+	d, q := queue(New(Config{}), "Q")
+	c := consume(b, q, nil)
+	m := message("x")
+	buf := make([]Delivery, 64)
+	for i := 0; i < b.N; i += len(buf) {
+		for range buf {
+			d.Send(m)
+		}
+		n := c.Take(buf)
+		c.AcceptThrough(buf[n-1].ID)
+	}
+}

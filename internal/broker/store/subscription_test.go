@@ -1,0 +1,87 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func subscribe(t *testing.T, s *Store, sub Subscription) *Consumer {
+	t.Helper()
+	c, err := s.Subscribe("T", sub, func() {})
+	require.NoError(t, err)
+	return c
+}
+
+func TestTopics(t *testing.T) {
+	s := New(Config{})
+	d := s.Destination(Address{KindTopic, "T"})
+	sendNumbers(t, d, 1, 1)
+	alone := subscribe(t, s, Subscription{})
+	durable := subscribe(t, s, Subscription{Name: "d", Durable: true})
+	shared1, shared2 := subscribe(t, s, Subscription{Name: "s"}), subscribe(t, s, Subscription{Name: "s"})
+	sendNumbers(t, d, 2, 3)
+
+	got, _ := take(alone, 9)
+	assert.Equal(t, []string{"2", "3"}, got)
+	got, _ = take(shared1, 1)
+	assert.Equal(t, []string{"2"}, got)
+	got, _ = take(shared2, 9)
+	assert.Equal(t, []string{"3"}, got)
+	shared1.Close(true)
+	got, _ = take(shared2, 9)
+	assert.Equal(t, []string{"2"}, got)
+
+	alone.Close(false)
+	shared2.Close(false)
+	durable.Close(false)
+	sendNumbers(t, d, 4, 4)
+	stats := d.Stats()
+	assert.Equal(t, uint64(1), stats.Unrouted)
+	require.Len(t, stats.Queues, 1, "only the durable one is left")
+	assert.Equal(t, int64(3), stats.Queues[0].Depth)
+
+	durable = subscribe(t, s, Subscription{Name: "d", Durable: true})
+	got, _ = take(durable, 9)
+	assert.Equal(t, []string{"2", "3", "4"}, got)
+	require.ErrorIs(t, s.Unsubscribe("T", "d"), ErrInUse)
+	durable.Close(false)
+	require.NoError(t, s.Unsubscribe("T", "d"))
+	require.ErrorIs(t, s.Unsubscribe("T", "d"), ErrUnknown)
+	require.ErrorIs(t, s.Unsubscribe("U", "d"), ErrUnknown)
+	assert.Empty(t, d.Stats().Queues)
+}
+
+func TestSelectorOfASubscription(t *testing.T) {
+	s := New(Config{})
+	d := s.Destination(Address{KindTopic, "T"})
+	is := func(want string) Filter {
+		return func(m *Message) bool { return string(m.Content.Body()) == want }
+	}
+	c := subscribe(t, s, Subscription{Name: "d", Durable: true, Selector: "two", Filter: is("2")})
+	sendNumbers(t, d, 1, 3)
+	assert.Equal(t, int64(1), d.Stats().Queues[0].Depth, "the rest is not stored")
+	_, err := s.Subscribe("T", Subscription{Name: "d", Durable: true, Selector: "three", Filter: is("3")}, nil)
+	require.ErrorIs(t, err, ErrInUse)
+	c.Close(false)
+	c = subscribe(t, s, Subscription{Name: "d", Durable: true, Selector: "three", Filter: is("3")})
+	sendNumbers(t, d, 1, 3)
+	got, _ := take(c, 9)
+	assert.Equal(t, []string{"3"}, got, "it began anew")
+}
+
+func TestDelete(t *testing.T) {
+	s := New(Config{})
+	d, q := queue(s, "Q")
+	sendNumbers(t, d, 1, 3)
+	c := consume(t, q, nil)
+	assert.True(t, s.Delete(d.Address()))
+	assert.False(t, s.Delete(d.Address()))
+	got, _ := take(c, 9)
+	assert.Empty(t, got)
+	_, err := q.Consume(nil, nil)
+	require.ErrorIs(t, err, ErrGone)
+	assert.Nil(t, s.Find(Address{KindQueue, "Q"}))
+	assert.NotSame(t, q, s.Queue("Q"))
+}
