@@ -23,6 +23,11 @@ import (
 
 const stamp = int64(1_700_000_000_123_456)
 
+// sentID has parts that neither 32 bits nor a float64 can hold.
+func sentID() driver.ID {
+	return driver.ID{Run: 1<<62 + 1, Producer: 2, Number: 1<<53 + 1, Sum: 1<<63 - 1}
+}
+
 // properties have what is special in STOMP's headers.
 func properties() []driver.Property {
 	return []driver.Property{
@@ -70,11 +75,19 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, protocol, url string) driver.Driver {
+func open(t *testing.T, protocol, url string, options ...string) driver.Driver {
+	t.Helper()
+	return openWith(t, protocol, driver.OpenOptions{URL: url}, options...)
+}
+
+func openWith(t *testing.T, protocol string, opts driver.OpenOptions, options ...string) driver.Driver {
 	t.Helper()
 	for _, f := range drivers.All() {
 		if f.Name == protocol {
-			d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: 10 * time.Second, Options: f.NewOptions()})
+			opts.Options = f.NewOptions()
+			require.NoError(t, driver.SetOptions(opts.Options, options))
+			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, 10*time.Second
+			d, err := f.Open(t.Context(), opts)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
 			return d
@@ -93,7 +106,7 @@ func send(t *testing.T, d driver.Driver, dest driver.Destination, body []byte) {
 		Persistent: true, Priority: 7, TTL: time.Hour, Properties: properties(),
 	}, func(_ driver.Slot, o driver.Outcome) { outcome <- o })
 	require.NoError(t, err)
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, Body: body}))
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID(), Body: body}))
 	require.NoError(t, p.Close(ctx))
 	require.Equal(t, driver.Outcome{}, <-outcome)
 }
@@ -126,6 +139,7 @@ func requireReceived(t *testing.T, name string, got *driver.Delivery, body []byt
 	require.Truef(t, bytes.Equal(body, got.Body), "the body %q changed: %d bytes instead of %d", name, len(got.Body), len(body))
 	require.True(t, got.HasTime, name)
 	require.Equal(t, stamp, got.Time, name)
+	require.Equal(t, sentID(), got.ID, name)
 	require.False(t, got.Redelivered, name)
 }
 

@@ -67,13 +67,20 @@ func BenchmarkWrites(b *testing.B) {
 	}
 }
 
-// BenchmarkProducer sends 1 KiB messages through the driver, with the given number in flight.
+// BenchmarkProducer sends 1 KiB messages through the driver, with the given number in flight, and with IDs.
 func BenchmarkProducer(b *testing.B) {
 	broker := sharedBroker.Artemis(b)
 	for _, c := range []struct {
 		name, settle string
 		pending      int
-	}{{"1", settleAtLeastOnce, 1}, {"100", settleAtLeastOnce, 100}, {"100 settled", settleAtMostOnce, 100}} {
+		id           driver.ID
+	}{
+		{"1", settleAtLeastOnce, 1, driver.ID{}},
+		{"100", settleAtLeastOnce, 100, driver.ID{}},
+		{"100 ID", settleAtLeastOnce, 100, benchID()},
+		{"100 settled", settleAtMostOnce, 100, driver.ID{}},
+		{"100 settled ID", settleAtMostOnce, 100, benchID()},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			d, q := openBench(b, broker.AMQPURL(), c.settle), driver.Destination{Name: "bench.producer"}
 			free := make(chan driver.Slot, c.pending)
@@ -84,12 +91,13 @@ func BenchmarkProducer(b *testing.B) {
 				Connection: conn("bench"), Destination: q, Name: "p", MaxPending: c.pending, Priority: -1,
 			}, func(s driver.Slot, _ driver.Outcome) { free <- s })
 			require.NoError(b, err)
-			m := driver.Message{Body: make([]byte, 1024)}
+			m := driver.Message{ID: c.id, Body: make([]byte, 1024)}
 			b.ReportAllocs()
 			report := cpu(b)
 			b.ResetTimer()
 			for range b.N {
 				m.Slot, m.Time = <-free, time.Now().UnixMicro()
+				m.ID.Number += c.id.Producer
 				if err := p.Send(b.Context(), &m); err != nil {
 					b.Fatal(err)
 				}
@@ -103,12 +111,25 @@ func BenchmarkProducer(b *testing.B) {
 	}
 }
 
-// BenchmarkConsumer receives 1 KiB messages of a backlog.
+// benchID is an ID with parts as large as they come.
+func benchID() driver.ID {
+	return driver.ID{Run: 1<<62 + 1, Producer: 1, Number: 1 << 40, Sum: 1<<61 + 1}
+}
+
+// BenchmarkConsumer receives 1 KiB messages of a backlog, and such with IDs.
 func BenchmarkConsumer(b *testing.B) {
 	broker := sharedBroker.Artemis(b)
-	for _, settle := range []string{settleAtLeastOnce, settleAtMostOnce} {
-		b.Run(settle, func(b *testing.B) {
-			d, q := openBench(b, broker.AMQPURL(), settle), driver.Destination{Name: "bench.consumer"}
+	for _, c := range []struct {
+		name, settle string
+		id           driver.ID
+	}{
+		{"unsettled", settleAtLeastOnce, driver.ID{}},
+		{"unsettled ID", settleAtLeastOnce, benchID()},
+		{"settled", settleAtMostOnce, driver.ID{}},
+		{"settled ID", settleAtMostOnce, benchID()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			d, q := openBench(b, broker.AMQPURL(), c.settle), driver.Destination{Name: "bench.consumer"}
 			free := make(chan driver.Slot, 100)
 			for i := range 100 {
 				free <- driver.Slot(i) //nolint:gosec // small
@@ -117,25 +138,25 @@ func BenchmarkConsumer(b *testing.B) {
 				func(s driver.Slot, _ driver.Outcome) { free <- s })
 			require.NoError(b, err)
 			for range b.N {
-				require.NoError(b, p.Send(b.Context(), &driver.Message{Slot: <-free, Body: make([]byte, 1024)}))
+				require.NoError(b, p.Send(b.Context(), &driver.Message{Slot: <-free, ID: c.id, Body: make([]byte, 1024)}))
 			}
 			require.NoError(b, p.Close(b.Context()))
 			b.ReportAllocs()
 			report := cpu(b)
 			b.ResetTimer()
-			c, err := d.Consumer(b.Context(), driver.ConsumerSpec{Connection: conn("bench"), Destination: q, Name: "c"})
+			k, err := d.Consumer(b.Context(), driver.ConsumerSpec{Connection: conn("bench"), Destination: q, Name: "c"})
 			require.NoError(b, err)
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			got := 0
-			require.NoError(b, c.Run(ctx, func(*driver.Delivery) {
+			require.NoError(b, k.Run(ctx, func(*driver.Delivery) {
 				if got++; got == b.N {
 					cancel()
 				}
 			}))
 			b.StopTimer()
 			report()
-			require.NoError(b, c.Close(context.Background()))
+			require.NoError(b, k.Close(context.Background()))
 		})
 	}
 }

@@ -17,19 +17,23 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
+func rabbitmqLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{
+		drivertest.Topics:              "the plug-in leaves the queue of each topic consumer behind",
+		drivertest.DurableSubscription: "the plug-in has no durable subscriptions",
+		drivertest.SharedSubscription:  "the plug-in has no shared subscriptions",
+		drivertest.Selector:            "the plug-in has no selectors",
+		drivertest.Priority:            "a queue that is declared by its use has no priorities",
+		drivertest.Group:               "RabbitMQ has no message groups",
+	}
+}
+
 func TestConformanceRabbitMQ(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: brokertest.RabbitMQTitle(),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.Topics:              "the plug-in leaves the queue of each topic consumer behind",
-			drivertest.DurableSubscription: "the plug-in has no durable subscriptions",
-			drivertest.SharedSubscription:  "the plug-in has no shared subscriptions",
-			drivertest.Selector:            "the plug-in has no selectors",
-			drivertest.Priority:            "a queue that is declared by its use has no priorities",
-			drivertest.Group:               "RabbitMQ has no message groups",
-		},
+		Lacks:  rabbitmqLacks(),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartRabbitMQ(t)

@@ -2,9 +2,7 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"runtime"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -36,8 +35,7 @@ type connection struct {
 
 	ready chan struct{} // closed when what follows is set
 	err   error
-	amqp  *amqp.Conn
-	net   *gatherConn
+	opened
 	dialect
 
 	namesMu sync.Mutex
@@ -68,7 +66,7 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 		c.users++
 		d.mu.Unlock()
 		if opener {
-			c.amqp, c.net, c.err = d.cfg.dial(ctx, spec)
+			c.opened, c.err = d.cfg.dial(ctx, spec)
 			c.speak(d.cfg.opts.Dialect)
 			close(c.ready)
 		}
@@ -202,72 +200,44 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 	return nil
 }
 
-// dial opens a connection to the first host that lets us in, within the connect timeout. Each host gets an equal share
-// of the time that is left, so that a silent one does not keep us from the next.
-func (c *config) dial(ctx context.Context, spec driver.Connection) (*amqp.Conn, *gatherConn, error) {
-	deadline := time.Now().Add(c.connectTimeout)
-	var errs []error
-	for i, host := range c.target.hosts {
-		share := time.Until(deadline) / time.Duration(len(c.target.hosts)-i)
-		dialCtx, cancel := context.WithTimeout(ctx, share)
-		conn, gathered, err := c.dialHost(dialCtx, host, spec)
-		cancel()
-		if err == nil {
-			return conn, gathered, nil
-		}
-		errs = append(errs, err)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, nil, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
-		}
-		if ctx.Err() != nil {
-			break // there is no time for another one; how far we came with this one is in err
-		}
-		if driver.ClassOf(err) == driver.ClassAuth {
-			break // the next host knows the same users, and some brokers lock an account after a few failures
-		}
-	}
-	if len(errs) == 1 {
-		return nil, nil, errs[0]
-	}
-	return nil, nil, &driver.Error{
-		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d hosts", len(errs)), Err: errors.Join(errs...),
-	}
+// opened is a connection and what is below it.
+type opened struct {
+	amqp *amqp.Conn
+	net  *gatherConn
 }
 
-func (c *config) dialHost(ctx context.Context, host endpoint, spec driver.Connection) (*amqp.Conn, *gatherConn, error) {
+// dial opens a connection to the first host that lets us in.
+func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, error) {
+	return netdial.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host netdial.Endpoint) (opened, error) {
+		return c.dialHost(ctx, host, spec)
+	})
+}
+
+func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, spec driver.Connection) (o opened, err error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
-		return nil, nil, connectError(host, stageDial, c.target.tls, "", err)
+		return o, connectError(host, stageDial, c.target.TLS, "", err)
 	}
 	conn := raw
-	if c.target.tls {
-		tlsConfig, err := c.tls.Config(host.host)
-		if err != nil {
-			_ = raw.Close()
-			return nil, nil, &driver.Error{Class: driver.ClassTLS, Op: "connect to " + host.String(), Err: err}
+	if c.target.TLS {
+		if conn, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
+			return o, connectError(host, stageTLS, true, "", err)
 		}
-		tlsConn := tls.Client(raw, tlsConfig)
-		if err := tlsConn.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
-			return nil, nil, connectError(host, stageTLS, true, "", err)
-		}
-		conn = tlsConn
 	}
-	gathered := newGatherConn(conn, raw)
-	opened, err := amqp.NewConn(ctx, gathered, c.connOptions(host, spec))
-	if err != nil {
-		gathered.abort()
-		<-gathered.done
-		return nil, nil, connectError(host, stageOpen, c.target.tls, gathered.greeting(), err)
+	o.net = newGatherConn(conn, raw)
+	if o.amqp, err = amqp.NewConn(ctx, o.net, c.connOptions(host, spec)); err != nil {
+		o.net.abort()
+		<-o.net.done
+		return o, connectError(host, stageOpen, c.target.TLS, o.net.greeting(), err)
 	}
-	return opened, gathered, nil
+	return o, nil
 }
 
 // connOptions says who we are. The container ID is what Artemis shows as client ID.
-func (c *config) connOptions(host endpoint, spec driver.Connection) *amqp.ConnOptions {
+func (c *config) connOptions(host netdial.Endpoint, spec driver.Connection) *amqp.ConnOptions {
 	o := &amqp.ConnOptions{
 		ContainerID:  spec.Name,
-		HostName:     host.host,
+		HostName:     host.Host,
 		IdleTimeout:  c.opts.IdleTimeout,
 		MaxFrameSize: uint32(c.opts.MaxFrameSize), //nolint:gosec // checked: 512 to 2^31-1
 		Properties: map[string]any{
@@ -292,7 +262,7 @@ func (c *config) connOptions(host endpoint, spec driver.Connection) *amqp.ConnOp
 	}
 	switch c.sasl {
 	case saslPlain:
-		o.SASLType = amqp.SASLTypePlain(c.target.user, c.target.password)
+		o.SASLType = amqp.SASLTypePlain(c.target.User, c.target.Password)
 	case saslExternal:
 		o.SASLType = amqp.SASLTypeExternal("")
 	default:

@@ -14,11 +14,37 @@ import (
 // decode fills in d from m, but for Redelivered, which the dialect tells. The body stays m's.
 func decode(m *amqp.Message, d *driver.Delivery) {
 	d.Time, d.HasTime = microseconds(m.ApplicationProperties[driver.TimeProperty])
+	d.ID = id(m.ApplicationProperties)
 	d.Body = body(m)
+}
+
+// id returns the zero ID unless all four parts are there.
+func id(properties map[string]any) (id driver.ID) {
+	run, numbered := properties[driver.RunProperty]
+	if !numbered {
+		return id
+	}
+	var ok [4]bool
+	id.Run, ok[0] = integer(run)
+	id.Producer, ok[1] = integer(properties[driver.ProducerProperty])
+	id.Number, ok[2] = integer(properties[driver.NumberProperty])
+	id.Sum, ok[3] = integer(properties[driver.SumProperty])
+	if ok != [4]bool{true, true, true, true} {
+		return driver.ID{}
+	}
+	return id
 }
 
 // microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools may send.
 func microseconds(v any) (int64, bool) {
+	if t, ok := v.(time.Time); ok {
+		return t.UnixMicro(), true
+	}
+	return integer(v)
+}
+
+// integer understands all integer types and decimal text: brokers convert between protocols.
+func integer(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -36,8 +62,6 @@ func microseconds(v any) (int64, bool) {
 		return int64(v), true
 	case uint8:
 		return int64(v), true
-	case time.Time:
-		return v.UnixMicro(), true
 	case string:
 		n, err := strconv.ParseInt(v, 10, 64)
 		return n, err == nil

@@ -171,6 +171,10 @@ func (d dialect) endPatience() time.Duration {
 	return practicallyForever
 }
 
+// splitsSettled reports whether settled messages may take several frames. RabbitMQ before 4 ends the session when only the
+// last frame says settled, which AMQP 1.0 allows (Transport, section 2.7.5) and the library does.
+func (d dialect) splitsSettled() bool { return d != rabbitmq3 }
+
 // creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4 computes
 // what is left from the deliveries that its session has seen, not from those that the queue has sent: credit that is given
 // while messages are under way is exceeded, the next one comes out negative, and nothing is sent any more.

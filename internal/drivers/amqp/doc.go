@@ -27,7 +27,8 @@
 // With settle=at-least-once (the default) messages are sent unsettled and completed by the broker's disposition, and
 // received messages are accepted after they were delivered. With settle=at-most-once messages are sent settled; the
 // broker answers nothing, and a send is completed when its bytes have been passed to the operating system (for
-// encrypted connections: to the TLS layer and from there to the operating system). Whether they arrive is not known.
+// encrypted connections: to the TLS layer and from there to the operating system). Whether they arrive is not known. The
+// broker forgets messages as it sends them: what it sent ahead is lost when a consumer closes before it was delivered.
 //
 // # Dialects
 //
@@ -45,7 +46,7 @@
 //     and no priorities on queues that it declares itself. It confirms a selector and then sends all messages. The queue of
 //     a topic consumer stays behind and goes on filling, and no AMQP 1.0 client can remove it: consumers of topics are
 //     refused unless -o leave-queues=true. Credit is given in rounds, sessions end without detaching, and their end may go
-//     unanswered, all because of its faults. It tells redelivery by first-acquirer only.
+//     unanswered; settled messages have to fit one frame; all because of its faults. It tells redelivery by first-acquirer only.
 //   - RabbitMQ 4 has addresses /queues/NAME and /exchanges/amq.topic/KEY, percent-encoded, and queues that exist already.
 //     Only queues can be consumed from. This dialect was not tested on a broker.
 package amqp

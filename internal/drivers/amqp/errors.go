@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -171,18 +172,21 @@ const (
 
 // connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
 // stageOpen.
-func connectError(e endpoint, at stage, encrypted bool, greeting string, err error) error {
+func connectError(e netdial.Endpoint, at stage, encrypted bool, greeting string, err error) error {
 	op := "connect to " + e.String()
 	var dns *net.DNSError
+	var known *driver.Error
 	switch {
+	case errors.As(err, &known):
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
 	case errors.As(err, &dns):
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
 	case errors.Is(err, context.Canceled):
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
-	case isTLSError(err):
-		return tlsError(op, err)
+	case netdial.IsTLSError(err):
+		return protocol().TLSError(op, err)
 	case at == stageDial && isTimeout(err):
 		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
 			"no connection in time: %w", err)

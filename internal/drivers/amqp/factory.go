@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -57,15 +58,21 @@ func defaultOptions() *Options {
 	}
 }
 
-func schemes() []string { return []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"} }
+// protocol has the ports that IANA assigned.
+func protocol() *netdial.Protocol {
+	return &netdial.Protocol{
+		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
+		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
+	}
+}
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	return driver.Factory{
 		Name:       "amqp",
 		Title:      "AMQP 1.0",
-		Schemes:    schemes(),
-		DefaultURL: "amqp://localhost:" + plainPort,
+		Schemes:    protocol().Schemes,
+		DefaultURL: "amqp://localhost:" + protocol().PlainPort,
 		Capabilities: driver.Capabilities{
 			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
 			TTL: true, Priority: true, Group: true, Selector: true, TLS: true, Credit: true,
@@ -87,7 +94,7 @@ func Factory() driver.Factory {
 
 // config is what the driver knows about its broker, checked.
 type config struct {
-	target         target
+	target         netdial.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
 	opts           Options
@@ -107,20 +114,9 @@ func newConfig(opts driver.OpenOptions) (config, error) {
 	} else if opts.Options != nil && !ok {
 		fail("", "options of type %T are not those of AMQP", opts.Options)
 	}
-	if opts.ConnectTimeout <= 0 {
-		fail("", "the connect timeout must be above zero")
-	}
 	var err error
-	if cfg.target, err = parseURL(opts.URL); err != nil {
+	if cfg.target, err = protocol().Check(opts); err != nil {
 		errs = append(errs, err)
-	}
-	if opts.User != "" || opts.Password != "" {
-		cfg.target.user, cfg.target.password = opts.User, opts.Password
-	}
-	if cfg.target.tls {
-		if _, err := cfg.tls.Config("host"); err != nil {
-			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
-		}
 	}
 	errs = append(errs, cfg.checkOptions()...)
 	if err := errors.Join(errs...); err != nil {
@@ -150,16 +146,16 @@ func (c *config) checkOptions() []error {
 	switch c.sasl = c.opts.SASL; c.sasl {
 	case saslAuto:
 		c.sasl = saslAnonymous
-		if c.target.user != "" {
+		if c.target.User != "" {
 			c.sasl = saslPlain
 		}
 	case saslPlain:
-		if c.target.user == "" {
+		if c.target.User == "" {
 			fail("give --user and --password", "option sasl=plain needs a user")
 		}
 	case saslAnonymous:
 	case saslExternal:
-		if !c.target.tls {
+		if !c.target.TLS {
 			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
 		}
 	default:

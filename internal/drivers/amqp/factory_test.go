@@ -72,14 +72,14 @@ func TestConnOptions(t *testing.T) {
 	o.VirtualHost, o.IdleTimeout = "vhost:x", 0
 	cfg, err := newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o})
 	require.NoError(t, err)
-	got := cfg.connOptions(cfg.target.hosts[0], driver.Connection{Name: "perfmq-1"})
+	got := cfg.connOptions(cfg.target.Hosts[0], driver.Connection{Name: "perfmq-1"})
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.HostName)
 	require.Negative(t, got.IdleTimeout, "0 would be the library's default")
 	require.Greater(t, got.WriteTimeout, 24*time.Hour)
 	require.Equal(t, "perfmq", got.Properties["product"])
 	require.Equal(t, int64(os.Getpid()), got.Properties["process-id"])
-	got = cfg.connOptions(cfg.target.hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
+	got = cfg.connOptions(cfg.target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
 	require.Equal(t, "me", got.ContainerID)
 }
 
@@ -113,6 +113,32 @@ func TestDecode(t *testing.T) {
 		if c.has {
 			require.Equal(t, c.time, d.Time, "%T", c.value)
 		}
+	}
+	for _, c := range []struct {
+		run, producer, number, sum any
+		want                       driver.ID
+	}{
+		{int64(1<<63 - 1), int64(0), int64(3), int64(4), driver.ID{Run: 1<<63 - 1, Number: 3, Sum: 4}},
+		{"9223372036854775807", "0", "3", "4", driver.ID{Run: 1<<63 - 1, Number: 3, Sum: 4}},
+		{uint8(1), int32(2), "3", uint64(4), driver.ID{Run: 1, Producer: 2, Number: 3, Sum: 4}},
+		{int64(1), int64(2), int64(3), nil, driver.ID{}},
+		{nil, int64(2), int64(3), int64(4), driver.ID{}},
+		{int64(1), "two", int64(3), int64(4), driver.ID{}},
+		{int64(1), int64(2), 3.0, int64(4), driver.ID{}},
+		{int64(1), int64(2), int64(3), uint64(1 << 63), driver.ID{}},
+		{int64(1), now, int64(3), int64(4), driver.ID{}},
+	} {
+		properties := map[string]any{}
+		for name, value := range map[string]any{
+			"perfmq_run": c.run, "perfmq_producer": c.producer, "perfmq_number": c.number, "perfmq_sum": c.sum,
+		} {
+			if value != nil {
+				properties[name] = value
+			}
+		}
+		d := driver.Delivery{ID: driver.ID{Run: 9}}
+		decode(&amqp.Message{ApplicationProperties: properties}, &d)
+		require.Equal(t, c.want, d.ID, "%v", properties)
 	}
 	for _, c := range []struct {
 		m    amqp.Message

@@ -13,6 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// frameOverhead is what a message may grow by beside its body: the head of its frame, and numbers that get longer.
+const frameOverhead = 256
+
 // handoverGrace is how long Send waits, after its context has ended, for a message that the library already has: it
 // may be stuck behind a full session window or a full TCP buffer.
 const handoverGrace = 250 * time.Millisecond
@@ -25,11 +28,15 @@ type producer struct {
 	link    *amqp.Sender
 	done    driver.Done
 	settled bool // at-most-once
+	maxBody int  // 0 for no limit but the broker's
 
 	// Of the one handover that is under way.
 	msg      amqp.Message
 	body     [1][]byte
 	time     int64
+	id       driver.ID
+	plain    map[string]any // application properties of a message without an ID
+	numbered map[string]any // and with one
 	handover handover
 	phase    atomic.Int32 // who ends it: the slot or Send
 	handed   chan error   // from the slot to Send
@@ -105,20 +112,28 @@ func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err erro
 	return err
 }
 
-// prepare makes the message of which each send changes the time and the body only.
+// prepare makes the message of which each send changes the time, the ID and the body only.
 func (p *producer) prepare(spec driver.ProducerSpec) {
 	header := &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL}
 	if spec.Priority >= 0 {
 		header.Priority = uint8(min(spec.Priority, 9)) //nolint:gosec // 0 to 9
 	}
-	properties := make(map[string]any, len(spec.Properties)+1)
+	p.plain, p.numbered = map[string]any{}, map[string]any{}
 	for _, prop := range spec.Properties {
-		properties[prop.Key] = prop.Value
+		p.plain[prop.Key], p.numbered[prop.Key] = prop.Value, prop.Value
 	}
-	properties[driver.TimeProperty] = &p.time // the library encodes the value it points to, as a long
-	p.msg = amqp.Message{Header: header, ApplicationProperties: properties, Data: p.body[:]}
+	// The library encodes the values that these point to, as longs, so that none is boxed per message.
+	p.plain[driver.TimeProperty], p.numbered[driver.TimeProperty] = &p.time, &p.time
+	p.numbered[driver.RunProperty], p.numbered[driver.ProducerProperty] = &p.id.Run, &p.id.Producer
+	p.numbered[driver.NumberProperty], p.numbered[driver.SumProperty] = &p.id.Number, &p.id.Sum
+	p.msg = amqp.Message{Header: header, Data: p.body[:]}
 	if spec.Group != "" {
 		p.msg.Properties = &amqp.MessageProperties{GroupID: &spec.Group}
+	}
+	if p.settled && !p.conn.splitsSettled() {
+		p.msg.ApplicationProperties = p.numbered
+		empty, _ := p.msg.MarshalBinary() // an error comes again when a message is sent
+		p.maxBody = max(1, p.conn.driver.cfg.opts.MaxFrameSize-len(empty)-frameOverhead)
 	}
 }
 
@@ -126,6 +141,11 @@ func (p *producer) prepare(spec driver.ProducerSpec) {
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	if p.maxBody > 0 && len(m.Body) > p.maxBody {
+		return driver.Errorf(driver.ClassTooLarge, p.op, "raise -o max-frame-size, or leave out -o settle=at-most-once",
+			"%s takes settled messages only in one frame: this one has %d bytes, %d would do",
+			p.conn.title(), len(m.Body), p.maxBody)
 	}
 	if p.overdue {
 		select {
@@ -136,7 +156,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 			return p.noLeave(ctx)
 		}
 	}
-	p.time, p.body[0] = m.Time, m.Body
+	p.time, p.id, p.body[0] = m.Time, m.ID, m.Body
+	p.msg.ApplicationProperties = p.plain
+	if m.ID != (driver.ID{}) {
+		p.msg.ApplicationProperties = p.numbered
+	}
 	s := p.slot(m.Slot)
 	p.msg.DeliveryTag = s.tag[:]
 	p.handover.begin(ctx.Done())

@@ -101,7 +101,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 			c.tally.add(expired)
 			continue
 		}
-		c.delivery = driver.Delivery{Time: it.time, HasTime: true, Body: it.body, Redelivered: it.redelivered}
+		c.delivery = driver.Delivery{Time: it.time, HasTime: true, ID: it.id, Body: it.body, Redelivered: it.redelivered}
 		c.tally.add(delivered)
 		if it.redelivered {
 			c.tally.add(redelivered)

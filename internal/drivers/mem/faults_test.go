@@ -1,6 +1,7 @@
 package mem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -51,6 +52,9 @@ func TestCounts(t *testing.T) {
 			numbers(1, n, nil),
 			mem.Stats{Stored: n, Accepted: 667, Unknown: 333, Withheld: 333},
 		},
+		"damage":          {[]string{"damage=100"}, numbers(1, n, nil), mem.Stats{Stored: n, Accepted: n, Damaged: 10}},
+		"rollback":        {[]string{"rollback=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: n, RolledBack: 333}},
+		"no ID to damage": {[]string{"damage-id=100"}, numbers(1, n, nil), mem.Stats{Stored: n, Accepted: n}},
 		"every n-th of what is stored": {
 			[]string{"reject=2", "lose=50"},
 			numbers(1, n, func(i int64) bool { return i%2 == 0 || i%100 == 99 }),
@@ -82,6 +86,60 @@ func TestCounts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Each fault does to a message just what it says.
+func TestWhatArrives(t *testing.T) {
+	id := driver.ID{Run: 1, Producer: 2, Number: 3, Sum: 4}
+	flippedNumber := driver.ID{Run: 1, Producer: 2, Number: 3 | 1<<20, Sum: 4}
+	for _, tt := range []struct {
+		option, body, want string
+		id                 driver.ID
+		redelivered        bool
+		n                  int
+	}{
+		{"lose=2", "body", "body", id, false, 1},
+		{"damage=1", "body", "boly", id, false, 1},
+		{"damage=1", "", "\x01", id, false, 1},
+		{"damage-id=1", "body", "body", flippedNumber, false, 1},
+		{"duplicate=1", "body", "body", id, true, 2},
+	} {
+		t.Run(tt.option, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, options(tt.option))
+				body := []byte(tt.body)
+				require.NoError(t, r.producer.Send(t.Context(), &driver.Message{ID: id, Body: body}))
+				require.Equal(t, tt.body, string(body), "the sender's body stays as it is")
+				var got []driver.Delivery
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				go func() {
+					result <- r.consumer.Run(ctx, func(d *driver.Delivery) {
+						got = append(got, driver.Delivery{ID: d.ID, Body: bytes.Clone(d.Body), Redelivered: d.Redelivered})
+					})
+				}()
+				synctest.Wait()
+				cancel()
+				require.NoError(t, <-result)
+				require.Len(t, got, tt.n)
+				last := got[len(got)-1]
+				require.Equal(t, driver.Delivery{ID: tt.id, Body: []byte(tt.want), Redelivered: tt.redelivered}, last)
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestUnmarkedDuplicates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, options("duplicate=4", "duplicate-unmarked=true"))
+		r.send(1, 8)
+		r.receive()
+		synctest.Wait()
+		r.stop()
+		require.Equal(t, []int64{1, 2, 3, 4, 4, 5, 6, 7, 8, 8}, r.delivered)
+		require.Zero(t, r.again)
+	})
 }
 
 func TestDuplicate(t *testing.T) {

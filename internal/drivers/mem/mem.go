@@ -11,8 +11,8 @@
 // Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
 // [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
 // n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in this
-// order wins: fail, reject, release, withhold; and of what is stored: lose, duplicate, reorder. [Broker.Stats] has the
-// true counts.
+// order wins: fail, reject, release, rollback, withhold; and of what is stored: lose, duplicate, reorder, damage,
+// damage-id. [Broker.Stats] has the true counts.
 //
 // The hosts "unreachable" and "silent" never answer: the first refuses at once, the second after the connect time-out.
 //

@@ -23,12 +23,17 @@ type Options struct {
 	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
 	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
 
-	Lose        int           `opt:"lose" help:"accept but do not deliver every n-th message"`
-	LoseFirst   int           `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
-	LoseOffset  int           `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
-	Duplicate   int           `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
-	Reorder     int           `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
-	ReorderWait time.Duration `opt:"reorder-wait" help:"how long reorder waits for that next one"`
+	Lose              int           `opt:"lose" help:"accept but do not deliver every n-th message"`
+	LoseFirst         int           `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
+	LoseOffset        int           `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
+	Duplicate         int           `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
+	DuplicateUnmarked bool          `opt:"duplicate-unmarked" help:"do not mark what duplicate delivers again"`
+	Reorder           int           `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
+	ReorderWait       time.Duration `opt:"reorder-wait" help:"how long reorder waits for that next one"`
+
+	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
+	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message that carries an ID"`
+	Rollback int `opt:"rollback" help:"accept every n-th message, but say that by plan it will not be delivered, and do not deliver it"`
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
 	Release  int `opt:"release" help:"release every n-th message"`
@@ -106,6 +111,7 @@ type verdict struct {
 	outcome                  driver.Outcome
 	store                    bool // and if so:
 	lose, duplicate, reorder bool
+	damage, damageID         bool
 	withhold                 bool
 	acknowledgeAt, deliverAt int64 // 0: at once
 	disconnect               bool
@@ -130,6 +136,8 @@ func (f *faults) judge(now int64, full bool) verdict {
 		v.outcome = refusal(driver.Rejected, driver.ClassOther, "told to reject")
 	case every(f.Release, f.arrived):
 		v.outcome = refusal(driver.Released, driver.ClassOther, "told to release")
+	case every(f.Rollback, f.arrived):
+		v.outcome.Withheld = true
 	default:
 		v.store = true
 		v.withhold = every(f.Withhold, f.arrived)
@@ -142,6 +150,10 @@ func (f *faults) judge(now int64, full bool) verdict {
 			v.duplicate = true
 		case every(f.Reorder, n):
 			v.reorder = true
+		case every(f.Damage, n):
+			v.damage = true
+		case every(f.DamageID, n):
+			v.damageID = true
 		}
 	}
 	// The stall is not part of these times: whoever waits for them looks at it then, as it may have been ended.

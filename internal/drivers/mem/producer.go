@@ -68,7 +68,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if !bytes.Equal(p.body, m.Body) {
 		p.body = bytes.Clone(m.Body)
 	}
-	it := item{body: p.body, time: m.Time, properties: p.properties}
+	it := item{body: p.body, time: m.Time, id: m.ID, properties: p.properties}
 	if p.ttl > 0 {
 		it.expires = p.broker.now() + p.ttl
 	}
@@ -120,6 +120,17 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 	}
 	v := f.judge(p.broker.now(), full)
 	it.due = v.deliverAt
+	if v.outcome.Withheld {
+		p.tally.add(rolledBack)
+	}
+	if v.damage {
+		it.body = flipped(it.body)
+		p.tally.add(damaged)
+	}
+	if v.damageID && it.id != (driver.ID{}) {
+		it.id.Number ^= 1 << 20
+		p.tally.add(damagedIDs)
+	}
 	switch {
 	case !v.store:
 	case v.lose:
@@ -132,7 +143,7 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 		p.store(it)
 		if v.duplicate {
 			p.tally.add(duplicated)
-			it.redelivered = true
+			it.redelivered = !f.DuplicateUnmarked
 			d.put(it)
 		}
 	}
@@ -143,6 +154,16 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 		p.broker.Disconnect()
 	}
 	return nil
+}
+
+// flipped returns a copy of body with one bit changed, or a single byte if there is none to change.
+func flipped(body []byte) []byte {
+	if len(body) == 0 {
+		return []byte{1}
+	}
+	body = bytes.Clone(body)
+	body[len(body)/2] ^= 1 << 3
+	return body
 }
 
 func (p *producer) waitForRoom(ctx context.Context, f *faults) error {

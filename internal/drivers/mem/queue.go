@@ -12,6 +12,7 @@ import (
 type item struct {
 	body        []byte
 	time        int64
+	id          driver.ID
 	properties  []driver.Property
 	due         int64 // not to be delivered before; 0 for at once
 	expires     int64 // 0 for never

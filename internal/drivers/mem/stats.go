@@ -17,6 +17,9 @@ type Stats struct {
 	Unrouted   uint64 // part of Stored, sent to a topic that nobody had subscribed to
 	Duplicated uint64 // extra copies by request, counted once per message
 	Reordered  uint64 // messages that were overtaken by the next one
+	Damaged    uint64 // part of Stored, a bit of whose body was flipped
+	DamagedIDs uint64 // part of Stored, a bit of whose number was flipped
+	RolledBack uint64 // part of Accepted, never stored, as the producer was told
 
 	Delivered    uint64 // calls of deliver
 	Redelivered  uint64 // part of Delivered that was marked so
@@ -48,6 +51,9 @@ const (
 	unrouted
 	duplicated
 	reordered
+	damaged
+	damagedIDs
+	rolledBack
 	delivered
 	redelivered
 	acknowledged
@@ -78,7 +84,8 @@ func (b *Broker) Stats() Stats {
 		Arrived: sum[arrived], Persistent: sum[persistent], Stored: sum[stored],
 		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Failed: sum[failed],
 		Unknown: sum[unknown], Withheld: sum[withheld], Lost: sum[lost], Unrouted: sum[unrouted],
-		Duplicated: sum[duplicated], Reordered: sum[reordered], Delivered: sum[delivered],
+		Duplicated: sum[duplicated], Reordered: sum[reordered],
+		Damaged: sum[damaged], DamagedIDs: sum[damagedIDs], RolledBack: sum[rolledBack], Delivered: sum[delivered],
 		Redelivered: sum[redelivered], Acknowledged: sum[acknowledged], Returned: sum[returned],
 		Expired: sum[expired], Producers: b.producers, Consumers: b.consumers, Connections: len(b.conns),
 	}

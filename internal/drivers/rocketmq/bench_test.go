@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -45,10 +46,11 @@ func measure(b *testing.B, f func()) {
 }
 
 func BenchmarkSend(b *testing.B) {
-	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"send=oneway"}, {"send=async", "transactional=true"}} {
+	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"send=oneway"}, {"send=async", "transactional=true"}, {"send=async", "ID"}} {
 		for _, pending := range []int{64, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/pending=%d", options[len(options)-1], pending), func(b *testing.B) {
-				d := openDriver(b, benchURL(b), options...)
+				withID := options[len(options)-1] == "ID"
+				d := openDriver(b, benchURL(b), slices.DeleteFunc(slices.Clone(options), func(s string) bool { return s == "ID" })...)
 				free := make(chan driver.Slot, pending)
 				for i := range pending {
 					free <- driver.Slot(i)
@@ -68,6 +70,9 @@ func BenchmarkSend(b *testing.B) {
 				measure(b, func() {
 					for range b.N {
 						m.Slot, m.Time = <-free, time.Now().UnixMicro()
+						if withID {
+							m.ID = driver.ID{Run: 1 << 60, Number: m.ID.Number + 1, Sum: 1 << 61}
+						}
 						if err := p.Send(b.Context(), &m); err != nil {
 							b.Fatal(err)
 						}
@@ -80,6 +85,29 @@ func BenchmarkSend(b *testing.B) {
 				require.NoError(b, p.Close(b.Context()))
 			})
 		}
+	}
+}
+
+// BenchmarkID is what carrying an ID costs: in building a header, and in reading the properties of a delivery.
+func BenchmarkID(b *testing.B) {
+	for name, id := range map[string]driver.ID{"without": {}, "with": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61}} {
+		p := &producer{opts: defaultOptions()}
+		q := p.sendQueue(nil, "broker-a", 0)
+		m := driver.Message{Time: 1_700_000_000_000_000, ID: id, Body: make([]byte, 1024)}
+		b.Run("header/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.header(&q, &m, m.Body)
+			}
+		})
+		properties := p.properties(nil, &m)
+		b.Run("read/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			var d driver.Delivery
+			for b.Loop() {
+				readProperties(properties, &d)
+			}
+		})
 	}
 }
 

@@ -22,7 +22,10 @@ type consumer struct {
 	filter  subscription
 	version int64 // of the subscription
 	route   *route
-	conns   []*conn // to the brokers of the route, in its order
+	conns   []*conn  // to the brokers of the route, in its order
+	offered *reroute // used by the client's refresh only, once it knows the consumer
+	fresh   atomic.Pointer[reroute]
+	initial map[queueID]bool // the queues that were there when it subscribed
 
 	cut      context.CancelFunc // ends what manage waits for
 	kicked   chan struct{}      // the members of the group have changed
@@ -48,9 +51,9 @@ type consumer struct {
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
-	failed, redelivered, filtered, rebalanced atomic.Uint64
-	closeMu                                   sync.Mutex
-	closed                                    bool
+	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
+	closeMu                                          sync.Mutex
+	closed                                           bool
 }
 
 // queueID names a queue.
@@ -117,6 +120,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if c.route, err = d.routeOf(ctx, topic); err != nil {
 		return nil, err
 	}
+	c.initial = c.route.queues(topic)
 	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
 		d.noteGroup(topic, c.group)
 	}
@@ -257,6 +261,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		q.consumed.Store(q.next) // what a filter leaves out is passed over
 		return c.pull(q, wait)
 	}
+	c.pulls.Add(1)
 	if c.opts.Order == concurrently || c.opts.FailPercent == 0 {
 		// Fetch what follows while this is being delivered.
 		if err := c.pull(q, 0); err != nil {
@@ -325,7 +330,7 @@ func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery)
 		}
 		d.Body = body
 	}
-	d.Time, d.HasTime = parseInt(property(m.properties, driver.TimeProperty))
+	readProperties(m.properties, d)
 	d.Born, d.Stored = m.born*1000, m.store*1000
 	if d.Redelivered {
 		c.redelivered.Add(1)
@@ -360,6 +365,7 @@ func (c *consumer) Counters() []driver.Counter {
 		{Name: "consume-failed", Help: "deliveries that failed on purpose", Value: c.failed.Load()},
 		{Name: "redelivered", Help: "messages that were delivered again after that", Value: c.redelivered.Load()},
 		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
+		{Name: "pulls", Help: "answers of brokers that brought messages", Value: c.pulls.Load()},
 		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
 	}
 }

@@ -25,7 +25,34 @@
 // takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a slot when its
 // bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
 //
-// Brokers store what is under way together in any order: to keep the order of a group, send=sync is needed.
+// # Order
+//
+// RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets up to
+// pull-batch messages of one queue, then of another: the numbers of one producer arrive in order within each queue only,
+// and a check for order per producer and consumer (--verify) calls most of what comes after a change of queue out of order.
+// One queue is needed: a topic with -o queues=1, or --group, which sends all to one.
+//
+// Within the queue, requests that are under way together are stored in any order, even those of one connection: a broker
+// reads them in order, but hands each to a pool of sendMessageThreadPoolNums threads (BrokerConfig: the number of
+// processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and whichever thread comes first gets the next
+// offset. So order holds with send=sync; with send=batch while one batch is under way, which is so with --max-pending not
+// above batch-size; and with any send mode against a broker with sendMessageThreadPoolNums=1. It does not hold for
+// messages that got no answer in time, which may be stored after later ones, nor for delayed messages, for transactions,
+// which are stored when they are committed, or for failed deliveries, which order=concurrently delivers later.
+//
+// # Transactions
+//
+// With transactional=true each message is stored as half a message first, and its answer ends the send: Accepted, with
+// Withheld when it is planned to be rolled back, at once or at a check-back. The producer then says what becomes of it, or
+// leaves it open until the broker asks: after its transactionTimeOut (6 s), every transactionCheckInterval (30 s). What is
+// open and is to be committed has been accepted but not delivered: consumers of the run wait for it as long as
+// --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says how many. A
+// closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout) allow, and
+// reports what is open after that as an error. After that nobody answers, and the broker drops the message in the end.
+//
+// A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one, commits
+// again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut that is not much
+// longer than the broker needs to note the end (transactionOpBatchInterval), or a born time (that of sending) long ago.
 //
 // # Outcomes
 //
@@ -45,5 +72,17 @@
 // order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer stands
 // is saved once a second and when it closes or gives a queue back; after a crash up to a second is delivered again.
 //
-// The route of a topic is looked up once: queues that are added during a run are not used.
+// A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a member
+// of the group, with connections, queues and a goroutine of its own.
+//
+// Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If the
+// group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a broker's
+// list of groups can so have names of runs that have ended. Groups are created explicitly where brokers do not do it.
+//
+// # Routes
+//
+// Routes are looked up again every 30 s, at the name server that answered last. Queues that were added are written to and
+// read from, from their first message on; producers with a group keep their queue. A producer goes on while one broker of
+// its topic is left, and uses a broker that comes back. A consumer that loses one of its brokers ends with an error: it
+// cannot tell what it does not receive.
 package rocketmq

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -22,14 +23,18 @@ type rocketDriver struct {
 	mu      sync.Mutex
 	clients map[string]*client
 	closed  bool
+	asked   map[string]*transactions // whom brokers ask, by the start of messages' unique keys
 
 	topics topics
+
+	refreshEvery time.Duration
+	goodServer   atomic.Int32 // index of the name server that was reached last
 }
 
 func newDriver(cfg config) *rocketDriver {
 	return &rocketDriver{
-		cfg: cfg, clients: map[string]*client{},
-		topics: topics{turn: make(chan struct{}, 1), routes: map[string]*route{}},
+		cfg: cfg, clients: map[string]*client{}, asked: map[string]*transactions{},
+		topics: topics{turn: make(chan struct{}, 1), routes: map[string]*route{}}, refreshEvery: refreshEvery,
 	}
 }
 
@@ -194,13 +199,15 @@ func newClient(d *rocketDriver, key, id string) *client {
 		conns: map[string]*conn{}, consumers: map[string]*consumer{}, producers: map[string][]*producer{},
 	}
 	c.wg.Go(c.keep)
+	c.wg.Go(c.refresh)
 	return c
 }
 
 // connect returns the connection to a broker, opening it if need be.
 func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
-	if conn := c.known(addr); conn != nil {
-		return conn, nil
+	gone := c.known(addr)
+	if gone != nil && !gone.isDead() {
+		return gone, nil
 	}
 	opened, err := c.d.cfg.dial(ctx, addr, c.serve)
 	if err != nil {
@@ -214,6 +221,9 @@ func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 	}
 	c.conns[addr] = opened
 	c.mu.Unlock()
+	if gone != nil {
+		gone.close() // it waits for what still runs
+	}
 	return opened, nil
 }
 
@@ -292,15 +302,8 @@ func (c *client) keep() {
 
 // beatAll sends a heartbeat to each broker. One that does not answer in time is taken for lost.
 func (c *client) beatAll(limit time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := c.while(limit)
 	defer cancel()
-	go func() { // ends with the client
-		select {
-		case <-c.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	for _, conn := range c.connections() {
 		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs", "no answer to a heartbeat within %s", limit))
@@ -315,9 +318,9 @@ func (c *client) end(ctx context.Context) {
 			conn.flush(ctx)
 		}
 		close(c.stop)
+		c.wg.Wait() // after which no connection is opened
 		for _, conn := range c.connections() {
 			conn.close()
 		}
-		c.wg.Wait()
 	})
 }

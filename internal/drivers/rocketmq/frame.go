@@ -60,6 +60,7 @@ const (
 	reqDeleteGroup      = 207
 	reqDeleteInBroker   = 215
 	reqDeleteInNamesrv  = 216
+	reqGetGroup         = 352
 	reqSend             = 310
 	reqSendBatch        = 320
 

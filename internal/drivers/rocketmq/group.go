@@ -15,7 +15,7 @@ import (
 
 const (
 	lockRetry    = 20 * time.Millisecond // while another member still has a queue of ours
-	lockPatience = time.Second           // after which a concurrent consumer goes ahead without the lock
+	lockPatience = 3 * time.Second       // after which a concurrent consumer goes ahead without the lock
 	lockRenew    = 20 * time.Second      // brokers forget locks after 60 s
 	saveEvery    = time.Second
 )
@@ -28,12 +28,16 @@ func (c *consumer) open(ctx context.Context) error {
 			return err
 		}
 		c.conns = append(c.conns, conn)
+		if err := c.ensureGroup(ctx, conn); err != nil {
+			return err
+		}
 		if c.filter.kind != "TAG" {
 			if err := c.checkFilter(ctx, conn); err != nil {
 				return err
 			}
 		}
 	}
+	c.offered = &reroute{route: c.route, conns: c.conns}
 	c.client.mu.Lock()
 	c.client.consumers[c.group] = c
 	c.client.mu.Unlock()
@@ -62,6 +66,24 @@ func (c *consumer) open(ctx context.Context) error {
 				"the broker has not given us our queues of group %s: %w", c.group, ctx.Err())
 		}
 	}
+}
+
+// ensureGroup creates the group at a broker that knows it not and does not create groups by their use
+// (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
+func (c *consumer) ensureGroup(ctx context.Context, conn *conn) error {
+	r, err := c.client.call(ctx, conn, reqGetGroup, []field{{"group", c.group}}, nil)
+	if err != nil || r.code != codeNoGroup {
+		return err // of the connection; what the broker refuses it will refuse again
+	}
+	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
+		"groupName": c.group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+		"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1, "notifyConsumerIdsChangedEnable": true,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.client.must(ctx, conn, "create group "+c.group, reqCreateGroup, nil, body)
+	return err
 }
 
 // checkFilter lets the broker judge an SQL expression.
@@ -100,6 +122,7 @@ func (c *consumer) manage(ctx context.Context) {
 		case <-c.kicked:
 		case <-again.C:
 		}
+		c.adopt(ctx)
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()

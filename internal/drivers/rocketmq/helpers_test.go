@@ -45,6 +45,17 @@ func (o *outcomes) count(state driver.State, class driver.Class) (n int) {
 	return n
 }
 
+func (o *outcomes) withheld() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, out := range o.list {
+		if out.Withheld {
+			n++
+		}
+	}
+	return n
+}
+
 func (o *outcomes) total() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -24,28 +24,6 @@ import (
 
 func containsText(s, text string) bool { return strings.Contains(s, text) }
 
-func TestTransactions(t *testing.T) {
-	// A broker of its own: after transactions one of its threads can go on spinning.
-	d := openDriver(t, brokertest.StartRocketMQ(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
-		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=30s")
-	dest := queueNamed(unique("tx"))
-	in := receive(t, d, consumerSpec(dest))
-	o, p := send(t, d, producerSpec(dest, 0), 100)
-	require.Equal(t, 100, o.count(driver.Accepted, driver.ClassNone))
-	require.Equal(t, 100, counter(t, p, "tx-half"))
-	require.Equal(t, 50, counter(t, p, "tx-committed"))
-	require.Equal(t, 20, counter(t, p, "tx-rolled-back"))
-	require.Equal(t, 30, counter(t, p, "tx-left-open"))
-	late := counter(t, p, "tx-committed-late")
-	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
-	require.Positive(t, late)
-	require.Less(t, late, 30)
-	require.Zero(t, counter(t, p, "tx-unexpected-checks"))
-	require.Greater(t, counter(t, p, "tx-checks"), 30, "some are left open at the first check, too")
-	in.wait(t, 50+late)
-	require.False(t, in.last.Redelivered)
-}
-
 func TestFailuresAreDeliveredAgain(t *testing.T) {
 	for _, order := range []string{concurrently, orderly} {
 		t.Run(order, func(t *testing.T) {
@@ -159,7 +137,9 @@ func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
-	broker := shared.get(t)
+	// A broker looks at a pull that it holds once more, seconds after its client has gone, and by that would create the
+	// group again.
+	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("autoCreateSubscriptionGroup", "false"))
 	left(t, broker, "") // whatever goroutines the library needs for that
 	before := goleak.IgnoreCurrent()
 	name := unique("gone")
@@ -254,7 +234,7 @@ func TestOverload(t *testing.T) {
 // TestStalledBroker: sends to a broker that stalls fail in time, and its late answers confuse nobody.
 func TestStalledBroker(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t)
-	d := openDriver(t, broker.URL(), "send-timeout=500ms")
+	d := openDriver(t, broker.URL(), "send-timeout=1s")
 	dest := queueNamed(unique("stall"))
 	o := &outcomes{}
 	p, err := d.Producer(t.Context(), producerSpec(dest, 10), o.done)
@@ -269,9 +249,10 @@ func TestStalledBroker(t *testing.T) {
 	sendTen(1)
 	require.Eventually(t, func() bool { return o.total() == 10 }, 5*time.Second, time.Millisecond)
 	require.Equal(t, 10, o.count(driver.Unknown, driver.ClassTimeout))
-	require.GreaterOrEqual(t, time.Since(begin), 500*time.Millisecond)
-	require.Less(t, time.Since(begin), 3*time.Second)
+	require.GreaterOrEqual(t, time.Since(begin), time.Second)
+	require.Less(t, time.Since(begin), 4*time.Second)
 	require.NoError(t, broker.Resume())
+	require.Eventually(t, func() bool { return storedOn(t, broker, dest.Name) == 10 }, 20*time.Second, 10*time.Millisecond)
 	sendTen(11)
 	require.NoError(t, p.Close(t.Context()))
 	require.Equal(t, 20, o.total())

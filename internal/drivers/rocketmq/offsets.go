@@ -104,7 +104,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	}
 	if !found {
 		limit := uint16(reqMinOffset)
-		if c.fromNext && !q.retry {
+		if c.fromNext && c.initial[q.queueID] { // what is in later ones was sent later
 			limit = reqMaxOffset
 		}
 		if offset, err = c.limitOffset(ctx, q, limit); err != nil {

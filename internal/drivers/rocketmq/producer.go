@@ -17,15 +17,21 @@ import (
 // maxBody is the largest body that still fits into a frame with its header.
 const maxBody = maxFrame - 64<<10
 
+// idSeed is how many characters of a message's unique key are its producer's; a number follows.
+const idSeed = 20
+
 // producer is a [driver.Producer].
 type producer struct {
-	op     string
-	client *client
-	opts   *Options
-	sign   *signer
-	done   driver.Done
-	group  string
-	queues []sendQueue
+	op      string
+	client  *client
+	opts    *Options
+	sign    *signer
+	done    driver.Done
+	group   string
+	topic   string
+	grouped bool // all messages go to one queue
+	// queues is where to send to; refreshing replaces the whole.
+	queues atomic.Pointer[[]sendQueue]
 	next   int
 
 	// Only Send's goroutine uses these.
@@ -49,6 +55,7 @@ type producer struct {
 // sendQueue is a queue to send to: what is the same in the header of each message for it.
 type sendQueue struct {
 	conn   *conn
+	broker string
 	prefix []byte // the frame up to the born time
 	suffix []byte // the fields after the properties
 }
@@ -83,9 +90,11 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), client: c, opts: opts, sign: newSigner(d.cfg.target.user, d.cfg.target.password),
-		done: done, static: static, idle: make(chan struct{}, 1), synced: make(chan struct{}, 1), group: d.producerGroup(),
+		done: done, static: static, topic: topic, grouped: spec.Group != "", idle: make(chan struct{}, 1), synced: make(chan struct{}, 1), group: d.producerGroup(),
 	}
-	if err := p.open(ctx, topic, r, &spec); err != nil {
+	if err := p.open(ctx, r, &spec); err != nil {
+		p.client.part(p)
+		d.setAsked(p.id[:idSeed], nil)
 		d.release(ctx, c)
 		return nil, err
 	}
@@ -119,7 +128,7 @@ func (d *rocketDriver) producerGroup() string {
 	}
 }
 
-func (p *producer) open(ctx context.Context, topic string, r *route, spec *driver.ProducerSpec) error {
+func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
 	if p.opts.Compress {
 		p.zip, p.sysFlag = &compressor{}, sysCompressed|sysZlib
 	}
@@ -129,10 +138,14 @@ func (p *producer) open(ctx context.Context, topic string, r *route, spec *drive
 		p.static = append(p.static, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
 			primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
 	}
-	var seed [10]byte
+	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])
-	hex.Encode(p.id[:20], seed[:])
+	hex.Encode(p.id[:idSeed], seed[:])
+	if p.tx != nil {
+		p.client.d.setAsked(p.id[:idSeed], p.tx)
+	}
 	p.client.join(p)
+	var queues []sendQueue
 	for _, b := range r.brokers {
 		if b.write == 0 {
 			continue
@@ -144,27 +157,34 @@ func (p *producer) open(ctx context.Context, topic string, r *route, spec *drive
 		if err := p.client.beat(ctx, c); err != nil {
 			return err
 		}
-		for i := range b.write {
-			p.addQueue(c, topic, b.name, i)
-		}
+		queues = p.appendQueues(queues, c, b)
 	}
-	if len(p.queues) == 0 {
-		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)", "no queue of topic %s may be written", topic)
+	if len(queues) == 0 {
+		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)", "no queue of topic %s may be written", p.topic)
 	}
 	if spec.Group != "" { // a group is one queue, chosen as other clients would
-		i := int(fold(spec.Group) % uint32(len(p.queues)))
-		p.queues = p.queues[i : i+1]
+		i := int(fold(spec.Group) % uint32(len(queues)))
+		queues = queues[i : i+1]
 	} else { // producers that start together should not march in step
-		p.next = int(fold(spec.Name) % uint32(len(p.queues)))
+		p.next = int(fold(spec.Name) % uint32(len(queues)))
 	}
+	p.queues.Store(&queues)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
 	}
 	return nil
 }
 
-// addQueue prepares the header of sends to a queue: SendMessageRequestHeaderV2, the fields in the order of their keys.
-func (p *producer) addQueue(c *conn, topic, broker string, queue int) {
+// appendQueues appends a broker's queues.
+func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []sendQueue {
+	for i := range b.write {
+		list = append(list, p.sendQueue(c, b.name, i))
+	}
+	return list
+}
+
+// sendQueue prepares the header of sends to a queue: SendMessageRequestHeaderV2, the fields in the order of their keys.
+func (p *producer) sendQueue(c *conn, broker string, queue int) sendQueue {
 	code, batch, flag := uint16(reqSend), "false", uint32(0)
 	if p.opts.Send == sendBatch {
 		code, batch = reqSendBatch, "true"
@@ -172,10 +192,10 @@ func (p *producer) addQueue(c *conn, topic, broker string, queue int) {
 	if p.opts.Send == sendOneWay {
 		flag = flagOneWay
 	}
-	q := sendQueue{conn: c}
+	q := sendQueue{conn: c, broker: broker}
 	b := p.sign.begin(beginFrame(nil, code, flag))
 	b = appendField(b, "a", p.group)
-	b = appendField(b, "b", topic)
+	b = appendField(b, "b", p.topic)
 	b = appendField(b, "c", systemTopic)
 	b = appendField(b, "d", strconv.Itoa(defaultQueues))
 	b = appendField(b, "e", strconv.Itoa(queue))
@@ -184,7 +204,7 @@ func (p *producer) addQueue(c *conn, topic, broker string, queue int) {
 	b = appendField(b, "k", "false") // unit mode
 	b = appendField(b, "m", batch)   // batch
 	q.suffix = appendField(b, "n", broker)
-	p.queues = append(p.queues, q)
+	return q
 }
 
 // Send implements [driver.Producer].
@@ -238,16 +258,18 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 
 // queue returns the next queue whose broker is there.
 func (p *producer) queue() (*sendQueue, error) {
-	for range p.queues {
-		q := &p.queues[p.next]
-		if p.next++; p.next == len(p.queues) {
+	list := *p.queues.Load()
+	for range list {
+		if p.next >= len(list) {
 			p.next = 0
 		}
+		q := &list[p.next]
+		p.next++
 		if !q.conn.isDead() {
 			return q, nil
 		}
 	}
-	return nil, wrap(p.op, p.queues[0].conn.failure())
+	return nil, wrap(p.op, list[0].conn.failure())
 }
 
 // header builds the header of a single message in p.head.
@@ -269,9 +291,13 @@ func (p *producer) header(q *sendQueue, m *driver.Message, body []byte) {
 // properties appends the properties of a message.
 func (p *producer) properties(b []byte, m *driver.Message) []byte {
 	b = append(b, p.static...)
-	b = append(b, driver.TimeProperty+nameSeparator...)
-	b = strconv.AppendInt(b, m.Time, 10)
-	b = append(b, propertySeparator...)
+	b = appendNumber(b, driver.TimeProperty, m.Time)
+	if m.ID != (driver.ID{}) {
+		b = appendNumber(b, driver.RunProperty, m.ID.Run)
+		b = appendNumber(b, driver.ProducerProperty, m.ID.Producer)
+		b = appendNumber(b, driver.NumberProperty, m.ID.Number)
+		b = appendNumber(b, driver.SumProperty, m.ID.Sum)
+	}
 	if p.tx != nil {
 		b = append(b, propPlan+nameSeparator...)
 		b = append(b, p.tx.plan(m.Slot)...)
@@ -282,17 +308,18 @@ func (p *producer) properties(b []byte, m *driver.Message) []byte {
 	p.counter++
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], p.counter)
-	hex.Encode(p.id[20:], n[2:])
+	hex.Encode(p.id[idSeed:], n[2:])
 	b = append(b, p.id[:]...)
 	return append(b, propertySeparator...)
 }
 
 // answer takes the answer to a single message.
 func (p *producer) answer(slot uint32, r *reply) {
-	if p.tx != nil && r.err == nil && r.code == codeSuccess {
-		p.tx.half(slot, r)
+	o := p.outcome(r)
+	if p.tx != nil && o.State == driver.Accepted {
+		o.Withheld = p.tx.half(slot, r)
 	}
-	p.done(driver.Slot(slot), p.outcome(r))
+	p.done(driver.Slot(slot), o)
 	if p.opts.Send == sendSync {
 		select {
 		case p.synced <- struct{}{}:
@@ -332,12 +359,4 @@ func (p *producer) Counters() []driver.Counter {
 	default:
 		return nil
 	}
-}
-
-// Withheld implements [driver.Withholder]: the transactions that were rolled back.
-func (p *producer) Withheld() uint64 {
-	if p.tx == nil {
-		return 0
-	}
-	return p.tx.rolledBack.Load() + p.tx.lateRolledBack.Load()
 }

@@ -15,7 +15,7 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
-		for _, c := range p.conns() {
+		for _, c := range p.client.connections() { // also those that are no more in the route
 			c.abandon(p)
 			if p.batch != nil {
 				c.abandon(p.batch)
@@ -23,14 +23,16 @@ func (p *producer) Close(ctx context.Context) error {
 		}
 		p.waitIdle(context.Background()) // those that are being reported just now
 	}
+	var err error
 	if p.tx != nil {
-		p.tx.waitChecks(ctx)
+		err = p.tx.waitChecks(ctx)
+		p.client.d.setAsked(p.id[:idSeed], nil)
 	}
 	if p.client.part(p) {
 		p.unregister(ctx)
 	}
 	p.client.d.release(ctx, p.client)
-	return nil
+	return err
 }
 
 // unregister leaves the group at the brokers. Where that fails, the connection's end will do it.
@@ -49,12 +51,13 @@ func (p *producer) unregister(ctx context.Context) {
 
 // reachable returns an error if no broker is there to send to.
 func (p *producer) reachable() error {
-	for i := range p.queues {
-		if !p.queues[i].conn.isDead() {
+	list := *p.queues.Load()
+	for i := range list {
+		if !list[i].conn.isDead() {
 			return nil
 		}
 	}
-	return wrap(p.op, p.queues[0].conn.failure())
+	return wrap(p.op, list[0].conn.failure())
 }
 
 func (p *producer) waitIdle(ctx context.Context) bool {
@@ -72,7 +75,7 @@ func (p *producer) waitIdle(ctx context.Context) bool {
 func (p *producer) conns() []*conn {
 	var list []*conn
 	seen := map[*conn]bool{}
-	for _, q := range p.queues {
+	for _, q := range *p.queues.Load() {
 		if !seen[q.conn] {
 			seen[q.conn] = true
 			list = append(list, q.conn)

@@ -27,6 +27,18 @@ type queueGroup struct{ topic, group string }
 // route is where the queues of a topic are.
 type route struct {
 	brokers []routeBroker // with at least one queue, by name
+	seen    time.Time     // when it was looked up
+}
+
+// queues returns the queues of the topic that can be read.
+func (r *route) queues(topic string) map[queueID]bool {
+	all := map[queueID]bool{}
+	for _, b := range r.brokers {
+		for n := range b.read {
+			all[queueID{topic, b.name, n}] = true
+		}
+	}
+	return all
 }
 
 type routeBroker struct {
@@ -95,16 +107,20 @@ func (d *rocketDriver) noteGroup(topic, group string) {
 	}
 }
 
-// nameServer connects to the first name server that can be reached; each gets an equal share of the time.
+// nameServer connects to the first name server that can be reached, beginning with that of the last time; each gets an
+// equal share of the time.
 func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 	deadline, _ := ctx.Deadline()
 	hosts := d.cfg.target.hosts
 	var errs []error
-	for i, host := range hosts {
+	first := int(d.goodServer.Load())
+	for i := range hosts {
+		which := (first + i) % len(hosts)
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i))
-		c, err := d.cfg.dial(each, host, nil)
+		c, err := d.cfg.dial(each, hosts[which], nil)
 		cancel()
 		if err == nil {
+			d.goodServer.Store(int32(which)) //nolint:gosec // an index of a list that a person typed
 			return c, nil
 		}
 		errs = append(errs, err)
@@ -130,7 +146,7 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 	if err := unmarshalJSON(answer.body, &data); err != nil {
 		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the name server's answer: %w", err)
 	}
-	r := &route{}
+	r := &route{seen: time.Now()}
 	for _, q := range data.Queues {
 		i := slices.IndexFunc(data.Brokers, func(b brokerData) bool { return b.Name == q.Broker })
 		if i < 0 || data.Brokers[i].Addresses[masterID] == "" {
@@ -223,7 +239,9 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 	if n := d.cfg.opts.Queues; n > 0 {
 		queues = strconv.Itoa(n)
 	}
+	masters := 0
 	err := d.onMasters(ctx, a, ns, func(c *conn) error {
+		masters++
 		_, err := a.must(ctx, c, "create topic "+topic, reqCreateTopic, []field{
 			{"topic", topic},
 			{"defaultTopic", systemTopic},
@@ -244,7 +262,7 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 	defer tick.Stop()
 	for {
 		r, err := d.lookUp(ctx, a, ns, topic)
-		if driver.ClassOf(err) != driver.ClassNotFound {
+		if err == nil && len(r.brokers) >= masters || err != nil && driver.ClassOf(err) != driver.ClassNotFound {
 			return r, err
 		}
 		select {
@@ -283,8 +301,11 @@ func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
 	}
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, reqDeleteInBroker, names) })
-	for _, host := range d.cfg.target.hosts {
-		c, dialErr := d.cfg.dial(ctx, host, nil)
+	deadline, _ := ctx.Deadline()
+	for i, host := range d.cfg.target.hosts {
+		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.target.hosts)-i+1))
+		c, dialErr := d.cfg.dial(each, host, nil)
+		cancel()
 		if dialErr != nil {
 			continue // a name server that is away forgets topics by itself
 		}

@@ -33,15 +33,36 @@ type transactions struct {
 
 	mu     sync.Mutex
 	head   []byte
-	checks map[string]int // check-backs by unique key, of messages that were checked
-	due    int            // messages left open that have not got their end yet
-	idle   chan struct{}  // told when due falls to 0
+	checks memory
+	due    int           // messages left open that have not got their end yet
+	idle   chan struct{} // told when due falls to 0
 
-	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, lateCommitted, lateRolledBack atomic.Uint64
+	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted, lateRolledBack atomic.Uint64
 }
 
 func newTransactions(p *producer, maxPending int) *transactions {
-	return &transactions{p: p, sign: newSigner(p.client.d.cfg.target.user, p.client.d.cfg.target.password), plans: make([]string, maxPending), checks: map[string]int{}, idle: make(chan struct{}, 1)}
+	target := &p.client.d.cfg.target
+	return &transactions{
+		p: p, sign: newSigner(target.user, target.password), plans: make([]string, maxPending), idle: make(chan struct{}, 1),
+		checks: memory{young: map[string]int{}},
+	}
+}
+
+// memory counts check-backs by unique key, of messages that were checked. It forgets the eldest.
+type memory struct{ young, old map[string]int }
+
+// next returns how many check-backs of a message came before this one.
+func (m *memory) next(id []byte) int {
+	const most = 1 << 16 // of each age
+	n, ok := m.young[string(id)]
+	if !ok {
+		n = m.old[string(id)]
+	}
+	if !ok && len(m.young) >= most {
+		m.young, m.old = map[string]int{}, m.young
+	}
+	m.young[string(id)] = n + 1
+	return n
 }
 
 // share tells whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
@@ -79,9 +100,11 @@ func (t *transactions) planOpen() string {
 	return plan
 }
 
-// half is called when the broker has stored a half message: it says what is to become of it.
-func (t *transactions) half(slot uint32, r *reply) {
+// half is called when the broker has stored a half message: it says what is to become of it. It returns whether that, now
+// or at a check-back, is to be rolled back.
+func (t *transactions) half(slot uint32, r *reply) (withheld bool) {
 	plan := t.plans[slot]
+	withheld = plan[len(plan)-1] == planRollback[0]
 	t.halves.Add(1)
 	flag := flagOf(plan[0])
 	switch flag {
@@ -96,16 +119,17 @@ func (t *transactions) half(slot uint32, r *reply) {
 	defer t.mu.Unlock()
 	if flag == 0 {
 		t.due++
-		return // the broker finds out by itself, and asks
+		return withheld // the broker finds out by itself, and asks
 	}
 	msgID := r.get("msgId")
 	offset, ok := offsetOfID(msgID)
 	if !ok {
-		return // it will ask
+		return withheld // it will ask
 	}
 	t.say(r.from, ending{
 		flag: flag, commitLog: int64(offset), table: r.get("queueOffset"), msgID: msgID, id: r.get("transactionId"), check: "false",
 	})
+	return withheld
 }
 
 // ending is what EndTransactionRequestHeader holds.
@@ -144,20 +168,46 @@ func (c *client) checkTransaction(conn *conn, r *reply) {
 	if _, err := m.cutMessage(r.body); err != nil {
 		return // it will ask again
 	}
+	id := property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex)
+	if len(id) < idSeed {
+		return // not a message of ours
+	}
+	if t := c.d.asking(id[:idSeed]); t != nil {
+		t.check(conn, r, &m, id, true)
+		return
+	}
+	// A member of the group in another process has sent it, and the broker asks any member.
 	c.mu.Lock()
 	list := c.producers[string(property(m.properties, primitive.PropertyProducerGroup))]
 	c.mu.Unlock()
 	for _, p := range list {
 		if p.tx != nil {
-			p.tx.check(conn, r, &m)
+			p.tx.check(conn, r, &m, id, false)
 			return
 		}
 	}
 }
 
-func (t *transactions) check(c *conn, r *reply, m *stored) {
+// asking returns the producer whose messages have unique keys that begin so, if it is open.
+func (d *rocketDriver) asking(seed []byte) *transactions {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked[string(seed)]
+}
+
+func (d *rocketDriver) setAsked(seed []byte, t *transactions) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t == nil {
+		delete(d.asked, string(seed))
+	} else {
+		d.asked[string(seed)] = t
+	}
+}
+
+// check answers a check-back. The message is our own or that of another process.
+func (t *transactions) check(c *conn, r *reply, m *stored, id []byte, own bool) {
 	plan := property(m.properties, propPlan)
-	id := property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex)
 	commitLog, ok := r.number("commitLogOffset")
 	if len(plan) == 0 || !ok {
 		return // not a message of ours
@@ -165,11 +215,15 @@ func (t *transactions) check(c *conn, r *reply, m *stored) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.checked.Add(1)
-	n := t.checks[string(id)]
-	t.checks[string(id)]++
-	said := n + 1 // index of what is to be said now
+	said := t.checks.next(id) + 1 // index of what is to be said now
 	last := len(plan) - 1
 	switch {
+	case !own:
+		t.foreign.Add(1)
+		said = min(said, last)
+		if plan[0] != planOpen[0] {
+			said = 0
+		}
 	case plan[0] != planOpen[0]:
 		t.unexpected.Add(1)
 		said = 0
@@ -205,28 +259,36 @@ func flagOf(letter byte) int {
 	}
 }
 
-// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow.
-func (t *transactions) waitChecks(ctx context.Context) {
+// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error tells what
+// is still open then.
+func (t *transactions) waitChecks(ctx context.Context) error {
 	if t.p.opts.CheckWait == 0 {
-		return
+		return nil
 	}
 	timer := time.NewTimer(t.p.opts.CheckWait)
 	defer timer.Stop()
 	for {
-		t.mu.Lock()
-		due := t.due
-		t.mu.Unlock()
-		if due <= 0 || t.p.reachable() != nil {
-			return
+		due := t.stillOpen()
+		if due == 0 || t.p.reachable() != nil {
+			return nil
 		}
+		over := driver.Errorf(driver.ClassTimeout, t.p.op, "raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+
+			"broker's transactionTimeOut and transactionCheckInterval", "%d transactions are still open: the broker has not asked what became of them", due)
 		select {
 		case <-t.idle:
 		case <-timer.C:
-			return
+			return over
 		case <-ctx.Done():
-			return
+			return over
 		}
 	}
+}
+
+// stillOpen is how many transactions wait for a check-back.
+func (t *transactions) stillOpen() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(t.due, 0)
 }
 
 func (t *transactions) counters() []driver.Counter {
@@ -238,8 +300,10 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked.Load()},
 		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.lateCommitted.Load()},
 		{Name: "tx-rolled-back-late", Help: "transactions rolled back at a check-back", Value: t.lateRolledBack.Load()},
-		{Name: "tx-unexpected-checks", Help: "check-backs of transactions that had been committed or rolled back at once", Value: t.unexpected.Load()},
+		{Name: "tx-open", Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but not delivered", Value: uint64(t.stillOpen())},
+		{Name: "tx-unexpected-checks", Help: "check-backs of transactions that had been ended at once, but which the broker had not noted in time; if committed, these are delivered twice", Value: t.unexpected.Load()},
 		{Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one", Value: t.duplicated.Load()},
+		{Name: "tx-foreign-checks", Help: "check-backs of transactions of other processes in the same producer group", Value: t.foreign.Load()},
 	}
 	return list
 }

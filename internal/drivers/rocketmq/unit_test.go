@@ -84,6 +84,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"model=broadcasting", "fail-percent=1"},
 		{"fail-percent=101"},
 		{"pull-batch=0"},
+		{"consume-threads=4"},
+		{"consume-threads=0"},
 		{"pull-interval=0s"},
 		{"queues=-1"},
 		{"broker-address=host"},
@@ -294,14 +296,15 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	for _, signed := range []bool{false, true} {
 		ours, theirs := net.Pipe()
 		c := newConn("broker", nowhere{ours}, nil)
-		p := &producer{opts: defaultOptions(), idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
+		p := &producer{opts: defaultOptions(), topic: "T", idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
 		if signed {
 			p.sign = newSigner("ak", "sk")
 		}
-		p.addQueue(c, "T", "broker-a", 0)
-		m := driver.Message{Body: make([]byte, 1024), Time: time.Now().UnixMicro()}
+		p.queues.Store(&[]sendQueue{p.sendQueue(c, "broker-a", 0)})
+		m := driver.Message{Body: make([]byte, 1024), Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}}
 		var r reply
 		send := func() {
+			m.ID.Number++
 			if err := p.Send(t.Context(), &m); err != nil {
 				panic(err)
 			}

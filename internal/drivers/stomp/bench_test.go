@@ -40,7 +40,14 @@ func BenchmarkArtemisSend(b *testing.B) {
 		name       string
 		kind       driver.Kind
 		persistent bool
-	}{{"topic", driver.Topic, false}, {"queue", driver.Queue, false}, {"queue,persistent", driver.Queue, true}} {
+		id         driver.ID
+	}{
+		{"topic", driver.Topic, false, driver.ID{}},
+		{"topic,ID", driver.Topic, false, benchID()},
+		{"queue", driver.Queue, false, driver.ID{}},
+		{"queue,ID", driver.Queue, false, benchID()},
+		{"queue,persistent", driver.Queue, true, driver.ID{}},
+	} {
 		for _, slots := range []int{1, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/pending=%d", to.name, slots), func(b *testing.B) {
 				d := openDriver(b, a.STOMPURL())
@@ -53,14 +60,19 @@ func BenchmarkArtemisSend(b *testing.B) {
 				}
 				benchSend(b, d, driver.ProducerSpec{
 					Connection: driver.Connection{Key: "p"}, Destination: dest, MaxPending: slots, Priority: -1, Persistent: to.persistent,
-				})
+				}, to.id)
 				require.NoError(b, <-received)
 			})
 		}
 	}
 }
 
-func benchSend(b *testing.B, d driver.Driver, spec driver.ProducerSpec) {
+// benchID is an ID with parts as large as they come.
+func benchID() driver.ID {
+	return driver.ID{Run: 1<<62 + 1, Producer: 1, Number: 1 << 40, Sum: 1<<61 + 1}
+}
+
+func benchSend(b *testing.B, d driver.Driver, spec driver.ProducerSpec, id driver.ID) {
 	b.Helper()
 	free := make(chan driver.Slot, spec.MaxPending)
 	for i := range spec.MaxPending {
@@ -73,7 +85,7 @@ func benchSend(b *testing.B, d driver.Driver, spec driver.ProducerSpec) {
 		free <- s
 	})
 	require.NoError(b, err)
-	m := driver.Message{Time: 1, Body: make([]byte, 1024)}
+	m := driver.Message{Time: 1, ID: id, Body: make([]byte, 1024)}
 	b.ReportAllocs()
 	b.ResetTimer()
 	cpu := cpuTime(b)
@@ -129,7 +141,7 @@ func BenchmarkArtemisReceive(b *testing.B) {
 			b.ResetTimer()
 			benchSend(b, d, driver.ProducerSpec{
 				Connection: driver.Connection{Key: "p"}, Destination: queue, MaxPending: 1000, Priority: -1,
-			})
+			}, driver.ID{})
 			b.ResetTimer()
 			b.StartTimer()
 			require.NoError(b, receive(b, d, queue, b.N))

@@ -85,11 +85,15 @@ func TestConformanceRabbitMQ(t *testing.T) {
 	})
 }
 
+// plainText has what STOMP 1.0 can carry, which has no escapes.
+const plainText = "a: b\\c d é"
+
 // TestConformanceOptions runs the suite with settings other than the defaults.
 func TestConformanceOptions(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLS(), brokertest.WithoutManagement())
 	noTx := map[drivertest.Feature]string{drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction"}
 	for name, cfg := range map[string]drivertest.Config{
+		"version=1.0":            {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: noTx, PropertyText: plainText},
 		"version=1.1,individual": {Options: []string{"version=1.1", "ack=client-individual"}, Lacks: noTx},
 		"receipt=false": {
 			Options: []string{"receipt=false"}, AtMostOnce: true,
@@ -107,6 +111,27 @@ func TestConformanceOptions(t *testing.T) {
 			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
 			cfg.IgnoreGoroutines = harnessGoroutines()
 			drivertest.Run(t, cfg)
+		})
+	}
+}
+
+// TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
+func TestConformanceVersions(t *testing.T) {
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	for _, version := range []string{"1.0", "1.1"} {
+		t.Run(version, func(t *testing.T) {
+			lacks := map[drivertest.Feature]string{
+				drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
+			}
+			if version == "1.0" {
+				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
+			}
+			drivertest.Run(t, drivertest.Config{
+				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText,
+				Lacks:            lacks,
+				IgnoreGoroutines: harnessGoroutines(),
+			})
 		})
 	}
 }

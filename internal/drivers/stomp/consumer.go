@@ -96,7 +96,13 @@ func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err
 	if k.sub, err = k.conn.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), k.conn.identity); err != nil {
 		return err
 	}
+	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
+		return err
+	}
 	k.mode = k.sub.ack
+	if err := k.conn.checkAck(k); err != nil {
+		return err
+	}
 	f := frame.New(frame.SUBSCRIBE, k.sub.subscribe...)
 	for i := range f.Header.Len() {
 		if key, value := f.Header.GetAt(i); !k.conn.version.carries(value) {
@@ -116,6 +122,21 @@ func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err
 		}
 	}
 	return err
+}
+
+// checkAck refuses what RabbitMQ answers by ending the connection: its cumulative ACK takes the messages of all subscriptions
+// of the connection, and the ACK of one that was taken so is an error.
+func (c *connection) checkAck(k *consumer) error {
+	if c.dialect != rabbitmq || k.mode != ackClient {
+		return nil
+	}
+	for _, other := range *c.consumers.Load() {
+		if other != nil && other != k {
+			return c.dialect.unsupported("use -o ack=client-individual, or give each consumer a connection of its own",
+				"with ack=client the acknowledgement of one consumer takes the messages of all others on its connection")
+		}
+	}
+	return nil
 }
 
 // share counts the users of a shared subscription within this driver and returns how many there are.
@@ -164,7 +185,7 @@ func (k *consumer) take(f *inbound) error {
 	}
 	switch k.state {
 	case stateDirect:
-		k.current = driver.Delivery{Time: f.time, HasTime: f.hasTime, Body: f.body, Redelivered: f.redelivered}
+		k.current = f.delivery()
 		k.handle(&k.current, f.ack)
 		if k.toAck > 0 && !k.listed {
 			k.listed = true
@@ -187,9 +208,8 @@ func (k *consumer) hold(f *inbound) {
 	m := &k.held[n]
 	m.text = append(append(m.text[:0], f.body...), f.ack...)
 	m.body = len(f.body)
-	m.delivery = driver.Delivery{
-		Time: f.time, HasTime: f.hasTime, Redelivered: f.redelivered, Body: m.text[:m.body:m.body],
-	}
+	m.delivery = f.delivery()
+	m.delivery.Body = m.text[:m.body:m.body]
 	k.bytes += len(m.text)
 	if n == 0 {
 		notify(k.arrived)

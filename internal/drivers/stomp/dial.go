@@ -2,65 +2,33 @@ package stomp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dial opens a connection to the first host that lets us in, within the connect timeout. Each host gets an equal share
-// of the time that is left, so that a silent one does not keep us from the next.
+// dial opens a connection to the first host that lets us in.
 func (c *config) dial(ctx context.Context, identity string) (*session, error) {
-	deadline := time.Now().Add(c.connectTimeout)
-	var errs []error
-	for i, host := range c.target.hosts {
-		share := time.Until(deadline) / time.Duration(len(c.target.hosts)-i)
-		dialCtx, cancel := context.WithTimeout(ctx, share)
-		s, err := c.dialHost(dialCtx, host, identity)
-		cancel()
-		if err == nil {
-			return s, nil
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			return nil, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
-		}
-		if driver.ClassOf(err) == driver.ClassAuth {
-			break // the next host knows the same users, and some brokers lock an account after a few failures
-		}
-	}
-	if len(errs) == 1 {
-		return nil, errs[0]
-	}
-	return nil, &driver.Error{
-		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d hosts", len(errs)), Err: errors.Join(errs...),
-	}
+	return netdial.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host netdial.Endpoint) (*session, error) {
+		return c.dialHost(ctx, host, identity)
+	})
 }
 
-func (c *config) dialHost(ctx context.Context, host endpoint, identity string) (*session, error) {
+func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity string) (*session, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return nil, connectError(host, err)
 	}
 	s := &session{net: raw, raw: raw}
-	if c.target.tls {
-		tlsConfig, err := c.tls.Config(host.host)
-		if err != nil {
-			_ = raw.Close()
-			return nil, &driver.Error{Class: driver.ClassTLS, Op: "connect to " + host.String(), Err: err}
-		}
-		tlsConn := tls.Client(raw, tlsConfig)
-		if err := tlsConn.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
+	if c.target.TLS {
+		if s.net, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
 			return nil, connectError(host, err)
 		}
-		s.net = tlsConn
 	}
 	s.source = &source{net: s.net}
 	s.in = newScanner(s.source)
@@ -104,6 +72,10 @@ func (s *session) shakeHands(c *config, identity string) error {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
 			"the broker does not speak STOMP %s but %s", want, s.version)
 	}
+	if s.server == "" && s.version == v10 && c.opts.Dialect == automatic {
+		return driver.Errorf(driver.ClassUnsupported, "", "say which broker it is by -o dialect=, or leave out -o version=1.0",
+			"over STOMP 1.0 the broker does not say what it is, and so not how it names queues, topics and subscriptions")
+	}
 	s.in.version = s.version
 	if value, ok := f.Header.Contains(frame.HeartBeat); ok && c.opts.HeartBeat > 0 {
 		canSend, wants, err := frame.ParseHeartBeat(value)
@@ -130,12 +102,12 @@ func (s *session) greeting(c *config) (*frame.Frame, error) {
 	}
 	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
 		head, _ = s.in.r.Peek(s.in.r.Buffered())
-		return nil, notSTOMP(c.target.tls, head)
+		return nil, notSTOMP(c.target.TLS, head)
 	}
 	var f inbound
 	if err := s.in.next(&f); err != nil {
 		if errors.Is(err, errNotSTOMP) {
-			return nil, notSTOMP(c.target.tls, head)
+			return nil, notSTOMP(c.target.TLS, head)
 		}
 		return nil, err
 	}
@@ -167,9 +139,9 @@ func (c *config) connectFrame(identity string) *frame.Frame {
 	if c.opts.HeartBeat > 0 && c.opts.Version != "1.0" {
 		f.Header.Add(frame.HeartBeat, heartBeat(c.opts.HeartBeat))
 	}
-	if c.target.user != "" || c.target.password != "" {
-		f.Header.Add(frame.Login, c.target.user)
-		f.Header.Add(frame.Passcode, c.target.password)
+	if c.target.User != "" || c.target.Password != "" {
+		f.Header.Add(frame.Login, c.target.User)
+		f.Header.Add(frame.Passcode, c.target.Password)
 	}
 	if identity != "" {
 		f.Header.Add("client-id", identity)

@@ -17,6 +17,7 @@ const (
 	artemis  dialect = "artemis"
 	activemq dialect = "activemq" // ActiveMQ Classic
 	rabbitmq dialect = "rabbitmq"
+	perfmq   dialect = "perfmq"  // our embedded broker
 	generic  dialect = "generic" // what all brokers understand
 )
 
@@ -30,6 +31,8 @@ func dialectOf(server string) dialect {
 		return activemq
 	case strings.HasPrefix(name, "rabbitmq"):
 		return rabbitmq
+	case strings.HasPrefix(name, "perfmq/"):
+		return perfmq
 	default:
 		return generic
 	}
@@ -44,6 +47,8 @@ func (d dialect) title() string {
 		return "ActiveMQ Classic"
 	case rabbitmq:
 		return "RabbitMQ"
+	case perfmq:
+		return "the embedded broker"
 	default:
 		return "this broker"
 	}
@@ -59,7 +64,8 @@ func (d dialect) unsupported(hint, what string) error {
 // reservedHeaders are those that have a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
-		"destination", "transaction", "receipt", "content-length", timeHeader, "persistent", "priority", "expires",
+		"destination", "transaction", "receipt", "content-length", timeHeader, driver.RunProperty, driver.ProducerProperty,
+		driver.NumberProperty, driver.SumProperty, "persistent", "priority", "expires",
 		"expiration", "destination-type", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
@@ -67,7 +73,10 @@ func reservedHeaders() []string {
 // address returns the destination header. Names with a leading slash are taken as they are, where slashes have a
 // meaning.
 func (d dialect) address(dest driver.Destination) string {
-	if d == artemis || strings.HasPrefix(dest.Name, "/") {
+	switch {
+	case d == perfmq:
+		return dest.String()
+	case d == artemis, strings.HasPrefix(dest.Name, "/"):
 		return dest.Name
 	}
 	name := dest.Name
@@ -86,7 +95,7 @@ func routing(kind driver.Kind) string {
 }
 
 // expiresAbsolutely reports whether the time to live is sent with each message as the moment when it ends.
-func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq }
+func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
 // send returns the headers that are the same for all messages of a producer.
 func (d dialect) send(spec driver.ProducerSpec) ([]driver.Property, error) {
@@ -190,6 +199,9 @@ func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity
 		return s, d.activemqSubscription(s, spec)
 	case rabbitmq:
 		return s, d.rabbitmqSubscription(s, spec, id)
+	case perfmq:
+		s.perfmqSubscription(spec)
+		return s, nil
 	default:
 		if spec.Durable || spec.Shared {
 			return nil, d.unsupported("", "no header is known for durable and shared subscriptions")
@@ -223,6 +235,8 @@ func (d dialect) flow(s *subscription, credit, window int) {
 		s.add("activemq.prefetchSize", strconv.Itoa(creditOr(credit)))
 	case rabbitmq:
 		s.add("prefetch-count", strconv.Itoa(min(creditOr(credit), 1<<16-1)))
+	case perfmq:
+		s.add("prefetch-count", strconv.Itoa(creditOr(credit)))
 	}
 }
 
@@ -262,6 +276,16 @@ func (d dialect) artemisSubscription(s *subscription, spec driver.ConsumerSpec, 
 	return nil
 }
 
+// checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of the
+// subscription that is to be removed for the client ID as well.
+func (d dialect) checkVersion(v version, spec driver.ConsumerSpec, identity string) error {
+	if d == activemq && v == v10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
+		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
+			"a durable subscription cannot be removed by STOMP 1.0 if it is not named as the client")
+	}
+	return nil
+}
+
 func (d dialect) activemqSubscription(s *subscription, spec driver.ConsumerSpec) error {
 	switch {
 	case spec.Shared:
@@ -296,6 +320,29 @@ func (d dialect) rabbitmqSubscription(s *subscription, spec driver.ConsumerSpec,
 		s.last = queue
 	}
 	return nil
+}
+
+func (s *subscription) perfmqSubscription(spec driver.ConsumerSpec) {
+	if spec.Destination.Kind != driver.Topic {
+		return
+	}
+	header, name := "durable-subscription-name", spec.Subscription
+	switch {
+	case spec.Shared:
+		header = "shared-subscription-name" // not the connection's: the client identity, if any, has to be in it
+		if owner := spec.Connection.ClientID; owner != "" {
+			name = owner + "." + name
+		}
+		s.add(header, name, "durable", strconv.FormatBool(spec.Durable))
+	case spec.Durable:
+		s.add(header, name)
+	}
+	if spec.Durable && !spec.KeepSubscription {
+		s.remove = []string{"id", "none", header, name}
+		if spec.Shared {
+			s.last = spec.Destination.Name + "::" + name
+		}
+	}
 }
 
 // heartBeat is the header of CONNECT.

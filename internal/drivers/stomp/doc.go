@@ -52,7 +52,8 @@
 //     It does not say why it refused a message (a full address is "AMQ339011 Error sending message"), and takes no more
 //     on that connection.
 //   - ActiveMQ Classic has no shared subscriptions.
-//   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement covers all subscriptions of a connection.
+//   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions of a
+//     connection: with ack=client a connection is for one consumer.
 //
 // # Headers have no types
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -135,7 +136,7 @@ func silentError(d time.Duration) error {
 }
 
 // connectError tells in plain words why no connection could be made to e.
-func connectError(e endpoint, err error) error {
+func connectError(e netdial.Endpoint, err error) error {
 	op := "connect to " + e.String()
 	var dns *net.DNSError
 	var known *driver.Error
@@ -146,15 +147,15 @@ func connectError(e endpoint, err error) error {
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
-	case isTLSError(err):
-		return tlsError(op, err)
+	case netdial.IsTLSError(err):
+		return protocol().TLSError(op, err)
 	case errors.Is(err, context.Canceled):
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
 	case isTimeout(err):
 		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
 			"no connection in time: %w", err)
 	case driver.ClassOf(err) == driver.ClassConnectionLost:
-		return driver.Errorf(driver.ClassProtocol, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
+		return driver.Errorf(driver.ClassConnect, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -49,15 +50,21 @@ func defaultOptions() *Options {
 	}
 }
 
-func schemes() []string { return []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"} }
+// protocol has the port that IANA assigned, and the one for TLS that brokers agree on.
+func protocol() *netdial.Protocol {
+	return &netdial.Protocol{
+		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
+		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
+	}
+}
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	return driver.Factory{
 		Name:       "stomp",
 		Title:      "STOMP 1.0, 1.1 and 1.2",
-		Schemes:    schemes(),
-		DefaultURL: "stomp://localhost:" + plainPort,
+		Schemes:    protocol().Schemes,
+		DefaultURL: "stomp://localhost:" + protocol().PlainPort,
 		Capabilities: driver.Capabilities{
 			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
 			TTL: true, Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true,
@@ -82,7 +89,7 @@ func Factory() driver.Factory {
 
 // config is what the driver knows about its broker, checked.
 type config struct {
-	target         target
+	target         netdial.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
 	opts           Options
@@ -101,20 +108,9 @@ func newConfig(opts driver.OpenOptions) (config, error) {
 	} else if opts.Options != nil && !ok {
 		fail("options of type %T are not those of STOMP", opts.Options)
 	}
-	if opts.ConnectTimeout <= 0 {
-		fail("the connect timeout must be above zero")
-	}
 	var err error
-	if cfg.target, err = parseURL(opts.URL); err != nil {
+	if cfg.target, err = protocol().Check(opts); err != nil {
 		errs = append(errs, err)
-	}
-	if opts.User != "" || opts.Password != "" {
-		cfg.target.user, cfg.target.password = opts.User, opts.Password
-	}
-	if cfg.target.tls {
-		if _, err := cfg.tls.Config("host"); err != nil {
-			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
-		}
 	}
 	cfg.checkOptions(fail)
 	if err := errors.Join(errs...); err != nil {
@@ -146,7 +142,7 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 	if o.Window < -1 {
 		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
 	}
-	for _, text := range []string{c.target.user, c.target.password, o.VirtualHost} {
+	for _, text := range []string{c.target.User, c.target.Password, o.VirtualHost} {
 		if !v10.carries(text) { // CONNECT has no escapes
 			fail("user, password and virtual host must not hold line ends or NUL")
 			break

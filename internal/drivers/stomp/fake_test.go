@@ -284,17 +284,17 @@ func TestWithoutReceipts(t *testing.T) {
 
 func TestHeartBeats(t *testing.T) {
 	b, o := newFakeBroker(t), newOutcomes()
-	p, connect := b.producer(b.open("heart-beat=100ms"), "CONNECTED\nversion:1.1\nheart-beat:100,100\n\n\x00", plainSpec(), o)
-	require.Contains(t, connect, "\nheart-beat:100,100\n")
+	p, connect := b.producer(b.open("heart-beat=400ms"), "CONNECTED\nversion:1.1\nheart-beat:400,400\n\n\x00", plainSpec(), o)
+	require.Contains(t, connect, "\nheart-beat:400,400\n")
 	send(t, p, 1)
 	b.next(frame.SEND)
 	one := make([]byte, 1)
 	last := time.Now()
-	for range 5 { // no gap of ours is above the interval, but for delays of the machine
+	for range 5 { // no gap of ours is above the interval, but for delays of a busy machine
 		_, err := io.ReadFull(b.conn, one)
 		require.NoError(t, err)
 		require.Equal(t, "\n", string(one))
-		require.Less(t, time.Since(last), time.Second)
+		require.Less(t, time.Since(last), 2*time.Second)
 		last = time.Now()
 		b.write("\n")
 	}
@@ -302,8 +302,8 @@ func TestHeartBeats(t *testing.T) {
 	out := o.wait(t, 1)[0] // now the broker is silent
 	require.Equal(t, driver.Unknown, out.State)
 	require.Equal(t, driver.ClassConnectionLost, out.Class)
-	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 200ms")
-	require.GreaterOrEqual(t, time.Since(last), 200*time.Millisecond)
+	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 800ms")
+	require.GreaterOrEqual(t, time.Since(last), 800*time.Millisecond)
 }
 
 func TestVersions(t *testing.T) {
@@ -362,11 +362,12 @@ func TestGreetings(t *testing.T) {
 		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, "a web server answered"},
 		"AMQP\x00\x01\x00\x00":             {driver.ClassProtocol, "speaks AMQP"},
 		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "wants an encrypted connection"},
-		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":          {driver.ClassAuth, "Access refused"},
-		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00":     {driver.ClassUnsupported, "3.0"},
-		"CONNECTED\nversion:9.9\n\n\x00":                                              {driver.ClassProtocol, "9.9"},
-		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00":                              {driver.ClassProtocol, "heart-beat"},
-		"RECEIPT\nreceipt-id:1\n\n\x00":                                               {driver.ClassProtocol, "not a STOMP broker"},
+		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":      {driver.ClassAuth, "Access refused"},
+		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00": {driver.ClassUnsupported, "3.0"},
+		"CONNECTED\n\n\x00":                              {driver.ClassUnsupported, "does not say what it is"},
+		"CONNECTED\nversion:9.9\n\n\x00":                 {driver.ClassProtocol, "9.9"},
+		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00": {driver.ClassProtocol, "heart-beat"},
+		"RECEIPT\nreceipt-id:1\n\n\x00":                  {driver.ClassProtocol, "not a STOMP broker"},
 		"ERROR\nmessage:Virtual host '/' does not exist, or something else\n\n\x00\n": {driver.ClassNotFound, "Virtual host"},
 	} {
 		b := newFakeBroker(t)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -30,6 +32,8 @@ type inbound struct {
 	ack         []byte       // of MESSAGE: what an ACK has to name, escaped as it came
 	time        int64        // of MESSAGE: the time property
 	hasTime     bool         //
+	id          driver.ID    // of MESSAGE: what came of it
+	idParts     uint8        // which parts of it came
 	redelivered bool         // of MESSAGE
 	body        []byte       // of MESSAGE
 	other       *frame.Frame // of other kinds
@@ -183,16 +187,54 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		}
 	case timeHeader:
 		if !f.hasTime {
-			f.time, f.hasTime = parseTime(value)
+			f.time, f.hasTime = parseInteger(value)
 		}
+	case driver.RunProperty:
+		f.idPart(partRun, &f.id.Run, value)
+	case driver.ProducerProperty:
+		f.idPart(partProducer, &f.id.Producer, value)
+	case driver.NumberProperty:
+		f.idPart(partNumber, &f.id.Number, value)
+	case driver.SumProperty:
+		f.idPart(partSum, &f.id.Sum, value)
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
 	}
 	return nil
 }
 
-// parseTime reads a decimal integer.
-func parseTime(b []byte) (int64, bool) {
+// Parts of an ID.
+const (
+	partRun = 1 << iota
+	partProducer
+	partNumber
+	partSum
+	partGarbled
+	allParts = partRun | partProducer | partNumber | partSum
+)
+
+func (f *inbound) idPart(part uint8, to *int64, value []byte) {
+	if f.idParts&part != 0 {
+		return
+	}
+	f.idParts |= part
+	var ok bool
+	if *to, ok = parseInteger(value); !ok {
+		f.idParts |= partGarbled
+	}
+}
+
+// delivery returns what the consumer gets; body and the rest are valid as long as f.
+func (f *inbound) delivery() driver.Delivery {
+	d := driver.Delivery{Time: f.time, HasTime: f.hasTime, Redelivered: f.redelivered, Body: f.body}
+	if f.idParts == allParts {
+		d.ID = f.id
+	}
+	return d
+}
+
+// parseInteger reads a decimal integer.
+func parseInteger(b []byte) (int64, bool) {
 	negative := len(b) > 0 && b[0] == '-'
 	if negative {
 		b = b[1:]

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestEscaping(t *testing.T) {
@@ -83,8 +85,9 @@ func tell(f *inbound) string {
 	if len(body) > 100 {
 		body = fmt.Sprintf("%s... %d", body[:5], len(body))
 	}
-	return fmt.Sprintf("%c receipt=%q sub=%d ack=%q time=%d/%t redelivered=%t body=%q",
-		f.kind, f.receipt, f.sub, f.ack, f.time, f.hasTime, f.redelivered, body)
+	d := f.delivery()
+	return fmt.Sprintf("%c receipt=%q sub=%d ack=%q time=%d/%t ID=%v redelivered=%t body=%q",
+		f.kind, f.receipt, f.sub, f.ack, d.Time, d.HasTime, d.ID, d.Redelivered, body)
 }
 
 func TestScan(t *testing.T) {
@@ -102,6 +105,21 @@ func TestScan(t *testing.T) {
 		"first header counts": {
 			"MESSAGE\nsubscription:4\nsubscription:5\ntime:1\ntime:2\nmessage-id:m\ncontent-length:1\ncontent-length:9\n\na\x00",
 			inbound{kind: kindMessage, sub: 4, ack: []byte("m"), time: 1, hasTime: true, body: []byte("a")},
+		},
+		"ID": {
+			"MESSAGE\nperfmq_sum:9223372036854775807\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\nperfmq_run:7\n\n\x00",
+			inbound{kind: kindMessage, sub: -1, id: driver.ID{Run: 1, Number: 12, Sum: 1<<63 - 1}, idParts: allParts},
+		},
+		"ID without sum": {
+			"MESSAGE\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\n\n\x00", inbound{kind: kindMessage, sub: -1},
+		},
+		"ID too large": {
+			"MESSAGE\nperfmq_sum:9223372036854775808\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\n\n\x00",
+			inbound{kind: kindMessage, sub: -1},
+		},
+		"ID with a part that is no number": {
+			"MESSAGE\nperfmq_sum:4\nperfmq_run:1\nperfmq_producer:\nperfmq_number:12\nperfmq_producer:1\n\n\x00",
+			inbound{kind: kindMessage, sub: -1},
 		},
 		"no length":   {"MESSAGE\nmessage-id:m\n\nabc\x00", inbound{kind: kindMessage, sub: -1, ack: []byte("m"), body: []byte("abc")}},
 		"not a time":  {"MESSAGE\ntime:1e3\n\n\x00", inbound{kind: kindMessage, sub: -1}},

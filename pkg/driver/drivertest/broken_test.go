@@ -200,6 +200,18 @@ func brokenSends() map[string]broken {
 				return p.Send(ctx, &driver.Message{Slot: m.Slot, Time: m.Time, Body: m.Body[:min(len(m.Body), 65535)]})
 			})},
 		"body read after done": {check: "BodyReuse", says: "was damaged", late: true},
+		"ID as float": {check: "ID", says: "the ID of message 3 changed", producer: sendWith(
+			func(p driver.Producer, ctx context.Context, m *driver.Message) error {
+				id := m.ID
+				id.Run = int64(float64(id.Run) / 2 * 2)
+				return p.Send(ctx, &driver.Message{Slot: m.Slot, Time: m.Time, ID: id, Body: m.Body})
+			})},
+		"ID of the message before": {check: "ID", says: "the ID of message 4 changed", deliver: lastID()},
+		"withheld and refused": {check: "Done/slots=1", says: "Withheld, which is for what was accepted", done: func(done driver.Done) driver.Done {
+			return func(s driver.Slot, _ driver.Outcome) {
+				done(s, driver.Outcome{State: driver.Rejected, Class: driver.ClassOther, Withheld: true})
+			}
+		}},
 		"time as float": {check: "Time", says: "time property changed", producer: sendWith(
 			func(p driver.Producer, ctx context.Context, m *driver.Message) error {
 				return p.Send(ctx, &driver.Message{Slot: m.Slot, Time: int64(float64(m.Time) / 2 * 2), Body: m.Body})
@@ -356,6 +368,18 @@ func brokenReceives() map[string]broken {
 			o := mem.DefaultOptions()
 			f.NewOptions = func() any { return &o }
 		}},
+	}
+}
+
+// lastID gives a message without an ID that of the last one that had one.
+func lastID() func(*driver.Delivery, func(*driver.Delivery)) {
+	var last driver.ID
+	return func(d *driver.Delivery, next func(*driver.Delivery)) {
+		if d.ID == (driver.ID{}) {
+			d.ID = last
+		}
+		last = d.ID
+		next(d)
 	}
 }
 

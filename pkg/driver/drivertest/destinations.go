@@ -199,6 +199,7 @@ func testShared(e *env) {
 	other.Connection = connection("other")
 
 	held, _ := e.cfg.has(Credit)
+	held = held && !e.cfg.SettledReceive
 	if held {
 		spec.Credit = credit
 	}

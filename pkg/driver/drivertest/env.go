@@ -136,13 +136,17 @@ func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
 
 // trySend sends one message, waiting for a slot as long as ctx allows.
 func (s *sender) trySend(ctx context.Context, stamp int64, body []byte) error {
+	return s.trySendID(ctx, driver.ID{}, stamp, body)
+}
+
+func (s *sender) trySendID(ctx context.Context, id driver.ID, stamp int64, body []byte) error {
 	slot, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	m := &driver.Message{Slot: slot, Time: stamp, Body: body}
+	m := &driver.Message{Slot: slot, Time: stamp, ID: id, Body: body}
 	err = s.producer.Send(ctx, m)
-	*m = driver.Message{Slot: 1 << 31, Time: -1, Body: []byte("the driver kept the Message after Send had returned")}
+	*m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Body: []byte("the driver kept the Message after Send had returned")}
 	if err != nil {
 		s.undo(slot)
 	}

@@ -16,6 +16,7 @@ import (
 // received is what came with one delivery.
 type received struct {
 	stamp       int64
+	id          driver.ID
 	body        []byte
 	redelivered bool
 }
@@ -73,7 +74,7 @@ func (b *inbox) deliver(d *driver.Delivery) {
 		b.wrong = append(b.wrong, "a message came without its time property")
 	}
 	b.busy = true
-	b.got = append(b.got, received{stamp: d.Time, body: bytes.Clone(d.Body), redelivered: d.Redelivered})
+	b.got = append(b.got, received{stamp: d.Time, id: d.ID, body: bytes.Clone(d.Body), redelivered: d.Redelivered})
 	n := len(b.got)
 	b.mu.Unlock()
 	select {

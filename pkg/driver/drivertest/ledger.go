@@ -53,6 +53,8 @@ func (l *ledger) done(slot driver.Slot, o driver.Outcome) {
 		fault = "Done was called for a slot that is not in flight: twice for one send, or for a Send that returned an error"
 	case o.State >= driver.NumStates, o.Class >= driver.NumClasses:
 		fault = fmt.Sprintf("Done was called with the outcome %d of class %d, which do not exist", o.State, o.Class)
+	case o.Withheld && o.State != driver.Accepted:
+		fault = fmt.Sprintf("Done was called with Withheld, which is for what was accepted, and %v", o.State)
 	case o.State == driver.Accepted && (o.Class != driver.ClassNone || o.Err != nil):
 		fault = fmt.Sprintf("Done was called with Accepted but class %v and error %v", o.Class, o.Err)
 	case o.State != driver.Accepted && o.Class == driver.ClassNone:

@@ -68,6 +68,28 @@ func testTime(e *env) {
 	}
 }
 
+// testID sends IDs whose parts are all different, so that a driver that mixes them up shows, and a message without one.
+func testID(e *env) {
+	d, dest := e.open(), e.queue()
+	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	for i, id := range []driver.ID{
+		{Run: 1},
+		{Run: 1, Producer: 2, Number: 3, Sum: 4},
+		{Run: 128, Producer: 255, Number: 256, Sum: 65536},
+		{Run: 1<<53 + 1, Producer: 1<<31 + 1, Number: 1<<32 + 3, Sum: 1<<62 + 5},
+		{},
+		{Run: math.MaxInt64, Producer: math.MaxInt64 - 1, Number: math.MaxInt64 - 2, Sum: math.MaxInt64 - 3},
+		{},
+	} {
+		require.NoError(e, out.trySendID(e.soon(), id, base+int64(i), payload(10)))
+		out.accepted()
+		e.await("receive", in.changed, func() error { return atLeast(in.count(), i+1) })
+		got := in.messages()[i]
+		require.Equal(e, base+int64(i), got.stamp)
+		require.Equalf(e, id, got.id, "the ID of message %d changed on its way", i)
+	}
+}
+
 func testBodies(e *env) {
 	d, dest := e.open(), e.queue()
 	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
@@ -109,7 +131,7 @@ func testBodyReuse(e *env) {
 func testProperties(e *env) {
 	d, dest := e.open(), e.queue()
 	spec := producerSpec(dest)
-	spec.Properties = []driver.Property{{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: "a: b\\c\nd é"}}
+	spec.Properties = []driver.Property{{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: e.cfg.PropertyText}}
 	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
 	out.sendAll(base, 10)
 	in.expect(base, 10)

@@ -1,0 +1,128 @@
+//go:build unix
+
+package crossing
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestOrder: what one producer sends with a hundred messages in flight reaches the only consumer of its queue in the order
+// of the Send calls, with its IDs unchanged. Verification takes anything else for a fault of the broker.
+func TestOrder(t *testing.T) {
+	artemis, classic, rabbit := shared.Artemis(t), brokertest.StartActiveMQ(t), brokertest.StartRabbitMQ(t)
+	for broker, at := range map[string]urls{
+		"artemis":  {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
+		"classic":  {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
+		"rabbitmq": {"amqp": rabbit.AMQPURL(), "stomp": rabbit.STOMPURL()},
+	} {
+		for _, pair := range pairs() {
+			from, to := pair[0], pair[1]
+			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
+				if broker == "rabbitmq" && from != to {
+					requireNoProperties(t, open(t, from, at[from]), open(t, to, at[to]))
+					return
+				}
+				dest := driver.Destination{Name: "order." + from + "-" + to}
+				requireOrder(t, open(t, from, at[from]), open(t, to, at[to]), dest)
+			})
+		}
+	}
+}
+
+// requireNoProperties holds RabbitMQ to what the package comment says of it.
+func requireNoProperties(t *testing.T, from, to driver.Driver) {
+	t.Helper()
+	dest := driver.Destination{Name: "crossing"}
+	ctx := soon(t)
+	sent := make(chan driver.Outcome, 1)
+	p, err := from.Producer(ctx, driver.ProducerSpec{Destination: dest, Name: "p", MaxPending: 1, Priority: -1},
+		func(_ driver.Slot, o driver.Outcome) { sent <- o })
+	require.NoError(t, err)
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID(), Body: []byte("body")}))
+	require.NoError(t, p.Close(ctx))
+	require.Equal(t, driver.Outcome{}, <-sent)
+	got := receive(t, to, dest)
+	require.Equal(t, "body", string(got.Body))
+	require.False(t, got.HasTime, "if the time comes along now, let TestOrder check the IDs")
+	require.Zero(t, got.ID)
+}
+
+// TestOrderUnconfirmed is TestOrder for messages that brokers do not confirm, on which nothing waits.
+func TestOrderUnconfirmed(t *testing.T) {
+	a := shared.Artemis(t)
+	for protocol, c := range map[string]struct{ url, option string }{
+		"amqp":  {a.AMQPURL(), "settle=at-most-once"},
+		"stomp": {a.STOMPURL(), "receipt=false"},
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			d := open(t, protocol, c.url, c.option)
+			requireOrder(t, d, d, driver.Destination{Name: "order." + protocol + "-unconfirmed"})
+		})
+	}
+}
+
+func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination) {
+	t.Helper()
+	const n, pending = 20_000, 100
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	id := func(number int64) driver.ID {
+		return driver.ID{Run: 1<<62 + 1, Producer: number % 3, Number: number, Sum: 1<<63 - 1 - number}
+	}
+	c, err := to.Consumer(ctx, driver.ConsumerSpec{
+		Connection: driver.Connection{Key: "c", Name: "c"}, Destination: dest, Name: "c",
+	})
+	require.NoError(t, err)
+	var ended error
+	var got, wrong int64
+	var first driver.ID
+	finished := make(chan struct{})
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer close(finished)
+		ended = c.Run(run, func(d *driver.Delivery) {
+			if d.ID != id(got) {
+				if wrong++; wrong == 1 {
+					first = d.ID
+				}
+			}
+			if got++; got == n {
+				stop()
+			}
+		})
+	}()
+
+	free := make(chan driver.Slot, pending)
+	for slot := range pending {
+		free <- driver.Slot(slot)
+	}
+	refused := make(chan driver.Outcome, n)
+	p, err := from.Producer(ctx, driver.ProducerSpec{
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: pending, Priority: -1,
+	}, func(s driver.Slot, o driver.Outcome) {
+		if o != (driver.Outcome{}) {
+			refused <- o
+		}
+		free <- s
+	})
+	require.NoError(t, err)
+	body := make([]byte, 1024)
+	for number := range int64(n) {
+		require.NoError(t, p.Send(ctx, &driver.Message{Slot: <-free, Time: stamp, ID: id(number), Body: body}))
+	}
+	require.NoError(t, p.Close(ctx))
+	require.Empty(t, refused)
+	<-finished
+	require.NoError(t, ended)
+	require.NoError(t, c.Close(ctx))
+	require.EqualValues(t, n, got)
+	require.Zerof(t, wrong, "messages came with other IDs than expected, the first with %+v", first)
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestOrder: what the package comment says keeps the order does.
+func TestOrder(t *testing.T) {
+	ours := shared.get(t).URL()
+	single := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1")).URL()
+	for name, c := range map[string]struct {
+		url     string
+		options []string
+		group   string
+		pending int
+		ordered bool
+	}{
+		"sync":                     {ours, []string{"send=sync", "queues=1"}, "", 300, true},
+		"sync, group":              {ours, []string{"send=sync", "queues=4"}, "g", 300, true},
+		"one batch":                {ours, []string{"send=batch", "batch-size=16", "queues=1"}, "", 16, true},
+		"async, one thread":        {single, []string{"send=async", "queues=1"}, "", 3000, true},
+		"oneway, one thread":       {single, []string{"send=oneway", "queues=1"}, "", 3000, true},
+		"batches, one thread":      {single, []string{"send=batch", "queues=1"}, "", 3000, true},
+		"async, several threads":   {ours, []string{"send=async", "queues=1"}, "", 3000, false},
+		"sync, but several queues": {ours, []string{"send=sync", "queues=4"}, "", 300, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDriver(t, c.url, c.options...)
+			dest := queueNamed(unique("order"))
+			in := receive(t, d, consumerSpec(dest))
+			spec := producerSpec(dest, c.pending)
+			spec.Group = c.group
+			free := make(chan driver.Slot, c.pending)
+			for i := range c.pending {
+				free <- driver.Slot(i)
+			}
+			p, err := d.Producer(t.Context(), spec, func(s driver.Slot, _ driver.Outcome) { free <- s })
+			require.NoError(t, err)
+			n := max(c.pending, 300)
+			for i := range n {
+				require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1), Body: []byte("x")}))
+			}
+			require.NoError(t, p.Close(t.Context()))
+			in.wait(t, n)
+			if c.ordered {
+				require.IsIncreasing(t, in.times)
+				return
+			}
+			late, last := 0, int64(0)
+			for _, number := range in.times {
+				if number < last {
+					late++
+				}
+				last = max(last, number)
+			}
+			t.Logf("%d of %d messages came after a later one", late, n) // which depends on the machine
+		})
+	}
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestTransactions(t *testing.T) {
+	// A broker of its own: after transactions one of its threads can go on spinning.
+	d := openDriver(t, brokertest.StartRocketMQ(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
+		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=30s")
+	dest := queueNamed(unique("tx"))
+	in := receive(t, d, consumerSpec(dest))
+	o, p := send(t, d, producerSpec(dest, 0), 100)
+	require.Equal(t, 100, o.count(driver.Accepted, driver.ClassNone))
+	require.Equal(t, 100, counter(t, p, "tx-half"))
+	require.Equal(t, 50, counter(t, p, "tx-committed"))
+	require.Equal(t, 20, counter(t, p, "tx-rolled-back"))
+	require.Equal(t, 30, counter(t, p, "tx-left-open"))
+	late := counter(t, p, "tx-committed-late")
+	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
+	require.Zero(t, counter(t, p, "tx-open"))
+	require.Equal(t, 50-late, o.withheld(), "known when the half message was answered, before any check-back")
+	require.Positive(t, late)
+	require.Less(t, late, 30)
+	require.Zero(t, counter(t, p, "tx-unexpected-checks"))
+	require.Greater(t, counter(t, p, "tx-checks"), 30, "some are left open at the first check, too")
+	in.wait(t, 50+late)
+	require.False(t, in.last.Redelivered)
+}
+
+// TestTransactionsLeftOpen: what the broker has not asked about when a run ends is neither delivered nor withheld, and said.
+func TestTransactionsLeftOpen(t *testing.T) {
+	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("transactionTimeOut", "3600000"))
+	dest := queueNamed(unique("open"))
+	for _, wait := range []string{"0s", "300ms"} {
+		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-rollback-percent=50", "check-wait="+wait)
+		o := &outcomes{}
+		p, err := d.Producer(t.Context(), producerSpec(dest, 10), o.done)
+		require.NoError(t, err)
+		for i := range 10 {
+			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: time.Now().UnixMicro(), Body: []byte("x")}))
+		}
+		err = p.Close(t.Context())
+		require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
+		open := counter(t, p, "tx-left-open")
+		require.Positive(t, open)
+		require.Equal(t, open, counter(t, p, "tx-open"))
+		if wait == "0s" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, fmt.Sprintf("%d transactions are still open", open))
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		require.NotEmpty(t, driver.HintOf(err))
+		require.Equal(t, 1+3, o.withheld(), "as planned: share tells of ten which")
+	}
+}
+
+func TestCheckBacksAreRemembered(t *testing.T) {
+	m := memory{young: map[string]int{}}
+	for i := range 200_000 {
+		require.Zero(t, m.next([]byte(fmt.Sprint(i))))
+	}
+	require.LessOrEqual(t, len(m.young)+len(m.old), 1<<17)
+	require.Equal(t, 1, m.next([]byte("199999")))
+	require.Equal(t, 2, m.next([]byte("199999")))
+	require.Equal(t, 1, m.next([]byte("131072")), "of the older age")
+	require.Equal(t, 2, m.next([]byte("131072")))
+	require.Zero(t, m.next([]byte("1")), "forgotten")
+}
