@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -23,6 +24,7 @@ const (
 type subscription struct {
 	destination driver.Destination
 	consumers   []*consumer
+	tracker     *verify.Tracker // nil if nothing is verified
 }
 
 func subscriptions(r *run) []subscription {
@@ -65,22 +67,27 @@ func (r *run) drain(ctx context.Context) {
 	}
 	if r.expectedKnown() {
 		waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
-		if r.redelivered() == 0 {
+		switch {
+		case r.redelivered() > 0:
+			// Messages delivered twice stand in for some that may still come; and more of them may.
+		case r.verify == nil:
+			return
+		case r.progress().Duplicates == 0 && r.allConfirmed():
+			r.waitQuiet(ctx, deadline, afterglow)
 			return
 		}
-		// Messages delivered twice stand in for some that may still come.
 	}
-	r.waitQuiet(ctx, deadline)
+	r.waitQuiet(ctx, deadline, quiet)
 }
 
 // waitQuiet waits until nothing has been received for a while.
-func (r *run) waitQuiet(ctx context.Context, deadline time.Time) {
+func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
 	last, since := r.received(), time.Now()
 	waitFor(ctx, deadline, func() bool {
 		if n := r.received(); n != last {
 			last, since = n, time.Now()
 		}
-		return time.Since(since) >= quiet || !alive(r.consumers)
+		return time.Since(since) >= while || !alive(r.consumers)
 	})
 }
 
@@ -141,6 +148,16 @@ func (r *run) redelivered() (n uint64) {
 	return n
 }
 
+// allConfirmed tells whether all messages were accepted: no others may still come.
+func (r *run) allConfirmed() bool {
+	for _, p := range r.producers {
+		if p.rec.Completed() != p.rec.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
 // expectedKnown tells whether the number of deliveries follows from the number of messages sent.
 func (r *run) expectedKnown() bool { return r.plan.Role == plan.Client && r.plan.Selector == "" }
 
@@ -161,11 +178,8 @@ func (r *run) tally() (expected, missing, excess uint64) {
 func (r *run) completed() map[driver.Destination]uint64 {
 	n := map[driver.Destination]uint64{}
 	for _, p := range r.producers {
-		done := p.rec.Completed()
-		if w, ok := p.driver.(driver.Withholder); ok {
-			done -= min(w.Withheld(), done)
-		}
-		n[p.spec.Destination] += done
+		withheld := p.rec.Withheld() // before Completed, of which it is a part
+		n[p.spec.Destination] += p.rec.Completed() - withheld
 	}
 	return n
 }
@@ -179,6 +193,14 @@ func (s *subscription) received() (n uint64) {
 
 // awaited is the number of missing messages that may still come: those of subscriptions with a consumer left.
 func (r *run) awaited() (n uint64) {
+	if r.verify != nil {
+		for i := range r.subs {
+			if alive(r.subs[i].consumers) {
+				n += r.verify.open(&r.subs[i])
+			}
+		}
+		return n
+	}
 	completed := r.completed()
 	for _, s := range r.subs {
 		if want, got := completed[s.destination], s.received(); got < want && alive(s.consumers) {

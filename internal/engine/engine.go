@@ -47,6 +47,7 @@ func Run(
 	draining := time.Now()
 	r.drain(ctx)
 	r.drained = time.Since(draining)
+	r.stopped(ctx)
 	left := r.closeWorkers(ctx)
 	r.sampler.finish()
 	s := r.summarize(end, left)
@@ -62,6 +63,7 @@ type run struct {
 	subs      []subscription
 	drivers   drivers
 	sampler   *sampler
+	verify    *verification // nil if nothing is verified
 	drained   time.Duration // how long the drain took
 	failures  chan failure  // of workers; has room for all of them
 
@@ -77,6 +79,9 @@ type failure struct {
 
 func newRun(p *plan.Plan) *run {
 	r := &run{plan: p, clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{})}
+	if p.Verify {
+		r.verify = newVerification()
+	}
 	process := processName()
 	for i, spec := range p.ProducerSpecs(process) {
 		r.producers = append(r.producers, newProducer(r, i, spec))
@@ -85,6 +90,9 @@ func newRun(p *plan.Plan) *run {
 		r.consumers = append(r.consumers, &consumer{spec: spec, rec: stats.NewConsumerRecorder()})
 	}
 	r.subs = subscriptions(r)
+	if r.verify != nil {
+		r.watch()
+	}
 	r.failures = make(chan failure, len(r.producers)+len(r.consumers))
 	return r
 }
@@ -101,6 +109,9 @@ func processName() string {
 // start starts the clock, the reporters and the sampler.
 func (r *run) start(reporter report.Reporter) error {
 	r.clock.Begin()
+	if r.verify != nil {
+		r.verify.opened = r.clock.Epoch(0)
+	}
 	info := stats.Run{
 		Producing: r.plan.Role.Produces(), Consuming: r.plan.Role.Consumes(), Rated: !r.plan.Rate.IsZero(),
 		Start: r.clock.Start(), Warmup: r.plan.Warmup,
@@ -125,6 +136,9 @@ func (r *run) start(reporter report.Reporter) error {
 	}
 	collector := stats.NewCollector(precs, crecs, r.clock.Start())
 	collector.Watch(r.counting())
+	if r.verify != nil && len(r.subs) > 0 {
+		collector.Verify(r.progress)
+	}
 	r.sampler = startSampler(collector, reporter, r.clock.Start(), r.plan.Warmup, r.plan.Duration)
 	return nil
 }
@@ -157,6 +171,9 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	r.startConsumers(ctx)
 	finished, stopProducers := r.startProducers(ctx)
 	defer stopProducers()
+	if v := r.verify; v != nil {
+		defer func() { v.sent = r.clock.Epoch(r.clock.Now()) }()
+	}
 
 	var elapsed <-chan time.Time
 	if r.plan.Duration > 0 {

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,7 +40,7 @@ func TestAges(t *testing.T) {
 			all += snap.Latencies.B2C.Count()
 		}
 		require.EqualValues(t, s.Total.Received, all)
-		require.Empty(t, s.Warnings)
+		require.Empty(t, aboutTheLoad(s.Warnings))
 
 		s, _ = run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.Nil(t, s.Latencies.B2C)
@@ -55,6 +57,7 @@ func TestNegativeAgesAreSaid(t *testing.T) {
 		})
 		s, _ := run(t, newPlan(f, func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.EqualValues(t, 10, s.Total.NegativeAges)
+		s.Warnings = aboutTheLoad(s.Warnings)
 		require.Len(t, s.Warnings, 1)
 		require.Contains(t, s.Warnings[0], "b2c or s2c times below zero")
 		require.True(t, s.Success)
@@ -173,4 +176,9 @@ func TestProtocolCounters(t *testing.T) {
 		require.InDelta(t, 200, rep.snapshots[1].Protocol[0].Value, 1)
 		require.Equal(t, stats.Measure, rep.snapshots[1].Phase)
 	})
+}
+
+// aboutTheLoad leaves out what was said about the tester: machines that run tests are busy.
+func aboutTheLoad(warnings []string) []string {
+	return slices.DeleteFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "the tester") })
 }

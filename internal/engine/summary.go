@@ -20,10 +20,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
 	}
 	var excess uint64
-	if s.ExpectedKnown {
+	if s.ExpectedKnown && r.verify == nil {
 		s.Expected, s.Missing, excess = r.tally()
 	}
 	r.problems(s)
+	r.judge(s)
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
@@ -92,6 +93,10 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use",
 			100*h.CPUShare(), h.Cores)
 	}
+	if share := h.WaitShare(); share > stats.MaxWaitShare {
+		add("the tester waited for a processor %.0f%% of the time that it had work, because others use them, too, such as a broker on the "+
+			"same machine: latencies include that", 100*share)
+	}
 	if h.Late() {
 		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
 	}
@@ -113,7 +118,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.OutOfRange > 0 {
 		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total.OutOfRange)
 	}
-	if s.ExpectedKnown && s.Total.Redelivered > 0 {
+	if s.ExpectedKnown && r.verify == nil && s.Total.Redelivered > 0 {
 		add("messages delivered again, each of which may make up for a lost one: %d", s.Total.Redelivered)
 	}
 	if excess > s.Total.Unconfirmed {

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -26,10 +27,11 @@ type producer struct {
 }
 
 type consumer struct {
-	spec   driver.ConsumerSpec
-	rec    *stats.ConsumerRecorder
-	driver driver.Consumer // nil until opened
-	ended  chan struct{}   // closed when Run has returned; nil until started
+	spec    driver.ConsumerSpec
+	rec     *stats.ConsumerRecorder
+	checker *verify.Checker // nil if nothing is verified
+	driver  driver.Consumer // nil until opened
+	ended   chan struct{}   // closed when Run has returned; nil until started
 }
 
 // drivers are the two sides' drivers; the same one when both sides have the same broker.
@@ -40,6 +42,7 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
 		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending, Body: r.plan.Body,
+		Ledger:  r.verify.ledger(index, &spec, r.plan.Body),
 		Precise: !r.plan.CoarseTimers, Spin: r.plan.Spin,
 	}, r.clock, rec)}
 }
@@ -149,6 +152,7 @@ func (r *run) startConsumers(ctx context.Context) {
 	}
 	for _, c := range r.consumers {
 		c.ended = make(chan struct{})
+		cfg.Checker = c.checker
 		w := load.NewConsumer(cfg, r.clock, c.rec, c.driver)
 		go func() {
 			defer close(c.ended)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -29,6 +30,8 @@ type ConsumerConfig struct {
 	OwnOnly bool
 	// Quota, if not nil, ends the run when it is used up.
 	Quota *Quota
+	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives what it sends.
+	Checker *verify.Checker
 }
 
 // Consumer notes what one driver.Consumer receives.
@@ -50,8 +53,18 @@ func (c *Consumer) Run(ctx context.Context) error { return c.consumer.Run(ctx, c
 func (c *Consumer) deliver(d *driver.Delivery) {
 	now := c.clock.Epoch(c.clock.Now())
 	usable := d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds()
+	foreign := !usable || d.Time < c.clock.epoch
+	if c.cfg.Checker != nil {
+		switch c.cfg.Checker.Check(d, now) {
+		case verify.Own:
+			foreign = false
+		case verify.Foreign:
+			foreign = true
+		case verify.Illegible: // the time has to decide
+		}
+	}
 	switch {
-	case c.cfg.OwnOnly && (!usable || d.Time < c.clock.epoch):
+	case c.cfg.OwnOnly && foreign:
 		c.rec.Foreign()
 		return
 	case usable:

@@ -13,7 +13,10 @@
 //
 // A [Consumer] drives one driver.Consumer and notes what comes.
 //
-// The path of a message allocates nothing, takes only its own recorder's lock and reads the clock once to send, once
-// when it completes and once when it is received; the open loop once more to see whether the message is due, and again
-// each time it had to wait.
+// With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are checked;
+// load calls them and knows nothing else of verification.
+//
+// The path of a message allocates nothing, takes only locks of its own worker's recorder and checker, and reads the clock
+// once to send, once when it completes and once when it is received; the open loop once more to see whether the message
+// is due, and again each time it had to wait.
 package load

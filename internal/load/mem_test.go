@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -23,8 +24,13 @@ type memRig struct {
 	consumer *load.Consumer
 }
 
-func newMemRig(t testing.TB, cfg load.ProducerConfig) *memRig {
+func newMemRig(t testing.TB, cfg load.ProducerConfig, verified bool) *memRig {
 	t.Helper()
+	var checker *verify.Checker
+	if verified {
+		cfg.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "TEST"}, cfg.Body)
+		checker = verify.NewChecker(verify.NewTracker(), 1)
+	}
 	f := mem.Factory()
 	d, err := f.Open(t.Context(), driver.OpenOptions{
 		URL: "mem://local", ConnectTimeout: time.Second, Options: f.NewOptions(),
@@ -39,7 +45,7 @@ func newMemRig(t testing.TB, cfg load.ProducerConfig) *memRig {
 	}, r.Done)
 	require.NoError(t, err)
 	r.Attach(p)
-	r.consumer = load.NewConsumer(load.ConsumerConfig{OwnOnly: true}, r.clock, r.crec, c)
+	r.consumer = load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Checker: checker}, r.clock, r.crec, c)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close(context.Background()))
 		require.NoError(t, c.Close(context.Background()))
@@ -69,14 +75,15 @@ func (r *memRig) awaitReceived(n uint64) {
 // The path of a message, from the decision to send it to its delivery, allocates nothing, in either loop.
 func TestPathAllocatesNothing(t *testing.T) {
 	for _, paced := range []string{"", "1000000000"} {
-		for _, pending := range []int{1, 100} {
-			t.Run(fmt.Sprintf("rate %s pending %d", paced, pending), func(t *testing.T) {
+		for i, pending := range []int{1, 100, 1, 100} {
+			verified := i > 1
+			t.Run(fmt.Sprintf("rate %s pending %d verified %t", paced, pending, verified), func(t *testing.T) {
 				const batch = 10_000
 				cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024), Count: batch}
 				if paced != "" {
 					cfg.Rate = rate(t, paced)
 				}
-				r := newMemRig(t, cfg)
+				r := newMemRig(t, cfg, verified)
 				defer r.start(t)()
 				runs := uint64(0)
 				allocs := testing.AllocsPerRun(3, func() {
@@ -121,19 +128,23 @@ func TestCallbacksAllocateNothing(t *testing.T) {
 	require.NoError(t, c.Run(t.Context()))
 }
 
-// BenchmarkLoop is the whole way of a message through the mem broker: send, completion and delivery.
+// BenchmarkLoop is the whole way of a message of 1 KiB through the mem broker: send, completion and delivery.
 func BenchmarkLoop(b *testing.B) {
-	for _, pending := range []int{1, 100} {
+	for i, pending := range []int{1, 100, 1, 100} {
 		for _, paced := range []string{"", "1000000000"} {
+			verified := i > 1
 			name := fmt.Sprintf("closed/pending=%d", pending)
 			cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024)}
 			if paced != "" {
 				name = fmt.Sprintf("open-at-max/pending=%d", pending)
 				cfg.Rate = rate(b, paced)
 			}
+			if verified {
+				name += "/verified"
+			}
 			b.Run(name, func(b *testing.B) {
 				cfg.Count = uint64(b.N)
-				r := newMemRig(b, cfg)
+				r := newMemRig(b, cfg, verified)
 				defer r.start(b)()
 				b.ReportAllocs()
 				b.ResetTimer()

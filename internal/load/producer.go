@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -27,8 +28,9 @@ type ProducerConfig struct {
 	Until        time.Duration // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
 	MaxPending   int           // slots, at least 1
 	Body         []byte
-	Precise      bool // sleep by the operating system's best timer; not under a fake clock
-	Spin         bool // poll the clock for the last stretch before a message is due
+	Precise      bool           // sleep by the operating system's best timer; not under a fake clock
+	Ledger       *verify.Ledger // numbers the messages; nil if nothing is to be verified
+	Spin         bool           // poll the clock for the last stretch before a message is due
 }
 
 // Producer makes the load of one driver.Producer.
@@ -41,17 +43,22 @@ type Producer struct {
 	free  chan driver.Slot // slots given back
 	fresh int              // slots from here on were never used
 	times []slotTimes      // by slot; written before Send, read by Done
+	sent  []int64          // by slot, with a ledger: the number of the message; written before Send, read by Done
 }
 
 type slotTimes struct{ intended, actual time.Duration }
 
 // NewProducer returns a producer. Give its Done to the driver, and what the driver returns to Attach, before Run.
 func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
-	return &Producer{
+	p := &Producer{
 		cfg: cfg, clock: clock, rec: rec,
 		free:  make(chan driver.Slot, cfg.MaxPending),
 		times: make([]slotTimes, cfg.MaxPending),
 	}
+	if cfg.Ledger != nil {
+		p.sent = make([]int64, cfg.MaxPending)
+	}
+	return p
 }
 
 // Attach sets what the messages are sent with.
@@ -61,8 +68,31 @@ func (p *Producer) Attach(producer driver.Producer) { p.producer = producer }
 func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
 	t := p.times[slot]
+	if p.sent != nil && (o.State != driver.Accepted || o.Withheld) {
+		p.cfg.Ledger.Done(p.sent[slot], o)
+	}
 	p.rec.Done(o, now-t.actual, now-t.intended)
 	p.free <- slot // has room for all slots: does not block
+}
+
+// Seal ends the producer's ledger and returns what it says; nil without one. Run has returned, or is taken for stuck in
+// Send. Messages that end later are ignored.
+func (p *Producer) Seal() *verify.Sent {
+	if p.sent == nil {
+		return nil
+	}
+	p.rec.InFlight() // reads what Run writes after fresh and sent: the last of both are to be seen here
+	ended := make([]bool, p.fresh)
+	for len(p.free) > 0 {
+		ended[<-p.free] = true
+	}
+	var inFlight []int64
+	for slot, ok := range ended {
+		if !ok {
+			inFlight = append(inFlight, p.sent[slot])
+		}
+	}
+	return p.cfg.Ledger.Seal(inFlight)
 }
 
 // Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
@@ -195,10 +225,17 @@ func (p *Producer) send(
 ) (stopped bool, err error) {
 	p.times[slot] = slotTimes{intended: intended, actual: actual}
 	msg.Slot, msg.Time = slot, p.clock.Epoch(actual)
+	if p.sent != nil {
+		msg.ID = p.cfg.Ledger.Next()
+		p.sent[slot] = msg.ID.Number
+	}
 	p.rec.Sent()
 	if err = p.producer.Send(ctx, msg); err == nil {
 		p.rec.Handed(actual - intended)
 		return false, nil
+	}
+	if p.sent != nil {
+		p.cfg.Ledger.Unsent()
 	}
 	defer func() { p.free <- slot }()
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -75,6 +76,13 @@ type Plan struct {
 	Warmup time.Duration
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
 	DrainTimeout time.Duration
+
+	// Verify lets messages carry numbers and checksums, and checks what arrives against what was sent.
+	Verify bool
+	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
+	VerifyFile string
+	// Allow says which findings of the verification do not make the run a failure.
+	Allow verify.Allow
 
 	// Body is the payload of every message.
 	Body []byte

@@ -26,6 +26,9 @@ func Print(w io.Writer, p *Plan) error {
 	if p.Role.Consumes() {
 		pr.consumer()
 	}
+	if p.Verify {
+		pr.verification()
+	}
 	pr.options()
 	if notes := p.Notes(); len(notes) > 0 {
 		pr.section("Notes")
@@ -238,6 +241,27 @@ func (pr *printer) consumer() {
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {
 		pr.line("transactions", "one per message")
+	}
+}
+
+func (pr *printer) verification() {
+	p := pr.plan
+	pr.section("Verification")
+	pr.line("file", "%s", orNone(p.VerifyFile))
+	if !p.Role.Consumes() {
+		return
+	}
+	for _, l := range []struct {
+		what    string
+		allowed bool
+	}{
+		{"lost", p.Allow.Lost}, {"doubled", p.Allow.Duplicates}, {"damaged", p.Allow.Damaged}, {"out of order", p.Allow.Disorder},
+	} {
+		verdict := "a failure"
+		if l.allowed {
+			verdict = "reported, no failure"
+		}
+		pr.line(l.what, "%s", verdict)
 	}
 }
 

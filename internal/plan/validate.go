@@ -62,6 +62,9 @@ func (p *Plan) Notes() []string {
 			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
 		}
 	}
+	if p.Verify && p.VerifyFile == "" && p.Role != Client {
+		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, perfmq verify can")
+	}
 	return notes
 }
 
@@ -188,6 +191,11 @@ func (v *validator) producing(f *driver.Factory) {
 	for _, property := range p.Properties {
 		v.refuse(property.Key == driver.TimeProperty, "choose another key",
 			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
+		switch property.Key {
+		case driver.RunProperty, driver.ProducerProperty, driver.NumberProperty, driver.SumProperty:
+			v.refuse(p.Verify, "choose another key, or leave --verify out",
+				"--property %s=... is taken: with --verify the identity of the message travels in it", property.Key)
+		}
 	}
 }
 

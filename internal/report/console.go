@@ -111,6 +111,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
 	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
+	if s.Verification != nil {
+		writeVerification(&b, s.Verification)
+	}
 	for _, own := range s.Protocol {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
@@ -190,6 +193,9 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		cores = "core"
 	}
 	writeText(b, "--- tester cpu:", fmt.Sprintf("%.1f", 100*cpuShare(h)), fmt.Sprintf(" %% of %d %s", h.Cores, cores))
+	if h.WaitKnown {
+		writeText(b, "--- tester cpu wait:", fmt.Sprintf("%.1f", 100*h.WaitShare()), " % of the time that it had work")
+	}
 	if c.run.Producing {
 		note := ""
 		if h.LateSends > 0 && h.Sent > 0 {

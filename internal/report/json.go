@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -50,7 +51,9 @@ type jsonInterval struct {
 	InFlight     uint64       `json:"inFlight"`
 	Workers      int          `json:"workers"`
 	jsonCounts
-	Health jsonHealth `json:"health"`
+	// Verified has totals, not growth: what the verification has found up to Time.
+	Verified *verify.Progress `json:"verified,omitempty"`
+	Health   jsonHealth       `json:"health"`
 }
 
 type jsonSummary struct {
@@ -80,6 +83,7 @@ type jsonSummary struct {
 	TotalUnconfirmed  *uint64      `json:"totalUnconfirmed,omitempty"`
 	jsonCounts
 	ProtocolCounters map[string]uint64 `json:"protocolCounters,omitempty"`
+	Verification     *verify.Result    `json:"verification,omitempty"`
 
 	Health       jsonHealth `json:"health"`
 	Protocol     string     `json:"protocol"`
@@ -122,13 +126,14 @@ type jsonLatency struct {
 }
 
 type jsonHealth struct {
-	CPUSeconds float64 `json:"cpuSeconds"`
-	CPUShare   float64 `json:"cpuShare"` // of all cores, 0 to 1
-	Cores      int     `json:"cores"`
-	LateSends  uint64  `json:"lateSends"`
-	GCPauses   uint64  `json:"gcPauses"`
-	GCPauseMax float64 `json:"gcPauseMaxMicroseconds"`
-	ClockStep  float64 `json:"clockStepMicroseconds"`
+	CPUSeconds float64  `json:"cpuSeconds"`
+	CPUShare   float64  `json:"cpuShare"`                 // of all cores, 0 to 1
+	CPUWait    *float64 `json:"cpuWaitSeconds,omitempty"` // of all threads together; absent where it is not known
+	Cores      int      `json:"cores"`
+	LateSends  uint64   `json:"lateSends"`
+	GCPauses   uint64   `json:"gcPauses"`
+	GCPauseMax float64  `json:"gcPauseMaxMicroseconds"`
+	ClockStep  float64  `json:"clockStepMicroseconds"`
 }
 
 // Start begins the array.
@@ -164,6 +169,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		InFlight:      s.InFlight,
 		Workers:       s.Workers,
 		jsonCounts:    toJSONCounts(&s.Delta),
+		Verified:      s.Verified,
 		Health:        toJSONHealth(&s.Health),
 	})
 }
@@ -205,6 +211,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		TotalUnconfirmed:   valueIf(producing, s.Total.Unconfirmed),
 		jsonCounts:         toJSONCounts(&s.Total),
 		ProtocolCounters:   countersByName(s.Protocol),
+		Verification:       s.Verification,
 		Health:             toJSONHealth(&s.Health),
 		Protocol:           j.run.Protocol,
 		Consumer:           other,
@@ -274,11 +281,16 @@ func toJSONLowest(known bool, l *stats.Lowest) *jsonLowest {
 }
 
 func toJSONHealth(h *stats.Health) jsonHealth {
-	return jsonHealth{
+	j := jsonHealth{
 		CPUSeconds: h.CPU.Seconds(), CPUShare: cpuShare(h), Cores: h.Cores, LateSends: h.LateSends,
 		GCPauses: h.GCPauses, GCPauseMax: microseconds(h.GCPauseMax),
 		ClockStep: microseconds(h.ClockStep),
 	}
+	if h.WaitKnown {
+		wait := h.CPUWait.Seconds()
+		j.CPUWait = &wait
+	}
+	return j
 }
 
 func valueIf(known bool, n uint64) *uint64 {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -160,9 +161,12 @@ type collector struct {
 	phase      string
 	total      stats.Counters
 	protocol   []driver.Counter
+	verified   *verify.Progress // as of the last snapshot; nil if nothing is verified
 	inFlight   uint64
 	workers    int
 	cpu        time.Duration
+	cpuWait    time.Duration
+	waitKnown  bool
 	gcPauses   uint64
 	gcPauseMax time.Duration
 	cores      int
@@ -196,8 +200,10 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
-	c.protocol = s.Protocol
+	c.protocol, c.verified = s.Protocol, s.Verified
 	c.cpu += s.Health.CPU
+	c.cpuWait += s.Health.CPUWait
+	c.waitKnown = s.Health.WaitKnown
 	c.gcPauses += s.Health.GCPauses
 	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
 	c.cores = s.Health.Cores

@@ -7,17 +7,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // descriptions are the names, helps and labels of all metrics of ours.
 type descriptions struct {
-	build, run, start, phase, workers, inFlight        *prometheus.Desc
-	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
-	received, redelivered, foreign, unstamped          *prometheus.Desc
-	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
-	delay, ack, response, transfer, b2c, s2c           *prometheus.Desc
-	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
+	build, run, start, phase, workers, inFlight                 *prometheus.Desc
+	sent, blocked, completed, failed, unsent, late              *prometheus.Desc
+	received, redelivered, foreign, unstamped                   *prometheus.Desc
+	negative, negativeAges, outOfRange, protocol                *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c                    *prometheus.Desc
+	cpu, cpuWait, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
+	verified                                                    *prometheus.Desc
 }
 
 func describe(version string) descriptions {
@@ -59,9 +61,13 @@ func describe(version string) descriptions {
 		s2c:      desc("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase"),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
+		cpuWait:    desc("tester_cpu_wait_seconds_total", "Time that the threads of this process had work but no processor. Linux only."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
 		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
 		gcPauseMax: desc("tester_gc_pause_max_seconds", "The longest of them."),
+
+		verified: desc("verified_messages", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
+			"and foreign are known during the run, the others when it has ended.", "finding"),
 
 		success: desc("run_success", "1 if all that was sent was accepted and received; known when the run has ended."),
 		missing: desc("messages_missing", "Messages acknowledged but not received when the run had ended, if known."),
@@ -101,9 +107,13 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		emit <- b.metric(key)
 	}
 	emit <- prometheus.MustNewConstMetric(c.d.cpu, prometheus.CounterValue, c.cpu.Seconds())
+	if c.waitKnown {
+		emit <- prometheus.MustNewConstMetric(c.d.cpuWait, prometheus.CounterValue, c.cpuWait.Seconds())
+	}
 	emit.gauge(c.d.cores, float64(c.cores))
 	emit.counter(c.d.gcPauses, c.gcPauses)
 	emit.gauge(c.d.gcPauseMax, c.gcPauseMax.Seconds())
+	c.collectVerified(emit)
 	if c.final != nil {
 		emit.gauge(c.d.success, oneIf(c.final.Success))
 		if c.final.ExpectedKnown {
@@ -127,6 +137,38 @@ func (c *collector) collectProducing(emit emitter) {
 			}
 		}
 	}
+}
+
+func (c *collector) collectVerified(emit emitter) {
+	finding := func(name string, n uint64) { emit.gauge(c.d.verified, float64(n), name) }
+	var p verify.Progress
+	switch {
+	case c.final != nil && c.final.Verification != nil:
+		t := &c.final.Verification.Total
+		p = verify.Progress{
+			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, Disordered: t.Disordered,
+			Damaged: t.Damaged, Foreign: t.Foreign,
+		}
+		if c.final.Verification.Known {
+			finding("expected", t.Expected)
+			finding("lost", t.Lost)
+			finding("left", t.Left)
+			finding("unconfirmed_arrived", t.UnconfirmedArrived)
+			finding("unconfirmed_missing", t.UnconfirmedMissing)
+			finding("refused_arrived", t.RefusedArrived)
+			finding("rolled_back_arrived", t.WithheldArrived)
+		}
+	case c.verified != nil:
+		p = *c.verified
+	default:
+		return
+	}
+	finding("received", p.Received)
+	finding("duplicates", p.Duplicates)
+	finding("redelivered", p.Redelivered)
+	finding("out_of_order", p.Disordered)
+	finding("damaged", p.Damaged)
+	finding("foreign", p.Foreign)
 }
 
 func (c *collector) collectConsuming(emit emitter) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,6 +19,7 @@ type Collector struct {
 	spares    [5]*Latency // empty; swapped into one recorder after the other. The last two are made when needed
 	reporters []driver.Reporter
 	protocol  []driver.Counter // as of the last Collect
+	verified  func() verify.Progress
 	minimum   Minimum
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
@@ -39,6 +41,9 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 
 // Watch names the workers that have counters of their protocol's own. Call it before the first Collect.
 func (c *Collector) Watch(reporters []driver.Reporter) { c.reporters = reporters }
+
+// Verify names what tells how the verification stands. Call it before the first Collect.
+func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
 
 func (c *Collector) newLatencies() Latencies {
 	var l Latencies
@@ -86,6 +91,10 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Health = c.meter.interval(now, s.Delta)
 	c.protocol = sumCounters(c.reporters)
 	s.Protocol = c.protocol
+	if c.verified != nil {
+		progress := c.verified()
+		s.Verified = &progress
+	}
 	switch phase {
 	case Warmup:
 		c.whole.expect(s.Latencies)

@@ -13,6 +13,8 @@ const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package ru
 type healthMeter struct {
 	start, last       time.Time
 	startCPU, lastCPU time.Duration
+	lastWait, waited  time.Duration // as the system counts it; since the start
+	waitKnown         bool
 	startGC, lastGC   []uint64
 	sample            [1]metrics.Sample
 	bounds            []float64
@@ -21,6 +23,7 @@ type healthMeter struct {
 func newHealthMeter(now time.Time) *healthMeter {
 	m := &healthMeter{start: now, last: now, startCPU: processCPU()}
 	m.lastCPU = m.startCPU
+	m.lastWait, m.waitKnown = cpuWait()
 	m.sample[0].Name = gcPauses
 	m.startGC = m.readGC()
 	m.lastGC = m.startGC
@@ -42,6 +45,11 @@ func (m *healthMeter) interval(now time.Time, delta Counters) Health {
 	cpu, gc := processCPU(), m.readGC()
 	h := m.health(m.last, now, m.lastCPU, cpu, m.lastGC, gc)
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
+	wait, _ := cpuWait()
+	h.CPUWait = max(0, wait-m.lastWait) // what a thread had waited is lost when it ends
+	h.WaitKnown = m.waitKnown
+	m.waited += h.CPUWait
+	m.lastWait = wait
 	m.last, m.lastCPU, m.lastGC = now, cpu, gc
 	return h
 }
@@ -50,6 +58,7 @@ func (m *healthMeter) interval(now time.Time, delta Counters) Health {
 func (m *healthMeter) whole(now time.Time, total Counters) Health {
 	h := m.health(m.start, now, m.startCPU, m.lastCPU, m.startGC, m.lastGC)
 	h.LateSends, h.Sent = total.LateSends, total.Sent
+	h.CPUWait, h.WaitKnown = m.waited, m.waitKnown
 	return h
 }
 
@@ -78,10 +87,20 @@ func (h Health) CPUShare() float64 {
 	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 }
 
+// WaitShare returns the part of the time in which the process' threads had work that they waited for a processor.
+func (h Health) WaitShare() float64 {
+	if h.CPU+h.CPUWait <= 0 {
+		return 0
+	}
+	return h.CPUWait.Seconds() / (h.CPU + h.CPUWait).Seconds()
+}
+
 // Limits above which the tester counts as unfit.
 const (
 	// MaxCPUShare is the share of its processors that the tester may use.
 	MaxCPUShare = 0.9
+	// MaxWaitShare is the part of its working time that the tester may wait for a processor: latencies include it.
+	MaxWaitShare = 0.25
 	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
 	MaxLateShare = 0.01
 	// MinLate is how many late sends are worth a warning at all.

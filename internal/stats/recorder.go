@@ -31,6 +31,7 @@ type endings struct {
 	failures   [driver.NumStates][driver.NumClasses]uint64
 	outOfRange uint64
 	unsent     uint64
+	withheld   uint64 // of the accepted ones
 }
 
 func (e *endings) total() (n uint64) {
@@ -82,6 +83,9 @@ func (r *ProducerRecorder) Done(o driver.Outcome, ack, response time.Duration) {
 	r.mu.Lock()
 	r.ended.states[o.State]++
 	if o.State == driver.Accepted {
+		if o.Withheld {
+			r.ended.withheld++
+		}
 		if !r.ack.record(ack) {
 			r.ended.outOfRange++
 		}
@@ -123,6 +127,20 @@ func (r *ProducerRecorder) Completed() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended.states[driver.Accepted]
+}
+
+// Ended returns the number of messages that have ended, in whatever way.
+func (r *ProducerRecorder) Ended() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended.total()
+}
+
+// Withheld returns the number of accepted messages that, by plan, will not be delivered.
+func (r *ProducerRecorder) Withheld() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended.withheld
 }
 
 // FirstError returns the first error of the given class that a message ended with; nil if there was none.

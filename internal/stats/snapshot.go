@@ -3,6 +3,7 @@ package stats
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -112,6 +113,8 @@ type Snapshot struct {
 	Latencies Latencies // of the interval
 	// Protocol holds the counters that only the protocol knows, as totals at To, added up over all workers.
 	Protocol []driver.Counter
+	// Verified is what the verification has found up to To; nil if nothing is verified.
+	Verified *verify.Progress
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers
@@ -146,6 +149,8 @@ type Summary struct {
 	// come before the drain ended. Known only when one process both sends and receives.
 	ExpectedKnown     bool
 	Expected, Missing uint64
+	// Verification is what became of each message; nil if it was not asked for. With it Expected and Missing are exact.
+	Verification *verify.Result
 	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }
@@ -153,6 +158,8 @@ type Summary struct {
 // Health tells whether the tester itself was fit to measure.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
+	CPUWait    time.Duration // how long its threads, together, had work but no processor, if WaitKnown
+	WaitKnown  bool          // the system counts CPUWait
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
 	GCPauses   uint64        // stops of the world for garbage collection

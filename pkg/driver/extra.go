@@ -17,11 +17,3 @@ type Counter struct {
 	// Value counts from the opening of the producer or consumer.
 	Value uint64
 }
-
-// Withholder is implemented by those producers of whose accepted messages some are, by plan, never delivered: those of
-// transactions that are rolled back.
-type Withholder interface {
-	// Withheld returns how many accepted messages will not be delivered, as far as is known. It may be called at any
-	// time, also after Close, and by any goroutine.
-	Withheld() uint64
-}

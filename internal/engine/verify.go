@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// afterglow is how long the drain of a verified run looks out for more once all has arrived: duplicates of the last
+// messages come after them.
+const afterglow = 250 * time.Millisecond
+
+// verification is what a run with plan.Verify has beside the others.
+type verification struct {
+	id      int64 // of the run
+	ledgers map[driver.Destination][]*verify.Ledger
+	opened  int64 // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
+	sent    int64 // when the load had ended
+	endings []farewell
+}
+
+// farewell is how the consumers of a subscription came to their end.
+type farewell struct {
+	at      int64
+	drained bool // they had waited for more, and nothing came
+}
+
+func newVerification() *verification {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it does not fail
+	id := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
+	return &verification{id: max(id, 1), ledgers: map[driver.Destination][]*verify.Ledger{}}
+}
+
+// ledger returns a new ledger for a producer; nil if nothing is verified.
+func (v *verification) ledger(index int, spec *driver.ProducerSpec, body []byte) *verify.Ledger {
+	if v == nil {
+		return nil
+	}
+	l := verify.NewLedger(v.id, index, spec.Destination, body)
+	v.ledgers[spec.Destination] = append(v.ledgers[spec.Destination], l)
+	return l
+}
+
+// watch gives each consumer its checker.
+func (r *run) watch() {
+	own := int64(0)
+	if r.plan.Role == plan.Client {
+		own = r.verify.id
+	}
+	for i := range r.subs {
+		s := &r.subs[i]
+		s.tracker = verify.NewTracker()
+		for _, c := range s.consumers {
+			c.checker = verify.NewChecker(s.tracker, own)
+		}
+	}
+}
+
+// progress returns the counts that the snapshots have.
+func (r *run) progress() verify.Progress {
+	run := r.verify.id
+	if r.plan.Role == plan.Consumer {
+		run = 0
+	}
+	var list []verify.Progress
+	for i := range r.subs {
+		list = append(list, r.subs[i].tracker.Progress(run))
+	}
+	return verify.Add(list...)
+}
+
+// open returns how many messages are known to be missing at a subscription.
+func (v *verification) open(s *subscription) uint64 { return s.tracker.Open(v.ledgers[s.destination]) }
+
+// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while; a
+// user who is in a hurry, or consumers that failed, did not let them.
+func (r *run) stopped(ctx context.Context) {
+	if r.verify == nil {
+		return
+	}
+	patience := min(quiet, r.plan.DrainTimeout/2)
+	if r.plan.Role == plan.Consumer {
+		patience = quiet
+	}
+	now := r.clock.Epoch(r.clock.Now())
+	for i := range r.subs {
+		s := &r.subs[i]
+		idle := time.Duration(now-max(s.tracker.Last(), r.verify.opened)) * time.Microsecond
+		r.verify.endings = append(r.verify.endings, farewell{
+			at: now, drained: idle >= patience && ctx.Err() == nil && alive(s.consumers),
+		})
+	}
+}
+
+// side returns what this process knows. All workers have ended, or are taken for lost.
+func (r *run) side() *verify.Side {
+	v := r.verify
+	side := &verify.Side{ID: v.id, Role: string(r.plan.Role), TTL: r.plan.Role.Produces() && r.plan.TTL > 0}
+	for _, p := range r.producers {
+		s := p.load.Seal()
+		s.Started, s.Ended = r.clock.Epoch(0), v.sent
+		side.Sent = append(side.Sent, s)
+	}
+	for i := range r.subs {
+		s := &r.subs[i]
+		spec := &s.consumers[0].spec
+		part := s.tracker.Seal()
+		part.Destination, part.Selective = s.destination, spec.Selector != ""
+		part.Late = s.destination.Kind == driver.Topic
+		part.Opened, part.Ended, part.Drained = v.opened, v.endings[i].at, v.endings[i].drained
+		switch {
+		case !part.Late:
+		case spec.Shared || spec.Durable:
+			part.Subscription = spec.Subscription
+			if id := spec.Connection.ClientID; id != "" {
+				part.Subscription = id + ":" + spec.Subscription
+			}
+		default:
+			part.Subscription, part.Private = spec.Name, true
+		}
+		side.Received = append(side.Received, part)
+	}
+	return side
+}
+
+// judge puts the verification into the summary, and this side into its file.
+func (r *run) judge(s *stats.Summary) {
+	if r.verify == nil {
+		return
+	}
+	side := r.side()
+	result := verify.Judge(side)
+	s.Verification = result
+	if s.ExpectedKnown {
+		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+result.Total.Left
+	}
+	if left := result.Total.Left; left > 0 {
+		s.Problems = append(s.Problems, fmt.Sprintf("messages not received when the drain ended after %s: %d of %d",
+			r.drained.Round(time.Millisecond), left, result.Total.Expected))
+	}
+	s.Problems = append(s.Problems, result.Problems(r.plan.Allow)...)
+	if n := result.Total.Disordered; n > 0 && r.plan.Allow.Disorder {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("messages received out of order: %d, %d of them marked as redelivered; first: %s",
+			n, result.Total.DisorderedRedelivered, result.First(verify.Disordered)))
+	}
+	if n := result.Total.Foreign; n > s.Total.Foreign {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("messages that carry no number of a verified run: %d", n))
+	}
+	s.Warnings = append(s.Warnings, result.Notes...)
+	if r.plan.VerifyFile == "" {
+		return
+	}
+	if err := verify.WriteFile(r.plan.VerifyFile, side); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
+}

@@ -1,0 +1,259 @@
+package engine_test
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// process is one of several runs on a broker that write their sides to files.
+type process struct {
+	stop func()
+	done chan struct{}
+	path string
+	s    *stats.Summary
+	err  error
+}
+
+// startProcess starts a run that ends by itself or when it is told to.
+func startProcess(t *testing.T, b *mem.Broker, edit func(*plan.Plan)) *process {
+	t.Helper()
+	stop := make(chan struct{})
+	p := &process{
+		stop: sync.OnceFunc(func() { close(stop) }), done: make(chan struct{}), path: filepath.Join(t.TempDir(), "side"),
+	}
+	t.Cleanup(func() { // in case the test has failed
+		p.stop()
+		<-p.done
+	})
+	pl := newPlan(b.Factory(), func(pl *plan.Plan) {
+		verified(pl)
+		pl.VerifyFile = p.path
+		pl.MaxPending = 100 // more than are never acknowledged, or the producers wait for ever
+		edit(pl)
+	})
+	go func() {
+		defer close(p.done)
+		p.s, p.err = engine.Run(t.Context(), stop, pl, new(recorder))
+	}()
+	return p
+}
+
+func (p *process) wait(t *testing.T) *process {
+	t.Helper()
+	<-p.done
+	require.NoError(t, p.err)
+	return p
+}
+
+func (p *process) end(t *testing.T) *process {
+	t.Helper()
+	p.stop()
+	return p.wait(t)
+}
+
+// join reads the files and judges.
+func join(t *testing.T, processes ...*process) *verify.Result {
+	t.Helper()
+	var sides []*verify.Side
+	for _, p := range processes {
+		side, err := verify.ReadFile(p.path)
+		require.NoError(t, err)
+		sides = append(sides, side)
+	}
+	return verify.Judge(sides...)
+}
+
+func producing(count uint64, edits ...func(*plan.Plan)) func(*plan.Plan) {
+	return func(p *plan.Plan) {
+		p.Role, p.Count = plan.Producer, count
+		for _, edit := range edits {
+			edit(p)
+		}
+	}
+}
+
+func consuming(edits ...func(*plan.Plan)) func(*plan.Plan) {
+	return func(p *plan.Plan) {
+		p.Role = plan.Consumer
+		for _, edit := range edits {
+			edit(p)
+		}
+	}
+}
+
+func onTopic(p *plan.Plan) { p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
+
+// Two producers and three consumers in five processes: together they know what the broker did.
+func TestSidesOfManyProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) {
+			o.Lose, o.Duplicate, o.Damage, o.DamageID, o.Reject, o.Withhold = 101, 53, 107, 211, 97, 89
+		})
+		var all []*process
+		for range 3 {
+			all = append(all, startProcess(t, b, consuming(func(p *plan.Plan) { p.Consumers = 2 })))
+		}
+		for range 2 {
+			all = append(all, startProcess(t, b, producing(2000, func(p *plan.Plan) { p.Producers = 3 })))
+		}
+		all[3].wait(t)
+		all[4].wait(t)
+		pass(2 * time.Second)
+		var received uint64
+		for _, p := range all[:3] {
+			p.end(t)
+			require.False(t, p.s.Verification.Known)
+			require.Contains(t, strings.Join(p.s.Warnings, "\n"), "what was sent is not known here")
+			received += p.s.Total.Received
+		}
+		truth, r := b.Stats(), join(t, all...)
+		require.Equal(t, truth.Delivered, received)
+		got := r.Total
+		require.EqualValues(t, 4000, r.Sent)
+		require.Equal(t, verify.Counts{
+			Expected: truth.Accepted, Received: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs,
+			Once: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs - truth.Duplicated,
+			Lost: got.Lost, UnconfirmedMissing: got.UnconfirmedMissing, UnconfirmedArrived: truth.Withheld - got.UnconfirmedMissing,
+			Duplicates: truth.Duplicated, Redelivered: truth.Redelivered, Damaged: truth.Damaged + truth.DamagedIDs, Illegible: truth.DamagedIDs,
+			Disordered: got.Disordered, DisorderedRedelivered: got.DisorderedRedelivered,
+		}, got)
+		require.Equal(t, truth.Lost+truth.DamagedIDs, got.Lost+got.UnconfirmedMissing)
+	})
+}
+
+// What is in the queue when the consumers stop early is not lost; once another consumer has fetched it, all is known.
+func TestSidesOfConsumersThatEndEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
+		sent := startProcess(t, b, producing(1000)).wait(t)
+		first := startProcess(t, b, consuming(func(p *plan.Plan) { p.Count = 300 })).wait(t)
+		r := join(t, sent, first)
+		require.Empty(t, r.Problems(verify.Allow{Disorder: true}))
+		require.EqualValues(t, 1000, r.Total.Expected)
+		require.EqualValues(t, 1000-r.Total.Received, r.Total.Left)
+		require.Contains(t, strings.Join(r.Notes, "\n"), "perhaps they are still at the broker")
+
+		second := startProcess(t, b, consuming())
+		pass(5 * time.Second)
+		second.end(t)
+		r = join(t, second, sent, first)
+		require.Equal(t, verify.Counts{Expected: 1000, Received: 990, Once: 990, Lost: 10}, r.Total)
+		require.Equal(t, []string{
+			"messages lost, accepted by the broker but never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499",
+		}, r.Problems(verify.Allow{}))
+	})
+}
+
+// A consumer knows by itself only that numbers are missing.
+func TestConsumerAloneReportsGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 30 })
+		c := startProcess(t, b, consuming(func(p *plan.Plan) { p.Allow.Duplicates = true }))
+		startProcess(t, b, producing(1050)).wait(t)
+		pass(2 * time.Second)
+		c.end(t)
+		require.Equal(t, verify.Counts{Received: 1040, Once: 1008, Duplicates: 32, Redelivered: 32, Gaps: 10}, c.s.Verification.Total)
+		require.True(t, c.s.Success, c.s.Problems)
+		require.Contains(t, strings.Join(c.s.Warnings, "\n"), "numbers missing below the highest received: 10")
+	})
+}
+
+// Each anonymous subscription of a topic is judged on its own. One that was opened in mid-run does not miss what was sent
+// before.
+func TestSidesOfTopics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		early := startProcess(t, b, consuming(onTopic))
+		synctest.Wait()
+		sender := startProcess(t, b, producing(1000, onTopic, func(p *plan.Plan) { p.Rate = rate("100") }))
+		pass(4005 * time.Millisecond)
+		late := startProcess(t, b, consuming(onTopic, func(p *plan.Plan) { p.Consumers = 2 }))
+		sender.wait(t)
+		pass(2 * time.Second)
+		never := startProcess(t, b, consuming(onTopic))
+		pass(2 * time.Second)
+		early.end(t)
+		late.end(t)
+		never.end(t)
+		r := join(t, early, late, never, sender)
+		require.Empty(t, r.Problems(verify.Allow{}))
+		require.Len(t, r.Scopes, 4)
+		require.Equal(t, verify.Counts{Expected: 1000, Received: 1000, Once: 1000}, r.Scopes[0].Counts)
+		for _, s := range r.Scopes[1:3] {
+			require.InDelta(t, 400, s.Early, 1)
+			require.Equal(t, verify.Counts{Expected: 1000, Received: 1000 - s.Early, Once: 1000 - s.Early, Early: s.Early}, s.Counts)
+		}
+		require.Equal(t, verify.Counts{Expected: 1000, Early: 1000}, r.Scopes[3].Counts)
+	})
+}
+
+// A shared subscription is one, however many processes take part.
+func TestSidesOfSharedSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Duplicate = 10 })
+		var all []*process
+		for range 3 {
+			all = append(all, startProcess(t, b, consuming(onTopic, func(p *plan.Plan) { p.Shared, p.Consumers = 1, 2 })))
+		}
+		synctest.Wait()
+		all = append(all, startProcess(t, b, producing(1000, onTopic)).wait(t))
+		pass(2 * time.Second)
+		for _, p := range all[:3] {
+			p.end(t)
+		}
+		r := join(t, all...)
+		require.Len(t, r.Scopes, 1)
+		got := r.Total
+		require.Equal(t, verify.Counts{
+			Expected: 1000, Received: 1000, Once: 900, Duplicates: 100, Redelivered: 100,
+			Disordered: got.Disordered, DisorderedRedelivered: got.DisorderedRedelivered,
+		}, got)
+	})
+}
+
+// Messages of runs without a file are foreign; a destination without a consumer's file is not passed over.
+func TestSidesThatAreMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		startProcess(t, b, producing(70)).wait(t)
+		sent := startProcess(t, b, producing(100, func(p *plan.Plan) {
+			p.Destinations = []driver.Destination{{Name: "TEST"}, {Name: "OTHER"}}
+		})).wait(t)
+		c := startProcess(t, b, consuming())
+		pass(2 * time.Second)
+		c.end(t)
+		r := join(t, sent, c)
+		require.Equal(t, verify.Counts{Expected: 50, Received: 50, Once: 50, Foreign: 70}, r.Total)
+		require.Equal(t, []string{"nobody says what arrived at queue://OTHER: its messages are not verified"}, r.Problems(verify.Allow{}))
+	})
+}
+
+// Two clients that share a queue take each other's messages: each alone misses some, together they have them all.
+func TestSidesOfClientsOnOneQueue(t *testing.T) {
+	b := mem.New()
+	var clients []*process
+	for range 2 {
+		clients = append(clients, startProcess(t, b, func(p *plan.Plan) { p.Count, p.Rate, p.DrainTimeout = 200, rate("1000"), 3*time.Second }))
+	}
+	for _, c := range clients {
+		c.wait(t)
+	}
+	r := join(t, clients...)
+	require.Zero(t, r.Total.Lost+r.Total.Duplicates+r.Total.Foreign)
+	require.EqualValues(t, 400, r.Total.Expected)
+	require.EqualValues(t, 400, r.Total.Received+r.Total.Left)
+	require.Equal(t, clients[0].s.Total.Foreign+clients[1].s.Total.Foreign+clients[0].s.Total.Received+clients[1].s.Total.Received, r.Total.Received)
+}

@@ -1,0 +1,360 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func verified(p *plan.Plan) { p.Verify, p.Allow.Disorder = true, true }
+
+// For each fault, the verification reports exactly what the broker did, and nothing else.
+func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
+	const count = 1000
+	type truth = mem.Stats
+	tests := []struct {
+		name    string
+		options func(*mem.Options)
+		want    func(b *truth) verify.Counts // but for Expected, Received and Once, see below
+		lacking func(b *truth) uint64        // messages that do not arrive, of all that were sent
+		problem string
+		warning string
+	}{
+		{name: "none", options: func(*mem.Options) {}},
+		{
+			name: "lose", options: func(o *mem.Options) { o.Lose = 100 },
+			want: func(b *truth) verify.Counts { return verify.Counts{Lost: b.Lost} }, lacking: func(b *truth) uint64 { return b.Lost },
+			problem: "messages lost, accepted by the broker but never received: 10 of 1000; first: ",
+		},
+		{
+			name: "duplicate", options: func(o *mem.Options) { o.Duplicate = 50 },
+			want: func(b *truth) verify.Counts {
+				return verify.Counts{Duplicates: b.Duplicated, Redelivered: b.Redelivered}
+			},
+			problem: "messages received more than once: 20 copies too many, 20 of them marked as redelivered; first: ",
+		},
+		{
+			name: "duplicate unmarked", options: func(o *mem.Options) { o.Duplicate, o.DuplicateUnmarked = 50, true },
+			want:    func(b *truth) verify.Counts { return verify.Counts{Duplicates: b.Duplicated} },
+			problem: "messages received more than once: 20 copies too many, 0 of them marked as redelivered; first: ",
+		},
+		{
+			name: "reorder", options: func(o *mem.Options) { o.Reorder = 30 },
+			want:    func(b *truth) verify.Counts { return verify.Counts{Disordered: b.Reordered} },
+			warning: "messages received out of order: 33, 0 of them marked as redelivered; first: ",
+		},
+		{
+			name: "damage", options: func(o *mem.Options) { o.Damage = 40 },
+			want:    func(b *truth) verify.Counts { return verify.Counts{Damaged: b.Damaged} },
+			problem: "messages damaged: 25; first: ",
+		},
+		{
+			name: "damage of the ID", options: func(o *mem.Options) { o.DamageID = 40 },
+			want: func(b *truth) verify.Counts {
+				return verify.Counts{Damaged: b.DamagedIDs, Illegible: b.DamagedIDs, Lost: b.DamagedIDs}
+			},
+			lacking: func(b *truth) uint64 { return b.DamagedIDs },
+			problem: "messages damaged: 25, 25 of them beyond recognition, so that they count as lost as well",
+		},
+		{
+			name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, lacking: func(b *truth) uint64 { return b.Rejected },
+			problem: "messages rejected by the broker: 100",
+		},
+		{
+			name: "release", options: func(o *mem.Options) { o.Release = 10 }, lacking: func(b *truth) uint64 { return b.Released },
+			problem: "messages given back by the broker: 100",
+		},
+		{
+			name: "fail", options: func(o *mem.Options) { o.Fail = 10 }, lacking: func(b *truth) uint64 { return b.Failed },
+			problem: "messages failed: 100",
+		},
+		{
+			name: "never acknowledged", options: func(o *mem.Options) { o.Withhold = 100 },
+			want:    func(b *truth) verify.Counts { return verify.Counts{UnconfirmedArrived: b.Withheld} },
+			problem: "sent but not confirmed",
+		},
+		{
+			name: "never acknowledged, some lost", options: func(o *mem.Options) { o.Withhold, o.Lose = 10, 100 },
+			want: func(b *truth) verify.Counts {
+				return verify.Counts{UnconfirmedArrived: b.Withheld - b.Lost, UnconfirmedMissing: b.Lost}
+			},
+			lacking: func(b *truth) uint64 { return b.Lost },
+			problem: "sent but not confirmed",
+		},
+		{name: "rollback", options: func(o *mem.Options) { o.Rollback = 10 }, lacking: func(b *truth) uint64 { return b.RolledBack }},
+		{
+			name: "everything", options: func(o *mem.Options) {
+				o.Lose, o.Duplicate, o.Reorder, o.Damage, o.DamageID = 101, 103, 107, 109, 113
+				o.Reject, o.Rollback, o.Fail, o.Withhold = 127, 131, 137, 97
+			},
+			want: func(b *truth) verify.Counts {
+				return verify.Counts{
+					Lost: b.Lost + b.DamagedIDs, Duplicates: b.Duplicated, Redelivered: b.Redelivered, Disordered: b.Reordered,
+					Damaged: b.Damaged + b.DamagedIDs, Illegible: b.DamagedIDs, UnconfirmedArrived: b.Withheld,
+				}
+			},
+			lacking: func(b *truth) uint64 { return b.Lost + b.DamagedIDs + b.Rejected + b.RolledBack + b.Failed },
+			problem: "messages lost",
+		},
+	}
+	for _, tt := range tests {
+		for _, producers := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d producers", tt.name, producers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := broker(t, tt.options)
+					s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+						p.Count, p.MaxPending, p.Producers, p.Verify, p.Allow.Disorder = count, 100, producers, true, true
+					}), nil)
+					truth := b.Stats()
+					v := s.Verification
+					require.NotNil(t, v)
+					require.True(t, v.Known)
+					require.EqualValues(t, count, v.Sent)
+					var want verify.Counts
+					if tt.want != nil {
+						want = tt.want(&truth)
+					}
+					want.Expected = truth.Accepted - truth.RolledBack
+					want.Received = count
+					if tt.lacking != nil {
+						want.Received -= tt.lacking(&truth)
+					}
+					want.Once = want.Received - want.Duplicates
+					if producers > 1 { // what overtook a message may be another producer's: that is no disorder
+						require.LessOrEqual(t, v.Total.Disordered, want.Disordered)
+						want.Disordered = v.Total.Disordered
+					}
+					require.Equal(t, want, v.Total)
+					require.Equal(t, want.Expected, s.Expected)
+					require.Equal(t, want.Lost, s.Missing)
+					require.Equal(t, tt.problem == "", s.Success, s.Problems)
+					require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+					if producers == 1 {
+						require.Contains(t, strings.Join(s.Warnings, "\n"), tt.warning)
+					}
+					if want.Lost == 0 && truth.Withheld == 0 {
+						require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
+					}
+					last := rep.snapshots[len(rep.snapshots)-1].Verified
+					require.Equal(t, verify.Progress{
+						Received: want.Received, Duplicates: want.Duplicates, Redelivered: want.Redelivered,
+						Disordered: want.Disordered, Damaged: want.Damaged,
+					}, *last)
+				})
+			})
+		}
+	}
+}
+
+// The first few messages of each kind are named by producer and number.
+func TestVerificationNamesExamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate, o.Damage = 100, 30, 7 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 1000; verified(p) }), nil)
+		text := strings.Join(s.Problems, "\n")
+		require.Contains(t, text, "never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499")
+		require.Contains(t, text, "marked as redelivered; first: producer-0 29, 59, 89, 119, 149")
+		require.Contains(t, text, "first: producer-0 6, 13, 20, 27, 34")
+	})
+}
+
+func TestVerificationAllows(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options func(*mem.Options)
+		allow   verify.Allow
+		success bool
+	}{
+		{"lost", func(o *mem.Options) { o.Lose = 100 }, verify.Allow{Lost: true, Disorder: true}, true},
+		{"not lost", func(o *mem.Options) { o.Lose = 100 }, verify.Allow{Duplicates: true, Damaged: true, Disorder: true}, false},
+		{"duplicates", func(o *mem.Options) { o.Duplicate = 100 }, verify.Allow{Duplicates: true, Disorder: true}, true},
+		{"not duplicates", func(o *mem.Options) { o.Duplicate = 100 }, verify.Allow{Lost: true, Damaged: true, Disorder: true}, false},
+		{"damage", func(o *mem.Options) { o.Damage = 100 }, verify.Allow{Damaged: true, Disorder: true}, true},
+		{"not damage", func(o *mem.Options) { o.Damage = 100 }, verify.Allow{Lost: true, Duplicates: true, Disorder: true}, false},
+		{"disorder", func(o *mem.Options) { o.Reorder = 100 }, verify.Allow{Disorder: true}, true},
+		{"not disorder", func(o *mem.Options) { o.Reorder = 100 }, verify.Allow{Lost: true, Duplicates: true, Damaged: true}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, tt.options)
+				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.Verify, p.Allow = 1000, true, tt.allow }), nil)
+				require.Equal(t, tt.success, s.Success, s.Problems)
+			})
+		})
+	}
+}
+
+// Each subscription is verified on its own: what one got twice does not hide what another never got.
+func TestVerificationOfTopics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := 0
+		f := mem.New().Factory()
+		f.Open = openWith(f.Open, func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+			switch spec.Name {
+			case "consumer-0": // twice
+				deliver(d)
+				deliver(d)
+			case "consumer-1":
+				if seen++; seen > 10 { // loses 10
+					deliver(d)
+				}
+			default:
+				deliver(d)
+			}
+		})
+		s, _ := run(t, newPlan(f, func(p *plan.Plan) {
+			p.Count, p.Consumers, p.Producers = 100, 3, 2
+			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
+			verified(p)
+		}), nil)
+		require.Len(t, s.Verification.Scopes, 3)
+		want := []verify.Counts{
+			{Expected: 100, Received: 100, Duplicates: 100},
+			{Expected: 100, Received: 90, Once: 90, Lost: 10},
+			{Expected: 100, Received: 100, Once: 100},
+		}
+		for i, scope := range s.Verification.Scopes {
+			require.Equal(t, want[i], scope.Counts)
+			require.Equal(t, fmt.Sprintf("topic://T (consumer-%d)", i), scope.Name())
+		}
+		require.Contains(t, strings.Join(s.Problems, "\n"), " on topic://T (consumer-1)")
+	})
+}
+
+// Competing consumers, shared subscriptions and several destinations: nothing is wrong, and nothing is found.
+func TestVerificationOfHealthyRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		edit   func(*plan.Plan)
+		scopes int
+		copies uint64 // of each message
+	}{
+		{"competing", func(p *plan.Plan) { p.Consumers, p.Producers = 5, 3 }, 1, 1},
+		{"queues", func(p *plan.Plan) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Queue, 3) }, 3, 1},
+		{"topics", func(p *plan.Plan) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Topic, 3) }, 6, 2},
+		{"shared", func(p *plan.Plan) {
+			p.Consumers, p.Shared, p.Destinations = 3, 2, destinations(driver.Topic, 2)
+		}, 4, 2},
+		{"durable", func(p *plan.Plan) {
+			p.Durable, p.ClientID, p.Consumers, p.Destinations = true, "me", 2, destinations(driver.Topic, 1)
+		}, 2, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			count := uint64(20_001)
+			b := mem.New()
+			s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				p.Count, p.MaxPending, p.DrainTimeout = count, 50, time.Minute
+				tt.edit(p)
+				verified(p)
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.Len(t, s.Verification.Scopes, tt.scopes)
+			got := s.Verification.Total
+			n := tt.copies * count
+			require.Equal(t, verify.Counts{Expected: n, Received: n, Once: n}, got)
+		})
+	}
+}
+
+// At full speed nothing is found where nothing is wrong.
+func TestVerificationAtFullSpeed(t *testing.T) {
+	count := uint64(1_000_000)
+	if testing.Short() {
+		count = 20_000
+	}
+	s, _ := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 2, 2, 1000
+		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
+		p.Body = make([]byte, 1024)
+		verified(p)
+	}), nil)
+	require.True(t, s.Success, s.Problems)
+	require.Equal(t, verify.Counts{Expected: count, Received: count, Once: count}, s.Verification.Total)
+}
+
+func destinations(kind driver.Kind, n int) (list []driver.Destination) {
+	for i := range n {
+		list = append(list, driver.Destination{Kind: kind, Name: fmt.Sprint("D", i)})
+	}
+	return list
+}
+
+// What is in the queue from before is foreign, whatever its time says.
+func TestVerificationOfForeignMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 25 }), nil)              // without ID
+		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
+		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 100; verified(p) }), nil)
+		require.True(t, s.Success, s.Problems)
+		require.EqualValues(t, 42, s.Total.Foreign)
+		require.EqualValues(t, 100, s.Total.Received)
+		require.Equal(t, verify.Counts{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
+		require.EqualValues(t, 42, rep.snapshots[len(rep.snapshots)-1].Verified.Foreign)
+	})
+}
+
+// A connection that breaks leaves messages at the broker: they are not called lost, but the run has failed.
+func TestVerificationOfABrokenRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DisconnectAfter, o.Lose = 500, 50 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.MaxPending = 1000, 10; verified(p) }), nil)
+		require.False(t, s.Success)
+		truth, got := b.Stats(), s.Verification.Total
+		require.Zero(t, got.Lost)
+		require.Equal(t, truth.Accepted, got.Expected)
+		require.Equal(t, truth.Accepted-got.Received+got.UnconfirmedArrived, got.Left)
+		// The message that was being delivered when the connection broke has arrived, and gone back as well.
+		require.InDelta(t, truth.Lost+truth.Backlog, got.Left+got.UnconfirmedMissing, 1)
+		require.Contains(t, strings.Join(s.Warnings, "\n"), "perhaps they are still at the broker")
+	})
+}
+
+// A second Ctrl-C ends the drain: what has not come is not lost.
+func TestVerificationOfAHastyEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = time.Hour })
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		rep := new(recorder)
+		s, err := engine.Run(ctx, nil, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 100; verified(p) }), rep)
+		require.NoError(t, err)
+		require.False(t, s.Success)
+		require.Equal(t, verify.Counts{Expected: 100, Left: 100}, s.Verification.Total)
+	})
+}
+
+// With a selector it is not known what to expect; with a time to live, losses may have expired.
+func TestVerificationWithoutExpectation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 90 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			p.Count, p.Selector, p.Properties = 1000, "color = 'red'", []driver.Property{{Key: "color", Value: "red"}}
+			verified(p)
+			p.Allow.Duplicates = true
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		require.False(t, s.Verification.Known)
+		require.Equal(t, verify.Counts{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
+		require.Contains(t, strings.Join(s.Warnings, "\n"), "losses are not looked for")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.TTL, p.MaxPending = 100, time.Second, 10; verified(p) }), nil)
+		require.False(t, s.Success)
+		require.EqualValues(t, 100, b.Stats().Expired)
+		require.EqualValues(t, 100, s.Verification.Total.Lost)
+		require.Contains(t, strings.Join(s.Warnings, "\n"), "time to live")
+	})
+}

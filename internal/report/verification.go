@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// maxScopes is how many subscriptions get a line of their own.
+const maxScopes = 20
+
+// Verification returns what `perfmq verify` prints: the lines of a console's summary that are about verification.
+func Verification(r *verify.Result, problems []string) string {
+	var b strings.Builder
+	b.WriteString("--- VERIFICATION\n")
+	result := "success"
+	if len(problems) > 0 {
+		result = "fail"
+	}
+	writeText(&b, "--- result:", result, "")
+	writeTotal(&b, "--- total sent:", r.Sent, "")
+	writeVerification(&b, r)
+	writeList(&b, "--- warning:", r.Notes)
+	writeList(&b, "--- problem:", problems)
+	return b.String()
+}
+
+// writeVerification writes what was found. Lost, duplicates, out of order and damaged are always there, as far as they
+// can be known; the rest if it is not zero.
+func writeVerification(b *strings.Builder, r *verify.Result) {
+	if len(r.Scopes) == 0 {
+		return
+	}
+	t := &r.Total
+	line := func(always bool, label string, n uint64, kind verify.Kind, notes ...string) {
+		if n == 0 {
+			if always {
+				writeTotal(b, "--- verified "+label+":", n, "")
+			}
+			return
+		}
+		if first := r.First(kind); first != "" {
+			notes = append(notes, "first: "+first)
+		}
+		writeTotal(b, "--- verified "+label+":", n, oneLine(strings.Join(notes, "; ")))
+	}
+	if r.Known {
+		line(true, "expected", t.Expected, "")
+	}
+	line(true, "once", t.Once, "")
+	if r.Known || t.Lost > 0 {
+		line(true, "lost", t.Lost, verify.Lost, "accepted by the broker, never received")
+	}
+	line(true, "doubled", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered", t.Redelivered))
+	line(true, "disorder", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered", t.DisorderedRedelivered))
+	var illegible []string
+	if t.Illegible > 0 {
+		illegible = append(illegible, fmt.Sprintf("%d beyond recognition", t.Illegible))
+	}
+	line(true, "damaged", t.Damaged, verify.Damaged, illegible...)
+	line(false, "foreign", t.Foreign, "", "of other runs or tools")
+	line(false, "left", t.Left, "", "not received when the consumers ended")
+	line(false, "early", t.Early, "", "sent before the subscription")
+	line(false, "gaps", t.Gaps, "", "below the highest number received")
+	line(false, "in doubt", t.UnconfirmedArrived+t.UnconfirmedMissing, "",
+		fmt.Sprintf("sent without an answer: %d arrived, %d did not", t.UnconfirmedArrived, t.UnconfirmedMissing))
+	line(false, "refused", t.RefusedArrived, verify.Refused, "by the broker, but received")
+	line(false, "withheld", t.WithheldArrived, verify.Withheld, "rolled back, but received")
+	writeScopes(b, r)
+}
+
+// writeScopes writes a line for each subscription at which something was found, if there are several.
+func writeScopes(b *strings.Builder, r *verify.Result) {
+	if len(r.Scopes) < 2 {
+		return
+	}
+	written, more := 0, 0
+	for i := range r.Scopes {
+		s := &r.Scopes[i]
+		var found []string
+		for _, f := range []struct {
+			what string
+			n    uint64
+		}{
+			{"lost", s.Lost},
+			{"doubled", s.Duplicates},
+			{"disorder", s.Disordered},
+			{"damaged", s.Damaged},
+			{"left", s.Left},
+			{"refused but received", s.RefusedArrived},
+			{"rolled back but received", s.WithheldArrived},
+		} {
+			if f.n > 0 {
+				found = append(found, fmt.Sprintf("%s %d", f.what, f.n))
+			}
+		}
+		switch {
+		case len(found) == 0:
+		case written == maxScopes:
+			more++
+		default:
+			written++
+			fmt.Fprintf(b, "--- verified %s: %s\n", oneLine(s.Name()), strings.Join(found, ", "))
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "--- verified %d more destinations or subscriptions at which something was found\n", more)
+	}
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// foundEverything is a verification that found one of each, all numbers being different.
+func foundEverything() *verify.Result {
+	first := func(producer int64, numbers ...uint64) (list []verify.Message) {
+		for _, n := range numbers {
+			list = append(list, verify.Message{Run: 1, Producer: producer, Number: n})
+		}
+		return list
+	}
+	counts := verify.Counts{
+		Expected: 1_000_000, Received: 999_970, Once: 999_950, Lost: 30, Left: 21, Early: 22, Duplicates: 20, Redelivered: 15,
+		Disordered: 12, DisorderedRedelivered: 4, Damaged: 7, Illegible: 2, Foreign: 5, UnconfirmedArrived: 3, UnconfirmedMissing: 1,
+		RefusedArrived: 6, WithheldArrived: 8, Gaps: 9,
+	}
+	return &verify.Result{
+		Known: true, Sent: 500_010, Total: counts,
+		Scopes: []verify.Scope{
+			{
+				Destination: "topic://A", Subscription: "consumer-0", Known: true,
+				Counts: verify.Counts{Expected: 500_000, Lost: 30, Duplicates: 20},
+				Examples: map[verify.Kind][]verify.Message{
+					verify.Lost: append(first(0, 17, 18), first(3, 5)...), verify.Duplicated: first(1, 1, 2, 3, 4, 5),
+				},
+			},
+			{Destination: "topic://A", Subscription: "consumer-1", Known: true, Counts: verify.Counts{Expected: 500_000}},
+			{
+				Destination: "topic://B", Subscription: "me:\x1bsub", Known: true,
+				Counts:   verify.Counts{Disordered: 12, Damaged: 7, Left: 21, RefusedArrived: 6, WithheldArrived: 8},
+				Examples: map[verify.Kind][]verify.Message{verify.Disordered: first(0, 99), verify.Damaged: first(0, 98), verify.Lost: first(9, 9, 10, 11)},
+			},
+		},
+		Notes: []string{"a note"},
+	}
+}
+
+func TestVerification(t *testing.T) {
+	t.Parallel()
+	golden(t, "verification-everything.txt", Verification(foundEverything(), []string{"a problem"}))
+	golden(t, "verification-nothing.txt", Verification(&verify.Result{
+		Known: true, Sent: 100, Total: verify.Counts{Expected: 100, Received: 100, Once: 100},
+		Scopes: []verify.Scope{{Destination: "queue://A", Known: true}},
+	}, nil))
+	golden(t, "verification-unknown.txt", Verification(&verify.Result{
+		Total:  verify.Counts{Received: 100, Once: 100, Gaps: 3},
+		Scopes: []verify.Scope{{Destination: "queue://A"}},
+	}, nil))
+	many := &verify.Result{Known: true}
+	for range 25 {
+		many.Scopes = append(many.Scopes, verify.Scope{Destination: "queue://A", Counts: verify.Counts{Lost: 1}})
+		many.Total.Lost++
+	}
+	golden(t, "verification-many.txt", Verification(many, nil))
+}
+
+func verifiedRun() *stats.Summary {
+	s := summary(stats.Counters{Sent: 10, Completed: 10, Received: 10}, closedLoop())
+	s.Verification = foundEverything()
+	return s
+}
+
+func TestVerificationInTheSummary(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := NewConsole(&out, ConsoleOptions{})
+	require.NoError(t, c.Start(clientRun(false)))
+	require.NoError(t, c.Summary(verifiedRun()))
+	golden(t, "console-verified.txt", out.String())
+
+	producer := summary(stats.Counters{Sent: 10, Completed: 10}, stats.Latencies{})
+	producer.Verification = &verify.Result{Sent: 10}
+	out.Reset()
+	require.NoError(t, c.Summary(producer))
+	require.NotContains(t, out.String(), "verified")
+}
+
+func TestVerificationInJSON(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "out.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(false)))
+	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
+	require.NoError(t, j.Interval(snap))
+	require.NoError(t, j.Summary(verifiedRun()))
+	require.NoError(t, j.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var records []struct {
+		Verified     map[string]uint64
+		Verification *verify.Result
+	}
+	require.NoError(t, json.Unmarshal(content, &records))
+	require.Equal(t, map[string]uint64{
+		"received": 1, "duplicates": 2, "duplicatesRedelivered": 3, "outOfOrder": 4, "damaged": 5, "foreign": 6,
+	}, records[0].Verified)
+	require.Equal(t, foundEverything(), records[1].Verification)
+}
+
+func TestVerificationInMetrics(t *testing.T) {
+	t.Parallel()
+	found := func(c *collector) map[string]float64 { return verifiedMetrics(t, c) }
+	c := newCollector("v")
+	c.start(clientRun(false))
+	require.Empty(t, found(c))
+	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
+	c.interval(snap)
+	require.Equal(t, map[string]float64{
+		"received": 1, "duplicates": 2, "redelivered": 3, "out_of_order": 4, "damaged": 5, "foreign": 6,
+	}, found(c))
+	c.summary(verifiedRun())
+	require.Equal(t, map[string]float64{
+		"received": 999_970, "duplicates": 20, "redelivered": 15, "out_of_order": 12, "damaged": 7, "foreign": 5,
+		"expected": 1_000_000, "lost": 30, "left": 21, "unconfirmed_arrived": 3, "unconfirmed_missing": 1,
+		"refused_arrived": 6, "rolled_back_arrived": 8,
+	}, found(c))
+}
+
+// verifiedMetrics returns the findings that a scrape would get.
+func verifiedMetrics(t *testing.T, c *collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(c))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() == "perfmq_verified_messages" {
+			for _, m := range f.GetMetric() {
+				found[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return found
+}
