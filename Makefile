@@ -14,7 +14,7 @@ FUZZ_TIME    ?= 10s
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers clean
+.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers bench-broker clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: ## benchmarks of the hot path, in process
 
 bench-artemis: build ## perfmq and artemis perf in turn on one real Artemis: ratios
 	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq
+
+bench-broker: build ## the embedded broker beside Artemis under the same load: ratios
+	$(GO) run ./internal/brokertest/cmd/bench-broker -perfmq bin/perfmq
 
 bench-peers: build ## perfmq beside RocketMQ's Java benchmark, and over STOMP beside artemis perf, on real brokers: ratios
 	$(GO) run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq

@@ -25,6 +25,20 @@ if ! command -v rabbitmq-server >/dev/null && [ ! -x /usr/sbin/rabbitmq-server ]
 	fi
 fi
 
+# Independent clients of the embedded broker: Qpid Proton's and stomp.py, for Python.
+# (A python3 that comes first in the PATH need not be Debian's, which has the packages.)
+if ! python3 -c 'import proton, stomp' 2>/dev/null && ! /usr/bin/python3 -c 'import proton, stomp' 2>/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "note: installing python3-qpid-proton and python3-stomp: the tests use them as clients"
+		apt-get update -qq
+		apt-get install -y -qq --no-install-recommends python3 python3-qpid-proton python3-stomp >/dev/null
+	else
+		echo "error: Python's proton and stomp are missing: the tests use them as clients" \
+			"(Debian: apt-get install python3-qpid-proton python3-stomp)" >&2
+		exit 1
+	fi
+fi
+
 race=()
 if command -v "${CC:-gcc}" >/dev/null; then
 	export CGO_ENABLED=1 # for the race detector alone; the binary is built without

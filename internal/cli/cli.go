@@ -113,6 +113,8 @@ func (a *app) root() *cobra.Command {
 	for i := range a.Factories {
 		root.AddCommand(a.protocolCommand(&a.Factories[i]))
 	}
+	root.AddCommand(a.brokerCommand())
+	root.AddCommand(a.verifyCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", GroupID: groupOther, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -48,7 +48,8 @@ func startStatus(err error, stop <-chan struct{}) int {
 	default:
 	}
 	switch driver.ClassOf(err) {
-	case driver.ClassConnect, driver.ClassAuth, driver.ClassTLS, driver.ClassTimeout:
+	case driver.ClassConnect, driver.ClassAuth, driver.ClassTLS, driver.ClassTimeout,
+		driver.ClassConnectionLost: // before anything was sent: a broker, or what is before it, that does not want us
 		return exitConnect
 	default:
 		return exitFailed

@@ -11,23 +11,24 @@ import (
 
 // The groups of the help, in its order.
 const (
-	groupBroker      = "Broker"
-	groupDestination = "Destinations and workers"
-	groupLoad        = "Load"
-	groupMessage     = "Message"
-	groupConsumer    = "Consumer"
-	groupOutput      = "Output"
-	groupTLS         = "TLS"
+	groupBroker       = "Broker"
+	groupDestination  = "Destinations and workers"
+	groupLoad         = "Load"
+	groupMessage      = "Message"
+	groupConsumer     = "Consumer"
+	groupVerification = "Verification"
+	groupOutput       = "Output"
+	groupTLS          = "TLS"
 )
 
 func groups() []string {
-	return []string{groupBroker, groupDestination, groupLoad, groupMessage, groupConsumer, groupOutput, groupTLS}
+	return []string{groupBroker, groupDestination, groupLoad, groupMessage, groupConsumer, groupVerification, groupOutput, groupTLS}
 }
 
 // definitions returns the flags of a role with a protocol.
 func definitions(role plan.Role, f *driver.Factory) []definition {
 	var list []definition
-	for _, d := range slices.Concat(brokerFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), outputFlags(), tlsFlags()) {
+	for _, d := range slices.Concat(brokerFlags(f), embeddedFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), verifyFlags(), outputFlags(), tlsFlags()) {
 		if d.in(role) {
 			list = append(list, d)
 		}

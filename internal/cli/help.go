@@ -108,7 +108,15 @@ func listFlags(b *strings.Builder, cmd *cobra.Command) {
 			b.WriteString("\nFlags\n")
 			first = false
 		}
-		writeEntry(b, "--"+f.Name, f.Usage)
+		arg, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if arg != "" {
+			name += " " + arg
+			if f.DefValue != "" && f.DefValue != "0" {
+				usage += " (default " + f.DefValue + ")"
+			}
+		}
+		writeEntry(b, name, usage)
 	})
 }
 

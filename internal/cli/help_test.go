@@ -12,7 +12,7 @@ func TestHelp(t *testing.T) {
 	for name, args := range map[string]string{
 		"help.txt": "--help", "help-alpha.txt": "alpha --help", "help-alpha-client.txt": "alpha client --help",
 		"help-alpha-producer.txt": "help alpha producer", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
-		"help-version.txt": "version --help", "help-completion.txt": "completion --help",
+		"help-version.txt": "version --help", "help-verify.txt": "verify --help", "help-broker.txt": "broker --help", "help-completion.txt": "completion --help",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(nil, strings.Fields(args)...)
@@ -62,8 +62,9 @@ func TestCompletion(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\nversion\tPrint the version\n:4\n"},
+		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
+			"help\tHelp about any command\nmem\tLoad over in-process broker\n" +
+			"verify\tJoin the files of --verify-file: was anything lost, doubled or damaged?\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
 		{[]string{"alpha", "client", "queue://A", "t"}, "topic://\n:6\n"},

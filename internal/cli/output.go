@@ -27,6 +27,12 @@ func (r *resolver) outputs() {
 	if r.jsonFile != "" && samePath(r.jsonFile, r.hdrFile) {
 		r.refuse("name two files", "--json and --hdr name the same file %s", r.jsonFile)
 	}
+	r.outputFile("--verify-file", r.verifyFile)
+	for flag, path := range map[string]string{"--json": r.jsonFile, "--hdr": r.hdrFile} {
+		if r.verifyFile != "" && samePath(r.verifyFile, path) {
+			r.refuse("name two files", "--verify-file and %s name the same file %s", flag, path)
+		}
+	}
 	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
 	}

@@ -39,6 +39,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 	}
 	r.endpoints(p)
 	r.destinations(p, destinations)
+	r.verification(p)
 	if r.role.Produces() {
 		r.body(p)
 	}
@@ -60,6 +61,7 @@ func (r *resolver) endpoints(p *plan.Plan) {
 		p.Producer, p.Consumer = own, r.consumerEndpoint(own, password)
 	}
 	r.setOptions(p)
+	r.embed(p)
 }
 
 // consumerEndpoint returns the broker of the consumers of a client.

@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -165,13 +167,33 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
+	if p.VerifyFile != "" {
+		if err := verify.Probe(p.VerifyFile); err != nil {
+			a.errors.print(&plan.Mistake{Text: "--verify-file: " + bare(err).Error(), Hint: "name a file that can be written"})
+			return exitUsage
+		}
+	}
 	stdout := newPipeWriter(a.Stdout)
 	fan, err := s.reporters(p, stdout, a.Version.Number, a.errors.print)
 	if err != nil {
 		a.errors.print(err)
 		return exitUsage
 	}
+	if s.embedded {
+		b, err := startEmbedded(p, s.faults)
+		if err != nil {
+			a.errors.print(err)
+			return exitFailed
+		}
+		defer b.Close()
+		if s.faults != (store.Faults{}) {
+			defer func() { a.errors.say("note: " + describeFaults(b.Store().FaultCounts())) }()
+		}
+	}
 	if !s.silent {
+		if s.embedded {
+			a.errors.say("note: " + aboutEmbedded)
+		}
 		for _, note := range p.Notes() {
 			a.errors.say("note: " + note)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -48,6 +49,9 @@ type settings struct {
 	jsonFile, hdrFile, metricsAddr string
 	metricsLinger                  time.Duration
 	options                        []string
+	verifySettings
+	embedded bool
+	faults   store.Faults
 
 	origins map[string]origin // of the flags that are not at their default
 	bad     map[string]bool   // flags whose value could not be read

@@ -50,7 +50,7 @@ func start(t *testing.T, args ...string) *process {
 	switch i := slices.Index(args, "--json"); {
 	case i >= 0:
 		p.jsonFile = args[i+1]
-	case !slices.Contains(args, "--dry-run"):
+	case !slices.Contains(args, "--dry-run") && isLoad(args):
 		p.jsonFile = filepath.Join(t.TempDir(), "run.json")
 		args = append(slices.Clone(args), "--json", p.jsonFile)
 	}
@@ -75,6 +75,9 @@ func start(t *testing.T, args ...string) *process {
 	})
 	return p
 }
+
+// isLoad tells whether the command is one that makes load, and so has a summary.
+func isLoad(args []string) bool { return args[0] != "broker" && args[0] != "verify" }
 
 // run is start and wait.
 func run(t *testing.T, limit time.Duration, args ...string) result {

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// off is the address of what is not to be served.
+const off = "off"
+
+// brokerSettings are the flags of perfmq broker.
+type brokerSettings struct {
+	listen             map[string]*string
+	control, faults    string
+	messages           int64
+	bytes, whenFull    string
+	user, passwordFile string
+}
+
+func (a *app) brokerCommand() *cobra.Command {
+	s := &brokerSettings{listen: map[string]*string{}}
+	cmd := &cobra.Command{
+		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther, Args: cobra.NoArgs,
+		Long: "Serve a broker that keeps everything in memory: one store behind AMQP 1.0, STOMP and RocketMQ.\n" +
+			"It is for trying things out and for tests; its figures are not those of a product.\n\n" + brokerHelp(),
+		DisableFlagsInUseLine: true,
+		RunE:                  func(*cobra.Command, []string) error { return a.runBroker(s) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	ports := map[string]string{broker.AMQP: "5672", broker.STOMP: "61613", broker.RocketMQ: "9876"}
+	for _, protocol := range broker.Protocols() {
+		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; port 0 takes a free one, off serves none")
+	}
+	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control, which has no password, at `ADDRESS`; or off")
+	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
+	flags.Int64Var(&s.messages, "max-messages", 1_000_000, "let a queue or subscription hold `N` messages")
+	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
+	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
+	flags.StringVar(&s.user, "user", "", "let in only `NAME`, with its password; else everybody is")
+	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
+	return cmd
+}
+
+func brokerHelp() string {
+	var b strings.Builder
+	b.WriteString("Faults, joined by commas, such as --faults lose=1000,delay=5ms:\n")
+	for _, f := range broker.FaultHelp() {
+		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
+	}
+	b.WriteString("\nControl, while it runs:\n" +
+		"  curl localhost:8162/stats                              all counts\n" +
+		"  curl -X PUT -d lose=1000 localhost:8162/faults         other faults; none ends them\n" +
+		"  curl -X POST 'localhost:8162/stall?for=2s'             stop for a time\n" +
+		"  curl -X POST localhost:8162/drop                       break all connections")
+	return b.String()
+}
+
+// config reads the flags and reports all mistakes at once.
+func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []error) {
+	refuse := func(hint, format string, args ...any) {
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	address := func(flag, addr string) bool {
+		if addr == off {
+			return false
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			refuse("write HOST:PORT, such as 127.0.0.1:0, or off", "--%s %s is no address", flag, quoted(addr))
+		}
+		return true
+	}
+	cfg = broker.Config{Listen: map[string]string{}, User: s.user, Limits: store.Config{Limit: s.messages}}
+	for _, protocol := range broker.Protocols() {
+		if addr := *s.listen[protocol]; address("listen-"+protocol, addr) {
+			cfg.Listen[protocol] = addr
+		}
+	}
+	if len(cfg.Listen) == 0 {
+		refuse("leave one of them on", "all protocols are off")
+	}
+	address("control", s.control)
+	var err error
+	if cfg.Faults, err = broker.ParseFaults(s.faults); err != nil {
+		refuse("perfmq broker --help lists them", "--faults: %v", err)
+	}
+	if s.messages < 1 {
+		refuse("", "--max-messages %d: want at least 1", s.messages)
+	}
+	size, err := parseSize(s.bytes)
+	if err != nil || size < 1 {
+		refuse("write bytes such as 1000000, 64MB or 64MiB", "--max-bytes %s: want a size", quoted(s.bytes))
+	}
+	cfg.Limits.LimitBytes = int64(size)
+	switch s.whenFull {
+	case "block":
+	case "reject":
+		cfg.Limits.Full = store.Reject
+	default:
+		refuse("", "--when-full %s: want block or reject", quoted(s.whenFull))
+	}
+	cfg.Password = environ["PERFMQ_PASSWORD"]
+	if s.passwordFile != "" {
+		content, err := os.ReadFile(s.passwordFile)
+		if err != nil {
+			refuse("check the path", "--password-file: %v", bare(err))
+		}
+		line, _, _ := strings.Cut(string(content), "\n")
+		cfg.Password = strings.TrimSuffix(line, "\r")
+	}
+	if s.user != "" && cfg.Password == "" {
+		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", quoted(s.user))
+	}
+	return cfg, errs
+}
+
+func (a *app) runBroker(s *brokerSettings) error {
+	cfg, errs := s.config(a.environ)
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	b, err := broker.Start(cfg)
+	if err != nil {
+		return a.cannotServe(err)
+	}
+	defer b.Close()
+	control := ""
+	if s.control != off {
+		var end func()
+		if control, end, err = serveControl(b, s.control); err != nil {
+			return a.cannotServe(err)
+		}
+		defer end()
+	}
+	a.announce(b, control)
+	a.status = supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+		<-stop
+		return exitOK
+	})
+	if a.status == exitInterrupted { // it is how a broker ends
+		a.status = exitOK
+	}
+	a.sayCounts(b.Stats())
+	return nil
+}
+
+func (a *app) cannotServe(err error) error {
+	a.errors.write(err.Error(), "is another broker running there? --listen-amqp, --listen-stomp, --listen-rocketmq and --control take other addresses, and off")
+	a.status = exitConnect
+	return errReported
+}
+
+// serveControl serves the control and returns where, and what ends it.
+func serveControl(b *broker.Broker, addr string) (at string, end func(), err error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return "", nil, fmt.Errorf("listen for control: %w", err)
+	}
+	server := &http.Server{Handler: b.Control(), ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // it returns when the server is closed
+	}()
+	return l.Addr().String(), func() {
+		_ = server.Close() // whoever is being answered sees the connection end
+		<-done
+	}, nil
+}
+
+func (a *app) announce(b *broker.Broker, control string) {
+	var text strings.Builder
+	for _, protocol := range broker.Protocols() {
+		if addr := b.Addr(protocol); addr != "" {
+			fmt.Fprintf(&text, "%-9s %s://%s\n", protocol, protocol, addr)
+		}
+	}
+	if control != "" {
+		fmt.Fprintf(&text, "%-9s http://%s/stats\n", "control", control)
+	}
+	if f := b.Store().Faults(); f != (store.Faults{}) {
+		fmt.Fprintf(&text, "%-9s %s\n", "faults", broker.FormatFaults(f))
+	}
+	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a product. Ctrl-C ends it.\n")
+	_, _ = a.Stdout.Write([]byte(text.String())) // it serves all the same
+}
+
+func (a *app) sayCounts(s broker.Stats) {
+	var text strings.Builder
+	for _, d := range s.Destinations {
+		text.WriteString(describeDestination(&d))
+	}
+	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {
+		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
+	}
+	if s.Done != (store.FaultCounts{}) {
+		text.WriteString(describeFaults(s.Done) + "\n")
+	}
+	_, _ = a.Stdout.Write([]byte(text.String())) // it is over in any case
+}
+
+// describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription that
+// has ended takes its counts along: where there is no queue, nothing is known of what was stored.
+func describeDestination(d *store.DestinationStats) string {
+	text := fmt.Sprintf("%s: sent %d", d.Address, d.Sent)
+	if len(d.Queues) > 0 {
+		var stored, settled uint64
+		var depth int64
+		for _, q := range d.Queues {
+			stored, settled, depth = stored+q.Stored, settled+q.Settled, depth+q.Depth
+		}
+		text += fmt.Sprintf(", stored %d, settled %d, left %d", stored, settled, depth)
+	}
+	if d.Refused > 0 {
+		text += fmt.Sprintf(", refused %d", d.Refused)
+	}
+	return text + "\n"
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+func TestBrokerSaysOnlyCountsThatItHas(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	a := &app{Env: Env{Stdout: &out}}
+	a.sayCounts(broker.Stats{
+		Destinations: []store.DestinationStats{
+			{Address: "queue://Q", Sent: 9, Refused: 4, Queues: []store.QueueStats{{Stored: 9, Settled: 7, Depth: 2}}},
+			{Address: "topic://R", Sent: 100},
+		},
+		RocketMQ: &rocketmq.Stats{Delivered: 99},
+	})
+	require.Equal(t, "queue://Q: sent 9, stored 9, settled 7, left 2, refused 4\n"+
+		"topic://R: sent 100\n"+
+		"rocketmq: delivered 99\n", out.String())
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// verifySettings are the values of the flags about verification.
+type verifySettings struct {
+	verify                                  bool
+	verifyFile                              string
+	allowLost, allowDuplicates, allowDamage bool
+	failOnDisorder                          bool
+}
+
+func (s *verifySettings) allow() verify.Allow {
+	return verify.Allow{Lost: s.allowLost, Duplicates: s.allowDuplicates, Damaged: s.allowDamage, Disorder: !s.failOnDisorder}
+}
+
+// What the flags are called, and what they say: the same for runs and for perfmq verify.
+const (
+	flagAllowLost, helpAllowLost             = "allow-lost", "messages that are lost do not make the run a failure"
+	flagAllowDuplicates, helpAllowDuplicates = "allow-duplicates", "messages that arrive more than once do not make the run a failure"
+	flagAllowDamaged, helpAllowDamaged       = "allow-damaged", "messages that arrive damaged do not make the run a failure"
+	flagFailOnDisorder, helpFailOnDisorder   = "fail-on-disorder", "messages that arrive out of order make the run a failure"
+)
+
+func verifyFlags() []definition {
+	return []definition{
+		{
+			name: "verify", group: groupVerification, help: "number all messages and check that each arrives once and undamaged",
+			set: onOff(func(s *settings) *bool { return &s.verify }),
+		},
+		{
+			name: "verify-file", group: groupVerification, arg: argFile, files: true,
+			help: "as --verify, and write this process' side to a file, for perfmq verify to join with those of others",
+			set:  text(func(s *settings) *string { return &s.verifyFile }),
+		},
+		{
+			name: flagAllowLost, group: groupVerification, roles: reading(), help: helpAllowLost,
+			set: onOff(func(s *settings) *bool { return &s.allowLost }),
+		},
+		{
+			name: flagAllowDuplicates, group: groupVerification, roles: reading(), help: helpAllowDuplicates,
+			set: onOff(func(s *settings) *bool { return &s.allowDuplicates }),
+		},
+		{
+			name: flagAllowDamaged, group: groupVerification, roles: reading(), help: helpAllowDamaged,
+			set: onOff(func(s *settings) *bool { return &s.allowDamage }),
+		},
+		{
+			name: flagFailOnDisorder, group: groupVerification, roles: reading(), help: helpFailOnDisorder,
+			set: onOff(func(s *settings) *bool { return &s.failOnDisorder }),
+		},
+	}
+}
+
+// verification fills in what the plan says about verification.
+func (r *resolver) verification(p *plan.Plan) {
+	p.Verify, p.VerifyFile, p.Allow = r.verify || r.verifyFile != "", r.verifyFile, r.allow()
+	if p.Verify {
+		return
+	}
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{
+		{flagAllowLost, r.allowLost},
+		{flagAllowDuplicates, r.allowDuplicates},
+		{flagAllowDamaged, r.allowDamage},
+		{flagFailOnDisorder, r.failOnDisorder},
+	} {
+		if flag.set {
+			r.refuse("add --verify", "--%s has nothing to judge", flag.name)
+		}
+	}
+}
+
+// verifyCommand is perfmq verify.
+func (a *app) verifyCommand() *cobra.Command {
+	var s verifySettings
+	var jsonFile string
+	cmd := &cobra.Command{
+		Use: "verify [flags] FILE...", Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
+		Long: `Join the files that the processes of a run wrote with --verify-file, and tell what became of each message.
+
+Give the files of all processes that sent, and of all that received from the same destinations: what
+a process without a file has received looks lost. The exit status is 0 if nothing was lost, doubled or
+damaged, 1 if something was, and 2 if a file cannot be used.`,
+		DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.join(args, s.allow(), jsonFile)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&s.allowLost, flagAllowLost, false, helpAllowLost)
+	flags.BoolVar(&s.allowDuplicates, flagAllowDuplicates, false, helpAllowDuplicates)
+	flags.BoolVar(&s.allowDamage, flagAllowDamaged, false, helpAllowDamaged)
+	flags.BoolVar(&s.failOnDisorder, flagFailOnDisorder, false, helpFailOnDisorder)
+	flags.StringVar(&jsonFile, "json", "", "write the result as JSON to `FILE`")
+	return cmd
+}
+
+// join reads the sides, and says what they come to together.
+func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
+	sides, errs := readSides(paths)
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	result := verify.Judge(sides...)
+	problems := result.Problems(allow)
+	if left := result.Total.Left; left > 0 && !allow.Lost {
+		problems = append(problems, fmt.Sprintf("messages accepted by the broker that nobody here received: %d of %d; they are at the broker still, "+
+			"or with a consumer whose file was not given", left, result.Total.Expected))
+	}
+	if _, err := a.Stdout.Write([]byte(report.Verification(result, problems))); err != nil {
+		problems = append(problems, err.Error())
+	}
+	if jsonFile != "" {
+		text, err := json.MarshalIndent(result, "", "  ")
+		if err == nil {
+			err = os.WriteFile(jsonFile, append(text, '\n'), 0o644) //nolint:gosec // a result, for all to read
+		}
+		if err != nil {
+			problems = append(problems, "write --json: "+bare(err).Error())
+		}
+	}
+	for _, problem := range problems {
+		a.errors.write(problem, "")
+	}
+	if len(problems) > 0 {
+		a.status = exitFailed
+		return errReported
+	}
+	return nil
+}
+
+// readSides returns all sides, or all that is wrong with the files.
+func readSides(paths []string) (sides []*verify.Side, errs []error) {
+	refuse := func(hint, format string, args ...any) {
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	if len(paths) == 0 {
+		refuse("perfmq verify PRODUCER-FILE CONSUMER-FILE...", "no file was given")
+		return nil, errs
+	}
+	from := map[int64]string{}
+	sent, received := false, false
+	for _, path := range paths {
+		side, err := verify.ReadFile(path)
+		var fe *verify.FileError
+		switch {
+		case errors.As(err, &fe):
+			refuse(fe.Hint, "%v", err)
+			continue
+		case from[side.ID] != "":
+			refuse("give each file once", "%s and %s are the same side of the same run", from[side.ID], path)
+			continue
+		}
+		from[side.ID] = path
+		sent, received = sent || len(side.Sent) > 0, received || len(side.Received) > 0
+		sides = append(sides, side)
+	}
+	if len(errs) == 0 && !sent {
+		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE", "no file says what was sent")
+	}
+	if len(errs) == 0 && !received {
+		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE", "no file says what was received")
+	}
+	return sides, errs
+}

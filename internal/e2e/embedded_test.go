@@ -1,0 +1,179 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// verification reads what a run has found out about its messages.
+func (r *result) verification(t *testing.T) *verify.Result {
+	t.Helper()
+	var all []struct {
+		Verification *verify.Result `json:"verification"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
+	v := all[len(all)-1].Verification
+	require.NotNil(t, v, "the run was to verify")
+	return v
+}
+
+// whole tells that all messages arrived once, in order and undamaged.
+func requireWhole(t *testing.T, v *verify.Result, messages uint64) {
+	t.Helper()
+	require.True(t, v.Known)
+	require.Equal(t, messages, v.Sent)
+	require.Equal(t, verify.Counts{Expected: messages, Received: messages, Once: messages}, v.Total)
+}
+
+// TestEmbedded is the first command of the README, for each protocol.
+func TestEmbedded(t *testing.T) {
+	for _, protocol := range broker.Protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			r := run(t, limit, protocol, "client", "--embedded", "--verify", "--max-pending", "100", "--duration", "2", "queue://TEST")
+			require.Equal(t, statusOK, r.status)
+			require.Contains(t, r.stderr, "not those of a product")
+			require.Positive(t, r.summary.TotalSent)
+			v := r.verification(t)
+			if protocol == broker.RocketMQ {
+				v.Total.Disordered = 0 // a topic is spread over several queues
+			}
+			requireWhole(t, v, r.summary.TotalSent)
+		})
+	}
+}
+
+// TestEmbeddedPairs: what is sent over one protocol arrives over another, whole.
+func TestEmbeddedPairs(t *testing.T) {
+	const messages = 5000
+	for _, from := range broker.Protocols() {
+		for _, to := range broker.Protocols() {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				r := run(t, limit, from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
+					"--message-count", strconv.Itoa(messages), "--property", "color=red", "topic://TEST")
+				require.Equal(t, statusOK, r.status)
+				v := r.verification(t)
+				if from == broker.RocketMQ || to == broker.RocketMQ {
+					v.Total.Disordered = 0 // a topic is spread over several queues
+				}
+				requireWhole(t, v, messages)
+				require.Zero(t, r.summary.Unstamped, "the time survives")
+			})
+		}
+	}
+}
+
+// done reads what the embedded broker says that it did.
+func done(t *testing.T, stderr, what string) uint64 {
+	t.Helper()
+	m := regexp.MustCompile(`note: the broker was told to misbehave, and did:.* ` + what + ` (\d+)`).FindStringSubmatch(stderr)
+	require.Len(t, m, 2, "%s", stderr)
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// TestEmbeddedFaults: the verification finds exactly what the broker was told to do, and did.
+func TestEmbeddedFaults(t *testing.T) {
+	const messages = 10_000
+	for _, protocol := range broker.Protocols() {
+		for _, c := range []struct {
+			fault, done string
+			want        uint64
+			found       func(*verify.Counts) uint64
+			status      int
+		}{
+			{"lose=97", "lost", 103, func(c *verify.Counts) uint64 { return c.Lost }, statusFailed},
+			{"damage=97", "damaged", 103, func(c *verify.Counts) uint64 { return c.Damaged }, statusFailed},
+			{"duplicate=97", "duplicated", 103, func(c *verify.Counts) uint64 { return c.Duplicates }, statusFailed},
+			{"reorder=97", "reordered", 103, func(c *verify.Counts) uint64 { return c.Disordered }, statusOK},
+			{"withhold=2500", "stored but not confirmed", 4, func(c *verify.Counts) uint64 { return c.UnconfirmedArrived }, statusFailed},
+		} {
+			t.Run(protocol+" "+c.fault, func(t *testing.T) {
+				args := []string{
+					protocol, "client", "--embedded", "--embedded-faults", c.fault, "--verify", "--max-pending", "50",
+					"--message-count", strconv.Itoa(messages), "--drain-timeout", "2s", "queue://TEST",
+				}
+				if protocol == broker.RocketMQ {
+					args = append(args, "-o", "queues=1") // order is per queue
+				}
+				r := run(t, limit, args...)
+				require.Equal(t, c.status, r.status)
+				v := r.verification(t)
+				assert.Equal(t, c.want, done(t, r.stderr, c.done), "what the broker did")
+				assert.Equal(t, c.want, c.found(&v.Total), "what was found")
+				// And nothing else.
+				clean := v.Total
+				clean.Lost, clean.Damaged, clean.Duplicates, clean.Redelivered, clean.Disordered, clean.UnconfirmedArrived = 0, 0, 0, 0, 0, 0
+				clean.DisorderedRedelivered = 0
+				assert.Equal(t, verify.Counts{Expected: clean.Expected, Received: clean.Received, Once: clean.Once}, clean)
+			})
+		}
+	}
+}
+
+// TestBrokerCommand: a broker in one process, producers and consumers in others, joined by perfmq verify.
+func TestBrokerCommand(t *testing.T) {
+	const messages = 3000
+	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off",
+		"--control", "127.0.0.1:0", "--faults", "duplicate=1000")
+	b.printed("Ctrl-C ends it")
+	at := func(protocol string) string {
+		m := regexp.MustCompile(protocol + ` +(\S+)`).FindStringSubmatch(b.stdout.String())
+		require.Len(t, m, 2)
+		return m[1]
+	}
+	set := func(faults string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, strings.Replace(at("control"), "/stats", "/faults", 1), strings.NewReader(faults))
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		_ = answer.Body.Close()
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	send := func(name string) {
+		r := run(t, limit, "amqp", "producer", "--url", at("amqp"), "--message-count", strconv.Itoa(messages), "--max-pending", "20",
+			"--verify-file", file(name), "queue://Q")
+		require.Equal(t, statusOK, r.status)
+	}
+	send("producer-1")
+	set("lose=100")
+	send("producer-2")
+	r := run(t, limit, "stomp", "consumer", "--url", at("stomp"), "--duration", "3", "--verify-file", file("consumer"), "queue://Q")
+	require.Equal(t, statusFailed, r.status, "duplicates are seen without the producers' side")
+	require.EqualValues(t, 3, r.verification(t).Total.Duplicates)
+	require.EqualValues(t, 2*messages+3-30, r.summary.TotalReceived)
+
+	r = run(t, limit, "verify", "--json", file("joined.json"), file("producer-1"), file("producer-2"), file("consumer"))
+	require.Equal(t, statusFailed, r.status)
+	require.Contains(t, r.stderr, "messages lost, accepted by the broker but never received: 30 of 6000")
+	text, err := os.ReadFile(file("joined.json"))
+	require.NoError(t, err)
+	var v verify.Result
+	require.NoError(t, json.Unmarshal(text, &v))
+	require.Equal(t, verify.Counts{Expected: 2 * messages, Received: 2*messages - 30, Once: 2*messages - 33, Lost: 30, Duplicates: 3}, v.Total)
+
+	r = run(t, limit, "verify", "--allow-lost", "--allow-duplicates", file("producer-1"), file("producer-2"), file("consumer"))
+	require.Equal(t, statusOK, r.status)
+
+	b.signal(os.Interrupt)
+	r = b.wait(limit)
+	require.Equal(t, statusOK, r.status)
+	require.Contains(t, r.stdout, "queue://Q: sent 6000, stored 5973, settled 5973, left 0")
+	require.Contains(t, r.stdout, "lost 30, duplicated 3")
+}

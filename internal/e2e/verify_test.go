@@ -1,0 +1,206 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// join runs perfmq verify and reads its result.
+func join(t *testing.T, status int, args ...string) verify.Result {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "joined.json")
+	r := run(t, limit, append([]string{"verify", "--json", file}, args...)...)
+	require.Equal(t, status, r.status)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var v verify.Result
+	require.NoError(t, json.Unmarshal(text, &v))
+	return v
+}
+
+// TestVerifyOnArtemis is the correctness run of the ActiveMQ report: one and many consumers of one queue, each on a
+// connection of its own; and topics, where every subscription is to get everything.
+func TestVerifyOnArtemis(t *testing.T) {
+	a := shared.Artemis(t)
+	const messages = 20_000
+	for _, c := range []struct {
+		name   string
+		args   []string
+		copies uint64
+	}{
+		{"one consumer", []string{"queue"}, 1},
+		{"30 consumers", []string{"queue", "--consumers", "30"}, 1},
+		{"producers and consumers", []string{"queue", "--producers", "5", "--consumers", "8", "--persistent"}, 1},
+		{"topic", []string{"topic", "--producers", "2", "--consumers", "3"}, 3},
+		{"durable", []string{"topic", "--durable", "--clientID", "verify", "--consumers", "2"}, 2},
+		{"shared", []string{"topic", "--shared", "2", "--consumers", "3"}, 2},
+	} {
+		for _, protocol := range []string{"amqp", "stomp"} {
+			t.Run(protocol+" "+c.name, func(t *testing.T) {
+				url := a.AMQPURL()
+				if protocol == "stomp" {
+					url = a.STOMPURL()
+				}
+				args := append([]string{
+					protocol, "client", "--url", url, "--verify", "--max-pending", "50", "--message-size", "300",
+					"--message-count", strconv.Itoa(messages),
+				}, c.args[1:]...)
+				r := run(t, limit, append(args, c.args[0]+"://"+unique(t, c.args[0]))...)
+				require.Equal(t, statusOK, r.status)
+				v := r.verification(t)
+				require.EqualValues(t, messages, v.Sent)
+				require.Equal(t, verify.Counts{Expected: c.copies * messages, Received: c.copies * messages, Once: c.copies * messages}, v.Total)
+			})
+		}
+	}
+}
+
+// TestVerifyConsumerKilled: one of two consumers is cut off amid a backlog. What it held goes to the other; both sides and
+// the producer's together tell that nothing was lost, and what came twice.
+func TestVerifyConsumerKilled(t *testing.T) {
+	a := shared.Artemis(t)
+	const messages = 100_000
+	for _, c := range []struct {
+		name string
+		kill func(*testing.T, *wire)
+	}{
+		{"connection reset", func(_ *testing.T, w *wire) { w.cut() }},
+		{"closed by an operator", func(t *testing.T, _ *wire) {
+			n, err := a.CloseConnections(soon(t), "victim-consumer-0")
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			queue := newQueue(t, a)
+			dir := t.TempDir()
+			file := func(name string) string { return filepath.Join(dir, name) }
+			r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--message-size", "100",
+				"--max-pending", "500", "--verify-file", file("producer"), "queue://"+queue)
+			require.Equal(t, statusOK, r.status)
+
+			w := newWire(t, strings.TrimPrefix(a.AMQPURL(), "amqp://"))
+			victim := start(t, "amqp", "consumer", "--url", "amqp://"+w.addr, "--verify-file", file("victim"), "--clientID", "victim", "queue://"+queue)
+			select { // amid the backlog, however fast the machine is
+			case <-w.reached:
+			case <-victim.done:
+				t.Error("the victim ended by itself")
+			}
+			c.kill(t, w)
+			w.release()
+			first := victim.wait(limit)
+			require.Equal(t, statusFailed, first.status)
+			require.Positive(t, first.summary.TotalReceived)
+
+			heir := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "--verify-file", file("heir"), "queue://"+queue)
+			_, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessageCount == 0 })
+			require.NoError(t, err)
+			silence := regexp.MustCompile(`received: +0 msg/sec`)
+			sofar := len(heir.stdout.String())
+			eventually(t, "a second in which nothing came", func() bool {
+				return silence.MatchString(heir.stdout.String()[sofar:])
+			})
+			heir.signal(os.Interrupt)
+			second := heir.wait(limit)
+			require.Equal(t, statusInterrupted, second.status)
+			v := join(t, statusOK, "--allow-duplicates", file("producer"), file("victim"), file("heir"))
+			t.Logf("received %d and %d, of these %d marked as redelivered, %d twice",
+				first.summary.TotalReceived, second.summary.TotalReceived, second.summary.Redelivered, v.Total.Duplicates)
+			assert.EqualValues(t, messages, v.Total.Expected)
+			assert.EqualValues(t, messages, v.Total.Received, "nothing is lost")
+			assert.Zero(t, v.Total.Lost+v.Total.Left)
+			assert.Equal(t, first.summary.TotalReceived+second.summary.TotalReceived, v.Total.Received+v.Total.Duplicates)
+			// Artemis 2.56 marks all of what the victim held, or nothing of it, whichever of two threads closes the session
+			// first: with either end. What is marked must be counted as that.
+			if second.summary.Redelivered > 0 {
+				assert.Equal(t, v.Total.Duplicates, v.Total.Redelivered, "whatever came twice is marked")
+				assert.GreaterOrEqual(t, second.summary.Redelivered, v.Total.Redelivered)
+			} else {
+				assert.Zero(t, v.Total.Redelivered)
+			}
+			q := settled(t, a, queue)
+			assert.EqualValues(t, messages, q.MessagesAcked)
+		})
+	}
+}
+
+// wire is a way to a broker that can be cut. It holds back what the broker sends from wireLimit on, until it is released.
+type wire struct {
+	addr     string
+	reached  chan struct{} // closed when it holds something back
+	released chan struct{}
+	once     sync.Once
+
+	mu    sync.Mutex
+	conns []*net.TCPConn
+}
+
+// wireLimit is less than a tenth of the backlog's bodies.
+const wireLimit = 1 << 20
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &wire{addr: l.Addr().String(), reached: make(chan struct{}), released: make(chan struct{})}
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.cut()
+	})
+	go func() {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", to)
+		if err != nil {
+			_ = in.Close()
+			return
+		}
+		w.mu.Lock()
+		w.conns = append(w.conns, in.(*net.TCPConn), out.(*net.TCPConn))
+		w.mu.Unlock()
+		pass := func(to, from net.Conn, limit int64) {
+			if limit > 0 {
+				_, _ = io.CopyN(to, from, limit)
+				close(w.reached)
+				<-w.released
+			}
+			_, _ = io.Copy(to, from)
+			_, _ = to.Close(), from.Close()
+		}
+		go pass(in, out, wireLimit)
+		go pass(out, in, 0)
+	}()
+	return w
+}
+
+func (w *wire) release() { w.once.Do(func() { close(w.released) }) }
+
+// cut resets all connections, as when a host dies.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	}
+	w.conns = nil
+	w.release()
+}
