@@ -85,10 +85,11 @@ func TestForeignByID(t *testing.T) {
 			for _, d := range []driver.Delivery{
 				{ID: mine}, // received, unstamped
 				{ID: mine, Time: now, HasTime: true},
-				{ID: others, Time: now + 1000, HasTime: true}, // foreign
-				{Time: now + 1000, HasTime: true},             // foreign
-				{ID: broken, Time: now + 1000, HasTime: true}, // received, damaged
-				{ID: broken},                                  // foreign, for all that is known
+				{ID: others, Time: now + 1000, HasTime: true},             // foreign
+				{Time: now + 1000, HasTime: true},                         // foreign
+				{ID: broken, Time: now + 1000, HasTime: true},             // received, damaged
+				{ID: broken},                                              // foreign, for all that is known
+				{ID: driver.GarbledID(), Time: now + 1000, HasTime: true}, // received, damaged
 			} {
 				deliver(&d)
 			}
@@ -96,7 +97,7 @@ func TestForeignByID(t *testing.T) {
 		}))
 	require.NoError(t, c.Run(t.Context()))
 	n := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec}, clock.Start()).Collect(stats.Measure, time.Now(), true).Total
-	require.EqualValues(t, 3, n.Received)
+	require.EqualValues(t, 4, n.Received)
 	require.EqualValues(t, 1, n.Unstamped)
 	require.EqualValues(t, 3, n.Foreign)
 }

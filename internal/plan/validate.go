@@ -62,6 +62,10 @@ func (p *Plan) Notes() []string {
 			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
 		}
 	}
+	if _, usual := bodyLimits(&p.Producer.Factory); p.Role.Produces() && usual > 0 && len(p.Body) > usual {
+		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that brokers of %s take unless they are told otherwise: "+
+			"expect them to be refused, or the connection to be ended", len(p.Body), usual, p.Producer.Factory.Title))
+	}
 	if p.Verify && p.VerifyFile == "" && p.Role != Client {
 		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, perfmq verify can")
 	}
@@ -191,11 +195,8 @@ func (v *validator) producing(f *driver.Factory) {
 	for _, property := range p.Properties {
 		v.refuse(property.Key == driver.TimeProperty, "choose another key",
 			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
-		switch property.Key {
-		case driver.RunProperty, driver.ProducerProperty, driver.NumberProperty, driver.SumProperty:
-			v.refuse(p.Verify, "choose another key, or leave --verify out",
-				"--property %s=... is taken: with --verify the identity of the message travels in it", property.Key)
-		}
+		v.refuse(p.Verify && property.Key == driver.IDProperty, "choose another key, or leave --verify out",
+			"--property %s=... is taken: with --verify the identity of the message travels in it", driver.IDProperty)
 	}
 }
 

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"bytes"
 	"hash/crc32"
 	"math"
 	"testing"
@@ -62,6 +63,34 @@ func TestEachBitMatters(t *testing.T) {
 	v, p = verdict(driver.ID{}, body)
 	require.Equal(t, verify.Foreign, v)
 	require.Equal(t, verify.Progress{Foreign: 1}, p)
+	v, p = verdict(driver.GarbledID(), body)
+	require.Equal(t, verify.Illegible, v)
+	require.Equal(t, verify.Progress{Damaged: 1}, p)
+}
+
+// No bit that is flipped in the text of an ID goes unnoticed either, and no bytes that are cut off.
+func TestEachBitOfTheTextMatters(t *testing.T) {
+	t.Parallel()
+	id := driver.ID{Run: 1<<62 + 12345, Producer: 70, Number: 1 << 33}
+	id.Sum = verify.Sum(id, verify.BodySum(nil))
+	text := id.Append(nil)
+	check := func(text []byte) verify.Progress {
+		tracker := verify.NewTracker()
+		d := driver.Delivery{ID: driver.ParseID(text)}
+		verify.NewChecker(tracker, id.Run).Check(&d, 1)
+		return tracker.Progress(id.Run)
+	}
+	require.Equal(t, verify.Progress{Received: 1}, check(text))
+	for i := range text {
+		for bit := range 8 {
+			broken := bytes.Clone(text)
+			broken[i] ^= 1 << bit
+			p := check(broken)
+			p.Received = 0 // 1 if the last digits of the sum are others: the body's checksum, which does not hold then
+			require.Equal(t, verify.Progress{Damaged: 1}, p, "%q", broken)
+		}
+		require.Equal(t, verify.Progress{Damaged: 1}, check(text[:i]), "%q", text[:i])
+	}
 }
 
 // Numbering, checking and keeping account allocate nothing.

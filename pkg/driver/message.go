@@ -11,29 +11,10 @@ type Message struct {
 	Slot Slot
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
-	// ID, unless it is zero, goes along as the properties [RunProperty], [ProducerProperty], [NumberProperty] and
-	// [SumProperty].
+	// ID, unless it is zero, goes along as text in the property [IDProperty].
 	ID ID
 	// Body is the payload. The driver must not change it. It may be shared by all messages of a run.
 	Body []byte
-}
-
-// The names of the properties that carry an [ID]: whole numbers, of the protocol's widest integer type where it has types
-// (AMQP long), in decimal digits where it has none.
-const (
-	RunProperty      = "perfmq_run"
-	ProducerProperty = "perfmq_producer"
-	NumberProperty   = "perfmq_number"
-	SumProperty      = "perfmq_sum"
-)
-
-// ID tells one message from all others, so that what arrives can be checked against what was sent. All values fit an
-// int64. The zero value means that there is none.
-type ID struct {
-	Run      int64 // of the sending process; above zero
-	Producer int64 // within the run, from 0
-	Number   int64 // of the producer's messages, from 0 and without gaps
-	Sum      int64 // checksums of ID and body; drivers only carry it
 }
 
 // Delivery is a message as a consumer received it.
@@ -42,7 +23,7 @@ type Delivery struct {
 	// It is meaningful only if HasTime is true.
 	Time    int64
 	HasTime bool
-	// ID is what the message carried as [Message.ID]; zero if it had none, or not all four parts of it as whole numbers.
+	// ID is what the message carried as [Message.ID], as [ParseID] reads it; zero if it had none.
 	ID ID
 	// Body is the payload, valid only during the call of deliver.
 	Body []byte

@@ -18,21 +18,18 @@ func decode(m *amqp.Message, d *driver.Delivery) {
 	d.Body = body(m)
 }
 
-// id returns the zero ID unless all four parts are there.
-func id(properties map[string]any) (id driver.ID) {
-	run, numbered := properties[driver.RunProperty]
-	if !numbered {
-		return id
-	}
-	var ok [4]bool
-	id.Run, ok[0] = integer(run)
-	id.Producer, ok[1] = integer(properties[driver.ProducerProperty])
-	id.Number, ok[2] = integer(properties[driver.NumberProperty])
-	id.Sum, ok[3] = integer(properties[driver.SumProperty])
-	if ok != [4]bool{true, true, true, true} {
+// id returns the zero ID if there is no such property.
+func id(properties map[string]any) driver.ID {
+	switch v := properties[driver.IDProperty].(type) {
+	case nil:
 		return driver.ID{}
+	case string:
+		return driver.ParseID(v)
+	case []byte:
+		return driver.ParseID(v)
+	default:
+		return driver.GarbledID()
 	}
-	return id
 }
 
 // microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools may send.

@@ -115,27 +115,19 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		run, producer, number, sum any
-		want                       driver.ID
+		value any
+		want  driver.ID
 	}{
-		{int64(1<<63 - 1), int64(0), int64(3), int64(4), driver.ID{Run: 1<<63 - 1, Number: 3, Sum: 4}},
-		{"9223372036854775807", "0", "3", "4", driver.ID{Run: 1<<63 - 1, Number: 3, Sum: 4}},
-		{uint8(1), int32(2), "3", uint64(4), driver.ID{Run: 1, Producer: 2, Number: 3, Sum: 4}},
-		{int64(1), int64(2), int64(3), nil, driver.ID{}},
-		{nil, int64(2), int64(3), int64(4), driver.ID{}},
-		{int64(1), "two", int64(3), int64(4), driver.ID{}},
-		{int64(1), int64(2), 3.0, int64(4), driver.ID{}},
-		{int64(1), int64(2), int64(3), uint64(1 << 63), driver.ID{}},
-		{int64(1), now, int64(3), int64(4), driver.ID{}},
+		{"9223372036854775807-0-3-4", driver.ID{Run: 1<<63 - 1, Number: 3, Sum: 4}},
+		{[]byte("1-2-3-4"), driver.ID{Run: 1, Producer: 2, Number: 3, Sum: 4}},
+		{nil, driver.ID{}},
+		{"", driver.GarbledID()},
+		{"1-2-3", driver.GarbledID()},
+		{amqp.Symbol("1-2-3-4"), driver.GarbledID()},
+		{int64(1), driver.GarbledID()},
+		{now, driver.GarbledID()},
 	} {
-		properties := map[string]any{}
-		for name, value := range map[string]any{
-			"perfmq_run": c.run, "perfmq_producer": c.producer, "perfmq_number": c.number, "perfmq_sum": c.sum,
-		} {
-			if value != nil {
-				properties[name] = value
-			}
-		}
+		properties := map[string]any{"perfmq_id": c.value, "perfmq_number": int64(7)}
 		d := driver.Delivery{ID: driver.ID{Run: 9}}
 		decode(&amqp.Message{ApplicationProperties: properties}, &d)
 		require.Equal(t, c.want, d.ID, "%v", properties)

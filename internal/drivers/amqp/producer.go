@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/Azure/go-amqp"
 
@@ -34,7 +36,8 @@ type producer struct {
 	msg      amqp.Message
 	body     [1][]byte
 	time     int64
-	id       driver.ID
+	id       string // on idText: changes with it
+	idText   [driver.MaxIDText]byte
 	plain    map[string]any // application properties of a message without an ID
 	numbered map[string]any // and with one
 	handover handover
@@ -122,15 +125,15 @@ func (p *producer) prepare(spec driver.ProducerSpec) {
 	for _, prop := range spec.Properties {
 		p.plain[prop.Key], p.numbered[prop.Key] = prop.Value, prop.Value
 	}
-	// The library encodes the values that these point to, as longs, so that none is boxed per message.
+	// The library encodes the values that these point to, as long and string, so that none is boxed per message.
 	p.plain[driver.TimeProperty], p.numbered[driver.TimeProperty] = &p.time, &p.time
-	p.numbered[driver.RunProperty], p.numbered[driver.ProducerProperty] = &p.id.Run, &p.id.Producer
-	p.numbered[driver.NumberProperty], p.numbered[driver.SumProperty] = &p.id.Number, &p.id.Sum
+	p.numbered[driver.IDProperty] = &p.id
 	p.msg = amqp.Message{Header: header, Data: p.body[:]}
 	if spec.Group != "" {
 		p.msg.Properties = &amqp.MessageProperties{GroupID: &spec.Group}
 	}
 	if p.settled && !p.conn.splitsSettled() {
+		p.setID(&driver.ID{Run: math.MaxInt64, Producer: math.MaxInt64, Number: math.MaxInt64, Sum: math.MaxInt64})
 		p.msg.ApplicationProperties = p.numbered
 		empty, _ := p.msg.MarshalBinary() // an error comes again when a message is sent
 		p.maxBody = max(1, p.conn.driver.cfg.opts.MaxFrameSize-len(empty)-frameOverhead)
@@ -156,9 +159,10 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 			return p.noLeave(ctx)
 		}
 	}
-	p.time, p.id, p.body[0] = m.Time, m.ID, m.Body
+	p.time, p.body[0] = m.Time, m.Body
 	p.msg.ApplicationProperties = p.plain
 	if m.ID != (driver.ID{}) {
+		p.setID(&m.ID)
 		p.msg.ApplicationProperties = p.numbered
 	}
 	s := p.slot(m.Slot)
@@ -172,6 +176,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	case <-ctx.Done():
 		return p.hurry(ctx)
 	}
+}
+
+// setID makes id the ID of the message that is handed over next, without allocating: the library reads the string while it
+// encodes the message, and the next one comes after that.
+func (p *producer) setID(id *driver.ID) {
+	text := id.Append(p.idText[:0])
+	p.id = unsafe.String(&text[0], len(text))
 }
 
 // hurry ends a Send whose context has ended. A message that waits for credit is given back by the library at once; one

@@ -87,7 +87,7 @@ func (o *Options) staticProperties(spec *driver.ProducerSpec) ([]byte, error) {
 // reserved tells whether brokers give the name a meaning (MessageConst.STRING_HASH_SET) or we do.
 func reserved(key string) bool {
 	switch key {
-	case driver.TimeProperty, driver.RunProperty, driver.ProducerProperty, driver.NumberProperty, driver.SumProperty, propPlan, propShardingKey, propTimerDelay,
+	case driver.TimeProperty, driver.IDProperty, propPlan, propShardingKey, propTimerDelay,
 		primitive.PropertyTags, primitive.PropertyKeys, primitive.PropertyDelayTimeLevel, primitive.PropertyWaitStoreMsgOk,
 		primitive.PropertyRetryTopic, primitive.PropertyRealTopic, primitive.PropertyRealQueueId,
 		primitive.PropertyTransactionPrepared, primitive.PropertyProducerGroup, primitive.PropertyMinOffset,
@@ -110,11 +110,9 @@ func appendNumber(b []byte, name string, n int64) []byte {
 	return append(strconv.AppendInt(b, n, 10), propertySeparator...)
 }
 
-// readProperties sets what our own properties say: the time and, if all of it is there, the ID.
+// readProperties sets what our own properties say: the time and the ID.
 func readProperties(properties []byte, d *driver.Delivery) {
 	d.Time, d.HasTime, d.ID = 0, false, driver.ID{}
-	var id driver.ID
-	var found uint // the parts of the ID, a bit each
 	for len(properties) > 0 {
 		var p []byte
 		if i := bytes.IndexByte(properties, propertySeparator[0]); i >= 0 {
@@ -126,32 +124,12 @@ func readProperties(properties []byte, d *driver.Delivery) {
 		if i < 0 {
 			continue
 		}
-		name, value := p[:i], p[i+1:]
-		var part *int64
-		var bit uint
-		switch string(name) {
+		switch name, value := p[:i], p[i+1:]; string(name) {
 		case driver.TimeProperty:
 			d.Time, d.HasTime = parseInt(value)
-			continue
-		case driver.RunProperty:
-			part, bit = &id.Run, 1
-		case driver.ProducerProperty:
-			part, bit = &id.Producer, 2
-		case driver.NumberProperty:
-			part, bit = &id.Number, 4
-		case driver.SumProperty:
-			part, bit = &id.Sum, 8
-		default:
-			continue
+		case driver.IDProperty:
+			d.ID = driver.ParseID(value)
 		}
-		n, ok := parseInt(value)
-		if !ok {
-			bit = 16 // no ID: found cannot be what it must
-		}
-		*part, found = n, found|bit
-	}
-	if found == 1|2|4|8 {
-		d.ID = id
 	}
 }
 

@@ -293,10 +293,7 @@ func (p *producer) properties(b []byte, m *driver.Message) []byte {
 	b = append(b, p.static...)
 	b = appendNumber(b, driver.TimeProperty, m.Time)
 	if m.ID != (driver.ID{}) {
-		b = appendNumber(b, driver.RunProperty, m.ID.Run)
-		b = appendNumber(b, driver.ProducerProperty, m.ID.Producer)
-		b = appendNumber(b, driver.NumberProperty, m.ID.Number)
-		b = appendNumber(b, driver.SumProperty, m.ID.Sum)
+		b = append(m.ID.Append(append(b, driver.IDProperty+nameSeparator...)), propertySeparator...)
 	}
 	if p.tx != nil {
 		b = append(b, propPlan+nameSeparator...)

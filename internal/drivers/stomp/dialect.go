@@ -64,8 +64,7 @@ func (d dialect) unsupported(hint, what string) error {
 // reservedHeaders are those that have a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
-		"destination", "transaction", "receipt", "content-length", timeHeader, driver.RunProperty, driver.ProducerProperty,
-		driver.NumberProperty, driver.SumProperty, "persistent", "priority", "expires",
+		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority", "expires",
 		"expiration", "destination-type", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }

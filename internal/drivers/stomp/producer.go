@@ -161,7 +161,7 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction string) [
 	b = append(b, timeHeader+":"...)
 	b = strconv.AppendInt(b, m.Time, 10)
 	if m.ID != (driver.ID{}) {
-		b = appendID(b, &m.ID)
+		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // nothing in it needs escaping
 	}
 	if p.ttl > 0 {
 		b = append(b, "\nexpires:"...)
@@ -176,14 +176,6 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction string) [
 	b = strconv.AppendInt(b, int64(len(m.Body)), 10)
 	b = append(b, "\n\n"...)
 	return append(append(b, m.Body...), 0)
-}
-
-// appendID appends the header lines of an ID, none of whose characters need escaping.
-func appendID(b []byte, id *driver.ID) []byte {
-	b = strconv.AppendInt(append(b, "\n"+driver.RunProperty+":"...), id.Run, 10)
-	b = strconv.AppendInt(append(b, "\n"+driver.ProducerProperty+":"...), id.Producer, 10)
-	b = strconv.AppendInt(append(b, "\n"+driver.NumberProperty+":"...), id.Number, 10)
-	return strconv.AppendInt(append(b, "\n"+driver.SumProperty+":"...), id.Sum, 10)
 }
 
 // slot returns the slot of that number. Only Send makes slots.

@@ -32,8 +32,7 @@ type inbound struct {
 	ack         []byte       // of MESSAGE: what an ACK has to name, escaped as it came
 	time        int64        // of MESSAGE: the time property
 	hasTime     bool         //
-	id          driver.ID    // of MESSAGE: what came of it
-	idParts     uint8        // which parts of it came
+	id          driver.ID    // of MESSAGE; zero if there is none
 	redelivered bool         // of MESSAGE
 	body        []byte       // of MESSAGE
 	other       *frame.Frame // of other kinds
@@ -189,48 +188,19 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		if !f.hasTime {
 			f.time, f.hasTime = parseInteger(value)
 		}
-	case driver.RunProperty:
-		f.idPart(partRun, &f.id.Run, value)
-	case driver.ProducerProperty:
-		f.idPart(partProducer, &f.id.Producer, value)
-	case driver.NumberProperty:
-		f.idPart(partNumber, &f.id.Number, value)
-	case driver.SumProperty:
-		f.idPart(partSum, &f.id.Sum, value)
+	case driver.IDProperty:
+		if f.id == (driver.ID{}) {
+			f.id = driver.ParseID(value)
+		}
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
 	}
 	return nil
 }
 
-// Parts of an ID.
-const (
-	partRun = 1 << iota
-	partProducer
-	partNumber
-	partSum
-	partGarbled
-	allParts = partRun | partProducer | partNumber | partSum
-)
-
-func (f *inbound) idPart(part uint8, to *int64, value []byte) {
-	if f.idParts&part != 0 {
-		return
-	}
-	f.idParts |= part
-	var ok bool
-	if *to, ok = parseInteger(value); !ok {
-		f.idParts |= partGarbled
-	}
-}
-
 // delivery returns what the consumer gets; body and the rest are valid as long as f.
 func (f *inbound) delivery() driver.Delivery {
-	d := driver.Delivery{Time: f.time, HasTime: f.hasTime, Redelivered: f.redelivered, Body: f.body}
-	if f.idParts == allParts {
-		d.ID = f.id
-	}
-	return d
+	return driver.Delivery{Time: f.time, HasTime: f.hasTime, ID: f.id, Redelivered: f.redelivered, Body: f.body}
 }
 
 // parseInteger reads a decimal integer.

@@ -107,24 +107,15 @@ func TestScan(t *testing.T) {
 			inbound{kind: kindMessage, sub: 4, ack: []byte("m"), time: 1, hasTime: true, body: []byte("a")},
 		},
 		"ID": {
-			"MESSAGE\nperfmq_sum:9223372036854775807\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\nperfmq_run:7\n\n\x00",
-			inbound{kind: kindMessage, sub: -1, id: driver.ID{Run: 1, Number: 12, Sum: 1<<63 - 1}, idParts: allParts},
+			"MESSAGE\nperfmq_id:1-0-12-9223372036854775807\nperfmq_id:7-0-0-0\n\n\x00",
+			inbound{kind: kindMessage, sub: -1, id: driver.ID{Run: 1, Number: 12, Sum: 1<<63 - 1}},
 		},
-		"ID without sum": {
-			"MESSAGE\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\n\n\x00", inbound{kind: kindMessage, sub: -1},
-		},
-		"ID too large": {
-			"MESSAGE\nperfmq_sum:9223372036854775808\nperfmq_run:1\nperfmq_producer:0\nperfmq_number:12\n\n\x00",
-			inbound{kind: kindMessage, sub: -1},
-		},
-		"ID with a part that is no number": {
-			"MESSAGE\nperfmq_sum:4\nperfmq_run:1\nperfmq_producer:\nperfmq_number:12\nperfmq_producer:1\n\n\x00",
-			inbound{kind: kindMessage, sub: -1},
-		},
-		"no length":   {"MESSAGE\nmessage-id:m\n\nabc\x00", inbound{kind: kindMessage, sub: -1, ack: []byte("m"), body: []byte("abc")}},
-		"not a time":  {"MESSAGE\ntime:1e3\n\n\x00", inbound{kind: kindMessage, sub: -1}},
-		"long header": {"MESSAGE\nx:" + large + "\nsubscription:1\n\n\x00", inbound{kind: kindMessage, sub: 1}},
-		"long body":   {"MESSAGE\nsubscription:1\n\n" + large + "\x00", inbound{kind: kindMessage, sub: 1, body: []byte(large)}},
+		"ID without sum": {"MESSAGE\nperfmq_id:1-0-12\n\n\x00", inbound{kind: kindMessage, sub: -1, id: driver.GarbledID()}},
+		"no ID at all":   {"MESSAGE\nperfmq_id:\nperfmq_id:1-2-3-4\n\n\x00", inbound{kind: kindMessage, sub: -1, id: driver.GarbledID()}},
+		"no length":      {"MESSAGE\nmessage-id:m\n\nabc\x00", inbound{kind: kindMessage, sub: -1, ack: []byte("m"), body: []byte("abc")}},
+		"not a time":     {"MESSAGE\ntime:1e3\n\n\x00", inbound{kind: kindMessage, sub: -1}},
+		"long header":    {"MESSAGE\nx:" + large + "\nsubscription:1\n\n\x00", inbound{kind: kindMessage, sub: 1}},
+		"long body":      {"MESSAGE\nsubscription:1\n\n" + large + "\x00", inbound{kind: kindMessage, sub: 1, body: []byte(large)}},
 		"large body": {
 			"MESSAGE\nsubscription:1\ncontent-length:196608\n\n" + large + "\x00",
 			inbound{kind: kindMessage, sub: 1, body: []byte(large)},

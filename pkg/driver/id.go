@@ -1,0 +1,65 @@
+package driver
+
+import (
+	"math"
+	"strconv"
+)
+
+// IDProperty is the name of the message property that carries an [ID], as the text that [ID.Append] writes. It is one property
+// and not one for each part because brokers spend time on each: see docs/verification.md.
+const IDProperty = "perfmq_id"
+
+// MaxIDText is how many bytes the text of an [ID] has at most.
+const MaxIDText = 4*maxDigits + 3
+
+const maxDigits = 19 // of an int64
+
+// idSeparator stands between the parts: in a text that no protocol has to escape.
+const idSeparator = '-'
+
+// ID tells one message from all others, so that what arrives can be checked against what was sent. No value is below zero.
+// The zero value means that there is none.
+type ID struct {
+	Run      int64 // of the sending process; above zero
+	Producer int64 // within the run, from 0
+	Number   int64 // of the producer's messages, from 0 and without gaps
+	Sum      int64 // checksums of ID and body; drivers only carry it
+}
+
+// Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such as
+// 6130672371284362087-0-9999-4011327420186375208. It does not allocate if b has room for [MaxIDText] bytes more.
+func (id *ID) Append(b []byte) []byte {
+	b = append(strconv.AppendInt(b, id.Run, 10), idSeparator)
+	b = append(strconv.AppendInt(b, id.Producer, 10), idSeparator)
+	b = append(strconv.AppendInt(b, id.Number, 10), idSeparator)
+	return strconv.AppendInt(b, id.Sum, 10)
+}
+
+// GarbledID is what [ParseID] makes of a text that is none of an ID. Nobody sends it.
+func GarbledID() ID { return ID{Run: -1} }
+
+// ParseID returns the ID with that text, or [GarbledID] if it is not exactly what [ID.Append] writes: each ID has one text
+// alone. It does not allocate.
+func ParseID[T string | []byte](text T) ID {
+	var parts [4]int64
+	part, digits, n := 0, 0, uint64(0)
+	for i := range len(text) + 1 {
+		if i < len(text) && text[i] != idSeparator {
+			d := text[i] - '0'
+			if digits++; d > 9 || digits > maxDigits || digits > 1 && n == 0 {
+				return GarbledID()
+			}
+			n = n*10 + uint64(d)
+			continue
+		}
+		if digits == 0 || part == len(parts) || n > math.MaxInt64 {
+			return GarbledID()
+		}
+		parts[part] = int64(n) //nolint:gosec // checked
+		part, digits, n = part+1, 0, 0
+	}
+	if part != len(parts) || parts[0] == 0 {
+		return GarbledID()
+	}
+	return ID{Run: parts[0], Producer: parts[1], Number: parts[2], Sum: parts[3]}
+}
