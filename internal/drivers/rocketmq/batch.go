@@ -26,12 +26,15 @@ type batcher struct {
 	filling int // index in batches, -1 if none is being filled
 	batches []*batch
 	free    []uint32
+	ready   []uint32 // detached and not sent yet, in their order
 	timer   *time.Timer
 	stopped bool
 
 	requests, failed atomic.Uint64 // that have ended
 
-	sending sync.Mutex // guards head and the producer's choice of queue; never taken by answers
+	// sending is held from taking a batch out of ready until it is sent, and guards head and the producer's choice of
+	// queue. Answers never take it.
+	sending sync.Mutex
 	head    []byte
 }
 
@@ -55,8 +58,8 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	if b.p.zip != nil {
 		body = b.p.zip.compress(body)
 	}
-	if i := b.detachIf(func(t *batch) bool { return len(t.body)+len(body) > maxBatchBytes }); i >= 0 {
-		b.send(ctx, i)
+	if b.detachIf(func(t *batch) bool { return len(t.body)+len(body) > maxBatchBytes }) {
+		b.sendReady(ctx)
 	}
 	if err := b.p.reachable(); err != nil {
 		return err
@@ -75,23 +78,23 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	b.p.inFlight.Add(1)
 	b.mu.Unlock()
 	// From here on the message is the batch's, whatever becomes of that.
-	if i := b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size }); i >= 0 {
-		b.send(ctx, i)
+	if b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size }) {
+		b.sendReady(ctx)
 	}
 	return nil
 }
 
-// detachIf takes the batch that is being filled out of the timer's reach if the condition holds, else it returns -1.
-func (b *batcher) detachIf(condition func(*batch) bool) int {
+// detachIf makes the batch that is being filled ready to be sent if the condition holds.
+func (b *batcher) detachIf(condition func(*batch) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := b.filling
-	if i < 0 || !condition(b.batches[i]) {
-		return -1
+	if b.filling < 0 || !condition(b.batches[b.filling]) {
+		return false
 	}
+	b.ready = append(b.ready, uint32(b.filling))
 	b.filling = -1
 	b.timer.Stop()
-	return i
+	return true
 }
 
 // appendMessage appends a message as batches hold it (MessageDecoder.encodeMessage).
@@ -120,19 +123,38 @@ func (b *batcher) take() int {
 	return len(b.batches) - 1
 }
 
-// send sends a detached batch. With a nil ctx it does not wait.
-func (b *batcher) send(ctx context.Context, i int) {
-	t := b.batch(uint32(i))
-	b.sending.Lock()
-	q, err := b.p.queue()
-	if err == nil {
-		b.header(q, t)
-		err = q.conn.submit(ctx, b.head, t.body, b.p.opts.SendTimeout, b, uint32(i))
+// sendReady sends what is ready. With a nil ctx it does not wait. Send and the timer may come at the same time, with a batch
+// each: whoever is first sends that which was detached first.
+func (b *batcher) sendReady(ctx context.Context) {
+	for {
+		b.sending.Lock()
+		i, t := b.nextReady()
+		if t == nil {
+			b.sending.Unlock()
+			return
+		}
+		q, err := b.p.queue()
+		if err == nil {
+			b.header(q, t)
+			err = q.conn.submit(ctx, b.head, t.body, b.p.opts.SendTimeout, b, i)
+		}
+		b.sending.Unlock()
+		if err != nil {
+			b.end(i, outcomeUnsent(b.p.op, err))
+		}
 	}
-	b.sending.Unlock()
-	if err != nil {
-		b.end(uint32(i), outcomeUnsent(b.p.op, err))
+}
+
+// nextReady takes the first of the batches that are ready; nil if there is none.
+func (b *batcher) nextReady() (uint32, *batch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.ready) == 0 {
+		return 0, nil
 	}
+	i := b.ready[0]
+	b.ready = b.ready[:copy(b.ready, b.ready[1:])]
+	return i, b.batches[i]
 }
 
 func (b *batcher) batch(i uint32) *batch {
@@ -162,16 +184,15 @@ func (b *batcher) header(q *sendQueue, t *batch) {
 
 // linger sends a batch that did not get full in time.
 func (b *batcher) linger() {
-	if i := b.detachIf(func(*batch) bool { return !b.stopped }); i >= 0 {
-		b.send(nil, i) //nolint:staticcheck // nil: does not wait
+	if b.detachIf(func(*batch) bool { return !b.stopped }) {
+		b.sendReady(nil) //nolint:staticcheck // nil: does not wait
 	}
 }
 
 // flushLast sends what is left, and ends the timer.
 func (b *batcher) flushLast(ctx context.Context) {
-	if i := b.detachIf(func(*batch) bool { b.stopped = true; return true }); i >= 0 {
-		b.send(ctx, i)
-	}
+	b.detachIf(func(*batch) bool { b.stopped = true; return true })
+	b.sendReady(ctx)
 }
 
 // answer takes the answer to a batch: it is that of each of its messages.

@@ -75,7 +75,7 @@ type queue struct {
 	revoked  atomic.Bool
 	next     int64 // where to pull from; guarded by busy, and before it is started
 	consumed atomic.Int64
-	saved    int64 // where the broker knows us to be; used by manage only
+	progress
 }
 
 // pulled is a pull and its answer.
@@ -276,6 +276,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return c.pull(q, again)
 	}
 	q.consumed.Store(p.next)
+	c.keepUp(q)
 	if c.opts.Order == orderly && c.opts.FailPercent > 0 {
 		return c.pull(q, 0)
 	}

@@ -17,7 +17,8 @@ const (
 	lockRetry    = 20 * time.Millisecond // while another member still has a queue of ours
 	lockPatience = 3 * time.Second       // after which a concurrent consumer goes ahead without the lock
 	lockRenew    = 20 * time.Second      // brokers forget locks after 60 s
-	saveEvery    = time.Second
+	saveEvery    = 100 * time.Millisecond
+	savePause    = 2 * time.Millisecond // per queue: no more than 500 requests a second
 )
 
 // open subscribes and returns when this consumer owns its share of the queues and knows where each starts.
@@ -103,7 +104,7 @@ func (c *consumer) manage(ctx context.Context) {
 	defer close(c.managed)
 	renew := time.NewTicker(lockRenew)
 	defer renew.Stop()
-	save := time.NewTicker(saveEvery)
+	save := time.NewTimer(saveEvery)
 	defer save.Stop()
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -115,7 +116,8 @@ func (c *consumer) manage(ctx context.Context) {
 		case <-c.stop:
 			return
 		case <-save.C:
-			c.saveAll()
+			c.noteAll()
+			save.Reset(max(saveEvery, time.Duration(len(c.owned))*savePause))
 			continue
 		case <-renew.C:
 			c.renewLocks(ctx)
@@ -309,10 +311,11 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 		return nil
 	}
 	var errs []error
+	for _, q := range queues { // all at once
+		c.note(q)
+	}
 	for _, q := range queues {
-		if q.consumed.Load() != q.saved {
-			errs = append(errs, c.save(ctx, q))
-		}
+		errs = append(errs, c.save(ctx, q))
 	}
 	errs = append(errs, c.unlock(ctx, queues))
 	return errors.Join(errs...)

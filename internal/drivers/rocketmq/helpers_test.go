@@ -136,10 +136,10 @@ func (g *got) wait(t testing.TB, n int) {
 	require.Eventually(t, func() bool { return g.count() >= n }, 20*time.Second, 5*time.Millisecond, "%d of %d messages came", g.count(), n)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	require.Len(t, g.times, n, "delivered again: %v", doubles(g.times))
 	times := slices.Clone(g.times)
 	slices.Sort(times)
 	require.Len(t, slices.Compact(times), n)
-	require.Len(t, g.times, n)
 }
 
 func (g *got) stop(t testing.TB) {

@@ -11,7 +11,7 @@ import (
 func (c *consumer) fixStart(ctx context.Context) error {
 	for i, b := range c.route.brokers {
 		for n := range b.read {
-			q := &queue{queueID: queueID{c.topic, b.name, n}, conn: c.conns[i]}
+			q := &queue{queueID: queueID{c.topic, b.name, n}, conn: c.conns[i], progress: progress{saved: unsaved}}
 			if _, found, err := c.savedOffset(ctx, q); found || err != nil {
 				if err != nil {
 					return err
@@ -62,37 +62,6 @@ func (c *consumer) limitOffset(ctx context.Context, q *queue, code uint16) (int6
 	return n, nil
 }
 
-func (c *consumer) offsetFields(q *queue, offset int64) []field {
-	return []field{
-		{"consumerGroup", c.group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
-	}
-}
-
-// save tells the broker where we stand in a queue.
-func (c *consumer) save(ctx context.Context, q *queue) error {
-	offset := q.consumed.Load()
-	_, err := c.client.must(ctx, q.conn, "save where the group stands", reqUpdateOffset, c.offsetFields(q, offset), nil)
-	if err == nil {
-		q.saved = offset
-	}
-	return err
-}
-
-// saveAll does so for all queues without waiting for answers.
-func (c *consumer) saveAll() {
-	if c.opts.Model != clustering {
-		return
-	}
-	for _, q := range c.owned {
-		if offset := q.consumed.Load(); offset != q.saved {
-			b := c.client.request(reqUpdateOffset, flagOneWay, c.offsetFields(q, offset), nil)
-			if q.conn.submitOneWay(nil, b, nil, nil, 0) == nil { //nolint:staticcheck // nil: does not wait
-				q.saved = offset
-			}
-		}
-	}
-}
-
 // position finds out where to begin with a queue.
 func (c *consumer) position(ctx context.Context, q *queue) error {
 	offset, found := int64(0), false
@@ -111,7 +80,8 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 			return err
 		}
 	}
-	q.next, q.saved = offset, offset
+	q.next = offset
 	q.consumed.Store(offset)
+	q.beginAt(offset)
 	return nil
 }

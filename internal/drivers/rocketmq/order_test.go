@@ -3,6 +3,8 @@
 package rocketmq
 
 import (
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,15 +26,16 @@ func TestOrder(t *testing.T) {
 	}{
 		"sync":                     {ours, []string{"send=sync", "queues=1"}, "", 300, true},
 		"sync, group":              {ours, []string{"send=sync", "queues=4"}, "g", 300, true},
-		"one batch":                {ours, []string{"send=batch", "batch-size=16", "queues=1"}, "", 16, true},
+		"one batch":                {ours, []string{"send=batch", "batch-size=16", "batch-linger=1m", "queues=1"}, "", 16, true},
 		"async, one thread":        {single, []string{"send=async", "queues=1"}, "", 3000, true},
 		"oneway, one thread":       {single, []string{"send=oneway", "queues=1"}, "", 3000, true},
 		"batches, one thread":      {single, []string{"send=batch", "queues=1"}, "", 3000, true},
+		"batches in no time":       {single, []string{"send=batch", "queues=1", "batch-linger=1us"}, "", 3000, true},
 		"async, several threads":   {ours, []string{"send=async", "queues=1"}, "", 3000, false},
 		"sync, but several queues": {ours, []string{"send=sync", "queues=4"}, "", 300, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := openDriver(t, c.url, c.options...)
+			d := openDriver(t, c.url, append(c.options, "send-timeout=30s")...)
 			dest := queueNamed(unique("order"))
 			in := receive(t, d, consumerSpec(dest))
 			spec := producerSpec(dest, c.pending)
@@ -41,14 +44,23 @@ func TestOrder(t *testing.T) {
 			for i := range c.pending {
 				free <- driver.Slot(i)
 			}
-			p, err := d.Producer(t.Context(), spec, func(s driver.Slot, _ driver.Outcome) { free <- s })
+			var failed atomic.Int64 // which may be stored all the same, or later
+			p, err := d.Producer(t.Context(), spec, func(s driver.Slot, o driver.Outcome) {
+				if o.State != driver.Accepted {
+					failed.Add(1)
+				}
+				free <- s
+			})
 			require.NoError(t, err)
 			n := max(c.pending, 300)
 			for i := range n {
 				require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1), Body: []byte("x")}))
 			}
 			require.NoError(t, p.Close(t.Context()))
-			in.wait(t, n)
+			require.Zero(t, failed.Load())
+			in.wait(t, n) // each once
+			in.stop(t)
+			require.Len(t, in.times, n, "delivered again: %v", doubles(in.times))
 			if c.ordered {
 				require.IsIncreasing(t, in.times)
 				return
@@ -63,4 +75,15 @@ func TestOrder(t *testing.T) {
 			t.Logf("%d of %d messages came after a later one", late, n) // which depends on the machine
 		})
 	}
+}
+
+// doubles returns what is in a list more than once.
+func doubles(list []int64) (twice []int64) {
+	list = slices.Sorted(slices.Values(list))
+	for i := 1; i < len(list); i++ {
+		if list[i] == list[i-1] {
+			twice = append(twice, list[i])
+		}
+	}
+	return slices.Compact(twice)
 }

@@ -48,8 +48,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	}
 	// PullMessageRequestHeader, the fields in the order of their keys.
 	b := c.sign.begin(beginFrame(c.head[:0], reqPull, 0))
-	offset := q.consumed.Load()
-	b = appendInt(b, "commitOffset", offset)
+	b = appendField(b, "commitOffset", "0") // required, but see pullFlags
 	b = appendField(b, "consumerGroup", c.group)
 	b = appendField(b, "expressionType", kind)
 	b = appendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
@@ -58,7 +57,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	b = appendInt(b, "subVersion", version)
 	b = appendField(b, "subscription", expression)
 	b = appendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
-	b = appendInt(b, "sysFlag", c.pullFlags(offset))
+	b = appendInt(b, "sysFlag", c.pullFlags())
 	b = appendField(b, "topic", q.topic)
 	b = c.sign.sign(b, nil)
 	endFrame(b, 0)
@@ -67,12 +66,9 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 }
 
 // pullFlags are those of PullSysFlag: 1 commits an offset, 2 lets the broker hold the request, 4 brings a filter along.
-// Like Java's push consumer, each pull of a group says how far it is. A broker that keeps what is not committed, and takes no
-// more than so much, would have producers wait for the next save, which are a second apart.
-func (c *consumer) pullFlags(consumed int64) (flags int64) {
-	if c.opts.Model == clustering && consumed > 0 {
-		flags |= 1
-	}
+// Unlike those of other clients, our pulls commit nothing: nobody knows when the broker does that, which may be after the
+// consumer has said where it stopped (see progress).
+func (c *consumer) pullFlags() (flags int64) {
 	if c.opts.Consume != consumePull {
 		flags |= 2
 	}

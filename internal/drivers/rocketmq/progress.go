@@ -1,0 +1,157 @@
+package rocketmq
+
+import (
+	"context"
+	"sync"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. There are brokers that
+	// keep what is not committed, and take no more than so much.
+	keepUpAfter = 100
+	// unsaved is for queues of which the broker may know anything.
+	unsaved = -1
+)
+
+// progress is what the broker knows of where a consumer stands in a queue. One request about that is under way at a time,
+// and the next is sent when it has been answered: a broker reads the requests of a connection in order but hands them to
+// pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for what pulls would commit) and keeps what
+// comes last (ConsumerOffsetManager.commitOffset), be it less than what it had. An old offset that came last would have
+// messages delivered twice to the next owner of the queue.
+type progress struct {
+	saving   sync.Mutex
+	saved    int64 // what the broker has confirmed
+	asked    int64 // what the request that is under way says, or the last one did
+	open     bool  // a request is under way
+	failed   error // how the last one did
+	answered chan struct{}
+}
+
+// beginAt says where the broker knows us to be before anything was consumed.
+func (p *progress) beginAt(offset int64) {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	p.saved, p.asked = offset, offset
+}
+
+// begin notes that a request about that offset is under way. It returns false if the broker knows, or one is already.
+func (p *progress) begin(offset int64) bool {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	if p.open || offset == p.saved {
+		return false
+	}
+	p.open, p.asked = true, offset
+	return true
+}
+
+// answer takes the answer to the request that is under way.
+func (p *progress) answer(_ uint32, r *reply) {
+	err := r.err
+	if err == nil && r.code != codeSuccess {
+		err = refusal(r)
+	}
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	p.open, p.failed, p.saved = false, err, p.asked
+	if err != nil {
+		p.saved = unsaved
+	}
+	if p.answered != nil {
+		close(p.answered)
+		p.answered = nil
+	}
+}
+
+// wait returns what the broker has confirmed when no request is under way, or false when ctx has ended before.
+func (p *progress) wait(ctx context.Context) (saved int64, ok bool) {
+	for {
+		p.saving.Lock()
+		if !p.open {
+			defer p.saving.Unlock()
+			return p.saved, true
+		}
+		if p.answered == nil {
+			p.answered = make(chan struct{})
+		}
+		answered := p.answered
+		p.saving.Unlock()
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return 0, false
+		}
+	}
+}
+
+func (p *progress) failure() error {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	return p.failed
+}
+
+// behind returns by how much the broker's knowledge will lag when it has answered.
+func (p *progress) behind(offset int64) int64 {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	return offset - p.asked
+}
+
+// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not wait.
+func (c *consumer) note(q *queue) {
+	offset := q.consumed.Load()
+	if !q.begin(offset) {
+		return
+	}
+	c.pulling.Lock()
+	// UpdateConsumerOffsetRequestHeader, the fields in the order of their keys.
+	b := c.sign.begin(beginFrame(c.head[:0], reqUpdateOffset, 0))
+	b = appendInt(b, "commitOffset", offset)
+	b = appendField(b, "consumerGroup", c.group)
+	b = appendInt(b, "queueId", int64(q.number))
+	b = appendField(b, "topic", q.topic)
+	b = c.sign.sign(b, nil)
+	endFrame(b, 0)
+	c.head = b
+	err := q.conn.submit(nil, b, nil, pullTime, &q.progress, 0) //nolint:staticcheck // nil: does not wait
+	c.pulling.Unlock()
+	if err != nil {
+		q.answer(0, &reply{err: err})
+	}
+}
+
+// noteAll does so for all queues.
+func (c *consumer) noteAll() {
+	if c.opts.Model != clustering {
+		return
+	}
+	for _, q := range c.owned {
+		c.note(q)
+	}
+}
+
+// keepUp does so when much has been consumed since the last time.
+func (c *consumer) keepUp(q *queue) {
+	if c.opts.Model == clustering && q.behind(q.consumed.Load()) >= keepUpAfter {
+		c.note(q)
+	}
+}
+
+// save tells the broker where we stand in a queue and returns when it knows. Nothing of the queue may be consumed meanwhile.
+func (c *consumer) save(ctx context.Context, q *queue) error {
+	const op = "save where the group stands"
+	for tried := false; ; tried = true {
+		saved, ok := q.wait(ctx)
+		switch {
+		case !ok:
+			return driver.Errorf(driver.ClassTimeout, op, "is it overloaded, or not a RocketMQ server?", "%s did not answer: %w", q.conn.addr, ctx.Err())
+		case saved == q.consumed.Load():
+			return nil
+		case tried:
+			return wrap(op, q.failure())
+		}
+		c.note(q)
+	}
+}
