@@ -110,9 +110,8 @@ func TestTopicGoesToAll(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, c.bodies(2))
 		c.close()
 	}
-	left, err := a.Subscriptions(soon(t), dest.Name)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	// The broker removes them by itself, a moment after their consumers have gone.
+	require.Eventually(t, func() bool { return len(subscriptions(t, a, dest)) == 0 }, patience, 20*time.Millisecond)
 }
 
 func TestFullyQualifiedQueueNames(t *testing.T) {
@@ -170,7 +169,7 @@ func TestExpiry(t *testing.T) {
 	p := r.producer(driver.ProducerSpec{Destination: q, TTL: 50 * time.Millisecond})
 	p.send("a", "b")
 	p.settleAccepted(2)
-	_, err := a.WaitQueue(soon(t), q.Name, func(s brokertest.QueueStats) bool { return s.MessageCount == 2 || s.MessagesExpired == 2 })
+	_, err := a.WaitQueue(soon(t), q.Name, func(s brokertest.QueueStats) bool { return s.MessagesAdded == 2 })
 	require.NoError(t, err)
 	<-time.After(60 * time.Millisecond) // the messages' own time
 	c := r.consumer(driver.ConsumerSpec{Destination: q})
@@ -269,12 +268,10 @@ func TestFullAddress(t *testing.T) {
 		r := newRig(t, a.AMQPURL())
 		q := driver.Destination{Name: "full.block.q"}
 		p := r.producer(driver.ProducerSpec{Destination: q, MaxPending: 5000})
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
 		sent := 0
 		var err error
-		for ; err == nil; sent++ {
-			err = p.trySend(ctx, []byte(strings.Repeat("x", 5000)))
+		for ; err == nil; sent++ { // the last one waits
+			err = p.trySend(within(t, 2*time.Second), []byte(strings.Repeat("x", 5000)))
 		}
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
@@ -326,5 +323,5 @@ func TestConnectionsAreShared(t *testing.T) {
 	p2.settleAccepted(1)
 	p3.settle()
 	require.Eventually(t, func() bool { return named("perfmq-shared")+named("perfmq-client-7") == 0 },
-		5*time.Second, 50*time.Millisecond)
+		patience, 50*time.Millisecond)
 }

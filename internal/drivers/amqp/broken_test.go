@@ -47,7 +47,7 @@ func TestBrokerIsKilled(t *testing.T) {
 
 			all := p.settle()
 			require.Len(t, all, n, "Done once for each Send that returned nil")
-			require.Less(t, p.last.Sub(<-killed), 3*time.Second)
+			require.Less(t, p.last.Sub(<-killed), defaultIdleTimeout/3, "long before the idle time-out")
 			states := map[driver.State]int{}
 			for _, o := range all {
 				states[o.State]++
@@ -72,7 +72,7 @@ func TestBrokerIsKilled(t *testing.T) {
 func TestBrokerIsPaused(t *testing.T) {
 	noLeaks(t)
 	a := brokertest.StartArtemis(t, brokertest.WithoutManagement())
-	r := newRigWith(t, driver.OpenOptions{URL: a.AMQPURL(), ConnectTimeout: 3 * time.Second}, "idle-timeout=2s")
+	r := newRigWith(t, driver.OpenOptions{URL: a.AMQPURL(), ConnectTimeout: 3 * time.Second}, "idle-timeout=6s")
 	p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 100})
 	c := r.consumer(driver.ConsumerSpec{Destination: queue(t)})
 	p.send("a")
@@ -90,13 +90,13 @@ func TestBrokerIsPaused(t *testing.T) {
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	deadline, _ := ctx.Deadline()
-	require.Less(t, time.Since(deadline), time.Second)
+	require.Less(t, time.Since(deadline), 4*time.Second, "not only with the idle time-out")
 
 	closing, cancel2 := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel2()
 	start := time.Now()
 	require.NoError(t, p.Close(closing))
-	require.Less(t, time.Since(start), 2*time.Second)
+	require.Less(t, time.Since(start), 4*time.Second)
 	p.mu.Lock()
 	unknown := 0
 	for _, o := range p.all {
@@ -114,7 +114,7 @@ func TestBrokerIsPaused(t *testing.T) {
 	// Nothing is heard for the idle time-out.
 	err = c.failed()
 	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
-	require.Contains(t, err.Error(), "nothing was heard from the broker for 2s")
+	require.Contains(t, err.Error(), "nothing was heard from the broker for 6s")
 }
 
 func TestOperatorClosesConnection(t *testing.T) {
@@ -205,7 +205,9 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			noLeaks(t)
-			c.opts.ConnectTimeout = 2 * time.Second
+			if c.class == driver.ClassTimeout {
+				c.opts.ConnectTimeout = 2 * time.Second // for the broker that never answers
+			}
 			r := newRigWith(t, c.opts, c.options...)
 			p, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
 			if c.class == driver.ClassNone {

@@ -124,10 +124,12 @@ func (c *connection) explain(op string, err error) error {
 		return remote("the broker ended the session", driver.ClassClosedByBroker, op, session.RemoteErr)
 	case errors.As(err, &link) && link.RemoteErr != nil:
 		return remote("the broker closed the link", driver.ClassClosedByBroker, op, link.RemoteErr)
-	case errors.As(err, &connErr), c.dead():
+	case errors.As(err, &connErr):
 		return c.lost(op, err)
-	case errors.As(err, &peer):
+	case errors.As(err, &peer): // what the broker said counts, even if it has hung up since
 		return remote("", driver.ClassOther, op, peer)
+	case c.dead():
+		return c.lost(op, err)
 	case errors.As(err, &session), errors.As(err, &link):
 		return driver.Errorf(driver.ClassClosedByBroker, op, "", "the broker closed it without saying why (%w)", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -129,7 +129,9 @@ func (p *peer) handle(code byte, f [][]byte) {
 	case codeTransfer:
 		p.transfer(f)
 	case codeDetach:
-		p.send(codeDetach, encUint(0), encBool(true))
+		if p.refuse == nil { // else it is the answer to ours, and another one would end the session
+			p.send(codeDetach, encUint(0), encBool(true))
+		}
 	case codeEnd:
 		if !p.endedSession.Load() {
 			p.send(codeEnd)

@@ -115,7 +115,7 @@ func TestSharedSubscription(t *testing.T) {
 				return
 			}
 			// The broker removes it by itself, a moment after its last consumer has gone.
-			require.Eventually(t, func() bool { return len(subscriptions(t, a, dest)) == 0 }, 5*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return len(subscriptions(t, a, dest)) == 0 }, patience, 20*time.Millisecond)
 		})
 	}
 }

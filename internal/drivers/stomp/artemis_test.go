@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
@@ -18,7 +19,7 @@ import (
 // deadline bounds a test on a real broker.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -66,9 +67,11 @@ func TestLeavesNoSubscription(t *testing.T) {
 			subs, err = a.Subscriptions(ctx, topic)
 			require.NoError(t, err)
 			require.Len(t, subs, c.kept)
-			left, err := a.Connections(ctx)
-			require.NoError(t, err)
-			require.Empty(t, left)
+			require.EventuallyWithT(t, func(t *assert.CollectT) { // the broker notices when we hang up
+				left, err := a.Connections(ctx)
+				assert.NoError(t, err)
+				assert.Empty(t, left)
+			}, patience, 20*time.Millisecond)
 		})
 	}
 }

@@ -25,7 +25,7 @@ func openDriver(tb testing.TB, url string, options ...string) driver.Driver {
 	o := Factory().NewOptions()
 	require.NoError(tb, driver.SetOptions(o, options))
 	d, err := Factory().Open(tb.Context(), driver.OpenOptions{
-		URL: url, User: brokertest.User, Password: brokertest.Password, ConnectTimeout: 10 * time.Second, Options: o,
+		URL: url, User: brokertest.User, Password: brokertest.Password, ConnectTimeout: patience, Options: o,
 	})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, d.Close(context.Background())) })

@@ -347,7 +347,8 @@ func (c *connection) beat() {
 	ticker := time.NewTicker(max(every/3, time.Millisecond))
 	defer ticker.Stop()
 	writes, heard := c.out.writes.Load(), c.heard.Load()
-	wrote, listened := time.Now(), time.Now()
+	wrote, looked := time.Now(), time.Now()
+	var silent time.Duration
 	for {
 		select {
 		case <-c.failed:
@@ -360,9 +361,12 @@ func (c *connection) beat() {
 		} else if c.sendEvery > 0 && now.Sub(wrote) >= c.sendEvery/2 {
 			_ = c.out.put(func(b []byte) []byte { return append(b, '\n') }) // fails only when the connection has ended
 		}
+		// A machine that stops us stops the reader, too: what came meanwhile waits to be read, and is no silence.
+		silent += min(now.Sub(looked), every)
+		looked = now
 		if n := c.heard.Load(); n != heard || !c.reading.Load() { // who delivers does not listen
-			heard, listened = n, now
-		} else if c.hearEvery > 0 && now.Sub(listened) > 2*c.hearEvery {
+			heard, silent = n, 0
+		} else if c.hearEvery > 0 && silent > 2*c.hearEvery {
 			c.fail(silentError(2 * c.hearEvery))
 			return
 		}

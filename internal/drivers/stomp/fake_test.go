@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds each wait of these tests.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // fakeBroker plays a broker by hand: the test reads what the driver sends and writes the answers.
 type fakeBroker struct {
@@ -290,11 +290,10 @@ func TestHeartBeats(t *testing.T) {
 	b.next(frame.SEND)
 	one := make([]byte, 1)
 	last := time.Now()
-	for range 5 { // no gap of ours is above the interval, but for delays of a busy machine
+	for range 5 { // how far apart they are, see TestBeats
 		_, err := io.ReadFull(b.conn, one)
 		require.NoError(t, err)
 		require.Equal(t, "\n", string(one))
-		require.Less(t, time.Since(last), 2*time.Second)
 		last = time.Now()
 		b.write("\n")
 	}

@@ -1,0 +1,64 @@
+package stomp
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// piped returns a connection with heart-beats both ways whose other end is the test's.
+func piped(every time.Duration) (c *connection, far net.Conn) {
+	near, far := net.Pipe()
+	c = newConnection(nil, driver.Connection{Name: "test"})
+	c.session = &session{
+		net: near, raw: near, out: newOutbox(near), source: &source{net: near}, version: v12, sendEvery: every, hearEvery: every,
+	}
+	c.in = newScanner(c.source)
+	close(c.ready)
+	c.start()
+	return c, far
+}
+
+// TestBeats: as long as we hear from the broker, it hears from us in time, whatever the moment of its own beats.
+func TestBeats(t *testing.T) {
+	const every = 400 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		c, far := piped(every)
+		var beats atomic.Int64
+		go func() {
+			buf, last := make([]byte, 10), time.Now()
+			for {
+				n, err := far.Read(buf)
+				if err != nil {
+					return
+				}
+				if gap := time.Since(last); gap > every {
+					t.Errorf("nothing was heard from us for %v", gap)
+				}
+				last = time.Now()
+				beats.Add(int64(n))
+			}
+		}()
+		for i := range 100 { // up to the very end of what a broker may take
+			<-time.After(every + time.Duration(i)*(every/100))
+			_, err := far.Write([]byte("\n"))
+			require.NoError(t, err)
+		}
+		require.Greater(t, beats.Load(), int64(100))
+		require.NoError(t, c.whyEnded())
+
+		silent := time.Now()
+		<-c.failed
+		took := time.Since(silent)
+		require.GreaterOrEqual(t, took, 2*every)
+		require.LessOrEqual(t, took, 3*every)
+		require.ErrorContains(t, c.whyEnded(), "nothing was heard from the broker for 800ms")
+		c.running.Wait()
+	})
+}
