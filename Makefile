@@ -8,13 +8,13 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS      := -s -w -X main.version=$(VERSION)
-TEST_TIMEOUT ?= 15m
+TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
 
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers bench-broker clean
+.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers bench-broker bench-verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench-broker: build ## the embedded broker beside Artemis under the same load: r
 
 bench-peers: build ## perfmq beside RocketMQ's Java benchmark, and over STOMP beside artemis perf, on real brokers: ratios
 	$(GO) run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq
+
+bench-verify: build ## what --verify costs: perfmq with it and without it in turn, on real brokers and the embedded one
+	$(GO) run ./internal/brokertest/cmd/bench-verify -perfmq bin/perfmq
 
 clean: ## remove what the targets made
 	rm -rf bin bench-results

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-timeout=${1:-15m}
+timeout=${1:-24m}
 need() {
 	command -v "$1" >/dev/null && return
 	echo "error: $1 is missing: $2" >&2

@@ -188,7 +188,7 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 		dir:     a.dir,
 		logFile: a.LogFile(),
 		ready:   "For help or more information please see: http", // the last line of a start
-		timeout: 90 * time.Second,
+		timeout: 4 * time.Minute,
 		hint:    "ActiveMQ Classic 5.18 needs Java 11 or newer; its folder is " + a.dir,
 	})
 }

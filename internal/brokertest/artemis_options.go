@@ -64,7 +64,7 @@ type AddressLimit struct {
 }
 
 func defaultArtemisConfig() artemisConfig {
-	return artemisConfig{heap: "512M", management: true, startTimeout: 90 * time.Second}
+	return artemisConfig{heap: "512M", management: true, startTimeout: 4 * time.Minute}
 }
 
 // WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
@@ -121,7 +121,7 @@ func WithTLSClientCerts() ArtemisOption {
 	return func(c *artemisConfig) { c.tls, c.clientCerts = true, true }
 }
 
-// WithStartTimeout sets how long the broker may take to get ready, 90 s by default.
+// WithStartTimeout sets how long the broker may take to get ready, 4 minutes by default: a loaded machine starts a JVM slowly.
 func WithStartTimeout(d time.Duration) ArtemisOption {
 	return func(c *artemisConfig) { c.startTimeout = d }
 }

@@ -200,7 +200,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 		// One of our own: the broker would start one that stays for ever.
 		r.helper, err = startProcess(ctx, processSpec{
 			name: "epmd", path: epmd, args: []string{"-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd)},
-			dir: r.dir, logFile: filepath.Join(r.dir, "epmd.log"), ready: "epmd running", timeout: 10 * time.Second,
+			dir: r.dir, logFile: filepath.Join(r.dir, "epmd.log"), ready: "epmd running", timeout: time.Minute,
 			hint: "it is part of the package erlang-base",
 		})
 		if err != nil {
@@ -214,7 +214,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 		env:     r.environment(),
 		logFile: r.LogFile(),
 		ready:   "Server startup complete",
-		timeout: 90 * time.Second,
+		timeout: 4 * time.Minute,
 		hint:    "its folder is " + r.dir,
 	})
 }

@@ -27,7 +27,7 @@ type rocketConfig struct {
 
 func defaultRocketConfig() rocketConfig {
 	return rocketConfig{
-		heap: "400m", namesrvHeap: "64m", startTimeout: 90 * time.Second,
+		heap: "400m", namesrvHeap: "64m", startTimeout: 4 * time.Minute,
 		broker: map[string]string{
 			"brokerClusterName":     "DefaultCluster",
 			"brokerName":            "broker-a",
@@ -53,6 +53,8 @@ func defaultRocketConfig() rocketConfig {
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",
 			"osPageCacheBusyTimeOutMills": "10000",
+			// The least there is. A broker whose registration timed out on a busy machine comes back sooner than after 30 s.
+			"registerNameServerPeriod": "10000",
 			// A full disk of the machine is not what tests are about.
 			"diskMaxUsedSpaceRatio": "99",
 		},
