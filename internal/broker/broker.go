@@ -77,7 +77,7 @@ func Start(cfg Config) (*Broker, error) {
 		conns: map[net.Conn]string{}, total: map[string]uint64{},
 	}
 	b.store.SetFaults(cfg.Faults)
-	b.store.OnDrop(func() { b.DropConnections() })
+	b.store.OnDrop(func() { b.breakConnections() })
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	for _, protocol := range Protocols() {
@@ -156,8 +156,16 @@ func (b *Broker) leave(conn net.Conn) {
 	delete(b.conns, conn)
 }
 
-// DropConnections breaks all connections, without a word to the peers, and returns how many there were.
+// DropConnections breaks all connections, without a word to the peers, and returns how many there were. It ends a stall: what
+// waits in one could not end before it, and would keep its messages from everybody until then.
 func (b *Broker) DropConnections() int {
+	n := b.breakConnections()
+	b.store.Stall(0)
+	return n
+}
+
+// breakConnections is DropConnections without an end to a stall, for the fault that breaks connections by itself.
+func (b *Broker) breakConnections() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0

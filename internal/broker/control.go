@@ -17,7 +17,7 @@ const maxControl = 4096
 //	GET  /faults           the faults at work: lose=1000,delay=5ms
 //	PUT  /faults           replaces them by those of the body; "none" ends them all
 //	POST /stall?for=2s     stops the broker for a time; 0s ends a stall
-//	POST /drop             breaks all connections
+//	POST /drop             breaks all connections, and ends a stall
 func (b *Broker) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) {
@@ -44,6 +44,7 @@ func (b *Broker) Control() http.Handler {
 		say(w, "%s", FormatFaults(f))
 	})
 	mux.HandleFunc("POST /stall", func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxControl)
 		d, err := time.ParseDuration(r.FormValue("for"))
 		if err != nil || d < 0 {
 			http.Error(w, "want /stall?for=TIME, such as 2s", http.StatusBadRequest)

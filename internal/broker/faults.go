@@ -47,6 +47,9 @@ func FaultHelp() (list [][2]string) {
 	return list
 }
 
+// longestDelay is the longest time that a fault takes: more would not fit the times of messages.
+const longestDelay = 24 * time.Hour
+
 // ParseFaults reads faults such as "lose=1000,delay=5ms,full"; "none" or nothing is a faultless broker. It reports all
 // mistakes at once, joined.
 func ParseFaults(text string) (store.Faults, error) {
@@ -80,8 +83,8 @@ func setFault(set *store.Faults, item string) error {
 			*f.count(set) = n
 		case f.time != nil:
 			d, err := time.ParseDuration(value)
-			if err != nil || d < 0 {
-				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms", item, name)
+			if err != nil || d < 0 || d > longestDelay {
+				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms, and at most %s", item, name, longestDelay)
 			}
 			*f.time(set) = d
 		default:

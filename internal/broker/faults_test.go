@@ -25,9 +25,10 @@ func TestParseFaults(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, got, again)
 	}
-	_, err := ParseFaults("lose,delay=-1s,full=maybe,burn=1,damage=2")
+	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2")
 	require.EqualError(t, err, `fault lose: want lose=N, N being a whole number
-fault delay=-1s: want delay=TIME, such as 5ms
+fault delay=-1s: want delay=TIME, such as 5ms, and at most 24h0m0s
+fault delay=2000000h: want delay=TIME, such as 5ms, and at most 24h0m0s
 fault full=maybe: want full, or full=false
 unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, full, refuse`)
 }

@@ -317,6 +317,9 @@ func (c *conn) keep(partial, payload []byte) (*node, []byte) {
 	c.nodes = c.nodes[1:]
 	size := len(partial) + len(payload)
 	if size > slabFit {
+		if len(partial) == 0 {
+			return n, append([]byte(nil), payload...) // it is not cleared before
+		}
 		b := make([]byte, size)
 		copy(b[copy(b, partial):], payload)
 		return n, b

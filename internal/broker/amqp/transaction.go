@@ -117,7 +117,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 		}
 	}
 	for _, s := range t.sends {
-		if s.dest.Send(s.msg) == store.Withheld {
+		if s.dest.Commit(s.msg) == store.Withheld {
 			withheld = true
 		}
 	}

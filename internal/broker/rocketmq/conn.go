@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/hangup"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
@@ -111,6 +112,7 @@ func (c *conn) read() error {
 	in := make([]byte, inSize)
 	from, to := 0, 0 // what is in it and was not handled
 	maxFrame := c.s.o.MaxMessage + headRoom
+	var limited time.Time // when the time limit was set
 	for {
 		for to-from >= 4 {
 			n := int(binary.BigEndian.Uint32(in[from:]))
@@ -141,6 +143,10 @@ func (c *conn) read() error {
 		}
 		if to == len(in) {
 			in = append(in, make([]byte, len(in))...)
+		}
+		if now := time.Now(); now.Sub(limited) > c.s.o.IdleTimeout/8 {
+			limited = now
+			_ = c.nc.SetReadDeadline(now.Add(c.s.o.IdleTimeout)) // it fails only when the connection was closed
 		}
 		n, err := c.nc.Read(in[to:])
 		to += n
@@ -307,6 +313,11 @@ func (c *conn) park(d *store.Destination, start int) error {
 
 // unpark sends the withheld answers if there is room, and else when there is.
 func (c *conn) unpark(d *store.Destination) {
+	select {
+	case <-c.done: // nobody waits any more
+		return
+	default:
+	}
 	if !d.Room(func() { c.unpark(d) }) {
 		return
 	}
@@ -330,19 +341,29 @@ func (c *conn) awaitRoom(d *store.Destination) error {
 	if len(c.joined) > 0 {
 		enough = time.After(slowDown)
 	}
+	look := time.NewTicker(hangup.Every)
+	defer look.Stop()
 	room := make(chan struct{}, 1)
-	for !d.Room(func() {
+	ask := func() {
 		select {
 		case room <- struct{}{}:
 		default:
 		}
-	}) {
-		select {
-		case <-room:
-		case <-enough:
-			return nil
-		case <-c.done:
-			return errClosed
+	}
+	for !d.Room(ask) {
+		for told := false; !told; {
+			select {
+			case <-room:
+				told = true
+			case <-look.C:
+				if hangup.Seen(c.nc) {
+					return io.EOF
+				}
+			case <-enough:
+				return nil
+			case <-c.done:
+				return errClosed
+			}
 		}
 	}
 	return nil
@@ -353,8 +374,10 @@ func (c *conn) leave() {
 	c.timer.Stop()
 	c.mu.Lock()
 	c.dead = true
-	c.out, c.spare, c.waiting, c.parked = nil, nil, nil, nil
+	c.out, c.spare, c.waiting, c.parked, c.free = nil, nil, nil, nil, nil
 	c.mu.Unlock()
+	// A full topic may know the connection for a while longer, to tell it of room.
+	c.req, c.w, c.out2, c.batch, c.topic, c.pulls, c.serving = request{}, frameWriter{}, frameWriter{}, nil, nil, nil, nil
 	for _, p := range c.held {
 		p.q.forget(p)
 	}

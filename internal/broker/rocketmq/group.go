@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // group is a group of consumers. It stays, with where it stands, until it is deleted.
 type group struct {
 	name string
+	seen atomic.Int64 // when somebody spoke for it last, in nanoseconds since the Unix epoch
 
 	mu           sync.Mutex
 	members      map[member]bool
@@ -31,6 +33,7 @@ type subscription struct {
 	version          int64
 	filter           *filter
 	err              error // the expression cannot be read
+	since            int64 // when the group, or the first of its members now, came to have it; milliseconds since the Unix epoch
 }
 
 type lockedQueue struct {
@@ -63,6 +66,7 @@ func (s *Server) makeGroup(name string) *group {
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups {
 		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[lockedQueue]lock{}}
+		g.alive()
 		s.groups[name] = g
 	}
 	s.mu.Unlock()
@@ -178,8 +182,10 @@ func (c *conn) heartbeat(r *request) error {
 
 // join makes m a member and takes over its subscriptions; it returns whether that changed anything.
 func (g *group) join(m member, d *consumerData) (changed bool) {
+	g.alive()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now, anew := time.Now().UnixMilli(), len(g.members) == 0
 	if !g.members[m] {
 		g.members[m], changed = true, true
 	}
@@ -190,10 +196,13 @@ func (g *group) join(m member, d *consumerData) (changed bool) {
 		if old != nil && (old.version >= s.Version || old.kind == s.Kind && old.expression == s.Expression) {
 			same := *old // pulls may be reading the old one
 			same.version = max(old.version, s.Version)
+			if anew {
+				same.since = now
+			}
 			subs[s.Topic] = &same
 			continue
 		}
-		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version}
+		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version, since: now}
 		n.filter, n.err = newFilter(s.Kind, s.Expression)
 		subs[s.Topic], changed = n, true
 	}
@@ -204,6 +213,7 @@ func (g *group) join(m member, d *consumerData) (changed bool) {
 
 // part ends a membership and the client's locks.
 func (g *group) part(m member) bool {
+	g.alive()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.members[m] {

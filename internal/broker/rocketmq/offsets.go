@@ -56,6 +56,7 @@ func (c *conn) updateOffset(r *request) error {
 		c.w.simple(r, codeError, "the offset or the group is not one")
 		return nil
 	}
+	g.alive()
 	q.t.commit(q, g.name, offset)
 	c.w.simple(r, codeSuccess, "")
 	return nil

@@ -53,6 +53,7 @@ func (c *conn) pull(r *request) error {
 			return nil
 		}
 	}
+	g.alive()
 	flags := r.number("sysFlag", 0)
 	f, code, remark := c.filterOf(r, g, t, flags&pullFilters != 0)
 	if code != codeSuccess {

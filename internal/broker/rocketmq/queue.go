@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // entry is a message in a log.
@@ -21,7 +22,13 @@ type queue struct {
 	first   int64   // offset of the first message that is still there
 	next    int64   // offset of the next one to come
 	waiters []*pull
-	commits map[string]int64 // where groups stand
+	commits map[string]place // where groups stand
+}
+
+// place is where a group stands.
+type place struct {
+	offset int64
+	time   int64 // when it came there, in milliseconds since the Unix epoch
 }
 
 func (q *queue) at(offset int64) *entry { return &q.ring[offset&int64(len(q.ring)-1)] }
@@ -127,17 +134,19 @@ func (q *queue) since(at int64) int64 {
 func (q *queue) committed(group string) (offset int64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	offset, ok = q.commits[group]
-	return offset, ok
+	at, ok := q.commits[group]
+	return at.offset, ok
 }
 
 func (q *queue) commit(group string, offset int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.commits == nil {
-		q.commits = map[string]int64{}
+		q.commits = map[string]place{}
 	}
-	q.commits[group] = offset
+	if old, ok := q.commits[group]; !ok || old.offset != offset {
+		q.commits[group] = place{offset, time.Now().UnixMilli()}
+	}
 }
 
 func (q *queue) forgetGroup(group string) {
@@ -146,28 +155,14 @@ func (q *queue) forgetGroup(group string) {
 	delete(q.commits, group)
 }
 
-// free returns how many messages all groups have done with, those that stand somewhere and those that listen now; held is
-// false if there are no groups.
-func (q *queue) free(listening []string) (n int64, held bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	low := q.next
-	for _, o := range q.commits {
-		low, held = min(low, o), true
-	}
-	for _, g := range listening {
-		if _, ok := q.commits[g]; !ok { // it is about to begin
-			return 0, true
-		}
-	}
-	return max(0, low-q.first), held
-}
-
-// drop removes up to n of the oldest messages, and returns how many and how much that was.
-func (q *queue) drop(n int64) (dropped, bytes int64) {
+// drop removes up to n of the oldest messages, and returns how many and how much that was, and how many from the offset left on.
+func (q *queue) drop(n, left int64) (dropped, bytes, unseen int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for ; dropped < n && q.first < q.next; dropped++ {
+		if q.first >= left {
+			unseen++
+		}
 		e := q.at(q.first)
 		bytes += e.m.weight()
 		*e = entry{}
@@ -177,7 +172,7 @@ func (q *queue) drop(n int64) (dropped, bytes int64) {
 	if live := int(q.next - q.first); len(q.ring) > small && live < len(q.ring)/8 {
 		q.resize(len(q.ring) / 4)
 	}
-	return dropped, bytes
+	return dropped, bytes, unseen
 }
 
 // weight is what a message counts against the limit of bytes.

@@ -29,12 +29,20 @@ type Options struct {
 	TransactionCheckInterval time.Duration
 	// TransactionMaxChecks is how often is asked, before the message is given up and counted; default 15.
 	TransactionMaxChecks int
+	// GoneAfter is how long a group without members, for which nobody has pulled or committed either, keeps its claim to
+	// messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
+	GoneAfter time.Duration
+	// StuckAfter is how long a group that has members keeps its claim to a message without committing anything in the
+	// message's queue; default 15 min, after which RocketMQ's clients give a message back that is still being dealt with.
+	StuckAfter time.Duration
+	// IdleTimeout ends connections over which nothing has come for so long; default 2 min. Clients send a heartbeat every 30 s.
+	IdleTimeout time.Duration
 }
 
 // Stats are the true counts of a front-end that the store does not have.
 type Stats struct {
 	Delivered    uint64 // messages given to consumers
-	Dropped      uint64 // from topics at their limit that no group listened to
+	Dropped      uint64 // from topics at their limit: messages that no group has seen, or that one without a claim was not done with
 	GivenBack    uint64 // by consumers, for another try
 	Dead         uint64 // part of GivenBack that went to a dead-letter topic
 	Halves       uint64 // half messages
@@ -94,6 +102,9 @@ func New(s *store.Store, o Options) *Server {
 	def(&o.TransactionMaxChecks, 15)
 	wait(&o.TransactionCheckAfter, 6*time.Second)
 	wait(&o.TransactionCheckInterval, 6*time.Second)
+	wait(&o.GoneAfter, 2*time.Minute)
+	wait(&o.StuckAfter, 15*time.Minute)
+	wait(&o.IdleTimeout, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: []*topic{nil}, // 0 is that of half messages

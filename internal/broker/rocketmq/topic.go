@@ -23,13 +23,17 @@ type topic struct {
 
 	size, bytes atomic.Int64  // of what is held
 	stored      atomic.Uint64 // messages ever
-	dropped     atomic.Uint64 // for lack of room, not seen by any group
+	dropped     atomic.Uint64 // for lack of room, that a group was not done with or that no group has seen
 	later       delayed
 
 	mu       sync.Mutex // for what follows, and changes of queues
 	bridge   *bridge    // nil: none
 	room     []func()
+	roomTold time.Time // when so many waited for room that all were told, for those to go who are not there any more
+	watcher  *time.Timer
+	watched  bool
 	wantRoom atomic.Bool
+	tried    atomic.Int64 // when a sender that does not wait had it trimmed, in nanoseconds since the Unix epoch
 }
 
 // setQueues changes the number of queues. What is in queues beyond it stays there, out of reach.
@@ -73,7 +77,7 @@ func (t *topic) put(m *message, notBefore int64) {
 	} else {
 		t.append(m, now.UnixMilli())
 	}
-	if size > t.s.limits.Limit || bytes > t.s.limits.LimitBytes {
+	if size >= t.s.limits.Limit || bytes >= t.s.limits.LimitBytes {
 		t.trim()
 	}
 }
@@ -90,10 +94,16 @@ func (t *topic) append(m *message, at int64) {
 	}
 }
 
-// full tells whether the limits are reached.
-func (t *topic) full() bool {
-	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes || t.s.store.Full()
+// full tells whether the limits are reached, or the topic is to behave as if they were.
+func (t *topic) full() bool { return t.atLimit() || t.s.store.Full() }
+
+func (t *topic) atLimit() bool {
+	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
 }
+
+// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and those
+// whose connections have ended are forgotten.
+const crowd = 256
 
 // Room implements [store.Sink].
 func (t *topic) Room(notify func()) bool {
@@ -101,14 +111,23 @@ func (t *topic) Room(notify func()) bool {
 		return true
 	}
 	if notify == nil {
-		return false
+		t.trimNowAndThen()
+		return !t.full()
 	}
 	t.mu.Lock()
 	t.room = append(t.room, notify)
 	t.wantRoom.Store(true)
+	t.watch()
+	tooMany := len(t.room) > crowd && time.Since(t.roomTold) > time.Second
+	if tooMany {
+		t.roomTold = time.Now()
+	}
 	t.mu.Unlock()
-	if !t.full() { // it may have emptied before wantRoom was seen
+	switch {
+	case !t.full(): // it may have emptied before wantRoom was seen
 		t.TellRoom()
+	case tooMany:
+		go t.TellRoom() // not here: it calls the caller
 	}
 	return false
 }
@@ -138,71 +157,14 @@ func (t *topic) excess(limit, limitBytes int64) int64 {
 	return n
 }
 
-// trim drops what all groups have done with as far as that is more than is kept. Beyond the limits, where no group has a
-// claim, it drops the oldest.
-func (t *topic) trim() {
-	limits := &t.s.limits
-	n := t.excess(limits.Limit/keptShare, limits.LimitBytes/keptShare)
-	if n <= 0 {
-		return
-	}
-	listening := t.s.listening(t.name)
-	queues := *t.queues.Load()
-	claimed := false
-	for pass := range 2 { // evenly; then what is left from wherever it is
-		share := n
-		if pass == 0 {
-			share = (n + int64(len(queues)) - 1) / int64(len(queues))
-		}
-		for _, q := range queues {
-			done, held := q.free(listening)
-			claimed = claimed || held
-			if drop := min(done, share, n); held && drop > 0 {
-				n -= t.drop(q, drop)
-			}
-		}
-	}
-	if !claimed {
-		t.dropOldest(queues)
-	}
-	if t.wantRoom.Load() && t.excess(limits.Limit*7/8, limits.LimitBytes*7/8) <= 0 && !t.s.store.Full() {
-		t.TellRoom()
-	}
-}
-
-// dropOldest makes room in a topic that nobody listens to, a bit more than needed so as not to be called for each message.
-func (t *topic) dropOldest(queues []*queue) {
-	const slack = 64
-	limits := &t.s.limits
-	if t.excess(limits.Limit, limits.LimitBytes) <= 0 {
-		return
-	}
-	n := max(1, t.excess(limits.Limit-limits.Limit/slack, limits.LimitBytes-limits.LimitBytes/slack))
-	for n > 0 {
-		share, before := (n+int64(len(queues))-1)/int64(len(queues)), n
-		for _, q := range queues {
-			dropped := t.drop(q, min(share, n))
-			t.dropped.Add(uint64(dropped))
-			n -= dropped
-		}
-		if n == before {
-			return // all the rest is delayed
-		}
-	}
-}
-
-func (t *topic) drop(q *queue, n int64) int64 {
-	dropped, bytes := q.drop(n)
-	t.size.Add(-dropped)
-	t.bytes.Add(-bytes)
-	return dropped
-}
-
 // end takes the topic off the store and lets all pulls go.
 func (t *topic) end() {
 	t.mu.Lock()
 	t.gone.Store(true)
 	detach, b := t.detach, t.bridge
+	if t.watcher != nil {
+		t.watcher.Stop()
+	}
 	t.mu.Unlock()
 	detach()
 	if b != nil {

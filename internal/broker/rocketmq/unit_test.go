@@ -187,7 +187,7 @@ func TestQueueFindsByTimeAndOffset(t *testing.T) {
 	for i := range 100 {
 		q.push(&message{}, int64(i/2*10))
 	}
-	n, _ := q.drop(10)
+	n, _, _ := q.drop(10, 0)
 	require.EqualValues(t, 10, n)
 	require.EqualValues(t, 10, q.since(0))
 	require.EqualValues(t, 12, q.since(51))

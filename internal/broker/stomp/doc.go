@@ -44,16 +44,19 @@
 //
 // # Transactions
 //
-// SEND, ACK and NACK of a transaction are done at COMMIT, one after the other: others may see a part of them. If a
-// destination has no room for more, none is done. ABORT, and the end of the connection, forget them; what was acknowledged in
-// it can then be acknowledged again. A SEND in a transaction gets its receipt at once, which says that it came.
+// SEND, ACK and NACK of a transaction are done at COMMIT, all or none: none if a destination has no room for more then, else
+// all, even if that goes beyond its limit. They are done one after the other, so that other connections may see a part of
+// them for a moment: STOMP promises that all of a transaction happens or nothing, not that it is seen at once, and to hide a
+// part would take a lock over all its queues, subscriptions and logs, which every other sender would have to look at. ABORT, and the end of the connection, forget them; what was acknowledged in it can then be
+// acknowledged again. A SEND in a transaction gets its receipt at once, which says that it came.
 //
 // # A full broker
 //
 // When a destination has no room, and the store blocks rather than rejects, SEND and COMMIT to it are parked and get their
 // receipts when they were done. Everything else is read on, so that a connection can make the room itself by acknowledging.
 // When 1000 frames or 1 MiB are parked the connection is not read any more until there is room: a client that sends
-// that far ahead of its own acknowledgements on one connection has to use two. DISCONNECT waits for what is parked.
+// that far ahead of its own acknowledgements on one connection has to use two. DISCONNECT waits for what is parked, unless the
+// client has closed the connection meanwhile: then what is parked is forgotten.
 //
 // When the store rejects, the SEND or COMMIT is answered by an ERROR that says so and names the receipt, and the connection
 // ends, as it must after any ERROR. Artemis does the same with address-full-policy FAIL.

@@ -1,10 +1,12 @@
 package stomp
 
 import (
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/hangup"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
@@ -50,6 +52,7 @@ func (c *conn) park(p parked) error {
 // awaitParking waits until no more than so many are parked.
 func (c *conn) awaitParking(most int) error {
 	k := &c.parking
+	var look *time.Ticker
 	for {
 		if !k.busy.Load() {
 			return nil
@@ -67,8 +70,16 @@ func (c *conn) awaitParking(most int) error {
 		if err := c.flush(); err != nil {
 			return err
 		}
+		if look == nil {
+			look = time.NewTicker(hangup.Every)
+			defer look.Stop()
+		}
 		select {
 		case <-k.free:
+		case <-look.C:
+			if hangup.Seen(c.net) {
+				return io.ErrUnexpectedEOF
+			}
 		case <-c.done:
 			return c.why()
 		}
@@ -100,6 +111,9 @@ func (c *conn) retry(b []byte) []byte {
 		k.bytes -= p.size
 		var confirm bool
 		if p.tx == nil {
+			if p.to.Gone() { // deleted meanwhile: made anew
+				p.to = c.server.store.Destination(p.to.Address())
+			}
 			confirm = p.to.Send(p.m) == store.Stored
 		} else if confirm, k.err = p.tx.apply(p.receipt); k.err != nil {
 			_ = c.net.SetReadDeadline(time.Now()) // the reader is to tell the client

@@ -142,7 +142,19 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	if !stop() {
 		<-stopped
 	}
+	c.release()
 	return err
+}
+
+// release lets go of what the connection had in memory: a full queue may know it for a while longer, to tell it of room.
+func (c *conn) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.in, c.addresses, c.subs, c.byID, c.txs = scanner{}, addresses{}, nil, nil, nil
+	c.replies, c.out, c.ready = nil, nil, nil
+	c.parking.mu.Lock()
+	defer c.parking.mu.Unlock()
+	c.parking.list = nil
 }
 
 // read handles frames until the connection ends.

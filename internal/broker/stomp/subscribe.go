@@ -48,7 +48,6 @@ type subscription struct {
 	version version
 	listed  atomic.Bool // in conn.ready
 	serving bool        // in the writer's list
-	hungry  bool        // the queue had less than was asked for: it tells when there is more
 	typical int         // bytes of the last body; of the first ones we know nothing
 
 	sent        atomic.Uint64 // deliveries

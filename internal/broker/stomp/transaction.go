@@ -147,14 +147,11 @@ func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
 			s.apply() // what was settled otherwise since stays so
 			continue
 		}
-		switch s.to.Send(s.m) {
-		case store.Full: // another connection took the room
-			err := full(s.to)
-			err.receipt = receipt
-			return false, err
-		case store.Withheld:
+		if s.to.Gone() { // deleted meanwhile: made anew
+			s.to = t.conn.server.store.Destination(s.to.Address())
+		}
+		if s.to.Commit(s.m) == store.Withheld {
 			confirm = false
-		case store.Stored:
 		}
 	}
 	return confirm, nil

@@ -105,14 +105,11 @@ func (w *writer) serve(s *subscription) (more bool) {
 	}
 	n := min(s.credit(), max(1, flushAt/(s.typical+1))) // large ones one by one
 	if n == 0 {
-		if s.hungry { // what it took meanwhile has filled its window
-			s.hungry = false
-			s.consumer.Yield()
-		}
 		return false
 	}
+	// When it takes all that it may, the store will not tell it of more; and only what it takes lessens what it may take. So
+	// it never keeps others from what it was told of, and has no need of [store.Consumer.Yield].
 	taken := s.consumer.Take(w.batch[:n])
-	s.hungry = taken < n
 	if taken == 0 {
 		return false
 	}

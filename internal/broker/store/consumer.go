@@ -81,9 +81,12 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 			q.redelivered++
 		}
 	}
-	if n < len(buf) && !c.waiting {
+	switch {
+	case n < len(buf) && !c.waiting:
 		c.waiting = true
 		q.waiters = append(q.waiters, c)
+	case n == len(buf) && c.waiting: // it may have no use for more: what comes next is for another one
+		c.stopWaiting()
 	}
 	return n
 }
@@ -96,13 +99,18 @@ func (c *Consumer) Yield() {
 	q.mu.Lock()
 	told := !c.waiting
 	if c.waiting {
-		c.waiting = false
-		q.waiters = slices.DeleteFunc(q.waiters, func(x *Consumer) bool { return x == c })
+		c.stopWaiting()
 	}
 	q.mu.Unlock()
 	if told {
 		q.tellAll()
 	}
+}
+
+// stopWaiting takes c off the list of those to be told; the queue's lock is held.
+func (c *Consumer) stopWaiting() {
+	c.waiting = false
+	c.q.waiters = slices.DeleteFunc(c.q.waiters, func(x *Consumer) bool { return x == c })
 }
 
 // Accept settles a delivery: the message is done with. It returns false if it was settled before.
@@ -228,11 +236,7 @@ func (q *Queue) leave(c *Consumer) {
 	q.mu.Lock()
 	q.consumers = slices.DeleteFunc(q.consumers, func(x *Consumer) bool { return x == c })
 	q.waiters = slices.DeleteFunc(q.waiters, func(x *Consumer) bool { return x == c })
-	for name, owner := range q.groups {
-		if owner == c {
-			delete(q.groups, name)
-		}
-	}
+	q.groups.leave(c)
 	q.mu.Unlock()
 	q.tellAll() // one of the others may have been told in vain, or may own a group now
 }
@@ -245,7 +249,7 @@ func (c *Consumer) may(m *Message) bool {
 	if m.Group == "" {
 		return true
 	}
-	owner := c.q.groups[m.Group]
+	owner := c.q.groups.owner(m.Group)
 	return owner == nil || owner == c
 }
 
@@ -255,7 +259,7 @@ func (c *Consumer) claim(m *Message) bool {
 		return false
 	}
 	if m.Group != "" {
-		c.q.groups[m.Group] = c
+		c.q.groups.claim(m.Group, c)
 	}
 	return true
 }

@@ -83,12 +83,33 @@ func (d *Destination) Gone() bool { return d.gone.Load() }
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
+	d = d.current()
 	if s.cfg.Full == Reject && !d.Room(nil) {
 		d.refused.Add(1)
 		return Full
 	}
+	return d.take(m)
+}
+
+// Commit is Send for a message of a transaction, for all of which its sender has found Room: it is stored even if others have
+// taken that room since, because a part of the transaction may be stored already. It never returns [Full].
+func (d *Destination) Commit(m *Message) Verdict {
+	d.store.stall.await()
+	return d.current().take(m)
+}
+
+// current returns the destination that has the address now, if it is a topic: one that was deleted may have come into being
+// anew, and its subscriptions are to get what senders send that still know the old one.
+func (d *Destination) current() *Destination {
+	if d.addr.Kind == KindTopic && d.gone.Load() {
+		return d.store.Destination(d.addr)
+	}
+	return d
+}
+
+func (d *Destination) take(m *Message) Verdict {
 	d.sent.Add(1)
-	f := s.faults.Load()
+	f := d.store.faults.Load()
 	if f == nil {
 		d.deliver(m)
 		return Stored

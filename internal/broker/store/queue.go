@@ -19,6 +19,7 @@ type Queue struct {
 
 	size, bytes atomic.Int64 // of messages that are stored and not settled
 	wantRoom    atomic.Bool  // there are room waiters
+	telling     atomic.Bool  // they will be told
 	settledAll  atomic.Uint64
 
 	mu        sync.Mutex
@@ -26,12 +27,14 @@ type Queue struct {
 	back      [priorities][]entry // came back from consumers; the oldest is last
 	occupied  uint16              // bit p: lane p or back p may hold something
 	delayed   delayed
+	expiry    expiry
 	seq       uint64
 	consumers []*Consumer
-	waiters   []*Consumer          // took all there was, and want to be told
-	groups    map[string]*Consumer // nil until the first message of a group
-	version   uint64               // changes when what a consumer passed over may have become its own
+	waiters   []*Consumer // took all there was, and want to be told
+	groups    *groups     // nil until the first message of a group
+	version   uint64      // changes when what a consumer passed over may have become its own
 	room      []func()
+	roomTold  time.Time // when so many waited for room that all were told, for those to go who are not there any more
 	gone      bool
 
 	stored, delivered, redelivered, returned, expired, rejected uint64
@@ -53,6 +56,10 @@ func (q *Queue) put(m *Message) {
 	q.seq++
 	q.stored++
 	e := entry{m: m, seq: q.seq}
+	if m.Expires != 0 {
+		q.expiry.note(m.Expires)
+		q.watch()
+	}
 	if m.NotBefore != 0 && m.NotBefore > time.Now().UnixNano() {
 		q.delayed.add(q, e)
 		q.mu.Unlock()
@@ -75,7 +82,7 @@ func (q *Queue) offer(e entry) (wake func()) {
 	q.lanes[p].push(e)
 	q.occupied |= 1 << p
 	if e.m.Group != "" && q.groups == nil {
-		q.groups = map[string]*Consumer{}
+		q.groups = newGroups()
 	}
 	return q.waiter(e.m)
 }
@@ -171,6 +178,10 @@ func (q *Queue) giveBack(entries []entry) {
 		q.back[p] = slices.Insert(q.back[p], at, e)
 		q.occupied |= 1 << p
 		q.returned++
+		if e.m.Expires != 0 {
+			q.expiry.note(e.m.Expires)
+			q.watch()
+		}
 		if wake := q.waiter(e.m); wake != nil {
 			wakes = append(wakes, wake)
 		}
@@ -185,8 +196,28 @@ func (q *Queue) giveBack(entries []entry) {
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
-	if q.wantRoom.Load() && q.roomy(7, 8) && !q.dest.store.full() {
-		go q.tellRoom() // it may run inside the queue's lock
+	if q.wantRoom.Load() {
+		q.mayTellRoom()
+	}
+}
+
+// roomPause is how long those who wait for room are not told of a little of it.
+const roomPause = 100 * time.Millisecond
+
+// mayTellRoom tells who waits for room, not for each message that goes but for an eighth of the queue, or after a while: there
+// may never be more. It may run inside the queue's lock.
+func (q *Queue) mayTellRoom() {
+	switch {
+	case q.dest.store.full():
+	case q.roomy(7, 8):
+		go q.tellRoom()
+	case q.roomy(1, 1) && q.telling.CompareAndSwap(false, true):
+		time.AfterFunc(roomPause, func() {
+			q.telling.Store(false)
+			if !q.dest.store.stall.active() { // at its end they are told anyway
+				q.tellRoom()
+			}
+		})
 	}
 }
 
@@ -196,10 +227,14 @@ func (q *Queue) roomy(num, den int64) bool {
 	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
 }
 
-// Room tells whether the queue takes messages. If not, notify is called, once, when it does again.
+// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and those
+// whose connections have ended are forgotten.
+const crowd = 256
+
+// Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
 func (q *Queue) Room(notify func()) bool {
 	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() }
-	if !full() {
+	if !full() || q.expire() && !full() {
 		return true
 	}
 	if notify == nil {
@@ -208,9 +243,17 @@ func (q *Queue) Room(notify func()) bool {
 	q.mu.Lock()
 	q.room = append(q.room, notify)
 	q.wantRoom.Store(true)
+	q.watch()
+	tooMany := len(q.room) > crowd && time.Since(q.roomTold) > time.Second
+	if tooMany {
+		q.roomTold = time.Now()
+	}
 	q.mu.Unlock()
-	if !full() { // it may have emptied before wantRoom was seen
+	switch {
+	case !full(): // it may have emptied before wantRoom was seen
 		q.tellRoom()
+	case tooMany:
+		go q.tellRoom() // not here: it calls the caller
 	}
 	return false
 }

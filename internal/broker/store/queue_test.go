@@ -125,26 +125,36 @@ func TestExpiryAndDelay(t *testing.T) {
 	})
 }
 
+func testBlock(t *testing.T) {
+	d, q := queue(New(Config{Limit: 8}), "Q")
+	c := consume(t, q, nil)
+	sendNumbers(t, d, 1, 7)
+	room := make(chan bool, 1)
+	assert.True(t, d.Room(func() { t.Error("not asked for") }))
+	sendNumbers(t, d, 8, 10)
+	assert.False(t, d.Room(func() { room <- true }))
+	_, list := take(c, 10)
+	c.AcceptThrough(list[2].ID)
+	select {
+	case <-room:
+		t.Error("seven of eight are not room enough")
+	default:
+	}
+	c.Accept(list[3].ID)
+	<-room
+	assert.True(t, d.Room(nil))
+
+	sendNumbers(t, d, 11, 12)
+	assert.False(t, d.Room(func() { room <- true }))
+	c.Accept(list[4].ID)
+	start := time.Now()
+	<-room
+	assert.Equal(t, roomPause, time.Since(start), "one of eight is, after a while")
+	assert.True(t, d.Room(nil))
+}
+
 func TestLimits(t *testing.T) {
-	t.Run("block", func(t *testing.T) {
-		d, q := queue(New(Config{Limit: 8}), "Q")
-		c := consume(t, q, nil)
-		sendNumbers(t, d, 1, 7)
-		room := make(chan bool, 1)
-		assert.True(t, d.Room(func() { t.Error("not asked for") }))
-		sendNumbers(t, d, 8, 10)
-		assert.False(t, d.Room(func() { room <- true }))
-		_, list := take(c, 10)
-		c.AcceptThrough(list[2].ID)
-		select {
-		case <-room:
-			t.Error("seven of eight are not room enough")
-		default:
-		}
-		c.Accept(list[3].ID)
-		<-room
-		assert.True(t, d.Room(nil))
-	})
+	t.Run("block", func(t *testing.T) { synctest.Test(t, testBlock) })
 	t.Run("reject", func(t *testing.T) {
 		d, q := queue(New(Config{Limit: 2, Full: Reject}), "Q")
 		sendNumbers(t, d, 1, 2)

@@ -1,0 +1,30 @@
+package amqp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even if it
+// is larger than the room there was.
+func TestCommitIsAllOrNothing(t *testing.T) {
+	s := store.New(store.Config{Limit: 2, Full: store.Reject})
+	c := newConn(New(s, Options{}), nil)
+	dest, q := s.Destination(store.Address{Name: "Q"}), s.Queue("Q")
+	for _, want := range []struct {
+		fits   bool
+		stored uint64
+	}{{true, 3}, {false, 3}} {
+		x := &txn{}
+		for range 3 {
+			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: foreign{body: []byte("x")}, Priority: 4}})
+		}
+		_, refused := x.commit(c)
+		require.Equal(t, want.fits, refused == nil)
+		assert.Equal(t, want.stored, q.Stats().Stored)
+	}
+}

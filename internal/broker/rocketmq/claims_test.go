@@ -1,0 +1,142 @@
+package rocketmq
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// sender sends to a topic as a producer does that waits whenever there is no room.
+func sender(topic *topic, from, n int) (sent *atomic.Int64) {
+	sent = &atomic.Int64{}
+	go func() {
+		room := make(chan struct{}, 1)
+		for i := range n {
+			sendN(topic, from+i, 1)
+			sent.Add(1)
+			for !topic.dest.Room(func() {
+				select {
+				case room <- struct{}{}:
+				default:
+				}
+			}) {
+				<-room
+			}
+		}
+	}()
+	return sent
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // a fake clock
+	synctest.Wait()
+}
+
+// TestNoGroupNoWait: a topic without groups takes whatever comes, also from one who sends one message at a time.
+func TestNoGroupNoWait(t *testing.T) {
+	for _, limit := range []int64{1, 8, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(store.New(store.Config{Limit: limit}), Options{})
+			defer s.Close()
+			sent := sender(s.makeTopic("T", 2), 0, 300)
+			synctest.Wait()
+			assert.EqualValues(t, 300, sent.Load())
+			assert.GreaterOrEqual(t, s.Stats().Dropped, uint64(300-limit))
+		})
+	}
+}
+
+// TestGroupsThatHaveGone: one that does not come back in time holds nothing, and what it had not done with is counted; one
+// that does misses nothing.
+func TestGroupsThatHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 80}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		g := s.makeGroup("g")
+		topic.commit(topic.queue(0), "g", 0)
+		sent := sender(topic, 0, 100)
+		pass(time.Minute)
+		require.EqualValues(t, 80, sent.Load())
+		g.alive() // it pulled, or committed
+		pass(s.o.GoneAfter - time.Second)
+		require.EqualValues(t, 80, sent.Load(), "it has its claim")
+		require.Zero(t, s.Stats().Dropped)
+		pass(3 * time.Second)
+		require.EqualValues(t, 100, sent.Load())
+		require.EqualValues(t, 100-topic.size.Load(), s.Stats().Dropped)
+
+		g.alive() // and so it has again
+		first, next := topic.queue(0).limits()
+		topic.commit(topic.queue(0), "g", first)
+		sent = sender(topic, 100, 100)
+		pass(time.Minute)
+		require.EqualValues(t, 80-(next-first), sent.Load())
+		dropped := s.Stats().Dropped
+		topic.commit(topic.queue(0), "g", first+40)
+		pass(0)
+		require.Greater(t, sent.Load(), int64(20))
+		require.Equal(t, dropped, s.Stats().Dropped, "it was done with these")
+	})
+}
+
+// TestGroupsThatAreStuck: members that listen and never commit, or no more, hold a message for as long as a client may deal with it.
+func TestGroupsThatAreStuck(t *testing.T) {
+	for _, begun := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(store.New(store.Config{Limit: 80}), Options{})
+			defer s.Close()
+			topic := s.makeTopic("T", 1)
+			g := s.makeGroup("g")
+			g.join(member{id: "m"}, &consumerData{Group: "g", Subscriptions: []subscriptionData{{Topic: "T", Expression: "*", Kind: "TAG"}}})
+			if begun {
+				topic.commit(topic.queue(0), "g", 0)
+			}
+			pass(time.Hour) // there was nothing to be done
+			sent := sender(topic, 0, 100)
+			pass(s.o.StuckAfter - time.Second)
+			require.EqualValues(t, 80, sent.Load(), "it may be dealing with the first one")
+			pass(3 * time.Second)
+			require.EqualValues(t, 100, sent.Load())
+			require.EqualValues(t, 100-topic.size.Load(), s.Stats().Dropped)
+		})
+	}
+}
+
+// TestALittleRoomIsRoom: one that went away at nine tenths of the limit leaves the tenth to those who wait.
+func TestALittleRoomIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 80}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		require.NotNil(t, s.makeGroup("g"))
+		topic.commit(topic.queue(0), "g", 0)
+		sent := sender(topic, 0, 100)
+		pass(time.Second / 2)
+		topic.commit(topic.queue(0), "g", 5)
+		pass(time.Second)
+		require.EqualValues(t, 85, sent.Load())
+		require.Zero(t, s.Stats().Dropped)
+	})
+}
+
+// TestARejectingTopicForgetsGroups: a sender that is refused is not for ever.
+func TestARejectingTopicForgetsGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 8, Full: store.Reject}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		require.NotNil(t, s.makeGroup("g"))
+		topic.commit(topic.queue(0), "g", 0)
+		sendN(topic, 0, 8)
+		require.Equal(t, store.Full, topic.dest.Send(other("x")))
+		pass(s.o.GoneAfter + time.Second)
+		require.Equal(t, store.Stored, topic.dest.Send(other("x")))
+	})
+}

@@ -1,0 +1,82 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// ask sends a question that any broker answers, and reads the answer.
+func ask(t *testing.T, conn net.Conn) {
+	t.Helper()
+	const header = `{"code":105,"opaque":1,"extFields":{"topic":"T"}}`
+	b := binary.BigEndian.AppendUint32(nil, 4+uint32(len(header)))
+	_, err := conn.Write(append(binary.BigEndian.AppendUint32(b, uint32(len(header))), header...))
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, b)
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, binary.BigEndian.Uint32(b)))
+	require.NoError(t, err)
+}
+
+// TestSilentClientsAreDead: a connection over which nothing comes ends, with the memberships of its client; one that speaks now
+// and then does not, nor one that could not be read for as long as the broker stalled.
+func TestSilentClientsAreDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{}), Options{})
+		defer s.Close()
+		client, nc := net.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(context.Background(), nc) }()
+		for range 20 {
+			ask(t, client)
+			pass(time.Minute)
+		}
+		s.store.Stall(time.Hour)
+		ask(t, client)
+		start := time.Now()
+		require.ErrorContains(t, <-ended, "timeout")
+		assert.InDelta(t, s.o.IdleTimeout.Seconds(), time.Since(start).Seconds(), s.o.IdleTimeout.Seconds()/8)
+		_, err := client.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+	})
+}
+
+// TestWhoHasGoneIsForgotten: those who waited for room in a topic and are not there any more do not stay for ever.
+func TestWhoHasGoneIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 1}), Options{GoneAfter: time.Hour})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		require.NotNil(t, s.makeGroup("g"))
+		topic.commit(topic.queue(0), "g", 0)
+		sendN(topic, 0, 1)
+		asked := 0
+		var stays func()
+		stays = func() { asked++; topic.Room(stays) }
+		stays()
+		for range 20 {
+			for range crowd {
+				require.False(t, topic.Room(func() {}))
+			}
+			pass(time.Second)
+		}
+		topic.mu.Lock()
+		assert.LessOrEqual(t, len(topic.room), 2*crowd)
+		topic.mu.Unlock()
+		assert.LessOrEqual(t, asked, 21, "once a second at most")
+		before := asked
+		topic.commit(topic.queue(0), "g", 1)
+		pass(time.Second)
+		assert.Equal(t, before+1, asked, "who is there is told")
+	})
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestManyGroups: groups without end cost no memory without end, and still have one consumer each.
+func TestManyGroups(t *testing.T) {
+	const n = 3 * maxGroups
+	d, q := queue(New(Config{}), "Q")
+	c := [2]*Consumer{consume(t, q, nil), consume(t, q, nil)}
+	owners := map[string]int{}
+	buf := make([]Delivery, 5)
+	for round := range 2 {
+		for i := range n {
+			m := message("x")
+			m.Group = strconv.Itoa(i)
+			require.Equal(t, Stored, d.Send(m))
+			for who := 0; who < len(c) && i%10 == 9; who++ {
+				for got := c[who].Take(buf); got > 0; got = c[who].Take(buf) {
+					for _, e := range buf[:got] {
+						if round == 0 {
+							owners[e.Message.Group] = who
+						} else if owners[e.Message.Group] != who {
+							t.Fatalf("group %s went to another consumer", e.Message.Group)
+						}
+					}
+					c[who].AcceptThrough(buf[got-1].ID)
+				}
+			}
+		}
+	}
+	assert.Len(t, owners, n)
+	assert.LessOrEqual(t, len(q.groups.named)+len(q.groups.shares), maxGroups+1<<16)
+	assert.Zero(t, q.Stats().Depth)
+	c[0].Close(false)
+	c[1].Close(false)
+	assert.Empty(t, q.groups.named)
+	assert.Empty(t, q.groups.shares)
+}
+
+// TestADeletedTopicIsFoundAgain: what is sent to a topic by one who knew it before it was deleted reaches those who have
+// subscribed to it since.
+func TestADeletedTopicIsFoundAgain(t *testing.T) {
+	s := New(Config{})
+	d := s.Destination(Address{KindTopic, "T"})
+	require.True(t, s.Delete(d.Address()))
+	c := subscribe(t, s, Subscription{})
+	sendNumbers(t, d, 1, 1)
+	require.Equal(t, Stored, d.Commit(message("2")))
+	got, _ := take(c, 9)
+	assert.Equal(t, []string{"1", "2"}, got)
+	assert.EqualValues(t, 2, s.Stats()[0].Sent)
+}
