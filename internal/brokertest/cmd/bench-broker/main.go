@@ -1,12 +1,33 @@
 //go:build unix
 
 // Command bench-broker puts the same load on the embedded broker, as a process of its own, and on a real Artemis, in
-// turn, and prints the ratios of throughput and of the processor time that the brokers use per message.
+// turn, and prints the medians and their ratios.
 //
 //	go run ./internal/brokertest/cmd/bench-broker -perfmq bin/perfmq -repeat 3
 //
-// The load is perfmq's. On one machine its own work bounds the throughput as soon as the broker is the faster one, so it is
-// the processor time per message that says how fast a broker is.
+// # Loads
+//
+// "raw client" is package rawamqp, in this process, which costs a tenth of what a full client does: what is measured is
+// the broker. "1 in flight" is a message at a time: its rate is that of a broker that answers at once.
+//
+// "amqp" and "stomp" are perfmq, as its users run it. On one machine its own work bounds the throughput as soon as the
+// broker is the faster one, so there it is the processor time per message that says how fast a broker is.
+//
+// All messages have bodies of 1024 bytes, are not persistent, and are confirmed and accepted one by one or in ranges, as
+// the client goes: none is settled in advance. There is one producer, one consumer, and a queue per run (one for all runs of
+// perfmq).
+//
+// # Rows
+//
+//	received msg/s            what the consumer got, after the warm-up of 2 s
+//	broker cpu us/message     processor time of the broker's process, Java's compiler and collector included
+//	client cpu us/message     that of the raw client, sender and receiver
+//	tester cpu us/message     that of perfmq
+//	processors, broker        how many of the machine's processors the broker kept busy: if it had what the client left, it
+//	                          was the machine's limit, else one of its own
+//	send ack, transfer        latencies, as perfmq reports them
+//
+// After each run of the raw client the broker's own counters must be those of the client, else the command fails.
 package main
 
 import (
@@ -38,13 +59,18 @@ func main() {
 type bench struct {
 	perfmq, dir      string
 	duration, repeat int
+	runs             int // of the raw client so far
 }
+
+// warmup is the part of each run that is not measured.
+const warmup = 2 * time.Second
 
 // target is a broker under load.
 type target struct {
-	name string
-	pid  int
-	urls map[string]string // by protocol
+	name  string
+	pid   int
+	urls  map[string]string // by protocol
+	count counter
 }
 
 // outcome is one run and what the broker did for it.
@@ -58,9 +84,18 @@ func (o outcome) brokerPerMessage() float64 { return o.broker.Seconds() * 1e6 / 
 func run(ctx context.Context) error {
 	var b bench
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
-	flag.IntVar(&b.duration, "duration", 8, "seconds per run; the first two are warm-up")
+	flag.IntVar(&b.duration, "duration", 8, "seconds per run, the first two of which are warm-up; 4 or more")
 	flag.IntVar(&b.repeat, "repeat", 3, "runs on each broker per setting, in turn; medians are printed")
+	only := flag.String("only", "", "raw, amqp or stomp; empty: all")
 	flag.Parse()
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case *only != "" && *only != "raw" && *only != "amqp" && *only != "stomp":
+		return fmt.Errorf("-only %s: raw, amqp or stomp", *only)
+	case b.duration < 4 || b.repeat < 1:
+		return fmt.Errorf("-duration must be 4 or more, -repeat 1 or more")
+	}
 	var err error
 	if b.perfmq, err = filepath.Abs(b.perfmq); err != nil {
 		return err
@@ -75,7 +110,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer a.Close() //nolint:errcheck // it is ending anyway
-	theirs := target{"Artemis", a.PID(), map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()}}
+	theirs := target{"Artemis", a.PID(), map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()}, countArtemis(a)}
 	ours, end, err := b.embedded(ctx)
 	if err != nil {
 		return err
@@ -83,7 +118,17 @@ func run(ctx context.Context) error {
 	defer end()
 
 	fmt.Printf("1024-byte messages, not persistent, 1 producer, 1 consumer, 1 queue; %d runs of %d s each, medians\n", b.repeat, b.duration)
+	if *only == "" || *only == "raw" {
+		for _, pending := range []int{1000, 1} {
+			if err := b.raw(ctx, pending, ours, theirs); err != nil {
+				return err
+			}
+		}
+	}
 	for _, protocol := range []string{"amqp", "stomp"} {
+		if *only != "" && *only != protocol {
+			continue
+		}
 		for _, load := range [][]string{{"--max-pending", "1000"}, {"--max-pending", "100", "--rate", "10000"}} {
 			if err := b.compare(ctx, protocol, load, ours, theirs); err != nil {
 				return err
@@ -96,7 +141,7 @@ func run(ctx context.Context) error {
 // embedded starts perfmq broker.
 func (b *bench) embedded(ctx context.Context) (t target, end func(), err error) {
 	cmd := exec.CommandContext(ctx, b.perfmq, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0",
-		"--listen-rocketmq", "off", "--control", "off")
+		"--listen-rocketmq", "off", "--control", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return t, nil, err
@@ -104,9 +149,9 @@ func (b *bench) embedded(ctx context.Context) (t target, end func(), err error) 
 	if err := cmd.Start(); err != nil {
 		return t, nil, err
 	}
-	t = target{"embedded", cmd.Process.Pid, map[string]string{}}
+	t = target{name: "embedded", pid: cmd.Process.Pid, urls: map[string]string{}}
 	lines := bufio.NewScanner(out)
-	for len(t.urls) < 2 && lines.Scan() {
+	for len(t.urls) < 3 && lines.Scan() {
 		if f := strings.Fields(lines.Text()); len(f) == 2 {
 			t.urls[f[0]] = f[1]
 		}
@@ -115,10 +160,11 @@ func (b *bench) embedded(ctx context.Context) (t target, end func(), err error) 
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
 		_ = cmd.Wait()                       // its status does not matter here
 	}
-	if len(t.urls) < 2 {
+	if len(t.urls) < 3 {
 		end()
 		return t, nil, fmt.Errorf("perfmq broker did not say where it listens")
 	}
+	t.count = countEmbedded(t.urls["control"])
 	return t, end, nil
 }
 
@@ -153,7 +199,7 @@ func (b *bench) once(ctx context.Context, protocol string, load []string, t targ
 	file := filepath.Join(b.dir, "run.json")
 	args := append([]string{
 		protocol, "client", "--url", t.urls[protocol], "--json", file,
-		"--duration", fmt.Sprint(b.duration), "--warmup", "2", "queue://BENCH",
+		"--duration", fmt.Sprint(b.duration), "--warmup", fmt.Sprint(warmup.Seconds()), "queue://BENCH",
 	}, load...)
 	before, _ := peerbench.ProcessCPU(t.pid)
 	cmd := peerbench.Perfmq(ctx, b.perfmq, args...)

@@ -1,0 +1,209 @@
+package rawamqp
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// timeout bounds every wait of the tests.
+const timeout = 20 * time.Second
+
+func start(t *testing.T, faults store.Faults) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(broker.Config{Listen: map[string]string{"amqp": "127.0.0.1:0"}, Faults: faults})
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func open(t *testing.T, addr string, l Load) *Pair {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	p, err := Open(ctx, addr, l)
+	require.NoError(t, err)
+	return p
+}
+
+func TestRun(t *testing.T) {
+	for _, l := range []Load{
+		{Queue: "ONE", Size: 1, Pending: 1, Credit: 2},
+		{Queue: "MANY", Size: 1024, Pending: 1000, Credit: 1000},
+	} {
+		t.Run(l.Queue, func(t *testing.T) {
+			b := start(t, store.Faults{})
+			p := open(t, b.Addr("amqp"), l)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			require.NoError(t, p.Run(ctx, 300*time.Millisecond))
+			require.Positive(t, p.Accepted())
+			require.Equal(t, p.Accepted(), p.Received())
+			q := b.Store().Queue(l.Queue)
+			require.Eventually(t, func() bool { return q.Stats().Settled == uint64(p.Accepted()) }, timeout, time.Millisecond)
+			require.Equal(t, uint64(p.Accepted()), q.Stats().Stored)
+			require.NoError(t, p.Close())
+		})
+	}
+}
+
+// TestRunFindsFaults: a broker that does not do its work must not pass for a fast one.
+func TestRunFindsFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults store.Faults
+		says   string
+	}{
+		"lost":     {store.Faults{LoseEvery: 10}, "deadline exceeded"},
+		"withheld": {store.Faults{WithholdEvery: 10}, "deadline exceeded"},
+		"dropped":  {store.Faults{DropEvery: 100}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, c.faults)
+			p := open(t, b.Addr("amqp"), Load{Queue: "Q", Size: 10, Pending: 5, Credit: 10})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			require.ErrorContains(t, p.Run(ctx, 100*time.Millisecond), c.says)
+			_ = p.Close()
+		})
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	good := Load{Queue: "Q", Size: 1, Pending: 1, Credit: 2}
+	addr := start(t, store.Faults{}).Addr("amqp")
+	for _, l := range []Load{{}, {Size: 1, Pending: 1, Credit: 1}, {Size: 1, Credit: 2}, {Pending: 1, Credit: 2}} {
+		_, err := Open(ctx, addr, l)
+		require.ErrorContains(t, err, "no such load")
+	}
+	large := good
+	large.Size = maxFrame
+	_, err := Open(ctx, addr, large)
+	require.ErrorContains(t, err, "a frame no more than")
+
+	web := listen(t, "HTTP/1.1 400 Bad Request\r\n")
+	_, err = Open(ctx, web, good)
+	require.ErrorContains(t, err, "does not speak AMQP 1.0")
+	silent := listen(t, "")
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = Open(short, silent, good)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// listen returns the address of a peer that says the same to whoever comes, and nothing else.
+func listen(t *testing.T, says string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if nc, err := l.Accept(); err == nil {
+			_, _ = nc.Write([]byte(says))
+			_, _ = io.Copy(io.Discard, nc)
+			_ = nc.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// TestRunTellsWhyTheBrokerEnds: against a broker that closes with an error.
+func TestRunTellsWhyTheBrokerEnds(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	p := pairOn(ours)
+	go func() {
+		reason := described(0x1d, symbol("amqp:not-allowed"), text("go away"))
+		_, _ = theirs.Write(frame(frameAMQP, described(opClose, reason)))
+	}()
+	require.EqualError(t, p.follow(), "wait for confirmations: the broker has ended the connection: amqp:not-allowed: go away")
+}
+
+// TestConfirm: what is confirmed must be in flight, once, and accepted.
+func TestConfirm(t *testing.T) {
+	disposition := func(first, last uint32, state []byte) []byte {
+		return frame(frameAMQP, described(opDisposition, boolean(true), number(first), number(last), boolean(true), state))
+	}
+	accepted, released := described(stateAccepted), described(0x26)
+	for name, c := range map[string]struct {
+		frames []byte
+		want   int64
+		says   string
+	}{
+		"in order":      {append(disposition(0, 2, accepted), disposition(3, 3, accepted)...), 4, "EOF"},
+		"out of order":  {append(disposition(2, 3, accepted), disposition(0, 1, accepted)...), 4, "EOF"},
+		"with a gap":    {append(disposition(0, 0, accepted), disposition(2, 3, accepted)...), 1, "EOF"},
+		"twice":         {append(disposition(0, 1, accepted), disposition(1, 2, accepted)...), 2, "not in flight"},
+		"twice, early":  {append(disposition(2, 2, accepted), disposition(2, 2, accepted)...), 0, "not in flight"},
+		"not sent":      {disposition(3, 4, accepted), 0, "not in flight"},
+		"released":      {disposition(0, 0, released), 0, "not accepted: state 0x26"},
+		"without state": {disposition(0, 0, null()), 0, "not accepted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			p := pairOn(ours)
+			p.sent.Store(4)
+			go func() {
+				_, _ = theirs.Write(c.frames)
+				_ = theirs.Close()
+			}()
+			require.ErrorContains(t, p.follow(), c.says)
+			require.Equal(t, c.want, p.Accepted())
+		})
+	}
+}
+
+// pairOn returns a pair whose sender is connected to nc.
+func pairOn(nc net.Conn) *Pair {
+	return &Pair{
+		load: Load{Size: 1, Pending: 4, Credit: 2}, out: newConn(nc),
+		answers: make(chan struct{}, 1), arrivals: make(chan struct{}, 1),
+	}
+}
+
+// FuzzList: whatever a peer sends, reading it ends, and no value is longer than what there was.
+func FuzzList(f *testing.F) {
+	for _, seed := range [][]byte{
+		described(opOpen, text("a"), number(1)),
+		{0x00},
+		{0x00, 0x00, 0x00},
+		{0xd0, 0, 0, 0, 255, 0, 0, 0, 1},
+		{0x56},
+		{0xc0, 0},
+		[]byte(strings.Repeat("\x00", 1000)), binary.BigEndian.AppendUint32([]byte{0xb0}, 1<<32-1),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, read := range []func(*list){
+			func(l *list) { l.next() },
+			func(l *list) { l.number() },
+			func(l *list) { l.boolean() },
+			func(l *list) { l.described() },
+		} {
+			l := list{b: b}
+			for range len(b) + 1 {
+				read(&l)
+			}
+			require.Empty(t, l.b)
+		}
+		l := list{b: b}
+		require.NotEmpty(t, l.explain())
+	})
+}
