@@ -31,7 +31,7 @@ type brokerSettings struct {
 func (a *app) brokerCommand() *cobra.Command {
 	s := &brokerSettings{listen: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther, Args: cobra.NoArgs,
+		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther, Args: noArguments,
 		Long: "Serve a broker that keeps everything in memory: one store behind AMQP 1.0, STOMP and RocketMQ.\n" +
 			"It is for trying things out and for tests; its figures are not those of a product.\n\n" + brokerHelp(),
 		DisableFlagsInUseLine: true,
@@ -206,7 +206,7 @@ func (a *app) sayCounts(s broker.Stats) {
 		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
 	}
 	if s.Done != (store.FaultCounts{}) {
-		text.WriteString(describeFaults(s.Done) + "\n")
+		text.WriteString(describeFaults(store.Faults{}, s.Done) + "\n")
 	}
 	_, _ = a.Stdout.Write([]byte(text.String())) // it is over in any case
 }

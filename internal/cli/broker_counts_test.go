@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,4 +26,23 @@ func TestBrokerSaysOnlyCountsThatItHas(t *testing.T) {
 	require.Equal(t, "queue://Q: sent 9, stored 9, settled 7, left 2, refused 4\n"+
 		"topic://R: sent 100\n"+
 		"rocketmq: delivered 99\n", out.String())
+}
+
+func TestDescribeFaults(t *testing.T) {
+	for _, c := range []struct {
+		told store.Faults
+		did  store.FaultCounts
+		want string
+	}{
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 3, Stalls: 1}, "the broker was told to misbehave, and did: lost 3, stalls 1"},
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave, but it came to nothing"},
+		{store.Faults{Full: true}, store.FaultCounts{}, "the broker was told to misbehave: full, which it does not count"},
+		{
+			store.Faults{LoseEvery: 5, Delay: time.Second},
+			store.FaultCounts{Lost: 3},
+			"the broker was told to misbehave, and did: lost 3; delay and full are not counted",
+		},
+	} {
+		require.Equal(t, c.want, describeFaults(c.told, c.did))
+	}
 }

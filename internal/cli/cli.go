@@ -87,6 +87,14 @@ func (a *app) variables() []string {
 	return names
 }
 
+// noArguments refuses what is given to a command that takes nothing but flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), quoted(args[0])), Hint: cmd.CommandPath() + " --help tells what it takes"}
+}
+
 func roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
 
 func (a *app) root() *cobra.Command {
@@ -116,7 +124,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.brokerCommand())
 	root.AddCommand(a.verifyCommand())
 	root.AddCommand(&cobra.Command{
-		Use: "version", Short: "Print the version", GroupID: groupOther, Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", GroupID: groupOther, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.Stdout, "perfmq %s\n", a.Version)
 			return err

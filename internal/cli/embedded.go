@@ -88,8 +88,9 @@ func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 	return b, nil
 }
 
-// describeFaults says what the faults have done, so that it can be held against what the run has found.
-func describeFaults(c store.FaultCounts) string {
+// describeFaults says what faults have done, so that it can be held against what the run has found. The broker does not
+// count what delay and full do.
+func describeFaults(told store.Faults, c store.FaultCounts) string {
 	text := "the broker was told to misbehave, and did:"
 	none := true
 	for _, n := range []struct {
@@ -110,8 +111,13 @@ func describeFaults(c store.FaultCounts) string {
 			none = false
 		}
 	}
-	if none {
-		return text + " nothing to anything"
+	switch uncounted := told.Delay > 0 || told.Full; {
+	case none && uncounted:
+		return "the broker was told to misbehave: " + broker.FormatFaults(told) + ", which it does not count"
+	case none:
+		return "the broker was told to misbehave, but it came to nothing"
+	case uncounted:
+		return text[:len(text)-1] + "; delay and full are not counted"
 	}
 	return text[:len(text)-1]
 }

@@ -31,7 +31,7 @@ func exitStatuses() []exitStatus {
 		{exitOK, "all that was sent was accepted and received"},
 		{exitFailed, "the run failed"},
 		{exitUsage, "usage or configuration; nothing was sent"},
-		{exitThreshold, "a threshold was missed"},
+		{exitThreshold, "kept for thresholds, of which there are none yet"},
 		{exitConnect, "could not connect or log in"},
 		{exitInterrupted, "interrupted by SIGINT or SIGTERM, or its output was closed; else it was a success"},
 	}
@@ -49,7 +49,8 @@ func startStatus(err error, stop <-chan struct{}) int {
 	}
 	switch driver.ClassOf(err) {
 	case driver.ClassConnect, driver.ClassAuth, driver.ClassTLS, driver.ClassTimeout,
-		driver.ClassConnectionLost: // before anything was sent: a broker, or what is before it, that does not want us
+		// before anything was sent: a broker, or what is before it, that does not want us or speaks something else
+		driver.ClassConnectionLost, driver.ClassProtocol:
 		return exitConnect
 	default:
 		return exitFailed

@@ -45,6 +45,9 @@ const (
 	argName   = "NAME"
 )
 
+// maxThreads is more than any machine has processors for: with tens of thousands, the Go runtime is busy with nothing else.
+const maxThreads = 1024
+
 func client() []plan.Role   { return []plan.Role{plan.Client} }
 func sending() []plan.Role  { return []plan.Role{plan.Client, plan.Producer} }
 func reading() []plan.Role  { return []plan.Role{plan.Client, plan.Consumer} }
@@ -55,12 +58,12 @@ func brokerFlags(f *driver.Factory) []definition {
 		{
 			name: "url", group: groupBroker, arg: "URL", def: f.DefaultURL,
 			help: "the broker: " + f.Schemes[0] + "://[USER@]HOST[:PORT][,HOST[:PORT]]...",
-			set:  text(func(s *settings) *string { return &s.url }), suggest: suggestURL,
+			set:  filled(func(s *settings) *string { return &s.url }), suggest: suggestURL,
 		},
 		{
 			name: "consumer-url", group: groupBroker, arg: "URL", def: "as --url", roles: client(),
 			help: "the broker of the consumers; it may be of another protocol. If it names a user, --user and --password are not used for it",
-			set:  text(func(s *settings) *string { return &s.consumerURL }), suggest: suggestConsumerURL,
+			set:  filled(func(s *settings) *string { return &s.consumerURL }), suggest: suggestConsumerURL,
 		},
 		{
 			name: "protocol", group: groupBroker, arg: argName, def: f.Name, help: "accepted for scripts written for artemis perf; must agree with the command",
@@ -111,7 +114,7 @@ func workerFlags() []definition {
 		{
 			name: "threads", group: groupDestination, arg: argNumber, def: "all processors",
 			help: "threads that run load at once; with --shared-connections also the number of those, by default 1",
-			set:  whole(1, math.MaxInt32, func(s *settings) *int { return &s.threads }),
+			set:  whole(1, maxThreads, func(s *settings) *int { return &s.threads }),
 		},
 		{
 			name: "shared-connections", group: groupDestination, roles: sending(), help: "producers share --threads connections (else each has its own)",
@@ -131,8 +134,10 @@ func workerFlags() []definition {
 
 func loadFlags(role plan.Role) []definition {
 	counted := "messages to send in all, exactly"
+	drained := "limit for what is still in flight at the end; and, of 10s at least, for a broker that does nothing any more, if only --message-count ends the load"
 	if role == plan.Consumer {
 		counted = "messages to receive in all"
+		drained = "accepted for scripts that give it to all roles: a consumer has nothing to wait for"
 	}
 	return []definition{
 		{
@@ -153,7 +158,7 @@ func loadFlags(role plan.Role) []definition {
 			set: span("s", func(s *settings) *time.Duration { return &s.warmup }),
 		},
 		{
-			name: "drain-timeout", group: groupLoad, arg: argTime, def: "30s", help: "limit for what is still in flight at the end",
+			name: "drain-timeout", group: groupLoad, arg: argTime, def: "30s", help: drained,
 			set: span("s", func(s *settings) *time.Duration { return &s.drainTimeout }),
 		},
 		{

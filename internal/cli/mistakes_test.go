@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestMistakes gives one mistake at a time. All are found without connecting.
@@ -22,7 +24,7 @@ func TestMistakes(t *testing.T) {
 		{"alph client", "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n"},
 		{"alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
 		{"alpha xyzxyzxyz", "error: unknown command \"xyzxyzxyz\" of perfmq alpha\nhint: known are client, consumer, producer\n"},
-		{"version x", "error: unknown command \"x\" for \"perfmq version\"\n"},
+		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help tells what it takes\n"},
 		{"alpha client --rte=5", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client -r", "error: unknown flag -r\nhint: flags begin with two hyphens; -o sets options of the protocol\n"},
@@ -62,6 +64,11 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-file /no/file", "error: --body-file: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-file " + dir, "error: --body-file: " + dir + ": is a directory\nhint: name a file that can be read\n"},
+		{"alpha client --body-file /dev/zero", "error: --body-file /dev/zero is no regular file\nhint: write the body to a file first, or give --message-size\n"},
+		{"alpha client --threads 100000", "error: --threads=100000: want a whole number from 1 to 1024\n"},
+		{"alpha client --url=", "error: --url=\"\": is empty: give a value, or leave it out for the default\n"},
+		{"alpha client --consumer-url=", "error: --consumer-url=\"\": is empty: give a value, or leave it out for the default\n"},
+		{"broker extra", "error: perfmq broker takes no arguments, but extra was given\nhint: perfmq broker --help tells what it takes\n"},
 		{"alpha client --body-file " + empty + " --message-size 5", "error: --message-size and --body-file are both given\nhint: leave one of them out\n"},
 		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
 		{"alpha client --json " + empty + "/x", "error: --json " + empty + "/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
@@ -101,6 +108,17 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	require.Equal(t, exitUsage, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	golden(t, "mistakes.txt", got.stderr)
+}
+
+// Whatever keeps a run from being connected has the status for that; a broker that cannot do what was asked has not.
+func TestStartStatus(t *testing.T) {
+	for class, want := range map[driver.Class]int{
+		driver.ClassConnect: exitConnect, driver.ClassAuth: exitConnect, driver.ClassTLS: exitConnect, driver.ClassTimeout: exitConnect,
+		driver.ClassConnectionLost: exitConnect, driver.ClassProtocol: exitConnect,
+		driver.ClassUnsupported: exitFailed, driver.ClassNotFound: exitFailed, driver.ClassOther: exitFailed,
+	} {
+		require.Equal(t, want, startStatus(driver.Errorf(class, "connect", "", "no"), nil), class)
+	}
 }
 
 func TestConnectStatus(t *testing.T) {

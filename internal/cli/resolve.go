@@ -273,6 +273,7 @@ func defaultDestination(f *driver.Factory) string {
 func (r *resolver) body(p *plan.Plan) {
 	if r.bodyFile == "" {
 		p.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
+		r.check(plan.CheckBody(&r.own, r.messageSize))
 		return // the bytes are made when the plan turned out to be valid
 	}
 	size, file := r.origins["message-size"], r.origins["body-file"]
@@ -285,18 +286,36 @@ func (r *resolver) body(p *plan.Plan) {
 		r.body(p)
 		return
 	}
-	info, err := os.Stat(r.bodyFile)
+	body, err := readBody(r.bodyFile)
+	if err != nil {
+		r.check(err)
+		return
+	}
+	p.Body, p.BodySource = body, fmt.Sprintf("%s, %d bytes", r.bodyFile, len(body))
+	r.check(plan.CheckBody(&r.own, len(body)))
+}
+
+// check records err if it is one.
+func (r *resolver) check(err error) {
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+}
+
+// readBody returns what is in a file. Pipes and devices may never end, and at this point no signal would end the wait.
+func readBody(path string) ([]byte, error) {
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		r.refuse("check the path", "--body-file: %v", bare(err))
-		return
+		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file: %v", bare(err)), Hint: "check the path"}
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file %s is no regular file", path), Hint: "write the body to a file first, or give --message-size"}
 	case info.Size() > plan.MaxMessageSize:
-		r.refuse("", "--body-file %s has %d bytes, more than %d", r.bodyFile, info.Size(), plan.MaxMessageSize)
-		return
+		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file %s has %d bytes, more than %d", path, info.Size(), plan.MaxMessageSize)}
 	}
-	if p.Body, err = os.ReadFile(r.bodyFile); err != nil {
-		r.refuse("name a file that can be read", "--body-file: %v", bare(err))
-		return
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file: %v", bare(err)), Hint: "name a file that can be read"}
 	}
-	p.BodySource = fmt.Sprintf("%s, %d bytes", r.bodyFile, len(p.Body))
+	return body, nil
 }

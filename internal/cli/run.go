@@ -187,7 +187,7 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 		}
 		defer b.Close()
 		if s.faults != (store.Faults{}) {
-			defer func() { a.errors.say("note: " + describeFaults(b.Store().FaultCounts())) }()
+			defer func() { a.errors.say("note: " + describeFaults(s.faults, b.Store().FaultCounts())) }()
 		}
 	}
 	if !s.silent {
@@ -198,7 +198,11 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 			a.errors.say("note: " + note)
 		}
 	}
-	return supervise(a.Signals, stdout.closed, a.errors.say, p.DrainTimeout, func(ctx context.Context, stop <-chan struct{}) int {
+	drain := p.DrainTimeout
+	if p.Role == plan.Consumer {
+		drain = 0 // a consumer has nothing in flight
+	}
+	return supervise(a.Signals, stdout.closed, a.errors.say, drain, func(ctx context.Context, stop <-chan struct{}) int {
 		return a.load(ctx, stop, p, fan, s.metricsLinger)
 	})
 }

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,9 +36,20 @@ func TestThreadsBoundTheRun(t *testing.T) {
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
+// listen takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is closed.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	for {
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10_000+rand.IntN(10_000)))
+		if err == nil {
+			return listener
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
+}
+
 func TestMetricsDuringARun(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	address := listener.Addr().String()
 
 	taken := call(nil, "mem", "client", "--message-count", "5", "--metrics", address)
@@ -55,7 +69,7 @@ func TestMetricsDuringARun(t *testing.T) {
 		defer func() { _ = response.Body.Close() }()
 		text, err := io.ReadAll(response.Body)
 		return err == nil && strings.Contains(string(text), `version="v0.0.0"`)
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	signals <- os.Interrupt
 	got := <-results
 	require.Equal(t, exitInterrupted, got.status, got.stderr)
@@ -64,8 +78,7 @@ func TestMetricsDuringARun(t *testing.T) {
 
 // The final values are served after the run, until somebody is tired of it.
 func TestMetricsLinger(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
 
@@ -83,7 +96,7 @@ func TestMetricsLinger(t *testing.T) {
 		text, err := io.ReadAll(response.Body)
 		return err == nil && strings.Contains(string(text), "perfmq_run_success 1") &&
 			strings.Contains(string(text), "perfmq_messages_received_total 50")
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	signals <- os.Interrupt
 	got := <-results
 	require.Equal(t, exitInterrupted, got.status, got.stderr)

@@ -74,7 +74,7 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await FILE TEXT")
 	}
 	path := ts.MkAbs(args[0])
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -84,7 +84,7 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		select {
 		case <-deadline:
-			ts.Fatalf("%s does not hold %q after 20 s: %s", args[0], args[1], content)
+			ts.Fatalf("%s does not hold %q after a minute: %s", args[0], args[1], content)
 		case <-tick.C:
 		}
 	}

@@ -78,6 +78,17 @@ func text(field func(*settings) *string) setter {
 	}
 }
 
+// filled takes a text that must not be empty: an empty variable of a script must not let a load go to the default broker.
+func filled(field func(*settings) *string) setter {
+	return func(s *settings, t string) error {
+		if strings.TrimSpace(t) == "" {
+			return errors.New("is empty: give a value, or leave it out for the default")
+		}
+		*field(s) = t
+		return nil
+	}
+}
+
 func onOff(field func(*settings) *bool) setter {
 	return func(s *settings, t string) error {
 		b, err := strconv.ParseBool(t)

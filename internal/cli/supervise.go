@@ -18,6 +18,8 @@ const lastGrace = 3 * time.Second
 // lastGrace after the second, supervise returns without waiting for work. closed reports that nobody reads the standard
 // output any more, which ends the run like a first signal.
 //
+// drainTimeout is how long work may wait then for what is in flight; 0 if it does not.
+//
 // It returns the status of work, or [exitInterrupted] if a signal ended a run that was otherwise a success.
 func supervise(
 	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
@@ -54,7 +56,11 @@ func supervise(
 			received++
 			switch received {
 			case 1:
-				say("stopping: waiting up to " + drainTimeout.String() + " for messages in flight; press Ctrl-C again to leave at once")
+				if drainTimeout > 0 {
+					say("stopping: waiting up to " + drainTimeout.String() + " for messages in flight; press Ctrl-C again to leave at once")
+				} else {
+					say("stopping; press Ctrl-C again to leave at once")
+				}
 				halt()
 			case 2:
 				say("leaving at once")

@@ -36,10 +36,16 @@ type closer struct {
 
 // closeWorkers closes all that is open and returns what it could not close. It takes no longer than the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
-// than lastWords left to say, after them.
+// than lastWords left to say, after them. If the drain has left messages in flight, the broker may be one that answers
+// nothing any more: then a side has the connect time-out only as long as its workers close one after the other, and no more
+// than lastWords from one to the next.
 func (r *run) closeWorkers(ctx context.Context) []string {
 	var left leftBehind
-	patience := max(r.plan.Producer.Open.ConnectTimeout, r.plan.Consumer.Open.ConnectTimeout)
+	patience := wait{all: max(r.plan.Producer.Open.ConnectTimeout, r.plan.Consumer.Open.ConnectTimeout)}
+	patience.each = patience.all
+	if r.unanswered {
+		patience.each = min(patience.all, lastWords)
+	}
 	var producers, consumers, drivers []closer
 	for _, p := range r.producers {
 		if p.driver != nil {
@@ -63,7 +69,8 @@ func (r *run) closeWorkers(ctx context.Context) []string {
 		sides.Go(func() { closeAll(ctx, patience, side, &left) })
 	}
 	sides.Wait()
-	closeAll(ctx, min(patience, lastWords), drivers, &left)
+	last := min(patience.all, lastWords)
+	closeAll(ctx, wait{all: last, each: last}, drivers, &left)
 	return left.list
 }
 
@@ -75,11 +82,14 @@ func (c closer) shut(ctx context.Context) error {
 	return err
 }
 
+// wait is how long to wait for workers to close: for all of them, and from one to the next.
+type wait struct{ all, each time.Duration }
+
 // closeAll waits for the goroutines of list to end, closes all whose have, and notes what is left.
-func closeAll(ctx context.Context, patience time.Duration, list []closer, left *leftBehind) {
+func closeAll(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
-	stopping, cancel := context.WithTimeout(ctx, min(patience, stopTimeout))
+	stopping, cancel := context.WithTimeout(ctx, min(patience.each, stopTimeout))
 	defer cancel()
 	list = slices.DeleteFunc(list, func(c closer) bool {
 		stuck := !ended(stopping, c.ended)
@@ -88,13 +98,19 @@ func closeAll(ctx context.Context, patience time.Duration, list []closer, left *
 		}
 		return stuck
 	})
-	closing, cancel := context.WithTimeout(ctx, patience)
+	closing, cancel := context.WithTimeout(ctx, patience.all)
 	defer cancel()
+	giveUp := time.AfterFunc(patience.each, cancel)
+	defer giveUp.Stop()
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
 	for _, c := range list {
 		g.Go(func() error {
-			left.add(c.name, c.shut(closing))
+			err := c.shut(closing)
+			if err == nil {
+				giveUp.Reset(patience.each)
+			}
+			left.add(c.name, err)
 			return nil
 		})
 	}

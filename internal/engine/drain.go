@@ -60,7 +60,11 @@ func (r *run) drain(ctx context.Context) {
 	if r.plan.Role == plan.Consumer {
 		return // what comes until it is told to stop is no longer measured as part of a full second
 	}
-	deadline := time.Now().Add(r.plan.DrainTimeout)
+	patience := r.plan.DrainTimeout
+	if r.silent { // that long it has been waiting already
+		patience = min(patience, lastLook)
+	}
+	deadline := time.Now().Add(patience)
 	waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
 	if r.plan.Role == plan.Producer {
 		return
@@ -82,13 +86,28 @@ func (r *run) drain(ctx context.Context) {
 
 // waitQuiet waits until nothing has been received for a while.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
-	last, since := r.received(), time.Now()
+	q := quietness{received: r.received(), looked: time.Now()}
 	waitFor(ctx, deadline, func() bool {
-		if n := r.received(); n != last {
-			last, since = n, time.Now()
-		}
-		return time.Since(since) >= while || !alive(r.consumers)
+		return q.look(time.Now(), r.received()) >= while || !alive(r.consumers)
 	})
+}
+
+// quietness is for how long nothing has been received. Time in which nobody looked does not count: a machine that stops
+// this process stops the consumers, too, and what came meanwhile has not been received yet.
+type quietness struct {
+	received uint64
+	looked   time.Time
+	lasted   time.Duration
+}
+
+// look takes what has been received until now, and returns how long that has not changed.
+func (q *quietness) look(now time.Time, received uint64) time.Duration {
+	q.lasted += min(now.Sub(q.looked), 4*poll)
+	q.looked = now
+	if received != q.received {
+		q.received, q.lasted = received, 0
+	}
+	return q.lasted
 }
 
 // waitFor polls done until it is true, the deadline is over or ctx ends.

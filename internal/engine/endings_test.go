@@ -160,6 +160,10 @@ func TestOpeningFails(t *testing.T) {
 					require.ErrorIs(t, err, refused)
 					require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
 					require.Equal(t, "start it", driver.HintOf(err))
+				} else {
+					require.ErrorContains(t, err, "no answer within 2s")
+					require.Contains(t, driver.HintOf(err), "raise --connect-timeout")
+					require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
 				}
 				require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
 				require.Nil(t, rep.summary)

@@ -5,8 +5,11 @@
 //
 // Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
 // Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side by
-// side, by the connect time-out again, and the connections after them by two seconds. What is still open after that is
-// reported by number instead of waited for.
+// side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left messages in
+// flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one thing does not
+// answer another. What is still open after that is reported by number instead of waited for.
+//
+// A load that nothing but --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
 // A second goroutine, the sampler, cuts the run into snapshots and feeds the reporters. Nothing else talks to them.
 package engine
@@ -45,8 +48,10 @@ func Run(
 	}
 	end := r.load(ctx, stop)
 	draining := time.Now()
+	r.loaded = draining.Sub(r.clock.Start())
 	r.drain(ctx)
 	r.drained = time.Since(draining)
+	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx)
 	left := r.closeWorkers(ctx)
 	r.sampler.finish()
@@ -64,8 +69,12 @@ type run struct {
 	drivers   drivers
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
+	loaded    time.Duration // how long the load took
 	drained   time.Duration // how long the drain took
 	failures  chan failure  // of workers; has room for all of them
+
+	silent     bool // the load was given up because the broker did not answer any more
+	unanswered bool // the drain left messages in flight
 
 	stopConsumers context.CancelFunc
 	quotaUsed     chan struct{}
@@ -80,7 +89,7 @@ type failure struct {
 func newRun(p *plan.Plan) *run {
 	r := &run{plan: p, clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{})}
 	if p.Verify {
-		r.verify = newVerification()
+		r.verify = newVerification(p.VerifyFile)
 	}
 	process := processName()
 	for i, spec := range p.ProducerSpecs(process) {
@@ -184,18 +193,33 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	if len(r.producers) == 0 {
 		finished = nil
 	}
-	select {
-	case <-elapsed:
-		return ending{reason: "duration reached"}
-	case <-r.quotaUsed:
-		return ending{reason: "message count reached"}
-	case <-stop:
-		return ending{reason: "interrupted", interrupted: true}
-	case <-ctx.Done():
-		return ending{reason: "interrupted", interrupted: true}
-	case f := <-r.failures:
-		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
-	case <-finished:
+	var look <-chan time.Time
+	silence := r.listen()
+	if silence != nil {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for sending := true; sending; {
+		select {
+		case <-elapsed:
+			return ending{reason: "duration reached"}
+		case <-r.quotaUsed:
+			return ending{reason: "message count reached"}
+		case <-stop:
+			return ending{reason: "interrupted", interrupted: true}
+		case <-ctx.Done():
+			return ending{reason: "interrupted", interrupted: true}
+		case f := <-r.failures:
+			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+		case <-look:
+			if err := silence.broken(); err != nil {
+				r.silent = true
+				return ending{reason: "no answer from the broker", err: err}
+			}
+		case <-finished:
+			sending = false
+		}
 	}
 	select { // producers end when they fail, too
 	case f := <-r.failures:

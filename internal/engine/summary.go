@@ -62,6 +62,11 @@ func (r *run) problems(s *stats.Summary) {
 	if p := r.plan; p.Role == plan.Consumer && s.Total.Received < p.Count && !s.Interrupted && s.Err == nil {
 		add("messages of --message-count not received when the duration ended: %d of %d", p.Count-s.Total.Received, p.Count)
 	}
+	if r.estranged(s) {
+		add("none of the %d messages received can be told to be of this run; a broker that passes messages from %s to %s without their "+
+			"properties, as RabbitMQ 3 does, looks like that: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
+			s.Total.Foreign, r.plan.Producer.Factory.Title, r.plan.Consumer.Factory.Title)
+	}
 	if s.Missing > 0 {
 		add("messages not received when the drain ended after %s: %d of %d",
 			r.drained.Round(time.Millisecond), s.Missing, s.Expected)
@@ -69,6 +74,12 @@ func (r *run) problems(s *stats.Summary) {
 			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
 		}
 	}
+}
+
+// estranged tells whether messages came, but none with what makes them ours, after a change of protocols at the broker.
+func (r *run) estranged(s *stats.Summary) bool {
+	return r.plan.Role == plan.Client && r.plan.Producer.Factory.Name != r.plan.Consumer.Factory.Name &&
+		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
 }
 
 // laterFailures adds the workers that failed after the one, if any, that ended the load.
@@ -97,8 +108,14 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the tester waited for a processor %.0f%% of the time that it had work, because others use them, too, such as a broker on the "+
 			"same machine: latencies include that", 100*share)
 	}
-	if h.Late() {
+	switch {
+	case h.Late() && h.WaitShare() > stats.MaxWaitShare:
+		add("%d of %d messages were sent late because the tester got no processor in time", h.LateSends, h.Sent)
+	case h.Late():
 		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
+	}
+	if due := r.due(); float64(s.Total.Sent) < reached*float64(due) {
+		add("the rate was not reached: %d of the %d messages that were due were sent, and no latency tells how late the others were", s.Total.Sent, due)
 	}
 	if h.GCPauseMax > stats.MaxGCPause {
 		add("the tester stopped for %s while collecting garbage: latencies of that moment are its own",
@@ -127,6 +144,27 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.Foreign > 0 {
 		add("messages of another run or tool taken from the destinations and not counted: %d", s.Total.Foreign)
 	}
+}
+
+// reached is the share of the messages due that must have been sent for a rate to count as reached: those that are due at
+// the very end may miss it by a moment.
+const reached = 0.99
+
+// due returns how many messages the rate wanted to be sent while the load lasted; 0 without a rate.
+func (r *run) due() uint64 {
+	p := r.plan
+	if !p.Role.Produces() || p.Rate.IsZero() {
+		return 0
+	}
+	span := r.loaded
+	if p.Duration > 0 {
+		span = min(span, p.Duration)
+	}
+	due := uint64(p.Rate.PerSecond() * span.Seconds())
+	if p.Count > 0 {
+		due = min(due, p.Count)
+	}
+	return due
 }
 
 func (r *run) firstError(class driver.Class) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -24,6 +25,7 @@ type verification struct {
 	opened  int64 // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
 	sent    int64 // when the load had ended
 	endings []farewell
+	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
 }
 
 // farewell is how the consumers of a subscription came to their end.
@@ -32,11 +34,16 @@ type farewell struct {
 	drained bool // they had waited for more, and nothing came
 }
 
-func newVerification() *verification {
+// newVerification returns a run's, whose side will be written to path.
+func newVerification(path string) *verification {
+	before, err := os.Stat(path)
+	if err != nil {
+		before = nil
+	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it does not fail
 	id := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
-	return &verification{id: max(id, 1), ledgers: map[driver.Destination][]*verify.Ledger{}}
+	return &verification{id: max(id, 1), ledgers: map[driver.Destination][]*verify.Ledger{}, before: before}
 }
 
 // ledger returns a new ledger for a producer; nil if nothing is verified.
@@ -158,7 +165,22 @@ func (r *run) judge(s *stats.Summary) {
 	if r.plan.VerifyFile == "" {
 		return
 	}
-	if err := verify.WriteFile(r.plan.VerifyFile, side); err != nil {
+	path := r.plan.VerifyFile
+	if r.verify.taken(path) {
+		path = fmt.Sprintf("%s.%d", path, r.verify.id)
+		s.Problems = append(s.Problems, fmt.Sprintf("%s was written by another process during the run, so this side is in %s: give each process a file of its own",
+			r.plan.VerifyFile, path))
+	}
+	if err := verify.WriteFile(path, side); err != nil {
 		s.Problems = append(s.Problems, err.Error())
 	}
+}
+
+// taken tells whether somebody has written a file since the run began: its side of the run must not be lost.
+func (v *verification) taken(path string) bool {
+	now, err := os.Stat(path)
+	if err != nil || !now.Mode().IsRegular() {
+		return false
+	}
+	return v.before == nil || !os.SameFile(v.before, now) || !v.before.ModTime().Equal(now.ModTime())
 }

@@ -115,10 +115,12 @@ func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context
 	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout)
 	defer cancel()
 	v, err := within(ctx, f)
+	const hint = "raise --connect-timeout or see whether the broker is well"
 	switch {
 	case errors.Is(err, errStuck):
-		return opened, driver.Errorf(driver.ClassConnect, "connect", "raise --connect-timeout or see whether the broker is well",
-			"no answer within %s", e.Open.ConnectTimeout)
+		return opened, driver.Errorf(driver.ClassConnect, "connect", hint, "no answer within %s", e.Open.ConnectTimeout)
+	case errors.Is(err, context.DeadlineExceeded) && driver.HintOf(err) == "":
+		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.Open.ConnectTimeout, err)
 	case err != nil:
 		return opened, err
 	}

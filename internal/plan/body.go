@@ -1,6 +1,11 @@
 package plan
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
 
 // MaxMessageSize is the largest body that a plan may ask for, in bytes.
 const MaxMessageSize = 1 << 30
@@ -23,4 +28,21 @@ func Body(size int) []byte {
 		}
 	}
 	return body
+}
+
+// CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.
+func CheckBody(f *driver.Factory, size int) error {
+	if least, _ := bodyLimits(f); size < least {
+		return mistake(fmt.Sprintf("give --message-size %d or more", least), "%s does not take empty bodies", f.Title)
+	}
+	return nil
+}
+
+// bodyLimits returns the smallest body that a protocol allows, and the largest that its brokers take unless they are told
+// otherwise (0 if there is no such size), in bytes. [driver.Capabilities] does not know them.
+func bodyLimits(f *driver.Factory) (least, usual int) {
+	if f.Name == "rocketmq" {
+		return 1, 4 << 20 // maxMessageSize in broker.conf
+	}
+	return 0, 0
 }

@@ -313,6 +313,25 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+func TestCheckBody(t *testing.T) {
+	f := able()
+	require.NoError(t, CheckBody(&f, 0))
+	f.Name = "rocketmq"
+	require.NoError(t, CheckBody(&f, 1))
+	requireMistake(t, CheckBody(&f, 0), "Able 2.0 does not take empty bodies", "give --message-size 1 or more")
+}
+
+func TestNoteOnLargeBodies(t *testing.T) {
+	p := valid()
+	p.Body = make([]byte, 4<<20+1)
+	require.Empty(t, p.Notes())
+	p.Producer.Factory.Name, p.Consumer.Factory.Name = "rocketmq", "rocketmq"
+	require.Len(t, p.Notes(), 1)
+	require.Contains(t, p.Notes()[0], "bodies of 4194305 bytes are more than the 4194304 that brokers of Able 2.0 take")
+	p.Body = p.Body[1:]
+	require.Empty(t, p.Notes())
+}
+
 func TestNotes(t *testing.T) {
 	p := valid()
 	require.Empty(t, p.Notes())

@@ -34,7 +34,7 @@ type ConsoleOptions struct {
 // without a Console.
 //
 // Rates are messages per second of real time, rounded down; latencies are microseconds. While the run drains, blocks
-// say "warmup false".
+// say "warmup false". A block has a line "foreign" only if messages of other runs came.
 type Console struct {
 	out     io.Writer
 	options ConsoleOptions
@@ -73,6 +73,9 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 	}
 	if c.run.Consuming {
 		line("--- received:", s.Delta.Received)
+		if s.Delta.Foreign > 0 { // or it would look as if nothing came
+			line("--- foreign:", s.Delta.Foreign)
+		}
 	}
 	if c.options.ShowLatency {
 		writeLatency(&b, intervalLabel, "--- send delay time:", s.Latencies.Delay)

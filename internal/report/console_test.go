@@ -103,6 +103,12 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 `, out.String())
 
 	out.Reset()
+	require.NoError(t, c.Interval(&stats.Snapshot{
+		Phase: stats.Measure, From: start, To: start.Add(time.Second), Delta: stats.Counters{Sent: 5, Completed: 5, Foreign: 41234},
+	}))
+	require.Contains(t, out.String(), "--- received:         0 msg/sec\n--- foreign:      41234 msg/sec\n")
+
+	out.Reset()
 	require.NoError(t, c.Summary(summary(
 		stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}, stats.Latencies{Ack: ack})))
 	require.True(t, strings.HasPrefix(out.String(), `

@@ -101,7 +101,7 @@ type Config struct {
 	// Broker is the name and version of the broker, "Artemis 2.56.0", under which the results go into the table of
 	// features, see [FeaturesEnv]. Empty keeps them out of it.
 	Broker string
-	// Timeout bounds each wait for something that must happen; 10 s by default.
+	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do needs.
 	Timeout time.Duration
 	// Quiet is how long to look out for something that must not happen; 300 ms by default.
 	Quiet time.Duration
@@ -151,7 +151,7 @@ func (c Config) withDefaults() Config {
 	def(&c.Selector, "color = 'red'")
 	def(&c.ClientID, "perfmq-test")
 	def(&c.PropertyText, "a: b\\c\nd é")
-	dur(&c.Timeout, 10*time.Second)
+	dur(&c.Timeout, 30*time.Second)
 	dur(&c.Quiet, 300*time.Millisecond)
 	dur(&c.TTL, 200*time.Millisecond)
 	if c.MaxBody == 0 {

@@ -20,6 +20,10 @@ import (
 // brokenEnv names the broken driver that a child process of TestSuiteFindsFaults runs the suite on.
 const brokenEnv = "PERFMQ_DRIVERTEST_BROKEN"
 
+// childTimeout is how long a child waits for what its driver will never do. Until then it has to do all that its driver does
+// as it should, beside many others.
+const childTimeout = 8 * time.Second
+
 // TestSuiteFindsFaults runs the suite on broken drivers, each in a process of its own, as its tests are to fail.
 func TestSuiteFindsFaults(t *testing.T) {
 	drivers := brokenSends()
@@ -28,6 +32,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 		b := mem.New()
 		k := drivers[name]
 		cfg := memConfig(b, k.wrap(b.Factory()))
+		cfg.Timeout = childTimeout
 		if k.lacks != "" {
 			cfg.Lacks = map[drivertest.Feature]string{k.lacks: "no reason"}
 		}
@@ -48,7 +53,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 // runChildren runs the check of each broken driver and returns what it printed. As children mostly wait, more run at
 // once than there are processors.
 func runChildren(t *testing.T, drivers map[string]broken) map[string]string {
-	const atOnce = 8
+	const atOnce = 24
 	outputs := map[string]string{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -59,7 +64,7 @@ func runChildren(t *testing.T, drivers map[string]broken) map[string]string {
 			defer func() { <-places }()
 			pattern := "^TestSuiteFindsFaults$/^" + strings.ReplaceAll(k.check, "/", "$/^") + "$"
 			//nolint:gosec // this very binary
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v", "-test.timeout=60s")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v", "-test.timeout=120s")
 			cmd.Env = append(os.Environ(), brokenEnv+"="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
@@ -113,7 +118,7 @@ func memConfig(b *mem.Broker, f driver.Factory) drivertest.Config {
 		},
 		Factory: f, User: "u", Password: "p", WrongPassword: "x", Options: []string{"auth=u:p"},
 		Unreachable: "mem://unreachable", Silent: "mem://silent",
-		Timeout: time.Second, Quiet: 20 * time.Millisecond, TTL: 50 * time.Millisecond, MaxBody: 1 << 20,
+		Quiet: 20 * time.Millisecond, TTL: 50 * time.Millisecond, MaxBody: 1 << 20,
 		Path: func(t testing.TB) drivertest.Path { reset(t); return &memPath{t, b} },
 		Victim: func(t testing.TB) (string, func()) {
 			reset(t)

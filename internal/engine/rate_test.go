@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// Messages that were due and never left have no latency: the summary must say that there were some.
+func TestRateThatWasNotReached(t *testing.T) {
+	tests := []struct {
+		name    string
+		options func(*mem.Options)
+		edit    func(*plan.Plan)
+		warning string // "" for none
+	}{
+		{name: "reached"},
+		{name: "a message every two seconds", edit: func(p *plan.Plan) { p.Rate = rate("0.5") }},
+		{name: "the count is the limit", edit: func(p *plan.Plan) { p.Count = 20 }},
+		{
+			name: "a slow broker", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit:    func(p *plan.Plan) { p.MaxPending = 1 },
+			warning: "the rate was not reached: 167 of the 1000 messages that were due were sent",
+		},
+		{
+			name: "a slow broker and a count", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit:    func(p *plan.Plan) { p.MaxPending, p.Count = 1, 600 },
+			warning: "the rate was not reached: 167 of the 600 messages that were due were sent",
+		},
+		{
+			name: "late, but sent in the end", options: func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, 5*time.Second },
+		},
+		{
+			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit: func(p *plan.Plan) { p.Rate, p.MaxPending = load.Rate{}, 1 },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, tt.options)
+				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					steady(p)
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				warnings := strings.Join(s.Warnings, "\n")
+				if tt.warning == "" {
+					require.NotContains(t, warnings, "rate was not reached")
+					return
+				}
+				require.Contains(t, warnings, tt.warning)
+			})
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// A run that only --message-count ends does not wait for ever for a broker that does nothing any more.
+func TestSilentBrokerEndsACount(t *testing.T) {
+	tests := []struct {
+		name    string
+		edit    func(*plan.Plan)
+		options func(*mem.Options)
+		sent    uint64
+		reason  string
+		lasts   time.Duration // of the load; 0 if it does not matter
+		text    string
+	}{
+		{
+			name: "all slots unanswered", options: func(o *mem.Options) { o.Withhold = 50 },
+			edit: func(p *plan.Plan) { p.MaxPending = 10 }, sent: 500, reason: "no answer", lasts: 11 * time.Second,
+			text: "for 10s it took, confirmed and delivered nothing; messages waiting for it: 10; not yet sent of --message-count 1000: 500",
+		},
+		{
+			name: "the drain time-out is the patience", options: func(o *mem.Options) { o.Withhold = 50 },
+			edit: func(p *plan.Plan) { p.DrainTimeout = time.Minute }, sent: 50, reason: "no answer", lasts: 61 * time.Second,
+		},
+		{
+			name: "at a rate", options: func(o *mem.Options) { o.Withhold = 50 },
+			edit: func(p *plan.Plan) { p.Rate = rate("100") }, sent: 50, reason: "no answer",
+		},
+		{
+			name: "no leave to send", options: func(o *mem.Options) { o.Limit = 300 },
+			edit: func(p *plan.Plan) { p.Role, p.Producers, p.MaxPending = plan.Producer, 3, 100 }, sent: 300, reason: "no answer",
+			text: "messages waiting for it: 3; not yet sent of --message-count 1000: 697",
+		},
+		{
+			name: "one of two producers", options: func(o *mem.Options) { o.Withhold = 50 },
+			edit: func(p *plan.Plan) { p.Producers = 2 }, reason: "no answer",
+		},
+		{
+			name: "a stall that ends", options: func(o *mem.Options) { o.StallFor, o.Latency = 9*time.Second, time.Millisecond },
+			sent: 1000, reason: "message count reached",
+		},
+		{
+			name: "messages that are seldom due", options: func(o *mem.Options) { o.Withhold = 4 },
+			edit: func(p *plan.Plan) { p.Rate, p.Count, p.MaxPending = rate("0.01"), 6, 2 }, sent: 6, reason: "message count reached",
+		},
+		{
+			name: "with a duration it is awaited", options: func(o *mem.Options) { o.Withhold = 50 },
+			edit: func(p *plan.Plan) { p.Duration = time.Hour }, sent: 50, reason: "duration reached", lasts: time.Hour,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, tt.options)
+				s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					p.Count = 1000
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				require.Contains(t, s.Reason, tt.reason)
+				if tt.sent > 0 {
+					require.Equal(t, tt.sent, s.Total.Sent)
+				}
+				if tt.lasts > 0 {
+					require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))
+				}
+				require.Contains(t, strings.Join(s.Problems, "\n"), tt.text)
+				require.Empty(t, s.LeftBehind)
+				require.NotEmpty(t, rep.snapshots)
+				if tt.reason == "no answer" {
+					require.False(t, s.Success)
+					require.Equal(t, driver.ClassTimeout, driver.ClassOf(s.Err))
+					require.NotEmpty(t, driver.HintOf(s.Err))
+				}
+			})
+		})
+	}
+}
+
+// Whoever leaves messages unanswered may not answer to Close either: that is not worth the connect time-out. Workers
+// that close, however slowly, are given the time.
+func TestClosingAfterUnansweredMessages(t *testing.T) {
+	slow := func(_ context.Context, c func() error) error { pass(1500 * time.Millisecond); return c() }
+	silent := func(ctx context.Context, c func() error) error { <-ctx.Done(); _ = c(); return ctx.Err() }
+	tests := []struct {
+		name     string
+		withhold bool
+		hooks    *hooks
+		lasts    time.Duration // after the drain
+		left     int
+	}{
+		{"silent", true, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, 4 * time.Second, 42},
+		{"all answered", false, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, time.Minute + 2*time.Second, 42},
+		{"slow", true, &hooks{closeRecv: slow}, 3 * 1500 * time.Millisecond, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) {
+					if tt.withhold {
+						o.Withhold = 100
+					}
+				})
+				f := tt.hooks.factory(b.Factory())
+				p := newPlan(f, func(p *plan.Plan) {
+					steady(p)
+					p.Consumers = 40
+					p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = time.Minute, time.Minute
+				})
+				s, err := engine.Run(t.Context(), nil, p, new(recorder))
+				require.NoError(t, err)
+				drained := s.Start.Add(loadTime)
+				if tt.withhold {
+					drained = drained.Add(drainTimeout)
+				}
+				require.InDelta(t, tt.lasts, s.End.Sub(drained), float64(300*time.Millisecond))
+				require.Len(t, s.LeftBehind, tt.left, s.LeftBehind)
+			})
+		})
+	}
+}
