@@ -86,7 +86,7 @@ func openWith(t *testing.T, protocol string, opts driver.OpenOptions, options ..
 		if f.Name == protocol {
 			opts.Options = f.NewOptions()
 			require.NoError(t, driver.SetOptions(opts.Options, options))
-			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, 10*time.Second
+			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, patience
 			d, err := f.Open(t.Context(), opts)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
@@ -188,7 +188,7 @@ func requireSTOMP(t *testing.T, broker, url, queue string) {
 	var m *gostomp.Message
 	select {
 	case m = <-sub.C:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		require.NoError(t, errors.New("no message came"))
 	}
 	require.NoError(t, m.Err)

@@ -5,7 +5,6 @@ package crossing
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,7 +70,7 @@ func TestOrderUnconfirmed(t *testing.T) {
 func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination) {
 	t.Helper()
 	const n, pending = 20_000, 100
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	id := func(number int64) driver.ID {
 		return driver.ID{Run: 1<<62 + 1, Producer: number % 3, Number: number, Sum: 1<<63 - 1 - number}

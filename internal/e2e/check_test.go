@@ -68,8 +68,8 @@ func check(t *testing.T, r *result) {
 		if line == "" {
 			continue
 		}
-		require.Regexp(t, `^((error|hint|warning|note|stopping): |leaving at once$|  )`, line, "a line of the error output")
-		r.signalled = r.signalled || strings.HasPrefix(line, "stopping: ")
+		require.Regexp(t, `^((error|hint|warning|note): |stopping[:;] |leaving at once$|  )`, line, "a line of the error output")
+		r.signalled = r.signalled || strings.HasPrefix(line, "stopping")
 	}
 	require.NotContains(t, r.stdout+r.stderr, "goroutine ", "a panic")
 	if !strings.Contains(r.stdout, "--- SUMMARY") {

@@ -89,6 +89,7 @@ func done(t *testing.T, stderr, what string) uint64 {
 // TestEmbeddedFaults: the verification finds exactly what the broker was told to do, and did.
 func TestEmbeddedFaults(t *testing.T) {
 	const messages = 10_000
+	t.Parallel() // most of the time they wait for what will not come
 	for _, protocol := range broker.Protocols() {
 		for _, c := range []struct {
 			fault, done string
@@ -103,9 +104,10 @@ func TestEmbeddedFaults(t *testing.T) {
 			{"withhold=2500", "stored but not confirmed", 4, func(c *verify.Counts) uint64 { return c.UnconfirmedArrived }, statusFailed},
 		} {
 			t.Run(protocol+" "+c.fault, func(t *testing.T) {
+				t.Parallel()
 				args := []string{
 					protocol, "client", "--embedded", "--embedded-faults", c.fault, "--verify", "--max-pending", "50",
-					"--message-count", strconv.Itoa(messages), "--drain-timeout", "2s", "queue://TEST",
+					"--message-count", strconv.Itoa(messages), "--drain-timeout", "6s", "queue://TEST",
 				}
 				if protocol == broker.RocketMQ {
 					args = append(args, "-o", "queues=1") // order is per queue
@@ -154,7 +156,19 @@ func TestBrokerCommand(t *testing.T) {
 	send("producer-1")
 	set("lose=100")
 	send("producer-2")
-	r := run(t, limit, "stomp", "consumer", "--url", at("stomp"), "--duration", "3", "--verify-file", file("consumer"), "queue://Q")
+	consumer := start(t, "stomp", "consumer", "--url", at("stomp"), "--verify-file", file("consumer"), "queue://Q")
+	eventually(t, "the broker has nothing left", func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at("control"), nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		var s broker.Stats
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(&s))
+		return len(s.Destinations) == 1 && len(s.Destinations[0].Queues) == 1 && s.Destinations[0].Queues[0].Depth == 0
+	})
+	consumer.silent()
+	r := consumer.interrupt()
 	require.Equal(t, statusFailed, r.status, "duplicates are seen without the producers' side")
 	require.EqualValues(t, 3, r.verification(t).Total.Duplicates)
 	require.EqualValues(t, 2*messages+3-30, r.summary.TotalReceived)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const limit = time.Minute // for runs of a few seconds: a hang is longer, a slow machine is not
+const limit = 2 * time.Minute // for runs of a few seconds: a hang is longer, a slow machine is not
 
 // TestGuideQueue is cases 1 and 2 of the user guide of `artemis perf`.
 func TestGuideQueue(t *testing.T) {
@@ -56,11 +56,11 @@ func TestGuideQueue(t *testing.T) {
 			if warm {
 				require.Less(t, r.summary.TotalSend.Count, r.summary.TotalCompleted, "the summary's latencies are without the warm-up")
 			}
-			if c.rate > 0 {
-				requireRate(t, &r, c.rate, 3)
-			}
 			if strings.Contains(strings.Join(c.args, " "), "--hdr") {
 				requireHDR(t, hdr, &r)
+			}
+			if c.rate > 0 {
+				requireRate(t, c.rate, 3, first(r, func() result { return run(t, limit, append(args, "queue://"+queue)...) }))
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestGuideTopics(t *testing.T) {
 				require.NoError(t, a.CreateQueue(soon(t), seed+strconv.Itoa(i), "audit."+seed+strconv.Itoa(i), "MULTICAST"))
 			}
 			p := start(t, append([]string{
-				"amqp", "client", "--url", a.AMQPURL(), "--warmup", "1", "--duration", "4", "--max-pending", "20",
+				"amqp", "client", "--url", a.AMQPURL(), "--warmup", "1", "--duration", "10m", "--max-pending", "20",
 				"--show-latency", "--producers", strconv.Itoa(producers), "--consumers", strconv.Itoa(consumers),
 				"--num-destinations", strconv.Itoa(topics), "--durable", "--persistent", "--clientID", "test_id", "topic://" + seed,
 			}, extra...)...)
@@ -95,8 +95,8 @@ func TestGuideTopics(t *testing.T) {
 					require.Regexp(t, "^(test_id|audit)", s.Name)
 				}
 			}
-			r := p.wait(limit)
-			require.Equal(t, statusOK, r.status)
+			r := p.interrupt()
+			require.Equal(t, "success", r.summary.Result)
 			require.NotZero(t, r.summary.TotalSent)
 			require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted)
 			require.Equal(t, r.summary.TotalCompleted*consumers, r.summary.TotalReceived)
@@ -131,8 +131,8 @@ func TestKeptSubscription(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
 	topic := unique(t, "topic")
-	args := []string{"amqp", "client", "--url", a.AMQPURL(), "--durable", "--clientID", "kept", "--message-count", "100", "topic://" + topic}
-	r := run(t, limit, append(args, "--keep-subscription")...)
+	args := []string{"amqp", "client", "--url", a.AMQPURL(), "--durable", "--clientID", "kept", "topic://" + topic}
+	r := run(t, limit, append(args, "--keep-subscription", "--message-count", "100")...)
 	require.Equal(t, statusOK, r.status)
 	first, err := a.Subscriptions(soon(t), topic)
 	require.NoError(t, err)
@@ -141,15 +141,15 @@ func TestKeptSubscription(t *testing.T) {
 	require.Zero(t, first[0].MessageCount)
 	require.EqualValues(t, 100, first[0].MessagesAcked)
 
-	p := start(t, append(args, "--rate", "50")...) // two seconds, to look at it
+	p := start(t, append(args, "--rate", "50")...)
 	p.printed("--- warmup false")
 	again, err := a.Subscriptions(soon(t), topic)
 	require.NoError(t, err)
 	require.Len(t, again, 1)
 	require.Equal(t, first[0].Name, again[0].Name, "the second run takes up the subscription of the first")
-	r = p.wait(limit)
-	require.Equal(t, statusOK, r.status)
-	require.EqualValues(t, 100, r.summary.TotalReceived)
+	r = p.interrupt()
+	require.Equal(t, "success", r.summary.Result)
+	require.Equal(t, r.summary.TotalSent, r.summary.TotalReceived)
 	left, err := a.Subscriptions(soon(t), topic)
 	require.NoError(t, err)
 	require.Empty(t, left, "without --keep-subscription it is removed")
@@ -164,7 +164,8 @@ func TestSharedSubscriptions(t *testing.T) {
 	require.Equal(t, statusOK, r.status)
 	require.EqualValues(t, 1001, r.summary.TotalCompleted)
 	require.EqualValues(t, 3*1001, r.summary.TotalReceived, "each subscription gets all, its consumers share them")
-	left, err := a.Subscriptions(soon(t), topic)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	eventually(t, "the broker has removed what nobody uses any more", func() bool {
+		left, err := a.Subscriptions(soon(t), topic)
+		return err == nil && len(left) == 0
+	})
 }

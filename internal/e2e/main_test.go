@@ -67,10 +67,10 @@ func newQueue(t *testing.T, a *brokertest.Artemis) string {
 	return name
 }
 
-// soon returns a context for a short question to the broker.
+// soon returns a context for something that takes seconds at most on a machine that has nothing else to do.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -93,10 +93,17 @@ func settled(t *testing.T, a *brokertest.Artemis, queue string) brokertest.Queue
 	return q
 }
 
+// emptied waits until all messages of a queue have been acknowledged.
+func emptied(t *testing.T, a *brokertest.Artemis, queue string) {
+	t.Helper()
+	_, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessageCount == 0 })
+	require.NoError(t, err)
+}
+
 // eventually waits for a condition that somebody else brings about.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, 30*time.Second, 50*time.Millisecond, what)
+	require.Eventually(t, cond, limit, 50*time.Millisecond, what)
 }
 
 // statuses of the program, from its help.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -22,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	thief := startThief(t, a, queue)
 	address := freeAddress(t)
 	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--duration", "3", "--warmup", "1", "--rate", "300", "--max-pending", "20",
-		"--drain-timeout", "4s", "--metrics", address, "queue://"+queue)
+		"--drain-timeout", "10m", "--metrics", address, "queue://"+queue)
 	p.printed("--- warmup false")
 	during := scrape(t, "http://"+address+"/metrics")
 	require.NotZero(t, during["perfmq_messages_sent_total"])
@@ -32,10 +33,19 @@ func TestMetrics(t *testing.T) {
 		last = scrape(t, "http://"+address+"/metrics")
 		return last[`perfmq_phase{phase="drain"}`] == 1
 	})
+	emptied(t, a, queue)
+	thief.signal(syscall.SIGTERM)
+	stolen := thief.wait(limit).summary.TotalReceived
+	eventually(t, "the values after the last message", func() bool {
+		last = scrape(t, "http://"+address+"/metrics")
+		return last["perfmq_messages_received_total"] == last["perfmq_messages_completed_total"]-float64(stolen)
+	})
+	p.signal(syscall.SIGINT)
+	p.told("stopping: ")
+	p.signal(syscall.SIGINT)
 	r := p.wait(limit)
 	require.Equal(t, statusFailed, r.status)
-	thief.signal(syscall.SIGTERM)
-	require.Equal(t, thief.wait(limit).summary.TotalReceived, *r.summary.TotalMissing)
+	require.Equal(t, stolen, *r.summary.TotalMissing)
 
 	s := r.summary
 	require.Equal(t, float64(s.TotalSent), last["perfmq_messages_sent_total"])
@@ -80,12 +90,17 @@ func TestMetricsPortTaken(t *testing.T) {
 	require.Zero(t, counters(t, a, queue).MessagesAdded)
 }
 
+// freeAddress has a port below those that the system gives to whoever asks for any, so that nobody gets it meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10_000+rand.IntN(10_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
 }
 
 func scrape(t *testing.T, url string) map[string]float64 {

@@ -17,6 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// connectPatience is the connect time-out of runs that name none: brokers answer late on a machine with much else to do.
+const connectPatience = time.Minute
+
 // process is a running perfmq.
 type process struct {
 	t        *testing.T
@@ -42,7 +45,8 @@ type result struct {
 	signalled      bool
 }
 
-// start runs perfmq with these arguments, and --json unless it is there, and with none of our own environment's settings.
+// start runs perfmq with these arguments, and --json unless it is there, and, but for the connect time-out, with none of our
+// own environment's settings.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	require.NoError(t, buildErr)
@@ -57,6 +61,7 @@ func start(t *testing.T, args ...string) *process {
 	p.args = args
 	p.cmd = exec.Command(binary, args...) //nolint:noctx // wait has the deadline, and wants the stacks at it
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERFMQ_") })
+	p.cmd.Env = append(p.cmd.Env, "PERFMQ_CONNECT_TIMEOUT="+connectPatience.String())
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.began = time.Now()
 	require.NoError(t, p.cmd.Start())
@@ -120,6 +125,16 @@ func (p *process) wait(limit time.Duration) result {
 		r.json = string(text)
 	}
 	check(p.t, &r)
+	return r
+}
+
+// interrupt ends the load of a run that has been looked at for as long as it took, and waits for its end.
+func (p *process) interrupt() result {
+	p.t.Helper()
+	p.signal(syscall.SIGINT)
+	r := p.wait(time.Since(p.began) + limit)
+	require.Contains(p.t, []int{statusInterrupted, statusFailed}, r.status)
+	require.Equal(p.t, "interrupted", r.summary.Reason)
 	return r
 }
 
