@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +24,9 @@ const (
 )
 
 var (
-	errStuck  = errors.New("it did not stop in time")
-	errNoTime = errors.New("there was no time left to close it")
+	errStuck    = errors.New("it did not stop in time")
+	errNoTime   = errors.New("there was no time left to close it")
+	errCutShort = errors.New("closing was cut short because the end of the run was asked for once more")
 )
 
 // closer is something open.
@@ -98,9 +100,11 @@ func closeAll(ctx context.Context, patience wait, list []closer, left *leftBehin
 		}
 		return stuck
 	})
-	closing, cancel := context.WithTimeout(ctx, patience.all)
+	closing, cancel := context.WithTimeoutCause(ctx, patience.all, unanswered(patience.all))
 	defer cancel()
-	giveUp := time.AfterFunc(patience.each, cancel)
+	closing, abandon := context.WithCancelCause(closing)
+	defer abandon(nil)
+	giveUp := time.AfterFunc(patience.each, func() { abandon(unanswered(patience.each)) })
 	defer giveUp.Stop()
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
@@ -110,26 +114,41 @@ func closeAll(ctx context.Context, patience wait, list []closer, left *leftBehin
 			if err == nil {
 				giveUp.Reset(patience.each)
 			}
-			left.add(c.name, err)
+			left.add(c.name, whyOpen(closing, err))
 			return nil
 		})
 	}
 	_ = g.Wait() // there are no errors but those that left has
 }
 
-// hurried returns a context that ends shortly after ctx.
+// unanswered is why closing ended when it took too long.
+func unanswered(d time.Duration) error {
+	return fmt.Errorf("closing was given up after %s because the broker did not answer", d)
+}
+
+// whyOpen puts why closing has ended in the place of the words for a context that has, with which drivers report it.
+func whyOpen(closing context.Context, err error) error {
+	why := context.Cause(closing)
+	if err == nil || why == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	words := strings.NewReplacer(context.Canceled.Error(), why.Error(), context.DeadlineExceeded.Error(), why.Error())
+	return errors.New(words.Replace(err.Error()))
+}
+
+// hurried returns a context that ends shortly after ctx, with errCutShort as its cause.
 func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(hurry)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel()
+			cancel(errCutShort)
 		case <-later.Done():
 		}
 	})
-	return later, func() { unhook(); cancel() }
+	return later, func() { unhook(); cancel(nil) }
 }
 
 // within calls f, and returns errStuck if f has not returned shortly after ctx has ended, as drivers should.

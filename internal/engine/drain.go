@@ -65,12 +65,12 @@ func (r *run) drain(ctx context.Context) {
 		patience = min(patience, lastLook)
 	}
 	deadline := time.Now().Add(patience)
-	waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
+	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
 	if r.plan.Role == plan.Producer {
 		return
 	}
 	if r.expectedKnown() {
-		waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
+		r.waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
 		switch {
 		case r.redelivered() > 0:
 			// Messages delivered twice stand in for some that may still come; and more of them may.
@@ -87,7 +87,7 @@ func (r *run) drain(ctx context.Context) {
 // waitQuiet waits until nothing has been received for a while.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
 	q := quietness{received: r.received(), looked: time.Now()}
-	waitFor(ctx, deadline, func() bool {
+	r.waitFor(ctx, deadline, func() bool {
 		return q.look(time.Now(), r.received()) >= while || !alive(r.consumers)
 	})
 }
@@ -110,11 +110,11 @@ func (q *quietness) look(now time.Time, received uint64) time.Duration {
 	return q.lasted
 }
 
-// waitFor polls done until it is true, the deadline is over or ctx ends.
-func waitFor(ctx context.Context, deadline time.Time, done func() bool) {
+// waitFor polls done until it is true, the deadline is over or ctx ends, and looks at the same time what comes.
+func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !done() {
+	for r.attend(); !done(); r.attend() {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return

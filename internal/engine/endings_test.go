@@ -186,6 +186,25 @@ func TestOpeningFails(t *testing.T) {
 			close(released)
 		})
 	})
+	t.Run("the driver's own time-out says more", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			says := driver.Errorf(driver.ClassTimeout, "connect", "is it a broker?", "it did not answer CONNECT")
+			late := func(ctx context.Context) error {
+				select {
+				case <-ctx.Done(): // must not win by chance
+					return ctx.Err()
+				case <-time.After(connectTimeout):
+				}
+				require.NoError(t, ctx.Err())
+				return says
+			}
+			for _, h := range []*hooks{{open: late}, {consumer: late}, {producer: late}} {
+				_, err := engine.Run(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+				require.ErrorIs(t, err, says)
+				require.Equal(t, "is it a broker?", driver.HintOf(err))
+			}
+		})
+	})
 	t.Run("interrupted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stop := make(chan struct{})

@@ -200,6 +200,12 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		defer ticker.Stop()
 		look = ticker.C
 	}
+	var attend <-chan time.Time
+	if r.verify != nil && r.plan.Role == plan.Consumer {
+		ticker := time.NewTicker(glance)
+		defer ticker.Stop()
+		attend = ticker.C
+	}
 	for sending := true; sending; {
 		select {
 		case <-elapsed:
@@ -212,6 +218,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: "interrupted", interrupted: true}
 		case f := <-r.failures:
 			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+		case <-attend:
+			r.attend()
 		case <-look:
 			if err := silence.broken(); err != nil {
 				r.silent = true

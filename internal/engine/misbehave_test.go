@@ -144,6 +144,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 					for _, name := range tt.left {
 						require.Contains(t, strings.Join(s.LeftBehind, "\n"), name)
 					}
+					require.NotContains(t, strings.Join(s.LeftBehind, "\n"), "context", "users do not know what that is")
 					require.Equal(t, tt.inFlight, s.Total.InFlight())
 					require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
 				})

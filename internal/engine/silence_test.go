@@ -95,17 +95,29 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 // that close, however slowly, are given the time.
 func TestClosingAfterUnansweredMessages(t *testing.T) {
 	slow := func(_ context.Context, c func() error) error { pass(1500 * time.Millisecond); return c() }
-	silent := func(ctx context.Context, c func() error) error { <-ctx.Done(); _ = c(); return ctx.Err() }
+	silent := func(ctx context.Context, c func() error) error {
+		<-ctx.Done()
+		_ = c()
+		return driver.Errorf(driver.ClassTimeout, "close it", "", "no answer: %w", ctx.Err())
+	}
 	tests := []struct {
 		name     string
 		withhold bool
 		hooks    *hooks
 		lasts    time.Duration // after the drain
 		left     int
+		why      map[string]int // of how many of those
 	}{
-		{"silent", true, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, 4 * time.Second, 42},
-		{"all answered", false, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, time.Minute + 2*time.Second, 42},
-		{"slow", true, &hooks{closeRecv: slow}, 3 * 1500 * time.Millisecond, 0},
+		{"silent", true, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, 4 * time.Second, 42, map[string]int{
+			": close it: no answer: closing was given up after 2s because the broker did not answer": 1 + 16 + 1,
+			": there was no time left to close it":                                                   24, // sixteen are closed at a time
+		}},
+		{"all answered", false, &hooks{closeSend: silent, closeRecv: silent, closeDrive: silent}, time.Minute + 2*time.Second, 42, map[string]int{
+			": close it: no answer: closing was given up after 1m0s because the broker did not answer": 1 + 16,
+			": close it: no answer: closing was given up after 2s because the broker did not answer":   1,
+			": there was no time left to close it":                                                     24,
+		}},
+		{"slow", true, &hooks{closeRecv: slow}, 3 * 1500 * time.Millisecond, 0, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,6 +141,9 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 				}
 				require.InDelta(t, tt.lasts, s.End.Sub(drained), float64(300*time.Millisecond))
 				require.Len(t, s.LeftBehind, tt.left, s.LeftBehind)
+				for text, n := range tt.why {
+					require.Equal(t, n, strings.Count(strings.Join(s.LeftBehind, "\n")+"\n", text+"\n"), s.LeftBehind)
+				}
 			})
 		})
 	}

@@ -18,12 +18,16 @@ import (
 // messages come after them.
 const afterglow = 250 * time.Millisecond
 
+// glance is how often a run that only consumes looks what has come, which is seldom enough to cost nothing.
+const glance = 25 * time.Millisecond
+
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
 	id      int64 // of the run
 	ledgers map[driver.Destination][]*verify.Ledger
-	opened  int64 // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
-	sent    int64 // when the load had ended
+	opened  int64   // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
+	sent    int64   // when the load had ended
+	vigils  []vigil // of the subscriptions
 	endings []farewell
 	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
 }
@@ -32,6 +36,28 @@ type verification struct {
 type farewell struct {
 	at      int64
 	drained bool // they had waited for more, and nothing came
+}
+
+// vigil is for how long nothing has come to a subscription that was looked at. What came while this process, or its machine,
+// stood still waits to be received, so that time does not count.
+type vigil struct {
+	looked int64         // microseconds since the Unix epoch; 0 before the first look
+	last   int64         // when the last message came, as of then
+	lasted time.Duration // as of then
+}
+
+// look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it was
+// called before, no more than most counts.
+func (v *vigil) look(now, last int64, most time.Duration) {
+	if v.looked == 0 {
+		v.looked = now
+	}
+	since := v.looked
+	if last != v.last {
+		since, v.lasted = max(since, last), 0
+	}
+	v.lasted += min(time.Duration(now-since)*time.Microsecond, most)
+	v.looked, v.last = now, last
 }
 
 // newVerification returns a run's, whose side will be written to path.
@@ -62,6 +88,7 @@ func (r *run) watch() {
 	if r.plan.Role == plan.Client {
 		own = r.verify.id
 	}
+	r.verify.vigils = make([]vigil, len(r.subs))
 	for i := range r.subs {
 		s := &r.subs[i]
 		s.tracker = verify.NewTracker()
@@ -87,22 +114,39 @@ func (r *run) progress() verify.Progress {
 // open returns how many messages are known to be missing at a subscription.
 func (v *verification) open(s *subscription) uint64 { return s.tracker.Open(v.ledgers[s.destination]) }
 
-// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while; a
-// user who is in a hurry, or consumers that failed, did not let them.
+// patience is how long nothing must have come before consumers count as having waited in vain; 0 if they do not wait.
+func (r *run) patience() time.Duration {
+	if r.plan.Role == plan.Consumer {
+		return quiet
+	}
+	return min(quiet, r.plan.DrainTimeout/2)
+}
+
+// attend looks what has come to the subscriptions. It is called from one goroutine, every glance at least while they are
+// waited for: in the drain, or, for a run that only consumes, in all of the load.
+func (r *run) attend() {
+	if r.verify == nil {
+		return
+	}
+	most := max(r.patience()/8, 2*poll) // a busy machine may look later than it wants to
+	for i := range r.subs {
+		last := r.subs[i].tracker.Last() // before the clock is read: nothing comes after now
+		r.verify.vigils[i].look(r.clock.Epoch(r.clock.Now()), last, most)
+	}
+}
+
+// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while in which
+// it could have; a user who is in a hurry, or consumers that failed, did not let them.
 func (r *run) stopped(ctx context.Context) {
 	if r.verify == nil {
 		return
 	}
-	patience := min(quiet, r.plan.DrainTimeout/2)
-	if r.plan.Role == plan.Consumer {
-		patience = quiet
-	}
-	now := r.clock.Epoch(r.clock.Now())
+	r.attend()
+	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for i := range r.subs {
-		s := &r.subs[i]
-		idle := time.Duration(now-max(s.tracker.Last(), r.verify.opened)) * time.Microsecond
+		waited := patience > 0 && r.verify.vigils[i].lasted >= patience
 		r.verify.endings = append(r.verify.endings, farewell{
-			at: now, drained: idle >= patience && ctx.Err() == nil && alive(s.consumers),
+			at: now, drained: waited && ctx.Err() == nil && alive(r.subs[i].consumers),
 		})
 	}
 }

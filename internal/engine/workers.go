@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -110,9 +111,13 @@ func openDriver(ctx context.Context, e plan.Endpoint) (driver.Driver, error) {
 	return opening(ctx, e, func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.Open) })
 }
 
+// lastSay is how much longer than its connect time-out a driver may take: its own clock then ends the wait, and it can say
+// what for.
+const lastSay = 100 * time.Millisecond
+
 // opening calls f with the connect time-out. When there is an error the value is nil, whatever f returned.
 func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+lastSay)
 	defer cancel()
 	v, err := within(ctx, f)
 	const hint = "raise --connect-timeout or see whether the broker is well"
