@@ -100,7 +100,7 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	for text := range strings.SplitSeq(rest, ",") {
 		e, err := p.endpoint(strings.TrimSpace(text), useTLS)
 		if err != nil {
-			errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "%w", err))
+			errs = append(errs, driver.Errorf(driver.ClassOther, op, p.example(scheme, useTLS), "%w", err))
 		}
 		t.Hosts = append(t.Hosts, e)
 	}
@@ -108,6 +108,16 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 		return Target{}, errors.Join(errs...)
 	}
 	return t, nil
+}
+
+// example is a hint that shows what a URL looks like. It names both flags that take one: which it was is not known here.
+func (p *Protocol) example(scheme string, useTLS bool) string {
+	port := p.PlainPort
+	if useTLS {
+		port = p.TLSPort
+	}
+	return fmt.Sprintf("write --url (or --consumer-url) as %[1]s://HOST:PORT, such as %[1]s://localhost:%[2]s, "+
+		"or with several hosts %[1]s://a:%[2]s,b:%[2]s", scheme, port)
 }
 
 func (t *Target) setUser(text string) error {

@@ -108,17 +108,18 @@ func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*con
 			c.shared.Store(true)
 		}
 		d.mu.Unlock()
-		if opener {
+		if opener { // its error, and not that of ctx, says what the server did or did not do
 			if c.session, c.err = d.cfg.dial(ctx, c.identity); c.err == nil {
 				c.start()
 			}
 			close(c.ready)
-		}
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
-			c.release(ctx)
-			return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+		} else {
+			select {
+			case <-c.ready:
+			case <-ctx.Done():
+				c.release(ctx)
+				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+			}
 		}
 		if c.err == nil {
 			return c, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/go-stomp/stomp/v3/frame"
 
@@ -20,6 +21,10 @@ func (c *config) dial(ctx context.Context, identity string) (*session, error) {
 }
 
 func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity string) (*session, error) {
+	var limit time.Duration
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = time.Until(deadline)
+	}
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return nil, connectError(host, err)
@@ -27,6 +32,9 @@ func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity s
 	s := &session{net: raw, raw: raw}
 	if c.target.TLS {
 		if s.net, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
+			if isTimeout(err) {
+				err = unansweredTLS(limit, err)
+			}
 			return nil, connectError(host, err)
 		}
 	}
@@ -43,6 +51,9 @@ func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity s
 		_ = raw.Close()
 		if ctx.Err() != nil {
 			err = ctx.Err() // the cause of the closing
+		}
+		if isTimeout(err) {
+			err = unanswered(c.target.TLS, limit, err)
 		}
 		return nil, connectError(host, err)
 	}

@@ -162,6 +162,30 @@ func connectError(e netdial.Endpoint, err error) error {
 	}
 }
 
+// unanswered is for a server that took the connection and did not answer CONNECT in its time, d.
+func unanswered(encrypted bool, d time.Duration, err error) error {
+	hint := "is this the broker's STOMP port, and should it be stomp+ssl://? See also --connect-timeout"
+	if encrypted {
+		hint = "is this the broker's STOMP port? See also --connect-timeout"
+	}
+	return driver.Errorf(driver.ClassTimeout, "", hint,
+		"the server accepted the connection but did not answer CONNECT within %s (%w)", roughly(d), err)
+}
+
+// unansweredTLS is for a server that took the connection and did not answer our TLS hello in its time, d.
+func unansweredTLS(d time.Duration, err error) error {
+	return driver.Errorf(driver.ClassTimeout, "", "is this the broker's port for encrypted connections, or should it be stomp://? "+
+		"See also --connect-timeout", "the server accepted the connection but did not answer the TLS handshake within %s (%w)", roughly(d), err)
+}
+
+// roughly rounds a time-out, of which a moment has passed, for people.
+func roughly(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
 func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
