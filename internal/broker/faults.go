@@ -51,16 +51,23 @@ func FaultHelp() (list [][2]string) {
 const longestDelay = 24 * time.Hour
 
 // ParseFaults reads faults such as "lose=1000,delay=5ms,full"; "none" or nothing is a faultless broker. It reports all
-// mistakes at once, joined.
+// mistakes at once, joined; a fault that is given twice is one.
 func ParseFaults(text string) (store.Faults, error) {
 	var set store.Faults
 	if text = strings.TrimSpace(text); text == "" || text == "none" {
 		return set, nil
 	}
 	var errs []error
+	given := map[string]int{}
 	for item := range strings.SplitSeq(text, ",") {
-		if err := setFault(&set, strings.TrimSpace(item)); err != nil {
+		item = strings.TrimSpace(item)
+		if err := setFault(&set, item); err != nil {
 			errs = append(errs, err)
+			continue
+		}
+		name, _, _ := strings.Cut(item, "=")
+		if given[name]++; given[name] == 2 {
+			errs = append(errs, fmt.Errorf("fault %s is given more than once", name))
 		}
 	}
 	return set, errors.Join(errs...)

@@ -31,4 +31,7 @@ fault delay=-1s: want delay=TIME, such as 5ms, and at most 24h0m0s
 fault delay=2000000h: want delay=TIME, such as 5ms, and at most 24h0m0s
 fault full=maybe: want full, or full=false
 unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, full, refuse`)
+
+	_, err = ParseFaults("lose=1, full ,lose=2,lose=3,full=false,delay=1ms")
+	require.EqualError(t, err, "fault lose is given more than once\nfault full is given more than once")
 }

@@ -63,7 +63,7 @@ func brokerHelp() string {
 		"  curl localhost:8162/stats                              all counts\n" +
 		"  curl -X PUT -d lose=1000 localhost:8162/faults         other faults; none ends them\n" +
 		"  curl -X POST 'localhost:8162/stall?for=2s'             stop for a time\n" +
-		"  curl -X POST localhost:8162/drop                       break all connections")
+		"  curl -X POST localhost:8162/drop                       break all connections, and end a stall")
 	return b.String()
 }
 

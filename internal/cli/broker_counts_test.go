@@ -35,12 +35,11 @@ func TestDescribeFaults(t *testing.T) {
 		want string
 	}{
 		{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 3, Stalls: 1}, "the broker was told to misbehave, and did: lost 3, stalls 1"},
-		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave, but it came to nothing"},
-		{store.Faults{Full: true}, store.FaultCounts{}, "the broker was told to misbehave: full, which it does not count"},
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave (lose=5), but it came to nothing"},
 		{
 			store.Faults{LoseEvery: 5, Delay: time.Second},
-			store.FaultCounts{Lost: 3},
-			"the broker was told to misbehave, and did: lost 3; delay and full are not counted",
+			store.FaultCounts{Lost: 3, Delayed: 12, Full: 4},
+			"the broker was told to misbehave, and did: lost 3, delayed 12, found no room 4",
 		},
 	} {
 		require.Equal(t, c.want, describeFaults(c.told, c.did))

@@ -88,8 +88,8 @@ func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 	return b, nil
 }
 
-// describeFaults says what faults have done, so that it can be held against what the run has found. The broker does not
-// count what delay and full do.
+// describeFaults says what faults have done, so that it can be held against what the run has found, or what was told if
+// they came to nothing.
 func describeFaults(told store.Faults, c store.FaultCounts) string {
 	text := "the broker was told to misbehave, and did:"
 	none := true
@@ -102,6 +102,8 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 		{c.Duplicated, "duplicated"},
 		{c.Reordered, "reordered"},
 		{c.Withheld, "stored but not confirmed"},
+		{c.Delayed, "delayed"},
+		{c.Full, "found no room"},
 		{c.Dropped, "connections broken"},
 		{c.Refused, "connections refused"},
 		{c.Stalls, "stalls"},
@@ -111,13 +113,8 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 			none = false
 		}
 	}
-	switch uncounted := told.Delay > 0 || told.Full; {
-	case none && uncounted:
-		return "the broker was told to misbehave: " + broker.FormatFaults(told) + ", which it does not count"
-	case none:
-		return "the broker was told to misbehave, but it came to nothing"
-	case uncounted:
-		return text[:len(text)-1] + "; delay and full are not counted"
+	if none {
+		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but it came to nothing"
 	}
 	return text[:len(text)-1]
 }

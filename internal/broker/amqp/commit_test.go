@@ -28,3 +28,26 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 		assert.Equal(t, want.stored, q.Stats().Stored)
 	}
 }
+
+// TestCommitNowhere: a transaction with a message for a queue that was deleted is refused; one that is refused by the fault of
+// being full is counted with all its messages.
+func TestCommitNowhere(t *testing.T) {
+	s := store.New(store.Config{Full: store.Reject})
+	c := newConn(New(s, Options{}), nil)
+	commit := func(dest *store.Destination) *failure {
+		x := &txn{}
+		for range 3 {
+			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: foreign{body: []byte("x")}, Priority: 4}})
+		}
+		_, refused := x.commit(c)
+		return refused
+	}
+	dest := s.Destination(store.Address{Name: "Q"})
+	s.SetFaults(store.Faults{Full: true})
+	assert.ErrorContains(t, commit(dest), "queue://Q is full")
+	assert.Equal(t, store.FaultCounts{Full: 3}, s.FaultCounts())
+	s.SetFaults(store.Faults{})
+	require.True(t, s.Delete(dest.Address()))
+	assert.ErrorContains(t, commit(dest), "queue://Q was deleted")
+	assert.Nil(t, commit(s.Destination(store.Address{Name: "Q"})))
+}

@@ -9,6 +9,7 @@ import (
 const (
 	condInternal       = "amqp:internal-error"
 	condNotFound       = "amqp:not-found"
+	condDeleted        = "amqp:resource-deleted"
 	condUnauthorized   = "amqp:unauthorized-access"
 	condDecode         = "amqp:decode-error"
 	condResourceLimit  = "amqp:resource-limit-exceeded"

@@ -31,6 +31,7 @@ type inLink struct {
 	size          int  // of messages, on average
 	queued        bool // on the list of those that want credit
 	waiting       bool // for room at the destination
+	starved       bool // has no credit by the fault of being full, and was counted
 	detached      bool // by us
 	gone          bool
 
@@ -134,6 +135,14 @@ func (l *inLink) complete(n *node, b []byte) error {
 			return nil
 		}
 	}
+	if deleted(dest) {
+		f := errDeleted(dest)
+		l.reject(f) // so that the sender knows what became of it
+		if l.dest != nil {
+			l.detach(f) // Transport, section 2.8.15
+		}
+		return nil
+	}
 	if state.inTxn {
 		return l.sendInTxn(state.txn, dest, &n.msg, len(b))
 	}
@@ -156,7 +165,7 @@ func (l *inLink) lookup(a *arrival) *store.Destination {
 	if !a.hasTo || len(a.to) == 0 {
 		return nil
 	}
-	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind {
+	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind && !dest.Gone() {
 		return dest
 	}
 	kind := l.defaultKind
@@ -232,6 +241,9 @@ func (l *inLink) used(size int) {
 	}
 	l.count++
 	l.credit--
+	if l.waiting {
+		l.starve()
+	}
 	if l.size == 0 {
 		l.size = size
 	}
@@ -248,16 +260,33 @@ func (l *inLink) grant() {
 		return
 	}
 	c := l.s.c
-	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.tellRoom(l) }) {
-		l.waiting = true
+	if l.dest != nil && deleted(l.dest) { // it waited for room
+		if c.pending.any {
+			c.sendReceipts() // not all of flush: it may be what calls
+		}
+		l.part(errDeleted(l.dest))
 		return
 	}
+	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.tellRoom(l) }) {
+		l.waiting = true
+		l.starve()
+		return
+	}
+	l.starved = false
 	l.window = c.srv.window(l.size)
 	if l.credit >= l.window {
 		return
 	}
 	l.credit = l.window
 	l.sendFlow()
+}
+
+// starve counts a link that the fault of being full has left without credit, once until it gets some: whatever the peer
+// sends next has to wait on its side.
+func (l *inLink) starve() {
+	if l.credit == 0 && !l.starved {
+		l.starved = l.s.c.srv.store.CountFull(1)
+	}
 }
 
 // window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at most a
@@ -284,9 +313,24 @@ func (l *inLink) sendFlow() {
 // detach ends the link because of an error; what still comes over it is ignored.
 func (l *inLink) detach(f *failure) {
 	l.s.c.flush()
+	l.part(f)
+}
+
+// part is detach when all answers are under way.
+func (l *inLink) part(f *failure) {
 	l.end()
 	l.detached = true
 	l.s.c.send(func(b []byte) []byte { return appendDetach(b, l.s.channel, l.handle, true, f) })
+}
+
+// deleted tells whether what is sent to a destination is lost, because it is a queue that was deleted (a temporary one, with
+// its link). A topic comes into being anew.
+func deleted(dest *store.Destination) bool {
+	return dest.Gone() && dest.Address().Kind == store.KindQueue
+}
+
+func errDeleted(dest *store.Destination) *failure {
+	return fail(condDeleted, "%s was deleted", dest.Address())
 }
 
 // end undoes what the link had.

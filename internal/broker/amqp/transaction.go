@@ -109,9 +109,15 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if t.spent {
 		return false, fail(condTxRollback, "the transaction has more than %d bytes", maxTxnBytes)
 	}
+	for _, s := range t.sends {
+		if deleted(s.dest) {
+			return false, fail(condTxRollback, "%s was deleted", s.dest.Address())
+		}
+	}
 	if !c.srv.blocks {
 		for _, s := range t.sends {
 			if !s.dest.Room(nil) {
+				c.srv.store.CountFull(len(t.sends))
 				return false, fail(condTxRollback, "%s is full", s.dest.Address())
 			}
 		}

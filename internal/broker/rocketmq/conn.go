@@ -111,7 +111,7 @@ func (c *conn) wakeWriter() {
 func (c *conn) read() error {
 	in := make([]byte, inSize)
 	from, to := 0, 0 // what is in it and was not handled
-	maxFrame := c.s.o.MaxMessage + headRoom
+	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
 	var limited time.Time // when the time limit was set
 	for {
 		for to-from >= 4 {

@@ -27,9 +27,9 @@
 // to come, up to an eighth of the limits; from then on they go when they are committed. Where a group with a claim lags,
 // sends are stored but answers are withheld until there is room, as is what follows a send without answer; a store that rejects
 // answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only slowed down, because commits may be among
-// it; so a topic can exceed the limits. What clients have received but not committed counts: push consumers commit with each
-// pull, others now and then (Java's lite pull consumer every five seconds), and a topic that fills up in between stands still
-// until then.
+// it; so a topic can exceed the limits. What clients have received but not committed counts: Java's push
+// consumers commit with each pull, perfmq's after 100 messages or 100 ms, others now and then (Java's lite pull consumer every
+// five seconds), and a topic that fills up in between stands still until then.
 //
 // A group has a claim to what it has not done with if it stands somewhere in the topic, or has members that listen to it,
 // unless broadcasting. RocketMQ's brokers delete messages by their age, whether or not groups have seen them; here memory is

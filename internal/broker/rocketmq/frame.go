@@ -10,9 +10,12 @@ var errFrame = errors.New("a frame is not of RocketMQ's remoting protocol")
 
 const (
 	// headRoom is how much larger than a message's body a frame may be.
-	headRoom  = 1 << 20
-	minFrame  = 4   // the length of the header's length
-	maxFields = 256 // of a header
+	headRoom = 1 << 20
+	// largestFrame is how large frames may be at least, that of their length included, as in RocketMQ
+	// (com.rocketmq.remoting.frameMaxLength): what is larger than a message may be is read, to be refused with an answer.
+	largestFrame = 16 << 20
+	minFrame     = 4   // the length of the header's length
+	maxFields    = 256 // of a header
 )
 
 // field is a field of a header.

@@ -120,7 +120,7 @@ func (c *conn) send(r *request) error {
 	if o.half {
 		return c.sendHalf(r, t, m)
 	}
-	return c.answerSend(r, t, m, t.dest.Send(&m.Message))
+	return c.answerSend(r, t, m, t.dest.Send(&m.Message), 1)
 }
 
 // topicOf finds the topic of a message or makes it. What consumers failed at too often goes to the group's dead-letter
@@ -161,8 +161,8 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*messa
 	return m.complete(), o
 }
 
-// answerSend answers a send, or does not, or only when there is room.
-func (c *conn) answerSend(r *request, t *topic, m *message, v store.Verdict) error {
+// answerSend answers a send of so many messages, of which m is the first, or does not, or only when there is room.
+func (c *conn) answerSend(r *request, t *topic, m *message, v store.Verdict, messages int) error {
 	oneWay := r.flag&flagOneWay != 0
 	switch v {
 	case store.Withheld:
@@ -184,6 +184,7 @@ func (c *conn) answerSend(r *request, t *topic, m *message, v store.Verdict) err
 	if t.dest.Room(nil) || c.s.limits.Full == store.Reject {
 		return nil
 	}
+	c.s.store.CountFull(messages)
 	if oneWay {
 		return c.awaitRoom(t.dest)
 	}
@@ -234,8 +235,8 @@ func (c *conn) sendBatch(r *request, t *topic, h *sendHeader) error {
 		return nil
 	}
 	var first *message
-	verdict := store.Stored
-	for b := r.body; len(b) > 0; {
+	verdict, messages := store.Stored, 0
+	for b := r.body; len(b) > 0; messages++ {
 		var part batched
 		part, b, _ = cutBatched(b)
 		h.flag = int64(part.flag)
@@ -246,6 +247,7 @@ func (c *conn) sendBatch(r *request, t *topic, h *sendHeader) error {
 		v := t.dest.Send(&m.Message)
 		if v == store.Full {
 			verdict = v
+			c.s.store.CountFull(countBatched(b)) // they have not been tried
 			break
 		}
 		if v == store.Withheld {
@@ -255,7 +257,15 @@ func (c *conn) sendBatch(r *request, t *topic, h *sendHeader) error {
 			return err
 		}
 	}
-	return c.answerSend(r, t, first, verdict)
+	return c.answerSend(r, t, first, verdict, messages)
+}
+
+// countBatched returns how many messages are in what is left of a batch.
+func countBatched(b []byte) (n int) {
+	for ; len(b) > 0; n++ {
+		_, b, _ = cutBatched(b)
+	}
+	return n
 }
 
 // defaultMaxTries is how often a message is given back before it goes to the dead-letter topic (retryMaxTimes).

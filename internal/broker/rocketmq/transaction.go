@@ -34,6 +34,7 @@ type half struct {
 	unique string
 	stored int64 // milliseconds since the Unix epoch
 	checks int
+	full   bool // its commit was refused by the fault of being full, and counted
 }
 
 // question says when to ask about a half message.
@@ -223,7 +224,9 @@ func (c *conn) endTransaction(r *request) error {
 	m.NotBefore = h.m.NotBefore
 	m.sysFlag = m.sysFlag&^sysTransaction | sysCommit
 	m.properties = withProperties(m.properties, propHalf, "")
-	if h.t.dest.Send(&m.Message) == store.Full {
+	full := c.s.limits.Full == store.Reject && h.full && !h.t.dest.Room(nil) // each message is counted once
+	if full || h.t.dest.Send(&m.Message) == store.Full {
+		h.full = h.full || c.s.store.Full()
 		x.mu.Lock() // it stays a half message: its producer will be asked
 		x.open[number] = h
 		x.bytes += h.m.weight()
@@ -236,6 +239,7 @@ func (c *conn) endTransaction(r *request) error {
 	x.committed.Add(1)
 	c.w.simple(r, codeSuccess, "")
 	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
+		c.s.store.CountFull(1)
 		return c.awaitRoom(h.t.dest) // nobody waits for this answer: so the connection must
 	}
 	return nil

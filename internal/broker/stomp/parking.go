@@ -23,6 +23,15 @@ type parked struct {
 	tx      *transaction // of a COMMIT
 	receipt []byte       // nil for none
 	size    int
+	counted bool // as one that the fault of being full has kept waiting
+}
+
+// messages returns how many messages wait.
+func (p *parked) messages() int {
+	if p.tx == nil {
+		return 1
+	}
+	return p.tx.sends()
 }
 
 // parking holds what a full destination has no room for. The reader adds to it, the writer takes from it.
@@ -104,7 +113,11 @@ func (c *conn) retry(b []byte) []byte {
 	left := k.list[:0]
 	for i := range k.list {
 		p := k.list[i]
-		if k.err != nil || !p.fits(c, blocked) || !c.stallOver() {
+		fits := k.err == nil && p.fits(c, blocked)
+		if k.err == nil && !fits && !p.counted {
+			p.counted = c.server.store.CountFull(p.messages())
+		}
+		if !fits || !c.stallOver() {
 			left = append(left, p)
 			continue
 		}

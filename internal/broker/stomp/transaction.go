@@ -38,6 +38,16 @@ func (t *transaction) destinations() (list []*store.Destination) {
 	return list
 }
 
+// sends returns how many messages are to be sent in it.
+func (t *transaction) sends() (n int) {
+	for i := range t.steps {
+		if t.steps[i].to != nil {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *conn) begin(f *frame) error {
 	name := c.text(f, "transaction")
 	switch {
@@ -115,6 +125,7 @@ func (c *conn) commit(f *frame) error {
 		case !c.rejects():
 			blocked = blocked || !d.Room(c.tellRoom)
 		case !d.Room(nil):
+			c.server.store.CountFull(t.sends())
 			return full(d)
 		}
 	}

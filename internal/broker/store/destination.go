@@ -86,6 +86,7 @@ func (d *Destination) Send(m *Message) Verdict {
 	d = d.current()
 	if s.cfg.Full == Reject && !d.Room(nil) {
 		d.refused.Add(1)
+		s.CountFull(1)
 		return Full
 	}
 	return d.take(m)
@@ -121,9 +122,14 @@ func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 	c := &d.store.counters
 	what, withhold, drop := f.judge()
 	if f.Delay > 0 {
-		delayed := *m
-		delayed.NotBefore = max(m.NotBefore, time.Now().Add(f.Delay).UnixNano())
-		m = &delayed
+		if at := time.Now().Add(f.Delay).UnixNano(); at > m.NotBefore {
+			delayed := *m
+			delayed.NotBefore = at
+			m = &delayed
+			if what != lose && len(*d.subs.Load()) > 0 {
+				c.delayed.Add(1)
+			}
+		}
 	}
 	switch what {
 	case lose:

@@ -23,16 +23,22 @@ type Faults struct {
 	Refuse bool          // close new connections at once
 }
 
-// FaultCounts are how often each fault really happened.
+// FaultCounts are how often each fault really happened. Those without a remark are messages.
 type FaultCounts struct {
 	Lost       uint64 `json:"lost"`
 	Damaged    uint64 `json:"damaged"`
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
-	Withheld   uint64 `json:"withheld"`
-	Dropped    uint64 `json:"dropped"` // connections
-	Refused    uint64 `json:"refused"` // connections
-	Stalls     uint64 `json:"stalls"`
+	Withheld   uint64 `json:"withheld"` // those included at which connections were broken
+	// Delayed are messages that were stored to be delivered later than without the fault. One that is lost, that nobody had
+	// subscribed to, or that was to wait longer anyway is none of them; one that was stored twice is one.
+	Delayed uint64 `json:"delayed"`
+	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks for room.
+	// Those that were already waiting when the fault began are none of them. See [Store.CountFull].
+	Full    uint64 `json:"full"`
+	Dropped uint64 `json:"dropped"` // connections
+	Refused uint64 `json:"refused"` // connections
+	Stalls  uint64 `json:"stalls"`
 }
 
 // faults are the ones at work.
@@ -42,13 +48,13 @@ type faults struct {
 }
 
 type faultCounters struct {
-	lost, damaged, duplicated, reordered, withheld, dropped, refused, stalls atomic.Uint64
+	lost, damaged, duplicated, reordered, withheld, delayed, full, dropped, refused, stalls atomic.Uint64
 }
 
 func (c *faultCounters) counts() FaultCounts {
 	return FaultCounts{
 		Lost: c.lost.Load(), Damaged: c.damaged.Load(), Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
-		Withheld: c.withheld.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
+		Withheld: c.withheld.Load(), Delayed: c.delayed.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
 	}
 }
 
@@ -124,6 +130,18 @@ func (s *Store) Refuse() bool {
 		return false
 	}
 	s.counters.refused.Add(1)
+	return true
+}
+
+// CountFull adds to the messages that were refused or kept waiting by the fault [Faults.Full], if that is at work, and tells
+// whether it is. Front-ends call it for what they keep waiting or refuse by themselves; [Destination.Send] does it for what
+// it refuses. A protocol in which broker and sender do not meet before there is room (AMQP's credit) counts one message for
+// each sender that it leaves without.
+func (s *Store) CountFull(n int) bool {
+	if !s.full() {
+		return false
+	}
+	s.counters.full.Add(uint64(n))
 	return true
 }
 

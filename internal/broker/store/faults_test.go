@@ -87,6 +87,12 @@ func TestDelayFault(t *testing.T) {
 		got, _ = take(c, 1)
 		assert.Equal(t, []string{"1"}, got)
 		assert.Equal(t, start.Add(time.Second).UnixNano(), woken.Load())
+
+		late := message("2") // it is to wait longer anyway
+		late.NotBefore = time.Now().Add(time.Minute).UnixNano()
+		d.Send(late)
+		s.Destination(Address{KindTopic, "nobody"}).Send(message("3"))
+		assert.Equal(t, FaultCounts{Delayed: 1}, s.FaultCounts())
 	})
 }
 
