@@ -104,12 +104,12 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use",
 			100*h.CPUShare(), h.Cores)
 	}
-	if share := h.WaitShare(); share > stats.MaxWaitShare {
-		add("the tester waited for a processor %.0f%% of the time that it had work, because others use them, too, such as a broker on the "+
-			"same machine: latencies include that", 100*share)
+	if h.Crowded() {
+		add("the machine was %.0f%% busy, %.0f%% with others than the tester, such as a broker on the same machine: latencies include "+
+			"waits for a processor", 100*h.MachineShare(), 100*h.OthersShare())
 	}
 	switch {
-	case h.Late() && h.WaitShare() > stats.MaxWaitShare:
+	case h.Late() && h.Crowded():
 		add("%d of %d messages were sent late because the tester got no processor in time", h.LateSends, h.Sent)
 	case h.Late():
 		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)

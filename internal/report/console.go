@@ -196,9 +196,6 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		cores = "core"
 	}
 	writeText(b, "--- tester cpu:", fmt.Sprintf("%.1f", 100*cpuShare(h)), fmt.Sprintf(" %% of %d %s", h.Cores, cores))
-	if h.WaitKnown {
-		writeText(b, "--- tester cpu wait:", fmt.Sprintf("%.1f", 100*h.WaitShare()), " % of the time that it had work")
-	}
 	if c.run.Producing {
 		note := ""
 		if h.LateSends > 0 && h.Sent > 0 {

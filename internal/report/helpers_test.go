@@ -57,7 +57,7 @@ func snapshot(phase stats.Phase, n int, delta stats.Counters, l stats.Latencies)
 	return &stats.Snapshot{
 		Phase: phase, From: from, To: from.Add(length), Elapsed: time.Duration(n+1) * length,
 		Total: delta, Delta: delta, Latencies: l, InFlight: delta.InFlight(), Workers: 2,
-		Health: stats.Health{CPU: 300 * time.Millisecond, CPUWait: 100 * time.Millisecond, WaitKnown: true, Wall: length, Cores: 2, GCPauses: 2, GCPauseMax: 120 * time.Microsecond, Sent: delta.Sent},
+		Health: stats.Health{CPU: 300 * time.Millisecond, Wall: length, Cores: 2, GCPauses: 2, GCPauseMax: 120 * time.Microsecond, Sent: delta.Sent},
 	}
 }
 
@@ -76,7 +76,7 @@ func summary(total stats.Counters, l stats.Latencies) *stats.Summary {
 		Success: true, Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
 		Total: total, Latencies: l,
 		Health: stats.Health{
-			CPU: 5 * time.Second, CPUWait: time.Second, WaitKnown: true, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
+			CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
 			Sent: total.Sent,
 		},
 	}

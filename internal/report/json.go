@@ -126,14 +126,13 @@ type jsonLatency struct {
 }
 
 type jsonHealth struct {
-	CPUSeconds float64  `json:"cpuSeconds"`
-	CPUShare   float64  `json:"cpuShare"`                 // of all cores, 0 to 1
-	CPUWait    *float64 `json:"cpuWaitSeconds,omitempty"` // of all threads together; absent where it is not known
-	Cores      int      `json:"cores"`
-	LateSends  uint64   `json:"lateSends"`
-	GCPauses   uint64   `json:"gcPauses"`
-	GCPauseMax float64  `json:"gcPauseMaxMicroseconds"`
-	ClockStep  float64  `json:"clockStepMicroseconds"`
+	CPUSeconds float64 `json:"cpuSeconds"`
+	CPUShare   float64 `json:"cpuShare"` // of all cores, 0 to 1
+	Cores      int     `json:"cores"`
+	LateSends  uint64  `json:"lateSends"`
+	GCPauses   uint64  `json:"gcPauses"`
+	GCPauseMax float64 `json:"gcPauseMaxMicroseconds"`
+	ClockStep  float64 `json:"clockStepMicroseconds"`
 }
 
 // Start begins the array.
@@ -285,10 +284,6 @@ func toJSONHealth(h *stats.Health) jsonHealth {
 		CPUSeconds: h.CPU.Seconds(), CPUShare: cpuShare(h), Cores: h.Cores, LateSends: h.LateSends,
 		GCPauses: h.GCPauses, GCPauseMax: microseconds(h.GCPauseMax),
 		ClockStep: microseconds(h.ClockStep),
-	}
-	if h.WaitKnown {
-		wait := h.CPUWait.Seconds()
-		j.CPUWait = &wait
 	}
 	return j
 }

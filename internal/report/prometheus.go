@@ -165,8 +165,6 @@ type collector struct {
 	inFlight   uint64
 	workers    int
 	cpu        time.Duration
-	cpuWait    time.Duration
-	waitKnown  bool
 	gcPauses   uint64
 	gcPauseMax time.Duration
 	cores      int
@@ -202,8 +200,6 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
 	c.protocol, c.verified = s.Protocol, s.Verified
 	c.cpu += s.Health.CPU
-	c.cpuWait += s.Health.CPUWait
-	c.waitKnown = s.Health.WaitKnown
 	c.gcPauses += s.Health.GCPauses
 	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
 	c.cores = s.Health.Cores

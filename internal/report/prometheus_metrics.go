@@ -13,13 +13,13 @@ import (
 
 // descriptions are the names, helps and labels of all metrics of ours.
 type descriptions struct {
-	build, run, start, phase, workers, inFlight                 *prometheus.Desc
-	sent, blocked, completed, failed, unsent, late              *prometheus.Desc
-	received, redelivered, foreign, unstamped                   *prometheus.Desc
-	negative, negativeAges, outOfRange, protocol                *prometheus.Desc
-	delay, ack, response, transfer, b2c, s2c                    *prometheus.Desc
-	cpu, cpuWait, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
-	verified                                                    *prometheus.Desc
+	build, run, start, phase, workers, inFlight        *prometheus.Desc
+	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
+	received, redelivered, foreign, unstamped          *prometheus.Desc
+	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c           *prometheus.Desc
+	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
+	verified                                           *prometheus.Desc
 }
 
 func describe(version string) descriptions {
@@ -61,7 +61,6 @@ func describe(version string) descriptions {
 		s2c:      desc("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase"),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
-		cpuWait:    desc("tester_cpu_wait_seconds_total", "Time that the threads of this process had work but no processor. Linux only."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
 		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
 		gcPauseMax: desc("tester_gc_pause_max_seconds", "The longest of them."),
@@ -107,9 +106,6 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		emit <- b.metric(key)
 	}
 	emit <- prometheus.MustNewConstMetric(c.d.cpu, prometheus.CounterValue, c.cpu.Seconds())
-	if c.waitKnown {
-		emit <- prometheus.MustNewConstMetric(c.d.cpuWait, prometheus.CounterValue, c.cpuWait.Seconds())
-	}
 	emit.gauge(c.d.cores, float64(c.cores))
 	emit.counter(c.d.gcPauses, c.gcPauses)
 	emit.gauge(c.d.gcPauseMax, c.gcPauseMax.Seconds())

@@ -11,19 +11,19 @@ const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package ru
 
 // healthMeter reads the process's own use of the machine.
 type healthMeter struct {
-	start, last       time.Time
-	startCPU, lastCPU time.Duration
-	lastWait, waited  time.Duration // as the system counts it; since the start
-	waitKnown         bool
-	startGC, lastGC   []uint64
-	sample            [1]metrics.Sample
-	bounds            []float64
+	start, last                            time.Time
+	startCPU, lastCPU                      time.Duration
+	startBusy, startAll, lastBusy, lastAll time.Duration // of the machine
+	startGC, lastGC                        []uint64
+	sample                                 [1]metrics.Sample
+	bounds                                 []float64
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
 	m := &healthMeter{start: now, last: now, startCPU: processCPU()}
 	m.lastCPU = m.startCPU
-	m.lastWait, m.waitKnown = cpuWait()
+	m.startBusy, m.startAll = machineCPU()
+	m.lastBusy, m.lastAll = m.startBusy, m.startAll
 	m.sample[0].Name = gcPauses
 	m.startGC = m.readGC()
 	m.lastGC = m.startGC
@@ -45,11 +45,9 @@ func (m *healthMeter) interval(now time.Time, delta Counters) Health {
 	cpu, gc := processCPU(), m.readGC()
 	h := m.health(m.last, now, m.lastCPU, cpu, m.lastGC, gc)
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
-	wait, _ := cpuWait()
-	h.CPUWait = max(0, wait-m.lastWait) // what a thread had waited is lost when it ends
-	h.WaitKnown = m.waitKnown
-	m.waited += h.CPUWait
-	m.lastWait = wait
+	busy, all := machineCPU()
+	h.Machine, h.MachineAll = busy-m.lastBusy, all-m.lastAll
+	m.lastBusy, m.lastAll = busy, all
 	m.last, m.lastCPU, m.lastGC = now, cpu, gc
 	return h
 }
@@ -58,7 +56,7 @@ func (m *healthMeter) interval(now time.Time, delta Counters) Health {
 func (m *healthMeter) whole(now time.Time, total Counters) Health {
 	h := m.health(m.start, now, m.startCPU, m.lastCPU, m.startGC, m.lastGC)
 	h.LateSends, h.Sent = total.LateSends, total.Sent
-	h.CPUWait, h.WaitKnown = m.waited, m.waitKnown
+	h.Machine, h.MachineAll = m.lastBusy-m.startBusy, m.lastAll-m.startAll
 	return h
 }
 
@@ -87,20 +85,35 @@ func (h Health) CPUShare() float64 {
 	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 }
 
-// WaitShare returns the part of the time in which the process' threads had work that they waited for a processor.
-func (h Health) WaitShare() float64 {
-	if h.CPU+h.CPUWait <= 0 {
+// MachineShare returns how much of the machine's processor time was used, by this process and all others: 1 is all of it.
+// It is 0 where the system does not tell.
+func (h Health) MachineShare() float64 {
+	if h.MachineAll <= 0 {
 		return 0
 	}
-	return h.CPUWait.Seconds() / (h.CPU + h.CPUWait).Seconds()
+	return h.Machine.Seconds() / h.MachineAll.Seconds()
+}
+
+// OthersShare returns the part of the machine's processor time that others than this process used.
+func (h Health) OthersShare() float64 {
+	if h.MachineAll <= 0 {
+		return 0
+	}
+	return max(0, h.Machine-h.CPU).Seconds() / h.MachineAll.Seconds()
+}
+
+// Crowded tells whether others kept the machine's processors so busy that the tester had to wait for one. Its latencies
+// include that.
+func (h Health) Crowded() bool {
+	return h.MachineShare() > MaxCPUShare && h.OthersShare() > MaxOthersShare
 }
 
 // Limits above which the tester counts as unfit.
 const (
-	// MaxCPUShare is the share of its processors that the tester may use.
+	// MaxCPUShare is the share of its processors that the tester may use, and of the machine's that all may use.
 	MaxCPUShare = 0.9
-	// MaxWaitShare is the part of its working time that the tester may wait for a processor: latencies include it.
-	MaxWaitShare = 0.25
+	// MaxOthersShare is the share of a busy machine that others may use.
+	MaxOthersShare = 0.1
 	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
 	MaxLateShare = 0.01
 	// MinLate is how many late sends are worth a warning at all.

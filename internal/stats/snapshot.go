@@ -158,8 +158,8 @@ type Summary struct {
 // Health tells whether the tester itself was fit to measure.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
-	CPUWait    time.Duration // how long its threads, together, had work but no processor, if WaitKnown
-	WaitKnown  bool          // the system counts CPUWait
+	Machine    time.Duration // processor time used on the whole machine, by all; too little, if much of it was idle
+	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
 	GCPauses   uint64        // stops of the world for garbage collection
