@@ -196,7 +196,7 @@ func (b *bench) once(ctx context.Context, t target, s started, verify bool) (out
 	if verify {
 		args = append(args, "--verify")
 	}
-	args = append(args, fmt.Sprintf("queue://BENCH.%d", b.runs))
+	args = append(args, fmt.Sprintf("queue://BENCH-%d", b.runs))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.duration+60)*time.Second)
 	defer cancel()
 	before, _ := peerbench.ProcessCPU(s.pid)
