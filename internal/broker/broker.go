@@ -64,23 +64,17 @@ type Broker struct {
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server // nil if it is not served
 	ends      []func()         // of front-ends with something of their own
-	headroom  []byte           // never touched, so that it is no memory but addresses
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
 	total map[string]uint64   // connections so far
 }
 
-// headroom lets the garbage collector wait until there is that much more of it to collect. Messages live for moments, and the
-// heap of a broker whose queues are empty is so small that the collector would not rest: a seventh of the broker's processor
-// time (bench-broker, raw client). The price is twice as much memory, at most.
-const headroom = 64 << 20
-
 // Start opens all listeners and serves until Close. It fails if one cannot be opened.
 func Start(cfg Config) (*Broker, error) {
 	b := &Broker{
 		store: store.New(cfg.Limits), listeners: map[string]net.Listener{},
-		conns: map[net.Conn]string{}, total: map[string]uint64{}, headroom: make([]byte, headroom),
+		conns: map[net.Conn]string{}, total: map[string]uint64{},
 	}
 	b.store.SetFaults(cfg.Faults)
 	b.store.OnDrop(func() { b.breakConnections() })
