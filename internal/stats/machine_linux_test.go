@@ -25,7 +25,7 @@ func TestMachineCPU(t *testing.T) {
 	h := m.interval(time.Now(), Counters{})
 	require.Greater(t, h.Machine, h.CPU/2)
 	require.GreaterOrEqual(t, h.MachineAll, h.Machine)
-	require.Greater(t, h.MachineShare(), 0.3)
+	require.Positive(t, h.MachineShare()) // how much depends on what part of the machine is ours
 	require.Equal(t, h.Machine, m.whole(time.Now(), Counters{}).Machine)
 }
 
