@@ -129,7 +129,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 // brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to collect.
 // Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector would not rest:
 // a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which would let full queues
-// take five times their size; this is twice as much at most, whatever the queues hold. Nothing touches it, so that it is no
+// take five times their size; this costs 128 MiB at most, whatever the queues hold. Nothing touches it, so that it is no
 // memory by itself.
 const brokerHeadroom = 64 << 20
 
