@@ -161,10 +161,6 @@ func loadFlags(role plan.Role) []definition {
 			name: "drain-timeout", group: groupLoad, arg: argTime, def: "30s", help: drained,
 			set: span("s", func(s *settings) *time.Duration { return &s.drainTimeout }),
 		},
-		{
-			name: "spin", group: groupLoad, roles: sending(), help: "with --rate: poll the clock before a send is due; exact to the microsecond, costs a processor",
-			set: onOff(func(s *settings) *bool { return &s.spin }),
-		},
 	}
 }
 

@@ -80,8 +80,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --format csv", "error: --format=csv: want one of artemis, rocketmq\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
-		{"alpha client --spin", "error: --spin works only with a rate\nhint: add --rate N: without one there is no moment to wait for\n"},
-		{"alpha client --spin --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
+		{"alpha client --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE\n"},
 		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},

@@ -31,7 +31,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
 		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
 		ConsumerConnections: r.consumerConnections, ClientID: r.clientID, Threads: r.threads,
-		MaxPending: r.maxPending, Rate: r.rate, Spin: r.spin && !r.bad["rate"], Count: r.count, Duration: r.duration,
+		MaxPending: r.maxPending, Rate: r.rate, Count: r.count, Duration: r.duration,
 		Warmup: r.warmup, DrainTimeout: r.drainTimeout,
 		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, Group: r.group, Properties: r.properties,
 		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,

@@ -29,7 +29,6 @@ type settings struct {
 	consumerConnections            int
 	maxPending                     int
 	rate                           load.Rate
-	spin                           bool
 	count                          uint64
 	duration, warmup               time.Duration
 	messageSize                    int

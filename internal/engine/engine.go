@@ -44,6 +44,7 @@ func Run(
 	}
 	if err := r.start(reporter); err != nil {
 		r.closeWorkers(ctx)
+		r.pulse.Stop()
 		return nil, err
 	}
 	end := r.load(ctx, stop)
@@ -55,6 +56,7 @@ func Run(
 	r.stopped(ctx)
 	left := r.closeWorkers(ctx)
 	r.sampler.finish()
+	r.pulse.Stop()
 	s := r.summarize(end, left)
 	return s, r.sampler.report(ctx, s)
 }
@@ -62,7 +64,10 @@ func Run(
 // run is the state of one run.
 type run struct {
 	plan      *plan.Plan
+	id        int64 // that its messages carry
 	clock     *load.Clock
+	pulse     *stats.Pulse
+	boundary  *load.Boundary
 	producers []*producer
 	consumers []*consumer
 	subs      []subscription
@@ -87,12 +92,17 @@ type failure struct {
 }
 
 func newRun(p *plan.Plan) *run {
-	r := &run{plan: p, clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{})}
+	r := &run{
+		plan: p, id: newRunNumber(), clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{}),
+	}
+	r.pulse = stats.NewPulse(r.clock)
 	if p.Verify {
-		r.verify = newVerification(p.VerifyFile)
+		r.verify = newVerification(r.id, p.VerifyFile)
 	}
 	process := processName()
-	for i, spec := range p.ProducerSpecs(process) {
+	specs := p.ProducerSpecs(process)
+	r.boundary = load.NewBoundary(len(specs), p.Warmup)
+	for i, spec := range specs {
 		r.producers = append(r.producers, newProducer(r, i, spec))
 	}
 	for _, spec := range p.ConsumerSpecs(process) {
@@ -118,6 +128,7 @@ func processName() string {
 // start starts the clock, the reporters and the sampler.
 func (r *run) start(reporter report.Reporter) error {
 	r.clock.Begin()
+	r.pulse.Start()
 	if r.verify != nil {
 		r.verify.opened = r.clock.Epoch(0)
 	}
@@ -144,7 +155,8 @@ func (r *run) start(reporter report.Reporter) error {
 		crecs = append(crecs, c.rec)
 	}
 	collector := stats.NewCollector(precs, crecs, r.clock.Start())
-	collector.Watch(r.counting())
+	collector.Watch(r.workers())
+	collector.Beat(r.pulse)
 	if r.verify != nil && len(r.subs) > 0 {
 		collector.Verify(r.progress)
 	}
@@ -152,18 +164,20 @@ func (r *run) start(reporter report.Reporter) error {
 	return nil
 }
 
-// counting returns the open workers that count what only their protocol knows.
-func (r *run) counting() []driver.Reporter {
-	var list []driver.Reporter
+// workers names the open workers and says what they can tell about themselves.
+func (r *run) workers() []stats.Worker {
+	var list []stats.Worker
+	add := func(name string, worker any) {
+		w := stats.Worker{Name: name}
+		w.Counters, _ = worker.(driver.Reporter)
+		w.Waits, _ = worker.(driver.Waiter)
+		list = append(list, w)
+	}
 	for _, p := range r.producers {
-		if c, ok := p.driver.(driver.Reporter); ok {
-			list = append(list, c)
-		}
+		add(p.spec.Name, p.driver)
 	}
 	for _, c := range r.consumers {
-		if c, ok := c.driver.(driver.Reporter); ok {
-			list = append(list, c)
-		}
+		add(c.spec.Name, c.driver)
 	}
 	return list
 }

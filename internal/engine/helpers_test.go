@@ -99,7 +99,7 @@ func check(t *testing.T, p *plan.Plan, s *stats.Summary, rep *recorder) {
 	t.Helper()
 	require.Same(t, s, rep.summary)
 	n := s.Total
-	require.Equal(t, n.Sent, n.Completed+n.Rejected+n.Released+n.Failed+n.Unconfirmed+n.InFlight())
+	require.Equal(t, n.Sent, n.Completed+n.Rejected+n.Released+n.Modified+n.Failed+n.Unconfirmed+n.InFlight())
 	require.Less(t, n.InFlight(), uint64(1)<<62, "more ended than were sent")
 	var sum, before stats.Counters
 	var latencies stats.Latencies
@@ -136,6 +136,10 @@ func check(t *testing.T, p *plan.Plan, s *stats.Summary, rep *recorder) {
 			}
 		}
 		merge(&latencies, snap.Latencies)
+		merge(&latencies, snap.Leftover)
+		if p.Warmup == 0 {
+			require.Equal(t, stats.Latencies{}, snap.Leftover)
+		}
 	}
 	require.Equal(t, n, sum, "deltas add up to the totals")
 	if latencies.Ack != nil {
@@ -153,6 +157,26 @@ func check(t *testing.T, p *plan.Plan, s *stats.Summary, rep *recorder) {
 		if x != nil {
 			require.Equal(t, aggregated[l], x.Count(), "the summary has all but the warm-up")
 		}
+	}
+	checkMeasured(t, s)
+}
+
+// checkMeasured: counters and latencies of the messages due after the warm-up are of the same messages.
+func checkMeasured(t *testing.T, s *stats.Summary) {
+	t.Helper()
+	m := s.Measured
+	require.Equal(t, m.Sent, m.Completed+m.Rejected+m.Released+m.Modified+m.Failed+m.Unconfirmed+m.InFlight())
+	require.LessOrEqual(t, m.Sent, s.Total.Sent)
+	if l := s.Latencies; l.Ack != nil {
+		require.EqualValues(t, m.Completed, l.Ack.Count())
+		if l.Response != nil {
+			require.EqualValues(t, m.Completed, l.Response.Count())
+			require.LessOrEqual(t, l.Delay.Count(), int64(m.Sent))
+			require.GreaterOrEqual(t, l.Delay.Count(), int64(m.Sent-m.InFlight()))
+		}
+	}
+	if s.Latencies.Transfer != nil {
+		require.EqualValues(t, m.Received-m.Unstamped, s.Latencies.Transfer.Count())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // A process that was stopped for a minute has not heard anything; that says nothing about the broker.
 func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{plan: &plan.Plan{Count: 10}, clock: load.NewClock(), producers: []*producer{{rec: stats.NewProducerRecorder(false)}}}
+		r := &run{plan: &plan.Plan{Count: 10}, clock: load.NewClock(), producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
 		r.clock.Begin()
 		s := r.listen()
 		<-time.After(time.Minute)

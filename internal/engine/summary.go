@@ -16,7 +16,8 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Protocol: c.Protocol(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(),
+		Saturation: c.Saturation(), Protocol: c.Protocol(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
 	}
 	var excess uint64
@@ -43,6 +44,7 @@ func (r *run) problems(s *stats.Summary) {
 	}{
 		{s.Total.Rejected, "rejected by the broker"},
 		{s.Total.Released, "given back by the broker"},
+		{s.Total.Modified, "given back by the broker as modified (it may have tried to deliver them)"},
 		{s.Total.Failed, "failed"},
 		{s.Total.Unconfirmed, "sent but not confirmed (the broker may have them or not)"},
 		{s.Total.InFlight(), "of unknown end (the driver did not say what became of them)"},
@@ -59,6 +61,7 @@ func (r *run) problems(s *stats.Summary) {
 			add("first failure of class %s: %v", class, err)
 		}
 	}
+	r.nothingDone(s, add)
 	if p := r.plan; p.Role == plan.Consumer && s.Total.Received < p.Count && !s.Interrupted && s.Err == nil {
 		add("messages of --message-count not received when the duration ended: %d of %d", p.Count-s.Total.Received, p.Count)
 	}
@@ -99,30 +102,9 @@ func (r *run) laterFailures(s *stats.Summary) {
 // warnings lists what the reader should know before trusting the numbers.
 func (r *run) warnings(s *stats.Summary, excess uint64) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
-	h := s.Health
-	if h.CPUShare() > stats.MaxCPUShare {
-		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use",
-			100*h.CPUShare(), h.Cores)
-	}
-	if h.Crowded() {
-		add("the machine was %.0f%% busy, %.0f%% with others than the tester, such as a broker on the same machine: latencies include "+
-			"waits for a processor", 100*h.MachineShare(), 100*h.OthersShare())
-	}
-	switch {
-	case h.Late() && h.Crowded():
-		add("%d of %d messages were sent late because the tester got no processor in time", h.LateSends, h.Sent)
-	case h.Late():
-		add("the tester was the bottleneck: it sent %d of %d messages late through its own fault", h.LateSends, h.Sent)
-	}
+	r.aboutTester(s, add)
 	if due := r.due(); float64(s.Total.Sent) < reached*float64(due) {
-		add("the rate was not reached: %d of the %d messages that were due were sent, and no latency tells how late the others were", s.Total.Sent, due)
-	}
-	if h.GCPauseMax > stats.MaxGCPause {
-		add("the tester stopped for %s while collecting garbage: latencies of that moment are its own",
-			h.GCPauseMax.Round(100*time.Microsecond))
-	}
-	if step := h.ClockStep.Abs(); step > stats.MaxClockStep {
-		add("the wall clock was set by %s during the run: transfer times between two machines are off by that", h.ClockStep)
+		add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no latency figure", s.Total.Sent, due)
 	}
 	if s.Total.NegativeTransfers > 0 {
 		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
@@ -143,6 +125,22 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	}
 	if s.Total.Foreign > 0 {
 		add("messages of another run or tool taken from the destinations and not counted: %d", s.Total.Foreign)
+	}
+}
+
+// nothingDone says why a load is no success of which nothing was sent or completed.
+func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
+	if !r.plan.Role.Produces() || s.Total.Completed > 0 || s.Err != nil {
+		return
+	}
+	switch {
+	case s.Total.Sent == 0 && r.due() == 0 && !r.plan.Rate.IsZero(): // the first message is due at the start
+	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
+		add("nothing was sent: the broker gave no leave to send (no credit); a full queue or disk, or a limit on its side, looks like that")
+	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
+		add("nothing was sent: the producers waited for the broker, or for the network, until the load ended")
+	case s.Total.Sent > 0:
+		add("nothing was completed: of %d messages sent the broker accepted none", s.Total.Sent)
 	}
 }
 

@@ -6,7 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -18,6 +22,9 @@ import (
 // messages come after them.
 const afterglow = 250 * time.Millisecond
 
+// probeTimeout bounds the wait for one answer of the broker.
+const probeTimeout = 10 * time.Second
+
 // glance is how often a run that only consumes looks what has come, which is seldom enough to cost nothing.
 const glance = 25 * time.Millisecond
 
@@ -25,25 +32,33 @@ const glance = 25 * time.Millisecond
 type verification struct {
 	id      int64 // of the run
 	ledgers map[driver.Destination][]*verify.Ledger
-	opened  int64   // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
-	sent    int64   // when the load had ended
-	vigils  []vigil // of the subscriptions
+	opened  int64    // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
+	sent    int64    // when the load had ended
+	vigils  []*vigil // of the subscriptions
 	endings []farewell
 	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
+
+	probing     context.Context //nolint:containedctx // ends the probes of a run
+	stopProbing context.CancelFunc
+	probes      sync.WaitGroup
 }
 
 // farewell is how the consumers of a subscription came to their end.
 type farewell struct {
 	at      int64
-	drained bool // they had waited for more, and nothing came
+	drained bool // they had waited for more, the broker answered, and nothing came
 }
 
 // vigil is for how long nothing has come to a subscription that was looked at. What came while this process, or its machine,
-// stood still waits to be received, so that time does not count.
+// stood still waits to be received, so that time does not count. Neither does waiting for a broker that stands still: it is
+// asked for an answer, and has some time to deliver after that.
 type vigil struct {
 	looked int64         // microseconds since the Unix epoch; 0 before the first look
 	last   int64         // when the last message came, as of then
 	lasted time.Duration // as of then
+
+	asking   atomic.Bool  // the broker has been asked and has not answered yet
+	answered atomic.Int64 // when all consumers had their answer
 }
 
 // look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it was
@@ -61,15 +76,21 @@ func (v *vigil) look(now, last int64, most time.Duration) {
 }
 
 // newVerification returns a run's, whose side will be written to path.
-func newVerification(path string) *verification {
+func newVerification(id int64, path string) *verification {
 	before, err := os.Stat(path)
 	if err != nil {
 		before = nil
 	}
+	v := &verification{id: id, ledgers: map[driver.Destination][]*verify.Ledger{}, before: before}
+	v.probing, v.stopProbing = context.WithCancel(context.Background())
+	return v
+}
+
+// newRunNumber returns a number for a run that no other has, in all likelihood.
+func newRunNumber() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it does not fail
-	id := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
-	return &verification{id: max(id, 1), ledgers: map[driver.Destination][]*verify.Ledger{}, before: before}
+	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 }
 
 // ledger returns a new ledger for a producer; nil if nothing is verified.
@@ -88,9 +109,9 @@ func (r *run) watch() {
 	if r.plan.Role == plan.Client {
 		own = r.verify.id
 	}
-	r.verify.vigils = make([]vigil, len(r.subs))
 	for i := range r.subs {
 		s := &r.subs[i]
+		r.verify.vigils = append(r.verify.vigils, new(vigil))
 		s.tracker = verify.NewTracker()
 		for _, c := range s.consumers {
 			c.checker = verify.NewChecker(s.tracker, own)
@@ -131,12 +152,40 @@ func (r *run) attend() {
 	most := max(r.patience()/8, 2*poll) // a busy machine may look later than it wants to
 	for i := range r.subs {
 		last := r.subs[i].tracker.Last() // before the clock is read: nothing comes after now
-		r.verify.vigils[i].look(r.clock.Epoch(r.clock.Now()), last, most)
+		v := r.verify.vigils[i]
+		v.look(r.clock.Epoch(r.clock.Now()), last, most)
+		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
+			r.verify.probes.Go(func() { r.probe(v, r.subs[i].consumers) })
+		}
 	}
 }
 
-// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while in which
-// it could have; a user who is in a hurry, or consumers that failed, did not let them.
+// probe asks the broker, in the name of each consumer of a subscription, for an answer. Consumers that cannot ask count as
+// answered.
+func (r *run) probe(v *vigil, consumers []*consumer) {
+	defer v.asking.Store(false)
+	ctx, cancel := context.WithTimeout(r.verify.probing, probeTimeout)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(openAtOnce)
+	for _, c := range consumers {
+		prober, ok := c.driver.(driver.Prober)
+		if !ok || !alive([]*consumer{c}) {
+			continue
+		}
+		g.Go(func() error {
+			_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, prober.Probe(ctx) })
+			return err
+		})
+	}
+	if g.Wait() == nil {
+		v.answered.Store(r.clock.Epoch(r.clock.Now()))
+	}
+}
+
+// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while, the
+// broker gave a sign of life in it, and nothing came after that either. An impatient user, or consumers that failed, did not
+// let them.
 func (r *run) stopped(ctx context.Context) {
 	if r.verify == nil {
 		return
@@ -144,11 +193,16 @@ func (r *run) stopped(ctx context.Context) {
 	r.attend()
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for i := range r.subs {
-		waited := patience > 0 && r.verify.vigils[i].lasted >= patience
+		v := r.verify.vigils[i]
+		answered := v.answered.Load()
+		waited := patience > 0 && v.lasted >= patience && answered > v.last &&
+			time.Duration(now-answered)*time.Microsecond >= patience/4
 		r.verify.endings = append(r.verify.endings, farewell{
 			at: now, drained: waited && ctx.Err() == nil && alive(r.subs[i].consumers),
 		})
 	}
+	r.verify.stopProbing()
+	r.verify.probes.Wait()
 }
 
 // side returns what this process knows. All workers have ended, or are taken for lost.

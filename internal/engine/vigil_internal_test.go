@@ -49,7 +49,7 @@ func TestWaitedInVain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &run{
-					plan: &plan.Plan{Role: tt.role, DrainTimeout: tt.drain}, clock: load.NewClock(), verify: newVerification(""),
+					plan: &plan.Plan{Role: tt.role, DrainTimeout: tt.drain}, clock: load.NewClock(), verify: newVerification(1, ""),
 					consumers: []*consumer{{ended: make(chan struct{})}},
 				}
 				r.subs = subscriptions(r)

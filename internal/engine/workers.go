@@ -39,12 +39,16 @@ type consumer struct {
 type drivers struct{ producer, consumer driver.Driver }
 
 func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
-	rec := stats.NewProducerRecorder(!r.plan.Rate.IsZero())
+	rec := stats.NewProducerRecorder(!r.plan.Rate.IsZero(), r.pulse)
+	if r.verify == nil {
+		spec.Origin = driver.ID{Run: r.id, Producer: int64(index), Number: driver.Unnumbered}
+	}
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
 		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending, Body: r.plan.Body,
+		Warmup: r.plan.Warmup, Boundary: r.boundary,
 		Ledger:  r.verify.ledger(index, &spec, r.plan.Body),
-		Precise: !r.plan.CoarseTimers, Spin: r.plan.Spin,
+		Precise: !r.plan.CoarseTimers,
 	}, r.clock, rec)}
 }
 
@@ -149,7 +153,10 @@ func each[T any](ctx context.Context, items []T, f func(context.Context, T) erro
 
 func (r *run) startConsumers(ctx context.Context) {
 	ctx, r.stopConsumers = context.WithCancel(context.WithoutCancel(ctx)) // they outlive an impatient user's ctx, shortly
-	cfg := load.ConsumerConfig{OwnOnly: r.plan.Role == plan.Client}
+	cfg := load.ConsumerConfig{OwnOnly: r.plan.Role == plan.Client, Run: r.id, Pulse: r.pulse, Warmup: r.plan.Warmup}
+	if cfg.OwnOnly {
+		cfg.Boundary = r.boundary
+	}
 	if r.plan.Role == plan.Consumer && r.plan.Count > 0 {
 		stop := r.stopConsumers
 		cfg.Quota = load.NewQuota(r.plan.Count, func() {

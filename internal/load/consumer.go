@@ -25,9 +25,17 @@ func NewQuota(n uint64, used func()) *Quota {
 
 // ConsumerConfig says what one consumer expects.
 type ConsumerConfig struct {
-	// OwnOnly treats messages that were not sent since the clock's start as foreign. It is for runs that receive in the
-	// process that sends.
+	// OwnOnly treats messages of other runs as foreign. It is for runs that receive in the process that sends. A message
+	// that does not say of which run it is counts as foreign if it was not sent since the clock's start.
 	OwnOnly bool
+	// Run is the number that the messages of this run carry.
+	Run int64
+	// Boundary, with OwnOnly, tells which messages were due in the warm-up.
+	Boundary *Boundary
+	// Warmup, without OwnOnly, is when the messages that are received begin to be measured.
+	Warmup time.Duration
+	// Pulse tells of the tester's pauses; it may be nil.
+	Pulse *stats.Pulse
 	// Quota, if not nil, ends the run when it is used up.
 	Quota *Quota
 	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives what it sends.
@@ -51,31 +59,58 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 func (c *Consumer) Run(ctx context.Context) error { return c.consumer.Run(ctx, c.deliver) }
 
 func (c *Consumer) deliver(d *driver.Delivery) {
-	now := c.clock.Epoch(c.clock.Now())
-	usable := d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds()
-	foreign := !usable || d.Time < c.clock.epoch
-	if c.cfg.Checker != nil {
-		switch c.cfg.Checker.Check(d, now) {
-		case verify.Own:
-			foreign = false
-		case verify.Foreign:
-			foreign = true
-		case verify.Illegible: // the time has to decide
-		}
+	since := c.clock.Now()
+	now := c.clock.Epoch(since)
+	m := stats.Receipt{
+		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
+		Redelivered: d.Redelivered,
 	}
-	switch {
-	case c.cfg.OwnOnly && foreign:
+	if c.foreign(d, now, m.Stamped) && c.cfg.OwnOnly {
 		c.rec.Foreign()
 		return
-	case usable:
-		c.rec.Received(time.Duration(now-d.Time)*time.Microsecond, d.Redelivered)
-	default:
-		c.rec.Unstamped(d.Redelivered)
 	}
+	if m.Stamped {
+		m.Transfer = time.Duration(now-d.Time) * time.Microsecond
+		m.Paused = c.cfg.Pulse.Spans(since-m.Transfer, since)
+	}
+	m.Due = c.phase(d, since)
+	c.rec.Received(m)
 	if d.Born|d.Stored != 0 {
-		c.rec.Ages(now, d.Born, d.Stored)
+		c.rec.Ages(m.Due, now, d.Born, d.Stored)
 	}
 	if q := c.cfg.Quota; q != nil && q.left.Add(-1) == 0 {
 		q.used()
+	}
+}
+
+// foreign tells whether a message is of another run, as far as that can be told.
+func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) bool {
+	if c.cfg.Checker != nil {
+		switch c.cfg.Checker.Check(d, now) {
+		case verify.Own:
+			return false
+		case verify.Foreign:
+			return true
+		case verify.Illegible: // the time has to decide
+		}
+	} else if d.ID.Run > 0 {
+		return d.ID.Run != c.cfg.Run
+	}
+	return !stamped || d.Time < c.clock.epoch
+}
+
+// phase returns the phase to which a message belongs.
+func (c *Consumer) phase(d *driver.Delivery, since time.Duration) stats.Phase {
+	switch {
+	case c.cfg.Boundary != nil:
+		producer := int64(-1)
+		if d.ID.Run == c.cfg.Run {
+			producer = d.ID.Producer
+		}
+		return c.cfg.Boundary.phase(producer, d.Time, c.clock)
+	case since < c.cfg.Warmup:
+		return stats.Warmup
+	default:
+		return stats.Measure
 	}
 }

@@ -20,6 +20,14 @@ type sender func(ctx context.Context, m *driver.Message) error
 func (s sender) Send(ctx context.Context, m *driver.Message) error { return s(ctx, m) }
 func (s sender) Close(context.Context) error                       { return nil }
 
+// waitingSender is a sender that knows what it waits for.
+type waitingSender struct {
+	sender
+	waits *driver.Waits
+}
+
+func (s waitingSender) Waits() driver.Waits { return *s.waits }
+
 // rig is one producer, its recorder and a collector.
 type rig struct {
 	*load.Producer
@@ -32,7 +40,7 @@ func newRig(cfg load.ProducerConfig) *rig {
 	if cfg.Total == 0 {
 		cfg.Total = 1
 	}
-	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero())}
+	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero(), nil)}
 	r.Producer = load.NewProducer(cfg, r.clock, r.rec)
 	r.collector = stats.NewCollector([]*stats.ProducerRecorder{r.rec}, nil, r.clock.Start())
 	return r

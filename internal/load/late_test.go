@@ -89,25 +89,41 @@ func TestStallInSend(t *testing.T) {
 // delay is the tester's fault. And the other way round: work of the tester itself counts as late.
 func TestLateSends(t *testing.T) {
 	tests := []struct {
-		name string
-		send time.Duration // each Send takes this
-		rate string
-		late bool
+		name  string
+		send  time.Duration // each Send takes this
+		rate  string
+		waits string // the driver says that it waited for that; empty if it cannot tell what it waits for
+		late  bool
 	}{
-		{"in time", 50 * time.Microsecond, "1000", false},
-		{"slow broker", 2 * time.Millisecond, "1000", false},
-		{"slightly slow broker", 300 * time.Microsecond, "5000", false},
-		{"rate beyond the tester", 20 * time.Microsecond, "100000", true},
+		{"in time", 50 * time.Microsecond, "1000", "", false},
+		{"slow broker", 2 * time.Millisecond, "1000", "", false},
+		{"nobody knows whose fault it is", 300 * time.Microsecond, "5000", "", true},
+		{"no credit", 300 * time.Microsecond, "5000", "credit", false},
+		{"slow network", 300 * time.Microsecond, "5000", "socket", false},
+		{"slow driver", 2 * time.Millisecond, "1000", "nothing", true},
+		{"rate beyond the tester", 20 * time.Microsecond, "100000", "", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(load.ProducerConfig{Rate: rate(t, tt.rate), MaxPending: 10})
-				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+				var waits driver.Waits
+				send := sender(func(_ context.Context, m *driver.Message) error {
 					pass(tt.send)
+					switch tt.waits {
+					case "credit":
+						waits.Credit.Time += tt.send
+					case "socket":
+						waits.Socket.Time += tt.send
+					}
 					r.Done(m.Slot, driver.Outcome{})
 					return nil
-				}))
+				})
+				if tt.waits == "" {
+					r.Attach(send)
+				} else {
+					r.Attach(waitingSender{send, &waits})
+				}
 				runFor(t, r.Producer, 2*time.Second)
 				n := r.snapshot().Total
 				if tt.late {

@@ -49,7 +49,7 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*load.P
 	var recs []*stats.ProducerRecorder
 	var loads []*load.Producer
 	for i := range producers {
-		rec := stats.NewProducerRecorder(true)
+		rec := stats.NewProducerRecorder(true, nil)
 		cfg := load.ProducerConfig{
 			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100, Body: make([]byte, 1024),
 		}
@@ -89,6 +89,4 @@ var pacings = []struct {
 }{
 	{"timer", func(c *load.ProducerConfig) {}},
 	{"precise", func(c *load.ProducerConfig) { c.Precise = true }},
-	{"spin", func(c *load.ProducerConfig) { c.Spin = true }},
-	{"precise+spin", func(c *load.ProducerConfig) { c.Precise, c.Spin = true, true }},
 }

@@ -13,9 +13,13 @@ import (
 // tester's own fault. The runtime wakes sleepers up to 1 ms late; a tester that is late by more lacks processor time.
 const LateLimit = 5 * time.Millisecond
 
-// slowSend is how long handing a message over may take before it counts as having waited for the broker. Below it, the
-// time is that of the tester's own work; so a rate that is beyond the tester shows as late sends.
-const slowSend = 100 * time.Microsecond
+const (
+	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it nobody asks.
+	slowSend = 100 * time.Microsecond
+	// slowUnknown is the same for drivers that cannot tell what they wait for: a longer one counts as a wait for the broker,
+	// a shorter one as the tester's own work.
+	slowUnknown = time.Millisecond
+)
 
 // flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's answer.
 const flushTimeout = 5 * time.Second
@@ -26,11 +30,12 @@ type ProducerConfig struct {
 	Rate         Rate          // of all producers together; zero for the closed loop
 	Count        uint64        // total of all producers; 0 for no limit
 	Until        time.Duration // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	Warmup       time.Duration // what is due before belongs to the warm-up
+	Boundary     *Boundary     // is told where the warm-up's messages end; may be nil
 	MaxPending   int           // slots, at least 1
 	Body         []byte
 	Precise      bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger       *verify.Ledger // numbers the messages; nil if nothing is to be verified
-	Spin         bool           // poll the clock for the last stretch before a message is due
 }
 
 // Producer makes the load of one driver.Producer.
@@ -39,6 +44,11 @@ type Producer struct {
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
+	waits    driver.Waiter // the same, if it knows what it waits for
+	held     time.Duration // for how long waits has held it up, as of the last look
+
+	stamp    int64 // the time that the last message carries
+	measured bool  // a message was due after the warm-up
 
 	free  chan driver.Slot // slots given back
 	fresh int              // slots from here on were never used
@@ -62,7 +72,18 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 }
 
 // Attach sets what the messages are sent with.
-func (p *Producer) Attach(producer driver.Producer) { p.producer = producer }
+func (p *Producer) Attach(producer driver.Producer) {
+	p.producer = producer
+	p.waits, _ = producer.(driver.Waiter)
+}
+
+// phase returns the phase to which a message belongs that is due then.
+func (p *Producer) phase(due time.Duration) stats.Phase {
+	if due < p.cfg.Warmup {
+		return stats.Warmup
+	}
+	return stats.Measure
+}
 
 // Done takes the outcome of a message; it is a driver.Done.
 func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
@@ -71,7 +92,7 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	if p.sent != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(p.sent[slot], o)
 	}
-	p.rec.Done(o, now-t.actual, now-t.intended)
+	p.rec.Done(p.phase(t.intended), o, t.intended, t.actual, now)
 	p.free <- slot // has room for all slots: does not block
 }
 
@@ -98,6 +119,7 @@ func (p *Producer) Seal() *verify.Sent {
 // Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
 // driver refused a message: the producer cannot go on. Messages may still be in flight when it returns.
 func (p *Producer) Run(ctx context.Context) error {
+	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
 	run := p.openLoop
 	if p.cfg.Rate.IsZero() {
 		run = p.closedLoop
@@ -121,17 +143,20 @@ func (p *Producer) flush(ctx context.Context) error {
 
 func (p *Producer) closedLoop(ctx context.Context) error {
 	msg := driver.Message{Body: p.cfg.Body}
+	last := p.clock.Now() // when the previous message was about to be handed over
 	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += uint64(p.cfg.Total) {
 		if stopped(ctx) {
 			return nil
 		}
 		slot, ok := p.take()
+		now := p.clock.Now()
+		p.heldUp(now - last)
 		if !ok {
-			if slot, ok = p.await(ctx); !ok {
+			if slot, now, ok = p.await(ctx, now); !ok {
 				return nil
 			}
 		}
-		now := p.clock.Now()
+		last = now
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
 			return err
 		}
@@ -141,7 +166,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 
 func (p *Producer) openLoop(ctx context.Context) error {
 	msg := driver.Message{Body: p.cfg.Body}
-	wait := newWaiter(ctx, p.clock, p.cfg.Precise, p.cfg.Spin)
+	wait := newWaiter(ctx, p.clock, p.cfg.Precise)
 	defer wait.close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
@@ -150,27 +175,27 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			return nil
 		}
 		intended, now := p.cfg.Rate.At(n), p.clock.Now()
+		held += p.heldUp(now - last)
 		if p.cfg.Until > 0 && intended >= p.cfg.Until {
+			p.rec.Wait(now)
 			<-ctx.Done() // the load goes on until then, but nothing more is due
 			return nil
 		}
-		if handing := now - last; handing > slowSend {
-			held += handing
-		}
 		if now < intended {
 			held = 0
+			p.rec.Wait(now)
 			if !wait.until(intended) {
 				return nil
 			}
 			now = p.clock.Now()
+			p.rec.Waited(now)
 		}
 		slot, ok := p.take()
 		if !ok {
-			if slot, ok = p.await(ctx); !ok {
+			full := now
+			if slot, now, ok = p.await(ctx, now); !ok {
 				return nil
 			}
-			full := now
-			now = p.clock.Now()
 			held += now - full
 		}
 		held = min(held, now-intended)
@@ -183,6 +208,24 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// heldUp returns how much of a hand-over that took that long was spent waiting for the broker.
+func (p *Producer) heldUp(took time.Duration) time.Duration {
+	switch {
+	case took < slowSend:
+		return 0
+	case p.waits != nil:
+		w := p.waits.Waits()
+		before := p.held
+		p.held = w.Credit.Time + w.Socket.Time + w.Answer.Time
+		return min(p.held-before, took)
+	case took < slowUnknown:
+		return 0
+	default:
+		p.rec.HeldUp(took)
+		return took
+	}
 }
 
 func stopped(ctx context.Context) bool {
@@ -208,14 +251,17 @@ func (p *Producer) take() (slot driver.Slot, ok bool) {
 	return 0, false
 }
 
-// await waits for a free slot; ok is false when ctx ended.
-func (p *Producer) await(ctx context.Context) (slot driver.Slot, ok bool) {
+// await waits for a free slot from now on, and returns when it has one; ok is false when ctx ended.
+func (p *Producer) await(ctx context.Context, now time.Duration) (slot driver.Slot, then time.Duration, ok bool) {
 	p.rec.Blocked()
+	p.rec.Wait(now)
 	select {
 	case slot = <-p.free:
-		return slot, true
+		now = p.clock.Now()
+		p.rec.Waited(now)
+		return slot, now, true
 	case <-ctx.Done():
-		return 0, false
+		return 0, 0, false
 	}
 }
 
@@ -223,15 +269,16 @@ func (p *Producer) await(ctx context.Context) (slot driver.Slot, ok bool) {
 func (p *Producer) send(
 	ctx context.Context, msg *driver.Message, slot driver.Slot, intended, actual time.Duration,
 ) (stopped bool, err error) {
+	due := p.phase(intended)
 	p.times[slot] = slotTimes{intended: intended, actual: actual}
-	msg.Slot, msg.Time = slot, p.clock.Epoch(actual)
+	msg.Slot, msg.Time = slot, p.stampOf(due, actual)
 	if p.sent != nil {
 		msg.ID = p.cfg.Ledger.Next()
 		p.sent[slot] = msg.ID.Number
 	}
-	p.rec.Sent()
+	p.rec.Sent(due)
 	if err = p.producer.Send(ctx, msg); err == nil {
-		p.rec.Handed(actual - intended)
+		p.rec.Handed(due, actual-intended)
 		return false, nil
 	}
 	if p.sent != nil {
@@ -239,10 +286,23 @@ func (p *Producer) send(
 	}
 	defer func() { p.free <- slot }()
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
-		p.rec.NotSent()
+		p.rec.NotSent(due)
 		return true, nil
 	}
-	p.rec.Handed(actual - intended)
-	p.rec.Unsent(driver.ClassOf(err), err)
+	p.rec.Handed(due, actual-intended)
+	p.rec.Unsent(due, driver.ClassOf(err), err)
 	return false, err
+}
+
+// stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the warm-up
+// carries a later one than those before it, so that consumers can tell them apart.
+func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
+	stamp := p.clock.Epoch(actual)
+	if due == stats.Measure && !p.measured {
+		p.measured = true
+		stamp = max(stamp, p.stamp+1)
+		p.cfg.Boundary.set(p.cfg.Index, stamp)
+	}
+	p.stamp = stamp
+	return stamp
 }

@@ -48,7 +48,7 @@ func TestRateIsMet(t *testing.T) {
 				var recs []*stats.ProducerRecorder
 				var wg sync.WaitGroup
 				for i := range tt.producers {
-					rec := stats.NewProducerRecorder(true)
+					rec := stats.NewProducerRecorder(true, nil)
 					recs = append(recs, rec)
 					p := load.NewProducer(load.ProducerConfig{
 						Index: i, Total: tt.producers, Rate: rate(t, tt.rate), MaxPending: 1,

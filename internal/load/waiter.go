@@ -2,14 +2,7 @@ package load
 
 import (
 	"context"
-	"runtime"
 	"time"
-)
-
-// How long before a message is due the spinning waiter stops sleeping: some times the usual lateness of its sleep.
-const (
-	spinCoarse  = 2 * time.Millisecond // of the runtime's timers
-	spinPrecise = 200 * time.Microsecond
 )
 
 // sleeper sleeps for d and returns true, or returns false when the context that it was made with ended before.
@@ -20,44 +13,27 @@ type sleeper interface {
 
 // waiter waits for moments on the clock of a run, for one goroutine.
 type waiter struct {
-	ctx   context.Context //nolint:containedctx // a waiter lives within one call of Producer.Run
 	clock *Clock
 	sleeper
-	spin time.Duration // poll the clock for that long before the moment
 }
 
 // newWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
 // system has, if that can be had.
-func newWaiter(ctx context.Context, clock *Clock, precise, spin bool) *waiter {
-	w := &waiter{ctx: ctx, clock: clock}
-	stretch := spinPrecise
+func newWaiter(ctx context.Context, clock *Clock, precise bool) *waiter {
 	if precise {
 		if s, err := newPreciseSleeper(ctx); err == nil {
-			w.sleeper = s
+			return &waiter{clock: clock, sleeper: s}
 		}
 	}
-	if w.sleeper == nil {
-		w.sleeper, stretch = newTimerSleeper(ctx), spinCoarse
-	}
-	if spin {
-		w.spin = stretch
-	}
-	return w
+	return &waiter{clock: clock, sleeper: newTimerSleeper(ctx)}
 }
 
 // until waits until t and returns true, or returns false when ctx ended before.
 func (w *waiter) until(t time.Duration) bool {
-	wake := t - w.spin
-	for d := wake - w.clock.Now(); d > 0; d = wake - w.clock.Now() {
+	for d := t - w.clock.Now(); d > 0; d = t - w.clock.Now() {
 		if !w.sleep(d) {
 			return false
 		}
-	}
-	for w.spin > 0 && w.clock.Now() < t {
-		if stopped(w.ctx) {
-			return false
-		}
-		runtime.Gosched() // let the completions run on a machine with few processors
 	}
 	return true
 }
@@ -65,7 +41,7 @@ func (w *waiter) until(t time.Duration) bool {
 // timerSleeper sleeps by the timers of the Go runtime, which may wake it 1 ms late: the runtime waits for the network
 // and its timers in one call, whose time-out it gives in milliseconds.
 type timerSleeper struct {
-	ctx   context.Context //nolint:containedctx // as in waiter
+	ctx   context.Context //nolint:containedctx // a sleeper lives within one call of Producer.Run
 	timer *time.Timer
 }
 

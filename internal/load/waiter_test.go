@@ -15,7 +15,7 @@ func TestWaiterIsExactAndStops(t *testing.T) {
 		clock := NewClock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		w := newWaiter(ctx, clock, false, false)
+		w := newWaiter(ctx, clock, false)
 		defer w.close()
 		for _, at := range []time.Duration{0, time.Nanosecond, time.Millisecond, time.Millisecond, time.Minute} {
 			require.True(t, w.until(at))
@@ -30,32 +30,30 @@ func TestWaiterIsExactAndStops(t *testing.T) {
 // The kernel's timer knows no fake clock; what can be tested without relying on speed is that it never wakes early and
 // that the end of the context wakes it.
 func TestWaiterOnRealClock(t *testing.T) {
-	for _, spin := range []bool{false, true} {
-		for _, precise := range []bool{false, true} {
-			t.Run(fmt.Sprintf("precise %t spin %t", precise, spin), func(t *testing.T) {
-				clock := NewClock()
-				ctx, cancel := context.WithCancel(t.Context())
-				w := newWaiter(ctx, clock, precise, spin)
-				defer w.close()
-				for i := range 20 {
-					at := time.Duration(i) * 150 * time.Microsecond
-					require.True(t, w.until(at))
-					require.GreaterOrEqual(t, clock.Now(), at)
-				}
-				woken := make(chan bool)
-				go func() { woken <- w.until(clock.Now() + time.Hour) }()
-				cancel()
-				require.False(t, <-woken)
-				require.False(t, w.until(clock.Now()+time.Hour), "and again")
-			})
-		}
+	for _, precise := range []bool{false, true} {
+		t.Run(fmt.Sprintf("precise %t", precise), func(t *testing.T) {
+			clock := NewClock()
+			ctx, cancel := context.WithCancel(t.Context())
+			w := newWaiter(ctx, clock, precise)
+			defer w.close()
+			for i := range 20 {
+				at := time.Duration(i) * 150 * time.Microsecond
+				require.True(t, w.until(at))
+				require.GreaterOrEqual(t, clock.Now(), at)
+			}
+			woken := make(chan bool)
+			go func() { woken <- w.until(clock.Now() + time.Hour) }()
+			cancel()
+			require.False(t, <-woken)
+			require.False(t, w.until(clock.Now()+time.Hour), "and again")
+		})
 	}
 }
 
 func TestSleepersAllocateNothing(t *testing.T) {
 	for _, precise := range []bool{false, true} {
 		clock := NewClock()
-		w := newWaiter(t.Context(), clock, precise, false)
+		w := newWaiter(t.Context(), clock, precise)
 		require.Zero(t, testing.AllocsPerRun(50, func() { w.until(clock.Now() + 10*time.Microsecond) }))
 		w.close()
 	}

@@ -63,8 +63,6 @@ type Plan struct {
 	MaxPending int
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate load.Rate
-	// Spin makes producers poll the clock for the last stretch before a send is due instead of sleeping.
-	Spin bool
 	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
 	// the kernel's are used if there are any. Tests with a fake clock need it.
 	CoarseTimers bool

@@ -113,7 +113,6 @@ func TestMistakes(t *testing.T) {
 			"warm-up too long", func(p *Plan) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
 			"--warmup 20s leaves nothing to measure of --duration 20s", "--duration 40s",
 		},
-		{"spin without rate", func(p *Plan) { p.Spin = true }, "--spin works only with a rate", "--rate N"},
 		{"negative", func(p *Plan) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
 		{"negative time", func(p *Plan) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
 		{"pending", func(p *Plan) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
@@ -195,10 +194,10 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f.Check = func(driver.OpenOptions) error { return errors.Join(errors.New("one"), errors.New("two")) }
 	p := valid()
 	p.Producer, p.Consumer = endpoint(f), endpoint(f)
-	p.Spin, p.Durable, p.Priority = true, true, 12
-	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 6, "the endpoint is checked once for both sides")
+	p.Durable, p.Priority = true, 12
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 5, "the endpoint is checked once for both sides")
 	p.Consumer.Open.URL = "able://other"
-	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 8)
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 7)
 }
 
 func TestDestinations(t *testing.T) {
@@ -291,7 +290,7 @@ func TestPrint(t *testing.T) {
 	other.Name, other.Title = "other", "Other 1.0"
 	p = &Plan{
 		Role: Client, Producer: endpoint(able()), Consumer: endpoint(other), Producers: 3, Consumers: 2, Shared: 2, ClientID: "id",
-		SharedConnections: true, ProducerConnections: 2, Threads: 2, MaxPending: 0, Rate: rate(t, "0.5"), Spin: true, Count: 10,
+		SharedConnections: true, ProducerConnections: 2, Threads: 2, MaxPending: 0, Rate: rate(t, "0.5"), Count: 10,
 		Duration: time.Minute, Warmup: time.Second, DrainTimeout: time.Second, BodySource: "body.bin, 3 bytes", Persistent: true,
 		TTL: time.Second, Priority: 3, Group: "g", Properties: []driver.Property{{Key: "k", Value: "v=w"}}, CommitInterval: 5,
 		Durable: true, KeepSubscription: true, Selector: "a = 1", Credit: 7, Transacted: true,

@@ -172,9 +172,6 @@ func (pr *printer) schedule() string {
 	if producers > 1 {
 		text += fmt.Sprintf("; each of %d producers every %v in turn", producers, p.Rate.At(uint64(producers)))
 	}
-	if p.Spin {
-		text += ", polling the clock"
-	}
 	return text
 }
 

@@ -122,8 +122,6 @@ func (v *validator) load() {
 	v.refuse(p.Duration > 0 && p.Warmup >= p.Duration,
 		fmt.Sprintf("the duration includes the warm-up: try --duration %v", p.Warmup+max(p.Duration, time.Second)),
 		"--warmup %v leaves nothing to measure of --duration %v", p.Warmup, p.Duration)
-	v.refuse(p.Spin && p.Rate.IsZero(), "add --rate N: without one there is no moment to wait for",
-		"--spin works only with a rate")
 	v.refuse(p.SharedConnections && p.ProducerConnections < 1, "--threads N is the number of shared connections",
 		"--shared-connections needs at least one connection")
 	groups := max(p.Shared, 1)
@@ -195,8 +193,8 @@ func (v *validator) producing(f *driver.Factory) {
 	for _, property := range p.Properties {
 		v.refuse(property.Key == driver.TimeProperty, "choose another key",
 			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
-		v.refuse(p.Verify && property.Key == driver.IDProperty, "choose another key, or leave --verify out",
-			"--property %s=... is taken: with --verify the identity of the message travels in it", driver.IDProperty)
+		v.refuse(property.Key == driver.IDProperty, "choose another key",
+			"--property %s=... is taken: of which run the message is travels in it", driver.IDProperty)
 	}
 }
 

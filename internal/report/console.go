@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -33,12 +34,13 @@ type ConsoleOptions struct {
 // the spaces at line ends; in the summary, the lines that only perfmq has follow the familiar ones. A silent run is one
 // without a Console.
 //
-// Rates are messages per second of real time, rounded down; latencies are microseconds. While the run drains, blocks
-// say "warmup false". A block has a line "foreign" only if messages of other runs came.
+// Rates are messages per second of real time, rounded to nearest; latencies are microseconds, "-" where there was none.
+// While the run drains, blocks say "warmup false". A block has a line "foreign" only if messages of other runs came.
 type Console struct {
 	out     io.Writer
 	options ConsoleOptions
 	run     stats.Run
+	short   *stats.Snapshot // was too short for a block; nil if there is none
 }
 
 // NewConsole returns a console that prints to out, one write per block.
@@ -55,12 +57,21 @@ func (c *Console) Start(run stats.Run) error {
 	return c.print("Connection brokerURL = " + c.options.URL + "\n")
 }
 
-// Interval prints a block. It leaves out what remains of a second at the end of a phase if that is shorter than
-// shortest: a rate over a few milliseconds says nothing, and the summary has its messages.
+// Interval prints a block. What remains of a second at the end of a phase, if that is shorter than shortest, goes into the
+// next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement.
 func (c *Console) Interval(s *stats.Snapshot) error {
-	if s.To.Sub(s.From) < shortest {
+	if c.short != nil {
+		s = c.short.Join(s)
+		c.short = nil
+	}
+	if s.To.Sub(s.From) < shortest && s.Phase != stats.Warmup {
+		c.short = s
 		return nil
 	}
+	return c.block(s)
+}
+
+func (c *Console) block(s *stats.Snapshot) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n--- warmup %t\n", s.Phase == stats.Warmup)
 	line := func(label string, delta uint64) {
@@ -90,6 +101,11 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 // second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
 // the protocol has them. The others only show what is not zero.
 func (c *Console) Summary(s *stats.Summary) error {
+	if c.short != nil && c.short.Delta != (stats.Counters{}) {
+		if err := c.block(c.short); err != nil {
+			return err
+		}
+	}
 	var b strings.Builder
 	b.WriteString("\n--- SUMMARY\n")
 	result := "fail"
@@ -140,11 +156,11 @@ func (c *Console) print(text string) error {
 // writeMinimum writes the lowest rates, and when the second ended that had them: from the start of the load, and by the
 // wall clock, to find it in the broker's log.
 func (c *Console) writeMinimum(b *strings.Builder, m *stats.Minimum) {
-	if !m.Known() {
-		return
-	}
 	line := func(label string, l *stats.Lowest) {
-		writeText(b, label, fmt.Sprint(uint64(l.PerSecond)),
+		if !l.Known() {
+			return
+		}
+		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
 			fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
 	}
 	if c.run.Producing {
@@ -164,7 +180,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	}
 	if c.run.Producing {
 		for _, f := range failuresOf(&s.Total) {
-			if f.count > 0 || f.name != "unconfirmed" {
+			if f.count > 0 || f.name != "unconfirmed" && f.name != "modified" {
 				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
 			}
 		}
@@ -205,8 +221,15 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	}
 	writeText(b, "--- tester gc pause:", fmt.Sprintf("%.2f", microseconds(h.GCPauseMax)),
 		fmt.Sprintf(" us (longest of %d)", h.GCPauses))
-	if h.ClockStep.Abs() >= time.Millisecond { // less is what keeping time does
-		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockStep)), " us")
+	if h.Pauses > 0 {
+		writeText(b, "--- tester paused:", fmt.Sprintf("%.2f", microseconds(h.PauseMax)),
+			fmt.Sprintf(" us (longest of %d; %d latencies include that)", h.Pauses, s.Total.Paused))
+	}
+	if h.ClockForward > 0 {
+		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockForward)), " us forward")
+	}
+	if h.ClockBackward > 0 {
+		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockBackward)), " us backward")
 	}
 }
 
@@ -242,9 +265,15 @@ func writeLatency(b *strings.Builder, width int, label string, l *stats.Latency)
 	if l == nil {
 		return
 	}
-	fmt.Fprintf(b, "%-*s mean: %9.2f us", width, label, l.Mean())
-	for _, p := range [...]float64{50, 90, 99, 99.9, 99.99} {
-		fmt.Fprintf(b, " - %.2f%%: %9.2f us", p, float64(l.Percentile(p)))
+	number := func(us float64) string {
+		if l.Count() == 0 {
+			return "-" // 0 would be the best latency of all
+		}
+		return fmt.Sprintf("%.2f", us)
 	}
-	fmt.Fprintf(b, " - max:    %9.2f us\n", float64(l.Max()))
+	fmt.Fprintf(b, "%-*s mean: %9s us", width, label, number(l.Mean()))
+	for _, p := range [...]float64{50, 90, 99, 99.9, 99.99} {
+		fmt.Fprintf(b, " - %.2f%%: %9s us", p, number(float64(l.Percentile(p))))
+	}
+	fmt.Fprintf(b, " - max:    %9s us\n", number(float64(l.Max())))
 }

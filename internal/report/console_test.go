@@ -147,7 +147,10 @@ func TestRate(t *testing.T) {
 		{7, time.Second, 7},
 		{999, 1001 * time.Millisecond, 998}, // 998.002
 		{1000, 1001 * time.Millisecond, 999},
-		{10, 20 * time.Second, 0},
+		{10, 1049 * time.Millisecond, 10}, // 9.53
+		{10, 1060 * time.Millisecond, 9},
+		{10, 21 * time.Second, 0},
+		{10, 20 * time.Second, 1},
 		{5, 0, 0},
 		{5, -time.Second, 0},
 		{20_000_000_000, 2 * time.Second, 10_000_000_000}, // the product exceeds 64 bits

@@ -11,9 +11,9 @@ import (
 )
 
 // HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
-// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front during the
-// warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and stored. An interval without
-// a value has its line too, so that time series have no gaps.
+// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front for messages that
+// were due in the warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and stored. An
+// interval without a value has its line too, so that time series have no gaps.
 //
 // Values are microseconds. The column Interval_Max is in seconds, and every analyzer shows it so. Times are seconds
 // from the log's base time, the whole second in which the load began, and follow the steady clock: a clock that is set
@@ -29,6 +29,9 @@ type HDR struct {
 }
 
 const hdrComment = "[perfmq: latencies in microseconds]"
+
+// warmupPrefix begins the tags of messages that were due in the warm-up.
+const warmupPrefix = "warmup-"
 
 // NewHDR creates the file, or empties it.
 func NewHDR(path string) (*HDR, error) {
@@ -66,7 +69,7 @@ func (h *HDR) Start(run stats.Run) error {
 func (h *HDR) Interval(s *stats.Snapshot) error {
 	prefix := ""
 	if s.Phase == stats.Warmup {
-		prefix = "warmup-"
+		prefix = warmupPrefix
 	}
 	end := h.start.Add(s.Elapsed)
 	start := end.Add(-s.To.Sub(s.From))
@@ -74,30 +77,38 @@ func (h *HDR) Interval(s *stats.Snapshot) error {
 		start = h.start
 	}
 	return h.write(h.file.append, func() error {
-		for _, l := range []struct {
-			tag     string
-			latency *stats.Latency
-		}{
-			{"delay-send", s.Latencies.Delay},
-			{"send", s.Latencies.Ack},
-			{"response", s.Latencies.Response},
-			{"transfer", s.Latencies.Transfer},
-			{"b2c", s.Latencies.B2C},
-			{"s2c", s.Latencies.S2C},
-		} {
-			if l.latency == nil {
-				continue
-			}
-			histogram := l.latency.Histogram()
-			histogram.SetTag(prefix + l.tag)
-			histogram.SetStartTimeMs(start.UnixMilli())
-			histogram.SetEndTimeMs(end.UnixMilli())
-			if err := h.log.OutputIntervalHistogram(histogram); err != nil {
-				return err
-			}
+		if err := h.lines(prefix, s.Latencies, start, end); err != nil {
+			return err
 		}
-		return nil
+		return h.lines(warmupPrefix, s.Leftover, start, end)
 	})
+}
+
+// lines writes a line for each of the latencies that is there.
+func (h *HDR) lines(prefix string, latencies stats.Latencies, start, end time.Time) error {
+	for _, l := range []struct {
+		tag     string
+		latency *stats.Latency
+	}{
+		{"delay-send", latencies.Delay},
+		{"send", latencies.Ack},
+		{"response", latencies.Response},
+		{"transfer", latencies.Transfer},
+		{"b2c", latencies.B2C},
+		{"s2c", latencies.S2C},
+	} {
+		if l.latency == nil {
+			continue
+		}
+		histogram := l.latency.Histogram()
+		histogram.SetTag(prefix + l.tag)
+		histogram.SetStartTimeMs(start.UnixMilli())
+		histogram.SetEndTimeMs(end.UnixMilli())
+		if err := h.log.OutputIntervalHistogram(histogram); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Summary writes nothing: the sum of the lines is the summary.

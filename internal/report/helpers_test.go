@@ -95,7 +95,8 @@ func brokenRun() *stats.Summary {
 	s := summary(total, openLoop())
 	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
 	s.ExpectedKnown, s.Expected, s.Missing = true, 1_216_020, 27
-	s.Health.LateSends, s.Health.ClockStep = 1234, -1500*time.Millisecond
+	s.Health.LateSends, s.Health.LateCrowded, s.Health.ClockBackward = 1234, 34, 1500*time.Millisecond
+	s.Health.Pauses, s.Health.PauseMax, s.Total.Paused = 2, 1001*time.Millisecond, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
 	s.Warnings = []string{"the tester was the bottleneck: it used 97% of its processors"}
 	s.Problems = []string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"}
@@ -111,9 +112,8 @@ func ownRun() *stats.Summary {
 	s := summary(total, l)
 	s.Success = false
 	s.Minimum = stats.Minimum{
-		Seconds:   8,
-		Completed: stats.Lowest{To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
-		Received:  stats.Lowest{PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
+		Completed: stats.Lowest{Seconds: 8, To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
+		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
 	}
 	s.Protocol = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
 	return s

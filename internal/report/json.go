@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -50,6 +51,8 @@ type jsonInterval struct {
 	Length       float64      `json:"intervalSeconds"` // that the rates refer to
 	InFlight     uint64       `json:"inFlight"`
 	Workers      int          `json:"workers"`
+	Counts       jsonTotals   `json:"counts"`              // of the interval; all intervals add up to the totals
+	Saturated    []string     `json:"saturated,omitempty"` // workers that never waited in the interval
 	jsonCounts
 	// Verified has totals, not growth: what the verification has found up to Time.
 	Verified *verify.Progress `json:"verified,omitempty"`
@@ -79,19 +82,40 @@ type jsonSummary struct {
 	TotalMissing      *uint64      `json:"totalMissing,omitempty"`
 	TotalRejected     *uint64      `json:"totalRejected,omitempty"`
 	TotalReleased     *uint64      `json:"totalReleased,omitempty"`
+	TotalModified     *uint64      `json:"totalModified,omitempty"`
 	TotalFailed       *uint64      `json:"totalFailed,omitempty"`
 	TotalUnconfirmed  *uint64      `json:"totalUnconfirmed,omitempty"`
 	jsonCounts
 	ProtocolCounters map[string]uint64 `json:"protocolCounters,omitempty"`
 	Verification     *verify.Result    `json:"verification,omitempty"`
 
+	// Measured counts the messages that were due after the warm-up.
+	Measured     jsonTotals `json:"measured"`
 	Health       jsonHealth `json:"health"`
 	Protocol     string     `json:"protocol"`
 	Consumer     string     `json:"consumerProtocol,omitempty"` // if it is another one
 	Destinations []string   `json:"destinations"`
-	Problems     []string   `json:"problems"`
-	Warnings     []string   `json:"warnings"`
-	LeftBehind   []string   `json:"leftBehind"`
+	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
+	Saturated  []jsonSaturation `json:"saturated,omitempty"`
+	Problems   []string         `json:"problems"`
+	Warnings   []string         `json:"warnings"`
+	LeftBehind []string         `json:"leftBehind"`
+}
+
+// jsonTotals are numbers of messages, and of waits. One that the run's role does not have is missing.
+type jsonTotals struct {
+	Sent      *uint64 `json:"sent,omitempty"`
+	Blocked   *uint64 `json:"blocked,omitempty"`
+	NoLeave   *uint64 `json:"noLeave,omitempty"` // part of blocked: waits for the broker's leave to send
+	Completed *uint64 `json:"completed,omitempty"`
+	Received  *uint64 `json:"received,omitempty"`
+}
+
+type jsonSaturation struct {
+	Worker     string `json:"worker"`
+	Seconds    int    `json:"seconds"`
+	Connection int    `json:"connectionSeconds"` // part of seconds: it was the connection of the worker
+	Of         int    `json:"of"`
 }
 
 // jsonCounts are the counters of ours, of an interval or of the run.
@@ -105,24 +129,26 @@ type jsonCounts struct {
 	OutOfRange        uint64                       `json:"outOfRange"`
 	NegativeAges      uint64                       `json:"negativeAges,omitempty"`
 	Unsent            uint64                       `json:"unsent,omitempty"` // part of failed
+	Paused            uint64                       `json:"paused,omitempty"` // latencies that include a pause of the tester
 }
 
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
 type jsonLowest struct {
-	PerSecond uint64  `json:"perSecond"`      // rounded down
+	PerSecond uint64  `json:"perSecond"`      // rounded
 	Time      int64   `json:"time"`           // when that second ended, ms since the epoch
 	Elapsed   float64 `json:"elapsedSeconds"` // the same from the start of the load
 }
 
+// jsonLatency has null in the place of each value if there are none.
 type jsonLatency struct {
-	Mean  string `json:"mean"`
-	P50   int64  `json:"50"`
-	P90   int64  `json:"90"`
-	P99   int64  `json:"99"`
-	P999  int64  `json:"99.9"`
-	P9999 int64  `json:"99.99"`
-	Max   int64  `json:"max"`
-	Count int64  `json:"count"`
+	Mean  *string `json:"mean"`
+	P50   *int64  `json:"50"`
+	P90   *int64  `json:"90"`
+	P99   *int64  `json:"99"`
+	P999  *int64  `json:"99.9"`
+	P9999 *int64  `json:"99.99"`
+	Max   *int64  `json:"max"`
+	Count int64   `json:"count"`
 }
 
 type jsonHealth struct {
@@ -130,9 +156,16 @@ type jsonHealth struct {
 	CPUShare   float64 `json:"cpuShare"` // of all cores, 0 to 1
 	Cores      int     `json:"cores"`
 	LateSends  uint64  `json:"lateSends"`
-	GCPauses   uint64  `json:"gcPauses"`
-	GCPauseMax float64 `json:"gcPauseMaxMicroseconds"`
-	ClockStep  float64 `json:"clockStepMicroseconds"`
+	// LateCrowded and LatePaused are parts of LateSends: others kept the machine busy, or the tester stood still.
+	LateCrowded uint64  `json:"lateSendsCrowded"`
+	LatePaused  uint64  `json:"lateSendsPaused"`
+	GCPauses    uint64  `json:"gcPauses"`
+	GCPauseMax  float64 `json:"gcPauseMaxMicroseconds"`
+	ClockStep   float64 `json:"clockStepMicroseconds"` // forward less backward
+	Forward     float64 `json:"clockForwardMicroseconds"`
+	Backward    float64 `json:"clockBackwardMicroseconds"`
+	Pauses      uint64  `json:"pauses"` // times when nothing of the tester ran
+	PauseMax    float64 `json:"pauseMaxMicroseconds"`
 }
 
 // Start begins the array.
@@ -167,6 +200,8 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		Length:        s.Seconds(),
 		InFlight:      s.InFlight,
 		Workers:       s.Workers,
+		Counts:        j.totals(&s.Delta),
+		Saturated:     s.Saturated,
 		jsonCounts:    toJSONCounts(&s.Delta),
 		Verified:      s.Verified,
 		Health:        toJSONHealth(&s.Health),
@@ -198,19 +233,22 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		TotalResponseTime:  toJSONLatency(s.Latencies.Response),
 		TotalB2CTime:       toJSONLatency(s.Latencies.B2C),
 		TotalS2CTime:       toJSONLatency(s.Latencies.S2C),
-		MinimumCompleted:   toJSONLowest(producing && s.Minimum.Known(), &s.Minimum.Completed),
-		MinimumReceived:    toJSONLowest(j.run.Consuming && s.Minimum.Known(), &s.Minimum.Received),
+		MinimumCompleted:   toJSONLowest(producing, &s.Minimum.Completed),
+		MinimumReceived:    toJSONLowest(j.run.Consuming, &s.Minimum.Received),
 		Start:              s.Start.UnixMilli(),
 		Reason:             s.Reason,
 		TotalExpected:      valueIf(s.ExpectedKnown, s.Expected),
 		TotalMissing:       valueIf(s.ExpectedKnown, s.Missing),
 		TotalRejected:      valueIf(producing, s.Total.Rejected),
 		TotalReleased:      valueIf(producing, s.Total.Released),
+		TotalModified:      valueIf(producing, s.Total.Modified),
 		TotalFailed:        valueIf(producing, s.Total.Failed),
 		TotalUnconfirmed:   valueIf(producing, s.Total.Unconfirmed),
 		jsonCounts:         toJSONCounts(&s.Total),
 		ProtocolCounters:   countersByName(s.Protocol),
 		Verification:       s.Verification,
+		Measured:           j.measured(&s.Measured),
+		Saturated:          toJSONSaturation(s.Saturation),
 		Health:             toJSONHealth(&s.Health),
 		Protocol:           j.run.Protocol,
 		Consumer:           other,
@@ -240,16 +278,47 @@ func toJSONLatency(l *stats.Latency) *jsonLatency {
 	if l == nil {
 		return nil
 	}
+	if l.Count() == 0 {
+		return &jsonLatency{}
+	}
+	percentile := func(p float64) *int64 {
+		us := l.Percentile(p)
+		return &us
+	}
+	mean := strconv.FormatFloat(l.Mean(), 'f', 2, 64)
 	return &jsonLatency{
-		Mean:  strconv.FormatFloat(l.Mean(), 'f', 2, 64),
-		P50:   l.Percentile(50),
-		P90:   l.Percentile(90),
-		P99:   l.Percentile(99),
-		P999:  l.Percentile(99.9),
-		P9999: l.Percentile(99.99),
-		Max:   l.Max(),
+		Mean:  &mean,
+		P50:   percentile(50),
+		P90:   percentile(90),
+		P99:   percentile(99),
+		P999:  percentile(99.9),
+		P9999: percentile(99.99),
+		Max:   percentile(100),
 		Count: l.Count(),
 	}
+}
+
+// totals returns the counts that belong to the run's role.
+func (j *JSON) totals(c *stats.Counters) jsonTotals {
+	producing := j.run.Producing
+	return jsonTotals{
+		Sent: valueIf(producing, c.Sent), Blocked: valueIf(producing, c.Blocked), NoLeave: valueIf(producing, c.NoLeave),
+		Completed: valueIf(producing, c.Completed), Received: valueIf(j.run.Consuming, c.Received),
+	}
+}
+
+// measured returns the counts of messages; waits are of none.
+func (j *JSON) measured(c *stats.Counters) jsonTotals {
+	t := j.totals(c)
+	t.Blocked, t.NoLeave = nil, nil
+	return t
+}
+
+func toJSONSaturation(list []stats.Saturation) (out []jsonSaturation) {
+	for _, s := range list {
+		out = append(out, jsonSaturation{s.Worker, s.Seconds, s.Connection, s.Of})
+	}
+	return out
 }
 
 func toJSONCounts(c *stats.Counters) jsonCounts {
@@ -268,24 +337,26 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 	return jsonCounts{
 		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
 		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
-		NegativeAges: c.NegativeAges, Unsent: c.Unsent,
+		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
 	}
 }
 
-func toJSONLowest(known bool, l *stats.Lowest) *jsonLowest {
-	if !known {
+func toJSONLowest(measured bool, l *stats.Lowest) *jsonLowest {
+	if !measured || !l.Known() {
 		return nil
 	}
-	return &jsonLowest{PerSecond: uint64(l.PerSecond), Time: l.To.UnixMilli(), Elapsed: l.Elapsed.Seconds()}
+	return &jsonLowest{PerSecond: uint64(math.Round(l.PerSecond)), Time: l.To.UnixMilli(), Elapsed: l.Elapsed.Seconds()}
 }
 
 func toJSONHealth(h *stats.Health) jsonHealth {
-	j := jsonHealth{
-		CPUSeconds: h.CPU.Seconds(), CPUShare: cpuShare(h), Cores: h.Cores, LateSends: h.LateSends,
+	return jsonHealth{
+		CPUSeconds: h.CPU.Seconds(), CPUShare: cpuShare(h), Cores: h.Cores,
+		LateSends: h.LateSends, LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,
 		GCPauses: h.GCPauses, GCPauseMax: microseconds(h.GCPauseMax),
-		ClockStep: microseconds(h.ClockStep),
+		ClockStep: microseconds(h.ClockForward - h.ClockBackward),
+		Forward:   microseconds(h.ClockForward), Backward: microseconds(h.ClockBackward),
+		Pauses: h.Pauses, PauseMax: microseconds(h.PauseMax),
 	}
-	return j
 }
 
 func valueIf(known bool, n uint64) *uint64 {

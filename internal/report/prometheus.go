@@ -207,15 +207,21 @@ func (c *collector) interval(s *stats.Snapshot) {
 	if s.Phase == stats.Warmup {
 		phase = s.Phase.String()
 	}
-	c.observe(histogramKey{c.d.delay, phase}, s.Latencies.Delay)
-	c.observe(histogramKey{c.d.ack, phase}, s.Latencies.Ack)
-	c.observe(histogramKey{c.d.response, phase}, s.Latencies.Response)
-	c.observe(histogramKey{c.d.transfer, phase}, s.Latencies.Transfer)
-	c.observe(histogramKey{c.d.b2c, phase}, s.Latencies.B2C)
-	c.observe(histogramKey{c.d.s2c, phase}, s.Latencies.S2C)
+	c.observe(phase, s.Latencies)
+	c.observe(stats.Warmup.String(), s.Leftover)
 }
 
-func (c *collector) observe(key histogramKey, l *stats.Latency) {
+// observe adds latencies of messages that were due in a phase.
+func (c *collector) observe(phase string, l stats.Latencies) {
+	c.add(histogramKey{c.d.delay, phase}, l.Delay)
+	c.add(histogramKey{c.d.ack, phase}, l.Ack)
+	c.add(histogramKey{c.d.response, phase}, l.Response)
+	c.add(histogramKey{c.d.transfer, phase}, l.Transfer)
+	c.add(histogramKey{c.d.b2c, phase}, l.B2C)
+	c.add(histogramKey{c.d.s2c, phase}, l.S2C)
+}
+
+func (c *collector) add(key histogramKey, l *stats.Latency) {
 	if l == nil {
 		return
 	}

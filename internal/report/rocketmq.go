@@ -93,6 +93,7 @@ func NewRocketMQ(out io.Writer, options ConsoleOptions) *RocketMQ {
 func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	r.now.at, r.now.total, r.now.own = s.To, s.Total, countersByName(s.Protocol)
 	r.now.ack.add(s.Latencies.Ack, &r.maxAck, &r.lineAck)
+	r.now.ack.add(s.Leftover.Ack, &r.maxAck, &r.lineAck)
 	r.now.b2c.add(s.Latencies.B2C, &r.lineB2C)
 	r.now.s2c.add(s.Latencies.S2C, &r.lineS2C)
 
@@ -195,5 +196,5 @@ func growth(begin, end *sample, name string) uint64 { return end.own[name] - beg
 
 // responseFailed counts the messages that were sent, but not answered as they should be.
 func responseFailed(c *stats.Counters) uint64 {
-	return c.Rejected + c.Released + c.Failed - c.Unsent + c.Unconfirmed
+	return c.Rejected + c.Released + c.Modified + c.Failed - c.Unsent + c.Unconfirmed
 }

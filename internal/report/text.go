@@ -41,12 +41,13 @@ type failure struct {
 	classes [driver.NumClasses]uint64 // their sum is count
 }
 
-// failuresOf returns the four of them in the order of [stats.Counters]. What a driver did not classify stands under
+// failuresOf returns all of them in the order of [stats.Counters]. What a driver did not classify stands under
 // [driver.ClassNone], so that the classes always add up to the count.
-func failuresOf(c *stats.Counters) [4]failure {
-	list := [4]failure{
+func failuresOf(c *stats.Counters) [5]failure {
+	list := [5]failure{
 		{"rejected", c.Rejected, c.FailuresOf[driver.Rejected]},
 		{"released", c.Released, c.FailuresOf[driver.Released]},
+		{"modified", c.Modified, c.FailuresOf[driver.Modified]},
 		{"failed", c.Failed, c.FailuresOf[driver.Failed]},
 		{"unconfirmed", c.Unconfirmed, c.FailuresOf[driver.Unknown]},
 	}
@@ -64,13 +65,15 @@ func failuresOf(c *stats.Counters) [4]failure {
 	return list
 }
 
-// rate returns the whole messages per second that delta over an interval amounts to, rounded down as `artemis perf`
-// does. It is 0 for an interval without length.
+// rate returns the whole messages per second that delta over an interval amounts to, rounded to nearest: an interval is
+// always a little longer than a second, and 10 msg/s shall not show as 9. It is 0 for an interval without length.
 func rate(delta uint64, interval time.Duration) uint64 {
 	if interval <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(delta, uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(interval)/2, 0)
+	hi += carry
 	if hi >= uint64(interval) {
 		return 0 // the quotient exceeds 64 bits: no such rate exists
 	}

@@ -15,21 +15,21 @@ func BenchmarkRecorderDone(b *testing.B) {
 			name = "rated"
 		}
 		b.Run(name, func(b *testing.B) {
-			r := stats.NewProducerRecorder(rated)
+			r := stats.NewProducerRecorder(rated, nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Done(driver.Outcome{}, 150*time.Microsecond, 200*time.Microsecond)
+				done(r, driver.Outcome{}, 150*time.Microsecond, 200*time.Microsecond)
 			}
 		})
 	}
 }
 
 func BenchmarkRecorderSentHanded(b *testing.B) {
-	r := stats.NewProducerRecorder(true)
+	r := stats.NewProducerRecorder(true, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Sent()
-		r.Handed(20 * time.Microsecond)
+		r.Sent(stats.Measure)
+		r.Handed(stats.Measure, 20*time.Microsecond)
 	}
 }
 
@@ -37,7 +37,7 @@ func BenchmarkRecorderReceived(b *testing.B) {
 	r := stats.NewConsumerRecorder()
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Received(170*time.Microsecond, false)
+		receive(r, 170*time.Microsecond, false)
 	}
 }
 
@@ -46,7 +46,7 @@ func BenchmarkCollect(b *testing.B) {
 	var ps []*stats.ProducerRecorder
 	var cs []*stats.ConsumerRecorder
 	for range 100 {
-		ps = append(ps, stats.NewProducerRecorder(true))
+		ps = append(ps, stats.NewProducerRecorder(true, nil))
 		cs = append(cs, stats.NewConsumerRecorder())
 	}
 	now := time.Now()
@@ -54,10 +54,10 @@ func BenchmarkCollect(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range ps {
-			ps[i].Sent()
-			ps[i].Handed(time.Millisecond)
-			ps[i].Done(driver.Outcome{}, time.Millisecond, 2*time.Millisecond)
-			cs[i].Received(time.Millisecond, false)
+			ps[i].Sent(stats.Measure)
+			ps[i].Handed(stats.Measure, time.Millisecond)
+			done(ps[i], driver.Outcome{}, time.Millisecond, 2*time.Millisecond)
+			receive(cs[i], time.Millisecond, false)
 		}
 		now = now.Add(time.Second)
 		c.Collect(stats.Measure, now, false)

@@ -8,6 +8,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Worker is a producer or consumer of a run, as far as it can tell about itself what its recorder does not know.
+type Worker struct {
+	Name     string
+	Counters driver.Reporter // nil if it has no counters of its protocol's own
+	Waits    driver.Waiter   // nil if it cannot tell what it waits for
+}
+
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
 type Collector struct {
 	producers []*ProducerRecorder
@@ -15,14 +22,15 @@ type Collector struct {
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
 	total     Counters
-	whole     Latencies   // of all phases but the warm-up
-	spares    [5]*Latency // empty; swapped into one recorder after the other. The last two are made when needed
-	reporters []driver.Reporter
-	protocol  []driver.Counter // as of the last Collect
+	parts     [parts]Counters // of total, what belongs to messages
+	whole     Latencies       // of the messages due after the warm-up
+	workers   []Worker        // of the producers, then of the consumers; nil if nobody said
+	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
+	work      workMeter
 }
 
 // NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made with
@@ -32,15 +40,16 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), ended: make([]uint64, len(producers)),
 	}
-	for i := range c.spares[:3] {
-		c.spares[i] = NewLatency()
-	}
+	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
 	c.whole = c.newLatencies()
 	return c
 }
 
-// Watch names the workers that have counters of their protocol's own. Call it before the first Collect.
-func (c *Collector) Watch(reporters []driver.Reporter) { c.reporters = reporters }
+// Watch names the workers, the producers first and in the order of their recorders. Call it before the first Collect.
+func (c *Collector) Watch(workers []Worker) { c.workers = workers }
+
+// Beat names the pulse of the tester. Call it before the first Collect.
+func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
 
 // Verify names what tells how the verification stands. Call it before the first Collect.
 func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
@@ -65,8 +74,7 @@ func (c *Collector) newLatencies() Latencies {
 	return l
 }
 
-// Collect ends the interval that began with the last call and returns it as a snapshot. Unless phase is Warmup, its
-// latencies enter those of the run.
+// Collect ends the interval that began with the last call and returns it as a snapshot.
 //
 // A message counts as sent once the driver has taken it: one that waits for credit may never leave. With last, when no
 // worker goes on, those that are still being handed over count too, as messages that never ended.
@@ -75,36 +83,49 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start),
 		Latencies: c.newLatencies(), Workers: len(c.producers) + len(c.consumers),
 	}
+	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
+	if phase == Warmup {
+		// A cut may come a moment late: what belongs to the measurement by then waits in the recorders for the next one.
+		latencies = [parts]*Latencies{Warmup: &s.Latencies}
+	}
+	var counts [parts]Counters
 	for _, r := range c.consumers {
-		c.collectConsumer(r, s)
+		r.collect(&counts, latencies)
 	}
 	for i, r := range c.producers {
-		c.ended[i] = c.collectCompletions(r, s)
+		c.ended[i] = r.collect(&counts, latencies)
 	}
+	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, r := range c.producers {
 		s.Total.Blocked += r.blocked.Load()
 		s.Total.LateSends += r.late.Load()
 	}
+	worked := c.work.interval(c, now, phase)
+	s.Total.NoLeave = max(c.work.noLeave, c.total.NoLeave)
+	s.Total.Blocked += s.Total.NoLeave
 	s.Total.Sent = c.sent(s.Total.Received-s.Total.Redelivered, last)
+	for _, r := range c.producers {
+		counts[Measure].Sent += r.sent[Measure].Load()
+	}
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
-	s.Health = c.meter.interval(now, s.Delta)
-	c.protocol = sumCounters(c.reporters)
+	s.Health = c.meter.interval(now, &s.Delta, worked)
+	s.Saturated = worked.names
+	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
 	if c.verified != nil {
 		progress := c.verified()
 		s.Verified = &progress
 	}
-	switch phase {
-	case Warmup:
-		c.whole.expect(s.Latencies)
-	case Measure:
-		c.minimum.add(s)
-		c.whole.merge(s.Latencies)
-	default:
-		c.whole.merge(s.Latencies)
+	if phase == Measure {
+		c.minimum.add(s, c.total.Received > 0)
 	}
-	c.total, c.last = s.Total, now
+	if phase == Warmup {
+		c.whole.expect(s.Latencies)
+	} else {
+		c.whole.join(s.Latencies)
+	}
+	c.total, c.parts, c.last = s.Total, counts, now
 	return s
 }
 
@@ -113,8 +134,12 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i, r := range c.producers {
-		known += max(r.handed.Load(), c.ended[i])
-		begun += r.sent.Load()
+		var handed uint64
+		for part := range parts {
+			handed += r.handed[part].Load()
+			begun += r.sent[part].Load()
+		}
+		known += max(handed, c.ended[i])
 	}
 	switch {
 	case last:
@@ -128,8 +153,11 @@ func (c *Collector) sent(delivered uint64, last bool) uint64 {
 // Total returns the totals as of the last Collect.
 func (c *Collector) Total() Counters { return c.total }
 
-// Latencies returns the latencies of all intervals so far, the warm-up left out. The caller must not use it after the
-// next Collect.
+// Measured returns the counters, as of the last Collect, of the messages due after the warm-up.
+func (c *Collector) Measured() Counters { return c.parts[Measure] }
+
+// Latencies returns the latencies so far of the messages due after the warm-up. The caller must not use it after the next
+// Collect.
 func (c *Collector) Latencies() Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
@@ -139,94 +167,86 @@ func (c *Collector) Minimum() Minimum { return c.minimum }
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
 // Health returns the tester's health over all intervals so far.
-func (c *Collector) Health() Health { return c.meter.whole(c.last, c.total) }
+func (c *Collector) Health() Health { return c.meter.sum }
 
-func (c *Collector) collectConsumer(r *ConsumerRecorder, s *Snapshot) {
+// Saturation returns which workers never waited in full seconds of load, and in how many.
+func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
+
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place stay.
+func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) {
 	r.mu.Lock()
-	n := r.n
-	r.transfer, c.spares[0] = c.spares[0], r.transfer
-	c.swapIfUsed(3, &r.b2c)
-	c.swapIfUsed(4, &r.s2c)
-	r.mu.Unlock()
-
-	s.Total.Received += n.total
-	s.Total.Redelivered += n.redelivered
-	s.Total.Unstamped += n.unstamped
-	s.Total.Foreign += n.foreign
-	s.Total.NegativeTransfers += n.negative
-	s.Total.NegativeAges += n.negativeAges
-	s.Total.OutOfRange += n.outOfRange
-	c.take(0, s.Latencies.Transfer)
-	c.takeNew(3, &s.Latencies.B2C)
-	c.takeNew(4, &s.Latencies.S2C)
-}
-
-func (c *Collector) collectCompletions(r *ProducerRecorder, s *Snapshot) (ended uint64) {
-	r.mu.Lock()
-	n := r.ended
-	r.ack, c.spares[0] = c.spares[0], r.ack
-	if r.rated {
-		r.delay, c.spares[1] = c.spares[1], r.delay
-		r.resp, c.spares[2] = c.spares[2], r.resp
-	}
-	r.mu.Unlock()
-
-	c.take(0, s.Latencies.Ack)
-	if r.rated {
-		c.take(1, s.Latencies.Delay)
-		c.take(2, s.Latencies.Response)
-	}
-	s.Total.Completed += n.states[driver.Accepted]
-	s.Total.Rejected += n.states[driver.Rejected]
-	s.Total.Released += n.states[driver.Released]
-	s.Total.Failed += n.states[driver.Failed]
-	s.Total.Unconfirmed += n.states[driver.Unknown]
-	s.Total.Unsent += n.unsent
-	s.Total.OutOfRange += n.outOfRange
-	for state, classes := range n.failures {
-		for class, f := range classes {
-			s.Total.Failures[class] += f
-			s.Total.FailuresOf[state][class] += f
+	defer r.mu.Unlock()
+	for i := range r.part {
+		p, n, l := &r.part[i], &counts[i], latencies[i]
+		n.Received += p.total
+		n.Redelivered += p.redelivered
+		n.Unstamped += p.unstamped
+		n.Foreign += p.foreign
+		n.NegativeTransfers += p.negative
+		n.NegativeAges += p.negativeAges
+		n.OutOfRange += p.outOfRange
+		n.Paused += p.paused
+		if l == nil {
+			continue
 		}
-	}
-	return n.total()
-}
-
-// take moves what is in a spare, just swapped out of a recorder, into dst.
-func (c *Collector) take(spare int, dst *Latency) {
-	if c.spares[spare].Count() > 0 {
-		dst.Merge(c.spares[spare])
-		c.spares[spare].Reset()
+		move(&l.Transfer, &p.transfer)
+		move(&l.B2C, p.b2c)
+		move(&l.S2C, p.s2c)
 	}
 }
 
-// swapIfUsed swaps a recorder's histogram that may not be there, or have nothing new, for a spare.
-func (c *Collector) swapIfUsed(spare int, l **Latency) {
-	if *l == nil || (*l).Count() == 0 {
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place stay.
+func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (ended uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.part {
+		p, n, l := &r.part[i], &counts[i], latencies[i]
+		n.Completed += p.states[driver.Accepted]
+		n.Rejected += p.states[driver.Rejected]
+		n.Released += p.states[driver.Released]
+		n.Modified += p.states[driver.Modified]
+		n.Failed += p.states[driver.Failed]
+		n.Unconfirmed += p.states[driver.Unknown]
+		n.Unsent += p.unsent
+		n.OutOfRange += p.outOfRange
+		n.Paused += p.paused
+		for state, classes := range p.failures {
+			for class, f := range classes {
+				n.Failures[class] += f
+				n.FailuresOf[state][class] += f
+			}
+		}
+		ended += p.total()
+		if l == nil {
+			continue
+		}
+		move(&l.Ack, &p.ack)
+		move(&l.Delay, &p.delay)
+		move(&l.Response, &p.resp)
+	}
+	return ended
+}
+
+// move adds all values of from to what is at to, which is made if there are any, and removes them from from.
+func move(to **Latency, from *Latency) {
+	if from == nil || from.count == 0 {
 		return
 	}
-	if c.spares[spare] == nil {
-		c.spares[spare] = NewLatency()
+	if *to == nil {
+		*to = NewLatency()
 	}
-	*l, c.spares[spare] = c.spares[spare], *l
-}
-
-// takeNew is take, for a dst that may not be there yet.
-func (c *Collector) takeNew(spare int, dst **Latency) {
-	if c.spares[spare] == nil || c.spares[spare].Count() == 0 {
-		return
-	}
-	if *dst == nil {
-		*dst = NewLatency()
-	}
-	c.take(spare, *dst)
+	(*to).Merge(from)
+	from.Reset()
 }
 
 // sumCounters adds up the counters of the same name, in the order in which the names first come.
-func sumCounters(reporters []driver.Reporter) []driver.Counter {
+func sumCounters(workers []Worker) []driver.Counter {
 	var sum []driver.Counter
-	for _, r := range reporters {
-		for _, counter := range r.Counters() {
+	for _, w := range workers {
+		if w.Counters == nil {
+			continue
+		}
+		for _, counter := range w.Counters.Counters() {
 			i := slices.IndexFunc(sum, func(c driver.Counter) bool { return c.Name == counter.Name })
 			if i < 0 {
 				sum = append(sum, counter)
@@ -245,21 +265,5 @@ func (l *Latencies) expect(other Latencies) {
 	}
 	if l.S2C == nil && other.S2C != nil {
 		l.S2C = NewLatency()
-	}
-}
-
-func (l *Latencies) merge(other Latencies) {
-	l.expect(other)
-	for _, pair := range [][2]*Latency{
-		{l.Delay, other.Delay},
-		{l.Ack, other.Ack},
-		{l.Response, other.Response},
-		{l.Transfer, other.Transfer},
-		{l.B2C, other.B2C},
-		{l.S2C, other.S2C},
-	} {
-		if pair[0] != nil {
-			pair[0].Merge(pair[1])
-		}
 	}
 }

@@ -14,38 +14,67 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func TestWarmupEntersTotalsOnly(t *testing.T) {
+// A message belongs to the phase in which it was due, whenever it ends: its latencies, and its outcome.
+func TestPhaseOfMessages(t *testing.T) {
 	start := time.Now()
-	p, k := stats.NewProducerRecorder(true), stats.NewConsumerRecorder()
+	p, k := stats.NewProducerRecorder(true, nil), stats.NewConsumerRecorder()
 	c := collectorOf(start, p, k)
-	load := func(n int, d time.Duration) {
+	send := func(due stats.Phase, n int) {
 		for range n {
-			p.Sent()
-			p.Handed(d)
-			p.Done(driver.Outcome{}, d, d)
-			k.Received(d, false)
+			p.Sent(due)
+			p.Handed(due, time.Millisecond)
 		}
 	}
-	load(3, time.Second)
+	end := func(due stats.Phase, n int, d time.Duration) {
+		for range n {
+			p.Done(due, driver.Outcome{}, -d, -d, 0)
+			k.Received(stats.Receipt{Due: due, Stamped: true, Transfer: d})
+			k.Ages(due, 2_000_000, 2_000_000-d.Microseconds(), 0)
+		}
+	}
+	counts := func(l stats.Latencies) [5]int64 {
+		n := [5]int64{}
+		for i, x := range []*stats.Latency{l.Delay, l.Ack, l.Response, l.Transfer, l.B2C} {
+			if x != nil {
+				n[i] = x.Count()
+			}
+		}
+		return n
+	}
+	send(stats.Warmup, 7)
+	end(stats.Warmup, 3, time.Second)
+	send(stats.Measure, 2) // the cut comes a moment late
+	end(stats.Measure, 1, time.Millisecond)
 	s := c.Collect(stats.Warmup, start.Add(1500*time.Millisecond), false)
 	require.Equal(t, stats.Warmup, s.Phase)
-	require.EqualValues(t, 3, s.Latencies.Ack.Count(), "the interval has them")
+	require.Equal(t, [5]int64{7, 3, 3, 3, 3}, counts(s.Latencies), "of the warm-up, and nothing else")
+	require.Equal(t, stats.Latencies{}, s.Leftover)
+	require.EqualValues(t, 9, s.Delta.Sent)
+	require.EqualValues(t, 4, s.Delta.Completed)
 	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
-	load(4, time.Millisecond)
+	require.Equal(t, [5]int64{}, counts(c.Latencies()))
+
+	end(stats.Warmup, 4, time.Minute) // what a stall in the warm-up held up
+	send(stats.Measure, 4)
+	end(stats.Measure, 3, time.Millisecond)
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.InDelta(t, 0.5, s.Seconds(), 1e-9)
 	require.EqualValues(t, 4, s.Delta.Sent)
-	require.EqualValues(t, 7, s.Total.Sent)
-	load(2, time.Millisecond)
+	require.EqualValues(t, 13, s.Total.Sent)
+	require.EqualValues(t, 7, s.Delta.Completed, "it is the completions of the interval that count")
+	require.Equal(t, [5]int64{6, 4, 4, 4, 4}, counts(s.Latencies))
+	require.Equal(t, [5]int64{0, 4, 4, 4, 4}, counts(s.Leftover))
+	end(stats.Measure, 2, time.Millisecond)
 	c.Collect(stats.Drain, start.Add(3*time.Second), true)
 
-	require.EqualValues(t, 9, c.Total().Completed)
+	require.EqualValues(t, 13, c.Total().Completed)
+	require.EqualValues(t, 6, c.Measured().Completed)
+	require.EqualValues(t, 6, c.Measured().Sent)
+	require.EqualValues(t, 6, c.Measured().Received)
 	l := c.Latencies()
-	for name, x := range map[string]*stats.Latency{
-		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer,
-	} {
-		require.EqualValues(t, 6, x.Count(), name)
-		require.EqualValues(t, 1000, x.Max(), name)
+	require.Equal(t, [5]int64{6, 6, 6, 6, 6}, counts(l))
+	for _, x := range []*stats.Latency{l.Delay, l.Ack, l.Response, l.Transfer, l.B2C} {
+		require.EqualValues(t, 1000, x.Max())
 	}
 }
 
@@ -77,16 +106,16 @@ func TestCountersSubCoversEveryField(t *testing.T) {
 
 func TestSnapshotsDoNotChange(t *testing.T) {
 	start := time.Now()
-	p := stats.NewProducerRecorder(false)
+	p := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(start, p, nil)
-	p.Sent()
-	p.Handed(0)
-	p.Done(driver.Outcome{}, time.Millisecond, 0)
+	p.Sent(stats.Measure)
+	p.Handed(stats.Measure, 0)
+	done(p, driver.Outcome{}, time.Millisecond, 0)
 	first := c.Collect(stats.Measure, start.Add(time.Second), false)
 	for range 3 {
-		p.Sent()
-		p.Handed(0)
-		p.Done(driver.Outcome{}, time.Second, 0)
+		p.Sent(stats.Measure)
+		p.Handed(stats.Measure, 0)
+		done(p, driver.Outcome{}, time.Second, 0)
 		c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	}
 	require.EqualValues(t, 1, first.Latencies.Ack.Count())
@@ -146,11 +175,11 @@ func TestLatencyEdges(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	start := time.Now()
-	p := stats.NewProducerRecorder(true)
+	p := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(start, p, nil)
 	for range 100 {
-		p.Sent()
-		p.Handed(0)
+		p.Sent(stats.Measure)
+		p.Handed(stats.Measure, 0)
 	}
 	p.Late()
 	for spin := time.Now(); time.Since(spin) < 20*time.Millisecond; {
@@ -160,8 +189,7 @@ func TestHealth(t *testing.T) {
 	require.EqualValues(t, 100, s.Health.Sent)
 	require.Equal(t, time.Second, s.Health.Wall)
 	require.Positive(t, s.Health.CPU)
-	require.Zero(t, s.Health.ClockStep)
-	require.False(t, s.Health.Bottleneck(), "1%% late is not above the limit")
+	require.False(t, s.Health.Late(s.Health.LateSends), "1%% late is not above the limit")
 	p.Late()
 	s = c.Collect(stats.Measure, start.Add(3*time.Second), false)
 	require.Equal(t, 2*time.Second, s.Health.Wall)
@@ -169,13 +197,12 @@ func TestHealth(t *testing.T) {
 	whole := c.Health()
 	require.Equal(t, 3*time.Second, whole.Wall)
 	require.EqualValues(t, 2, whole.LateSends)
-	require.False(t, whole.Bottleneck(), "2 of 100 are above the limit, but say nothing")
-	require.False(t, stats.Health{LateSends: stats.MinLate - 1, Sent: 100}.Late())
-	require.True(t, stats.Health{LateSends: stats.MinLate, Sent: 100}.Late())
-	require.False(t, stats.Health{LateSends: stats.MinLate, Sent: 100 * stats.MinLate}.Late())
+	require.False(t, whole.Late(whole.LateSends), "2 of 100 are above the limit, but say nothing")
+	require.False(t, stats.Health{Sent: 100}.Late(stats.MinLate-1))
+	require.True(t, stats.Health{Sent: 100}.Late(stats.MinLate))
+	require.False(t, stats.Health{Sent: 100 * stats.MinLate}.Late(stats.MinLate))
 
 	h := stats.Health{CPU: 1900 * time.Millisecond, Wall: time.Second, Cores: 2}
 	require.InDelta(t, 0.95, h.CPUShare(), 1e-9)
-	require.True(t, h.Bottleneck())
 	require.Zero(t, stats.Health{}.CPUShare())
 }

@@ -9,24 +9,22 @@ import (
 
 const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package runtime/metrics
 
-// healthMeter reads the process's own use of the machine.
+// healthMeter reads the process's own use of the machine, interval by interval.
 type healthMeter struct {
-	start, last                            time.Time
-	startCPU, lastCPU                      time.Duration
-	startBusy, startAll, lastBusy, lastAll time.Duration // of the machine
-	startGC, lastGC                        []uint64
-	sample                                 [1]metrics.Sample
-	bounds                                 []float64
+	last   time.Time
+	sum    Health // of all intervals so far
+	cpu    machineMeter
+	pulse  *Pulse // nil if nothing beats
+	gc     []uint64
+	sample [1]metrics.Sample
+	bounds []float64
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
-	m := &healthMeter{start: now, last: now, startCPU: processCPU()}
-	m.lastCPU = m.startCPU
-	m.startBusy, m.startAll = machineCPU()
-	m.lastBusy, m.lastAll = m.startBusy, m.startAll
+	m := &healthMeter{last: now}
+	m.cpu.reset()
 	m.sample[0].Name = gcPauses
-	m.startGC = m.readGC()
-	m.lastGC = m.startGC
+	m.gc = m.readGC()
 	return m
 }
 
@@ -41,29 +39,41 @@ func (m *healthMeter) readGC() []uint64 {
 	return append([]uint64(nil), h.Counts...)
 }
 
-func (m *healthMeter) interval(now time.Time, delta Counters) Health {
-	cpu, gc := processCPU(), m.readGC()
-	h := m.health(m.last, now, m.lastCPU, cpu, m.lastGC, gc)
+// interval returns the health since the last call, and adds it to the sum.
+func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
+	h := m.cpu.lap()
+	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
-	busy, all := machineCPU()
-	h.Machine, h.MachineAll = busy-m.lastBusy, all-m.lastAll
-	m.lastBusy, m.lastAll = busy, all
-	m.last, m.lastCPU, m.lastGC = now, cpu, gc
+	h.Workers, h.Saturated = worked.workers, worked.saturated
+	// Without their monotonic readings, times differ by what the wall clock says.
+	if step := now.Round(0).Sub(m.last.Round(0)) - h.Wall; step > 0 {
+		h.ClockForward = step
+	} else {
+		h.ClockBackward = -step
+	}
+	m.collections(&h)
+	paused, looks := m.pulse.take()
+	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
+	crowded := h.Crowded() || looks.crowded > 0
+	switch {
+	case h.Pauses > 0:
+		h.LatePaused = h.LateSends
+	case crowded:
+		h.LateCrowded = h.LateSends
+	}
+	if !crowded && h.Pauses == 0 {
+		h.GCPauseOwn = h.GCPauseMax
+	}
+	m.sum.add(&h)
+	m.last = now
 	return h
 }
 
-// whole returns the health from the start to the last interval's end.
-func (m *healthMeter) whole(now time.Time, total Counters) Health {
-	h := m.health(m.start, now, m.startCPU, m.lastCPU, m.startGC, m.lastGC)
-	h.LateSends, h.Sent = total.LateSends, total.Sent
-	h.Machine, h.MachineAll = m.lastBusy-m.startBusy, m.lastAll-m.startAll
-	return h
-}
-
-func (m *healthMeter) health(from, to time.Time, cpu0, cpu1 time.Duration, gc0, gc1 []uint64) Health {
-	h := Health{CPU: cpu1 - cpu0, Wall: to.Sub(from), Cores: runtime.GOMAXPROCS(0)}
-	for i := range gc1 {
-		if n := gc1[i] - gc0[i]; n > 0 {
+// collections notes the stops of the world since the last call.
+func (m *healthMeter) collections(h *Health) {
+	gc := m.readGC()
+	for i := range gc {
+		if n := gc[i] - m.gc[i]; n > 0 {
 			h.GCPauses += n
 			upper := m.bounds[i+1]
 			if math.IsInf(upper, 1) {
@@ -72,9 +82,49 @@ func (m *healthMeter) health(from, to time.Time, cpu0, cpu1 time.Duration, gc0, 
 			h.GCPauseMax = time.Duration(upper * float64(time.Second))
 		}
 	}
-	// Without their monotonic readings, times differ by what the wall clock says.
-	h.ClockStep = to.Round(0).Sub(m.start.Round(0)) - to.Sub(m.start)
+	m.gc = gc
+}
+
+// machineMeter reads the processor time of this process and of the machine.
+type machineMeter struct{ cpu, busy, all time.Duration }
+
+func (m *machineMeter) reset() { m.lap() }
+
+// lap returns what was used since the last call.
+func (m *machineMeter) lap() Health {
+	cpu := processCPU()
+	busy, all := machineCPU()
+	h := Health{CPU: cpu - m.cpu, Machine: busy - m.busy, MachineAll: all - m.all}
+	m.cpu, m.busy, m.all = cpu, busy, all
 	return h
+}
+
+// add adds the next interval. What happened in single intervals is kept: that is how the whole is judged.
+func (h *Health) add(o *Health) {
+	h.CPU += o.CPU
+	h.Machine += o.Machine
+	h.MachineAll += o.MachineAll
+	h.Wall += o.Wall
+	h.Cores = o.Cores
+	h.GCPauses += o.GCPauses
+	h.GCPauseMax = max(h.GCPauseMax, o.GCPauseMax)
+	h.GCPauseOwn = max(h.GCPauseOwn, o.GCPauseOwn)
+	h.LateSends += o.LateSends
+	h.LateCrowded += o.LateCrowded
+	h.LatePaused += o.LatePaused
+	h.Sent += o.Sent
+	h.Workers += o.Workers
+	h.Saturated += o.Saturated
+	if o.PauseMax > h.PauseMax {
+		h.PauseMax, h.PauseAt = o.PauseMax, o.PauseAt
+	}
+	h.Pauses += o.Pauses
+	// The clock of a machine is always adjusted a little: only a step counts.
+	if least := max(MaxClockStep, time.Duration(o.Wall.Seconds()*float64(MaxClockStep))); o.ClockForward > least {
+		h.ClockForward += o.ClockForward
+	} else if o.ClockBackward > least {
+		h.ClockBackward += o.ClockBackward
+	}
 }
 
 // CPUShare returns the processor time used as a share of what the process may use: 1 is all of it.
@@ -125,13 +175,21 @@ const (
 	MaxClockStep = time.Millisecond
 )
 
-// Bottleneck tells whether the tester, rather than the broker, may have limited the load.
-func (h Health) Bottleneck() bool {
-	return h.CPUShare() > MaxCPUShare || h.Late()
+// Late tells whether n late sends are so many that they may have limited the load: more than MaxLateShare of those sent
+// and at least MinLate, since a few say nothing.
+func (h Health) Late(n uint64) bool {
+	return n >= MinLate && float64(n) > MaxLateShare*float64(h.Sent)
 }
 
-// Late tells whether so many sends left late through the tester's own fault that it may have limited the load: more
-// than MaxLateShare of them and at least MinLate, since a few say nothing.
-func (h Health) Late() bool {
-	return h.LateSends >= MinLate && float64(h.LateSends) > MaxLateShare*float64(h.Sent)
+// LateOwn is the number of sends that left late through the tester's own fault: neither the broker nor max-pending held
+// them up, no pause stopped the tester, and nobody else kept the machine's processors busy.
+func (h Health) LateOwn() uint64 { return h.LateSends - h.LateCrowded - h.LatePaused }
+
+// SaturatedShare is how much of their time the workers never waited, for the broker or for the next message to be due,
+// from 0 to 1: as long as that the tester was the limit.
+func (h Health) SaturatedShare() float64 {
+	if h.Workers == 0 {
+		return 0
+	}
+	return float64(h.Saturated) / float64(h.Workers)
 }

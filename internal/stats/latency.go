@@ -1,32 +1,63 @@
 package stats
 
 import (
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Range and precision of all latencies. Two significant digits are what `artemis perf` keeps: a percentile is at most
-// 1% above the true value. Mean and maximum are exact, they are kept beside the histogram.
+// 1% above the true value. Mean and maximum are exact, they are kept beside the counts.
 const (
-	// MaxLatency is the largest latency that a histogram can tell from others. Larger ones are recorded as this one and
-	// counted in Counters.OutOfRange.
+	// MaxLatency is the largest latency that a distribution can tell from others. Larger ones are recorded as this one
+	// and counted in Counters.OutOfRange.
 	MaxLatency = 24 * time.Hour
 
 	significantDigits = 2
 )
 
-// Latency is a distribution of latencies in microseconds. The zero value is not usable. It is not safe for concurrent
-// use.
+// The buckets are those of an HdrHistogram with two significant digits and 1 us as the lowest value: up to 255 us each
+// value has its own; from there on each octave has 128 of equal width.
+const (
+	octaveBits  = 7
+	octaveSize  = 1 << octaveBits
+	octaveCount = 31 // 128 << 30 us is above MaxLatency
+)
+
+// octave counts the values of one power of two. Four bytes per bucket are enough between two collections; what does not
+// fit goes to Latency.spilled.
+type octave [octaveSize]uint32
+
+// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken for
+// those powers of two that occur: half a KiB for each, so that thousands of workers can have some distributions each.
+//
+// hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
+// rank of a percentile to nearest instead of up, which makes the percentiles of few values too low.
+//
+// It is not safe for concurrent use.
 type Latency struct {
-	hist *hdrhistogram.Histogram
-	sum  int64 // of all values, microseconds: 9.2e18 is enough for 2.5 million years of waiting
-	max  int64
+	octaves [octaveCount]*octave
+	spilled map[int]int64 // by place of the bucket: counts that are not in octaves
+	count   int64
+	sum     int64 // of all values, microseconds: 9.2e18 is enough for 2.5 million years of waiting
+	max     int64
 }
 
 // NewLatency returns an empty distribution.
-func NewLatency() *Latency {
-	return &Latency{hist: hdrhistogram.New(1, MaxLatency.Microseconds(), significantDigits)}
+func NewLatency() *Latency { return new(Latency) }
+
+// place returns the bucket of a value from 0 to MaxLatency.
+func place(us int64) int {
+	shift := bits.Len64(uint64(us)>>(octaveBits+1)) & 63 // of the bucket's width; 0 up to 255 us
+	return shift<<octaveBits + int(us>>shift)
+}
+
+// highest returns the largest value of a bucket.
+func highest(place int) int64 {
+	shift := max(0, place>>octaveBits-1)
+	return (int64(place-shift<<octaveBits)+1)<<shift - 1
 }
 
 // record adds one latency and tells whether it was within range: from 0 to MaxLatency. A value outside is recorded as
@@ -39,10 +70,26 @@ func (l *Latency) record(d time.Duration) (inRange bool) {
 	} else if us > MaxLatency.Microseconds() {
 		us, inRange = MaxLatency.Microseconds(), false
 	}
-	_ = l.hist.RecordValue(us) // cannot fail: us is within the histogram's range
+	p := place(us)
+	o := l.octaves[p>>octaveBits]
+	if o == nil {
+		o = new(octave)
+		l.octaves[p>>octaveBits] = o
+	}
+	if o[p%octaveSize]++; o[p%octaveSize] == 0 {
+		l.spill(p, 1<<32)
+	}
+	l.count++
 	l.sum += us
 	l.max = max(l.max, us)
 	return inRange
+}
+
+func (l *Latency) spill(place int, n int64) {
+	if l.spilled == nil {
+		l.spilled = map[int]int64{}
+	}
+	l.spilled[place] += n
 }
 
 // Record adds one latency; values below 0 or above [MaxLatency] are recorded as the nearest value inside.
@@ -50,50 +97,114 @@ func (l *Latency) Record(d time.Duration) { l.record(d) }
 
 // Merge adds all values of other.
 func (l *Latency) Merge(other *Latency) {
-	if other == nil || other.Count() == 0 {
+	if other == nil || other.count == 0 {
 		return
 	}
-	l.hist.Merge(other.hist)
+	for i, from := range other.octaves {
+		if from == nil {
+			continue
+		}
+		to := l.octaves[i]
+		if to == nil {
+			to = new(octave)
+			l.octaves[i] = to
+		}
+		for j, n := range from {
+			if to[j] += n; to[j] < n {
+				l.spill(i<<octaveBits+j, 1<<32)
+			}
+		}
+	}
+	for p, n := range other.spilled {
+		l.spill(p, n)
+	}
+	l.count += other.count
 	l.sum += other.sum
 	l.max = max(l.max, other.max)
 }
 
-// Reset removes all values.
+// Reset removes all values, but keeps the memory.
 func (l *Latency) Reset() {
-	l.hist.Reset()
-	l.sum, l.max = 0, 0
+	if l.count == 0 {
+		return
+	}
+	for _, o := range l.octaves {
+		if o != nil {
+			*o = octave{}
+		}
+	}
+	l.spilled, l.count, l.sum, l.max = nil, 0, 0, 0
 }
 
 // Count returns the number of values.
-func (l *Latency) Count() int64 { return l.hist.TotalCount() }
+func (l *Latency) Count() int64 { return l.count }
 
 // Sum returns the exact sum of all values in microseconds.
 func (l *Latency) Sum() int64 { return l.sum }
 
 // Mean returns the exact mean in microseconds; 0 when there are no values.
 func (l *Latency) Mean() float64 {
-	if l.Count() == 0 {
+	if l.count == 0 {
 		return 0
 	}
-	return float64(l.sum) / float64(l.Count())
+	return float64(l.sum) / float64(l.count)
 }
 
 // Max returns the exact maximum in microseconds; 0 when there are no values.
 func (l *Latency) Max() int64 { return l.max }
 
-// Percentile returns the value in microseconds that the given share of all values (0 to 100) does not exceed, as the
-// upper end of its histogram bucket but never above Max; 0 when there are no values.
-func (l *Latency) Percentile(p float64) int64 { return min(l.hist.ValueAtPercentile(p), l.max) }
+// Percentile returns the value in microseconds that the given share of all values (0 to 100) does not exceed: the value
+// of rank ceil(p n / 100), as Java's HdrHistogram has it, so that the 99% of 60 values is the largest of them. It is the
+// upper end of that value's bucket but never above Max; 0 when there are no values.
+func (l *Latency) Percentile(p float64) int64 {
+	if l.count == 0 {
+		return 0
+	}
+	// One ulp less, or what should be a whole number may come out as a little more and be rounded up to the next rank.
+	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
+	rank := max(1, int64(math.Ceil(p*float64(l.count)/100)))
+	value := l.max
+	var seen int64
+	l.each(func(place int, n int64) bool {
+		if seen += n; seen >= rank {
+			value = min(highest(place), l.max)
+		}
+		return seen < rank
+	})
+	return value
+}
 
-// Bars calls visit for each histogram bucket that holds values, in ascending order: the bucket's upper end in
-// microseconds and its count.
-func (l *Latency) Bars(visit func(upTo, count int64)) {
-	for _, bar := range l.hist.Distribution() {
-		if bar.Count > 0 {
-			visit(bar.To, bar.Count)
+// each calls visit for each bucket that holds values, in ascending order, until it returns false.
+func (l *Latency) each(visit func(place int, n int64) bool) {
+	for i, o := range l.octaves {
+		if o == nil {
+			continue
+		}
+		for j, n := range o {
+			p := i<<octaveBits + j
+			total := int64(n)
+			if l.spilled != nil {
+				total += l.spilled[p]
+			}
+			if total > 0 && !visit(p, total) {
+				return
+			}
 		}
 	}
 }
 
-// Histogram returns a copy as an HdrHistogram, for log writers.
-func (l *Latency) Histogram() *hdrhistogram.Histogram { return hdrhistogram.Import(l.hist.Export()) }
+// Bars calls visit for each bucket that holds values, in ascending order: the bucket's upper end in microseconds and its
+// count.
+func (l *Latency) Bars(visit func(upTo, count int64)) {
+	l.each(func(place int, n int64) bool {
+		visit(highest(place), n)
+		return true
+	})
+}
+
+// Histogram returns the values as an HdrHistogram, for log writers.
+func (l *Latency) Histogram() *hdrhistogram.Histogram {
+	h := hdrhistogram.New(1, MaxLatency.Microseconds(), significantDigits)
+	l.Bars(func(upTo, count int64) { _ = h.RecordValues(upTo, count) }) // within its range
+	return h
+}

@@ -12,37 +12,39 @@ const (
 
 // Minimum holds the lowest rates over the full seconds of the measurement: warm-up, drain and the shorter intervals at
 // the ends of phases are left out. A stall of the broker shows as 0, and so does a load of less than a message per
-// second or a consumer that had to wait for its first message.
+// second. The lowest rate of receiving begins with the first second at whose start something had been received.
 //
 // An interval that took longer, because the tester was stopped or its reporters were a minute behind, counts with the
 // rate over its real length.
 type Minimum struct {
-	// Seconds is how many intervals were looked at.
-	Seconds             int
 	Completed, Received Lowest
 }
 
 // Lowest is a rate and when it was that low.
 type Lowest struct {
+	Seconds   int           // how many intervals were looked at
 	PerSecond float64       // messages per second
 	To        time.Time     // when that second ended, wall clock
 	Elapsed   time.Duration // the same from the start of the load
 }
 
 // Known tells whether there were enough full seconds, which is three, for the minimum to be worth telling.
-func (m *Minimum) Known() bool { return m.Seconds >= enoughSeconds }
+func (l *Lowest) Known() bool { return l.Seconds >= enoughSeconds }
 
-func (m *Minimum) add(s *Snapshot) {
-	length := s.To.Sub(s.From)
-	if length < fullSecond {
+// add takes an interval of the measurement; receiving tells that something had been received before it.
+func (m *Minimum) add(s *Snapshot, receiving bool) {
+	if s.To.Sub(s.From) < fullSecond {
 		return
 	}
-	note := func(l *Lowest, delta uint64) {
-		if rate := float64(delta) / length.Seconds(); m.Seconds == 0 || rate < l.PerSecond {
-			*l = Lowest{PerSecond: rate, To: s.To, Elapsed: s.Elapsed}
-		}
+	m.Completed.add(s, s.Delta.Completed)
+	if receiving {
+		m.Received.add(s, s.Delta.Received)
 	}
-	note(&m.Completed, s.Delta.Completed)
-	note(&m.Received, s.Delta.Received)
-	m.Seconds++
+}
+
+func (l *Lowest) add(s *Snapshot, delta uint64) {
+	if rate := float64(delta) / s.Seconds(); l.Seconds == 0 || rate < l.PerSecond {
+		l.PerSecond, l.To, l.Elapsed = rate, s.To, s.Elapsed
+	}
+	l.Seconds++
 }

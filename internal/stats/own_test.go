@@ -18,15 +18,15 @@ func TestAges(t *testing.T) {
 	at := start.UnixMicro()
 	ago := func(d time.Duration) int64 { return at - d.Microseconds() }
 
-	first.Received(time.Millisecond, false)
+	receive(first, time.Millisecond, false)
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.Nil(t, s.Latencies.B2C, "this protocol has no such times")
 	require.Nil(t, s.Latencies.S2C)
 	require.Nil(t, c.Latencies().B2C)
 
-	first.Ages(at, ago(30*time.Millisecond), ago(10*time.Millisecond))
-	second.Ages(at, ago(50*time.Millisecond), 0)
-	second.Ages(at, 0, ago(20*time.Millisecond))
+	first.Ages(stats.Measure, at, ago(30*time.Millisecond), ago(10*time.Millisecond))
+	second.Ages(stats.Measure, at, ago(50*time.Millisecond), 0)
+	second.Ages(stats.Measure, at, 0, ago(20*time.Millisecond))
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.EqualValues(t, 2, s.Latencies.B2C.Count())
 	require.EqualValues(t, 80_000, s.Latencies.B2C.Sum())
@@ -39,8 +39,8 @@ func TestAges(t *testing.T) {
 	require.Zero(t, quiet.Latencies.B2C.Count(), "an interval without a value has its place")
 	require.EqualValues(t, 2, s.Latencies.B2C.Count(), "a snapshot does not change")
 
-	second.Ages(at, at+1, at+5_000_000) // clocks that are ahead of ours
-	second.Ages(at, 1, 1)               // 1970
+	second.Ages(stats.Measure, at, at+1, at+5_000_000) // clocks that are ahead of ours
+	second.Ages(stats.Measure, at, 1, 1)               // 1970
 	s = c.Collect(stats.Drain, start.Add(4*time.Second), true)
 	require.EqualValues(t, 2, s.Total.NegativeAges)
 	require.EqualValues(t, 2, s.Total.OutOfRange)
@@ -51,11 +51,12 @@ func TestAges(t *testing.T) {
 	require.EqualValues(t, 4, c.Latencies().S2C.Count())
 }
 
+// Latencies that only some protocols have are there in all intervals from the first one on that had them.
 func TestAgesOfWarmup(t *testing.T) {
 	start := time.Now()
 	r := stats.NewConsumerRecorder()
 	c := collectorOf(start, nil, r)
-	r.Ages(2_000_000, 1_000_000, 1_500_000)
+	r.Ages(stats.Warmup, 2_000_000, 1_000_000, 1_500_000)
 	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
 	require.EqualValues(t, 1, s.Latencies.B2C.Count())
 	require.Zero(t, c.Latencies().B2C.Count(), "the summary leaves them out")
@@ -69,32 +70,32 @@ func TestAgesAllocateOnce(t *testing.T) {
 	start := time.Now()
 	r := stats.NewConsumerRecorder()
 	c := collectorOf(start, nil, r)
-	r.Ages(20, 10, 15)
+	r.Ages(stats.Measure, 20, 10, 15)
 	for range 3 {
 		start = start.Add(time.Second)
 		c.Collect(stats.Measure, start, false)
-		require.Zero(t, testing.AllocsPerRun(5, func() { r.Ages(20, 10, 15) }))
+		require.Zero(t, testing.AllocsPerRun(5, func() { r.Ages(stats.Measure, 20, 10, 15) }))
 	}
 }
 
 func TestMinimum(t *testing.T) {
 	start := time.Now()
-	p, k := stats.NewProducerRecorder(false), stats.NewConsumerRecorder()
+	p, k := stats.NewProducerRecorder(false, nil), stats.NewConsumerRecorder()
 	c := collectorOf(start, p, k)
 	now := start
 	second := func(phase stats.Phase, length time.Duration, completed, received int) {
 		for range completed {
-			p.Sent()
-			p.Handed(0)
-			p.Done(driver.Outcome{}, 0, 0)
+			p.Sent(stats.Measure)
+			p.Handed(stats.Measure, 0)
+			done(p, driver.Outcome{}, 0, 0)
 		}
 		for range received {
-			k.Received(0, false)
+			receive(k, 0, false)
 		}
 		now = now.Add(length)
 		c.Collect(phase, now, phase == stats.Drain)
 	}
-	known := func() bool { m := c.Minimum(); return m.Known() }
+	known := func() bool { m := c.Minimum(); return m.Completed.Known() }
 
 	second(stats.Warmup, time.Second, 0, 0) // left out, though lowest
 	second(stats.Measure, 500*time.Millisecond, 0, 0)
@@ -107,7 +108,8 @@ func TestMinimum(t *testing.T) {
 
 	require.True(t, known())
 	m := c.Minimum()
-	require.Equal(t, 3, m.Seconds)
+	require.Equal(t, 3, m.Completed.Seconds)
+	require.Equal(t, 2, m.Received.Seconds, "the second with the first message is not a whole one")
 	require.InDelta(t, 50, m.Completed.PerSecond, 1e-9)
 	require.Equal(t, 3600*time.Millisecond, m.Completed.Elapsed)
 	require.Equal(t, start.Add(3600*time.Millisecond), m.Completed.To)
@@ -135,7 +137,7 @@ func TestProtocolCounters(t *testing.T) {
 
 	a := &counting{{Name: "checks", Help: "check-backs", Value: 5}, {Name: "odd", Value: 0}}
 	b := &counting{{Name: "other", Value: 7}, {Name: "checks", Help: "check-backs", Value: 3}}
-	c.Watch([]driver.Reporter{a, b, new(counting)})
+	c.Watch([]stats.Worker{{Counters: a}, {Name: "none"}, {Counters: b}, {Counters: new(counting)}})
 	first := c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	want := []driver.Counter{{Name: "checks", Help: "check-backs", Value: 8}, {Name: "odd"}, {Name: "other", Value: 7}}
 	require.Equal(t, want, first.Protocol)
@@ -149,15 +151,15 @@ func TestProtocolCounters(t *testing.T) {
 
 func TestUnsent(t *testing.T) {
 	start := time.Now()
-	p := stats.NewProducerRecorder(false)
+	p := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(start, p, nil)
 	refused := errors.New("no connection")
-	p.Sent()
-	p.Handed(0)
-	p.Unsent(driver.ClassConnect, refused)
-	p.Sent()
-	p.Handed(0)
-	p.Done(driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout}, 0, 0)
+	p.Sent(stats.Measure)
+	p.Handed(stats.Measure, 0)
+	p.Unsent(stats.Measure, driver.ClassConnect, refused)
+	p.Sent(stats.Measure)
+	p.Handed(stats.Measure, 0)
+	done(p, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout}, 0, 0)
 	n := c.Collect(stats.Measure, start.Add(time.Second), false).Total
 	require.EqualValues(t, 2, n.Failed)
 	require.EqualValues(t, 1, n.Unsent)

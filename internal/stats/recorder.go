@@ -8,139 +8,177 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// ProducerRecorder counts and times the messages of one producer.
+// parts is the number of phases that messages belong to: Warmup and Measure.
+const parts = 2
+
+// ProducerRecorder counts and times the messages of one producer. The phase that its methods ask for is that in which the
+// message was due: Warmup or Measure.
 type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
-	sent, handed, blocked, late atomic.Uint64
+	sent, handed  [parts]atomic.Uint64
+	blocked, late atomic.Uint64
+	waited        atomic.Int64 // nanoseconds for which the producer waited, the wait in progress not included
+	waiting       atomic.Int64 // since when it waits, nanoseconds from the start of the run plus 1; 0 if it does not
 
-	rated bool // never changes
+	rated bool   // never changes
+	pulse *Pulse // the same
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
 	mu     sync.Mutex
-	ended  endings
-	delay  *Latency // nil without a rate
-	ack    *Latency
-	resp   *Latency // nil without a rate
+	part   [parts]sendings
 	reason [driver.NumClasses]error
 }
 
-// endings are the counters that completions write, under the recorder's lock.
-type endings struct {
+// sendings are what completions write of the messages of one phase, under the recorder's lock.
+type sendings struct {
 	states     [driver.NumStates]uint64
 	failures   [driver.NumStates][driver.NumClasses]uint64
 	outOfRange uint64
 	unsent     uint64
 	withheld   uint64 // of the accepted ones
+	paused     uint64
+
+	delay, ack, resp Latency // since the last collection
 }
 
-func (e *endings) total() (n uint64) {
-	for _, s := range e.states {
-		n += s
+func (s *sendings) total() (n uint64) {
+	for _, x := range s.states {
+		n += x
 	}
 	return n
 }
 
-// NewProducerRecorder returns an empty recorder. With rated, it keeps send delay and response time too.
-func NewProducerRecorder(rated bool) *ProducerRecorder {
-	r := &ProducerRecorder{rated: rated, ack: NewLatency()}
-	if rated {
-		r.delay, r.resp = NewLatency(), NewLatency()
-	}
-	return r
+// NewProducerRecorder returns an empty recorder. With rated, it keeps send delay and response time too. pulse tells of the
+// tester's pauses; it may be nil.
+func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
+	return &ProducerRecorder{rated: rated, pulse: pulse}
 }
 
 // Sent counts a message that is about to be handed to the driver. Call it before the hand-over, or the message might be
 // received before it was sent; and [ProducerRecorder.Handed] or [ProducerRecorder.NotSent] after it.
-func (r *ProducerRecorder) Sent() { r.sent.Add(1) }
+func (r *ProducerRecorder) Sent(due Phase) { r.sent[due].Add(1) }
 
 // Handed says that the driver took the message of the last Sent, which left that long after its intended time. Until
 // then snapshots leave the message out, as it may yet turn out not to have been sent.
-func (r *ProducerRecorder) Handed(delay time.Duration) {
-	r.handed.Add(1)
+func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
+	r.handed[due].Add(1)
 	if !r.rated {
 		return
 	}
 	r.mu.Lock()
-	if !r.delay.record(delay) {
-		r.ended.outOfRange++
+	if p := &r.part[due]; !p.delay.record(delay) {
+		p.outOfRange++
 	}
 	r.mu.Unlock()
 }
 
 // NotSent takes back one Sent: the driver says that the message did not leave.
-func (r *ProducerRecorder) NotSent() { r.sent.Add(^uint64(0)) }
+func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
 
 // Blocked counts a wait for a free slot.
 func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 
-// Late counts a send that left late through the tester's own fault.
+// Late counts a send that left late although neither the broker nor max-pending held it up.
 func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
-// Done counts the end of a message. Its latencies, from the actual and from the intended send, are recorded if it was
-// accepted. Safe for concurrent use.
-func (r *ProducerRecorder) Done(o driver.Outcome, ack, response time.Duration) {
+// Wait says that the producer begins to wait, for whatever it may be; now is the time since the start of the run. One that
+// never waits is at the limit of the tester.
+func (r *ProducerRecorder) Wait(now time.Duration) { r.waiting.Store(int64(now) + 1) }
+
+// Waited says that the wait is over.
+func (r *ProducerRecorder) Waited(now time.Duration) {
+	r.waited.Add(max(0, int64(now)+1-r.waiting.Load()))
+	r.waiting.Store(0)
+}
+
+// HeldUp adds a wait that is over.
+func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited.Add(int64(d)) }
+
+// waitedUntil returns for how long the producer has waited.
+func (r *ProducerRecorder) waitedUntil(now time.Duration) time.Duration {
+	since := r.waiting.Load()
+	n := r.waited.Load()
+	if since > 0 {
+		n += max(0, int64(now)+1-since)
+	}
+	return time.Duration(n)
+}
+
+// Done counts the end of a message that was due and sent at these times since the start of the run. Its latencies are
+// recorded if it was accepted. Safe for concurrent use.
+func (r *ProducerRecorder) Done(due Phase, o driver.Outcome, intended, actual, now time.Duration) {
+	paused := r.pulse.Spans(actual, now)
 	r.mu.Lock()
-	r.ended.states[o.State]++
+	p := &r.part[due]
+	p.states[o.State]++
 	if o.State == driver.Accepted {
 		if o.Withheld {
-			r.ended.withheld++
+			p.withheld++
 		}
-		if !r.ack.record(ack) {
-			r.ended.outOfRange++
+		if paused {
+			p.paused++
 		}
-		if r.rated && !r.resp.record(response) {
-			r.ended.outOfRange++
+		if !p.ack.record(now - actual) {
+			p.outOfRange++
+		}
+		if r.rated && !p.resp.record(now-intended) {
+			p.outOfRange++
 		}
 	} else {
-		r.fail(o)
+		r.fail(p, o)
 	}
 	r.mu.Unlock()
 }
 
 // Unsent counts the end of a message that the driver could not send, as failed for that reason.
-func (r *ProducerRecorder) Unsent(class driver.Class, err error) {
+func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	r.mu.Lock()
-	r.ended.states[driver.Failed]++
-	r.ended.unsent++
-	r.fail(driver.Outcome{State: driver.Failed, Class: class, Err: err})
+	p := &r.part[due]
+	p.states[driver.Failed]++
+	p.unsent++
+	r.fail(p, driver.Outcome{State: driver.Failed, Class: class, Err: err})
 	r.mu.Unlock()
 }
 
 // fail notes why a message was not accepted. The caller holds the lock.
-func (r *ProducerRecorder) fail(o driver.Outcome) {
-	r.ended.failures[o.State][o.Class]++
+func (r *ProducerRecorder) fail(p *sendings, o driver.Outcome) {
+	p.failures[o.State][o.Class]++
 	if r.reason[o.Class] == nil {
 		r.reason[o.Class] = o.Err
 	}
 }
 
 // InFlight returns the number of messages handed over and not ended.
-func (r *ProducerRecorder) InFlight() uint64 {
+func (r *ProducerRecorder) InFlight() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sent.Load() - r.ended.total()
+	for i := range r.part {
+		n += r.sent[i].Load() - r.part[i].total()
+	}
+	return n
 }
 
 // Completed returns the number of accepted messages.
 func (r *ProducerRecorder) Completed() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ended.states[driver.Accepted]
+	return r.count(func(s *sendings) uint64 { return s.states[driver.Accepted] })
 }
 
 // Ended returns the number of messages that have ended, in whatever way.
-func (r *ProducerRecorder) Ended() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ended.total()
-}
+func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
 
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
 func (r *ProducerRecorder) Withheld() uint64 {
+	return r.count(func(s *sendings) uint64 { return s.withheld })
+}
+
+func (r *ProducerRecorder) count(of func(*sendings) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ended.withheld
+	for i := range r.part {
+		n += of(&r.part[i])
+	}
+	return n
 }
 
 // FirstError returns the first error of the given class that a message ended with; nil if there was none.
@@ -150,61 +188,70 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 	return r.reason[c]
 }
 
-// ConsumerRecorder counts and times the messages of one consumer.
+// ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which the
+// message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
-	mu       sync.Mutex
-	n        received
-	transfer *Latency
-	b2c, s2c *Latency // nil until the protocol tells such a time
+	mu   sync.Mutex
+	part [parts]receivings
 }
 
-type received struct {
-	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange uint64
+// receivings are the messages of one phase.
+type receivings struct {
+	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused uint64
+
+	transfer Latency  // since the last collection
+	b2c, s2c *Latency // the same; nil until the protocol tells such a time
 }
 
 // NewConsumerRecorder returns an empty recorder.
-func NewConsumerRecorder() *ConsumerRecorder { return &ConsumerRecorder{transfer: NewLatency()} }
+func NewConsumerRecorder() *ConsumerRecorder { return new(ConsumerRecorder) }
 
-// Received counts a message whose time of sending is known. A negative transfer time, which clocks of two machines can
-// cause, is recorded as zero and counted.
-func (r *ConsumerRecorder) Received(transfer time.Duration, redelivered bool) {
+// Receipt is a message as its consumer saw it.
+type Receipt struct {
+	Due         Phase         // to which it belongs
+	Redelivered bool          // the broker says that it has delivered it before
+	Stamped     bool          // it says when it was sent: Transfer is known
+	Transfer    time.Duration // from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
+	Paused      bool          // the tester was paused in between
+}
+
+// Received counts a message.
+func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Lock()
-	r.n.total++
-	if redelivered {
-		r.n.redelivered++
+	p := &r.part[m.Due]
+	p.total++
+	if m.Redelivered {
+		p.redelivered++
 	}
-	if transfer < 0 {
-		r.n.negative++
-		transfer = 0
-	}
-	if !r.transfer.record(transfer) {
-		r.n.outOfRange++
+	if m.Stamped {
+		if m.Transfer < 0 {
+			p.negative++
+			m.Transfer = 0
+		}
+		if m.Paused {
+			p.paused++
+		}
+		if !p.transfer.record(m.Transfer) {
+			p.outOfRange++
+		}
+	} else {
+		p.unstamped++
 	}
 	r.mu.Unlock()
 }
 
-// Unstamped counts a message that does not say when it was sent.
-func (r *ConsumerRecorder) Unstamped(redelivered bool) {
+// Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and since it
+// was stored. All times are in microseconds since the Unix epoch; 0 means that the moment is not known. Negative ages are
+// recorded as zero and counted.
+func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Lock()
-	r.n.total++
-	r.n.unstamped++
-	if redelivered {
-		r.n.redelivered++
-	}
+	p := &r.part[due]
+	p.age(&p.b2c, now, born)
+	p.age(&p.s2c, now, stored)
 	r.mu.Unlock()
 }
 
-// Ages records how old a message, counted by [ConsumerRecorder.Received] or [ConsumerRecorder.Unstamped], is at its
-// delivery: since it was born and since it was stored. All times are in microseconds since the Unix epoch; 0 means that
-// the moment is not known. Negative ages are recorded as zero and counted.
-func (r *ConsumerRecorder) Ages(now, born, stored int64) {
-	r.mu.Lock()
-	r.age(&r.b2c, now, born)
-	r.age(&r.s2c, now, stored)
-	r.mu.Unlock()
-}
-
-func (r *ConsumerRecorder) age(l **Latency, now, since int64) {
+func (p *receivings) age(l **Latency, now, since int64) {
 	if since == 0 {
 		return
 	}
@@ -213,31 +260,36 @@ func (r *ConsumerRecorder) age(l **Latency, now, since int64) {
 	}
 	age := min(now-since, 2*MaxLatency.Microseconds()) // more would not fit into a Duration
 	if age < 0 {
-		r.n.negativeAges++
+		p.negativeAges++
 		age = 0
 	}
 	if !(*l).record(time.Duration(age) * time.Microsecond) {
-		r.n.outOfRange++
+		p.outOfRange++
 	}
 }
 
 // Foreign counts a message that another run or tool sent.
 func (r *ConsumerRecorder) Foreign() {
 	r.mu.Lock()
-	r.n.foreign++
+	r.part[Measure].foreign++
 	r.mu.Unlock()
 }
 
 // Redelivered returns how many of the messages received the broker marked as delivered before.
 func (r *ConsumerRecorder) Redelivered() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.n.redelivered
+	return r.count(func(p *receivings) uint64 { return p.redelivered })
 }
 
 // Total returns the number of messages received, foreign ones not counted.
 func (r *ConsumerRecorder) Total() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.total })
+}
+
+func (r *ConsumerRecorder) count(of func(*receivings) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.n.total
+	for i := range r.part {
+		n += of(&r.part[i])
+	}
+	return n
 }

@@ -26,7 +26,7 @@ func collectorOf(now time.Time, p *stats.ProducerRecorder, c *stats.ConsumerReco
 
 func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	now := time.Now()
-	r := stats.NewProducerRecorder(true)
+	r := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(now, r, nil)
 	refused := errors.New("refused")
 	ends := []driver.Outcome{
@@ -39,14 +39,14 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 		{State: driver.Unknown, Class: driver.ClassConnectionLost},
 	}
 	for _, o := range ends {
-		r.Sent()
-		r.Handed(time.Millisecond)
-		r.Done(o, 2*time.Millisecond, 3*time.Millisecond)
+		r.Sent(stats.Measure)
+		r.Handed(stats.Measure, time.Millisecond)
+		done(r, o, 2*time.Millisecond, 3*time.Millisecond)
 	}
-	r.Sent()
-	r.Handed(time.Millisecond)
-	r.Sent()
-	r.NotSent()
+	r.Sent(stats.Measure)
+	r.Handed(stats.Measure, time.Millisecond)
+	r.Sent(stats.Measure)
+	r.NotSent(stats.Measure)
 	r.Blocked()
 	r.Late()
 
@@ -89,11 +89,11 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 
 func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
 	now := time.Now()
-	r := stats.NewProducerRecorder(false)
+	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
-	r.Sent()
-	r.Handed(time.Hour)
-	r.Done(driver.Outcome{}, time.Millisecond, time.Hour)
+	r.Sent(stats.Measure)
+	r.Handed(stats.Measure, time.Hour)
+	done(r, driver.Outcome{}, time.Millisecond, time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.Nil(t, s.Latencies.Delay)
 	require.Nil(t, s.Latencies.Response)
@@ -104,20 +104,20 @@ func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
 // totals shrink and the delta of the last interval enormous.
 func TestSentNeverShrinks(t *testing.T) {
 	now := time.Now()
-	r := stats.NewProducerRecorder(false)
+	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
 	for range 5 {
-		r.Sent()
-		r.Handed(0)
+		r.Sent(stats.Measure)
+		r.Handed(stats.Measure, 0)
 	}
-	r.Sent() // hangs
+	r.Sent(stats.Measure) // hangs
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.EqualValues(t, 5, s.Total.Sent)
 	require.EqualValues(t, 5, s.InFlight)
 	s = c.Collect(stats.Measure, now.Add(2*time.Second), false)
 	require.EqualValues(t, 0, s.Delta.Sent)
 
-	r.NotSent()
+	r.NotSent(stats.Measure)
 	s = c.Collect(stats.Drain, now.Add(3*time.Second), true)
 	require.EqualValues(t, 5, s.Total.Sent)
 	require.EqualValues(t, 0, s.Delta.Sent)
@@ -142,18 +142,18 @@ func TestSentWhileHandingOver(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, k := stats.NewProducerRecorder(false), stats.NewConsumerRecorder()
+			p, k := stats.NewProducerRecorder(false, nil), stats.NewConsumerRecorder()
 			c := collectorOf(now, p, k)
 			for range 2 {
-				p.Sent()
-				p.Handed(0)
+				p.Sent(stats.Measure)
+				p.Handed(stats.Measure, 0)
 			}
-			p.Sent()
+			p.Sent(stats.Measure)
 			for range tt.ended {
-				p.Done(driver.Outcome{}, 0, 0)
+				done(p, driver.Outcome{}, 0, 0)
 			}
 			for i := range tt.received {
-				k.Received(0, i < tt.redelivered)
+				receive(k, 0, i < tt.redelivered)
 			}
 			s := c.Collect(stats.Measure, now.Add(time.Second), tt.last)
 			require.EqualValues(t, tt.wantSent, s.Total.Sent)
@@ -166,11 +166,11 @@ func TestConsumerRecorder(t *testing.T) {
 	now := time.Now()
 	r := stats.NewConsumerRecorder()
 	c := collectorOf(now, nil, r)
-	r.Received(5*time.Millisecond, false)
-	r.Received(-3*time.Millisecond, true)
-	r.Received(2*stats.MaxLatency, false)
-	r.Unstamped(false)
-	r.Unstamped(true)
+	receive(r, 5*time.Millisecond, false)
+	receive(r, -3*time.Millisecond, true)
+	receive(r, 2*stats.MaxLatency, false)
+	r.Received(stats.Receipt{Due: stats.Measure, Redelivered: false})
+	r.Received(stats.Receipt{Due: stats.Measure, Redelivered: true})
 	r.Foreign()
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.Equal(t, stats.Counters{
@@ -186,11 +186,11 @@ func TestConsumerRecorder(t *testing.T) {
 
 func TestOutOfRangeOfProducers(t *testing.T) {
 	now := time.Now()
-	r := stats.NewProducerRecorder(true)
+	r := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(now, r, nil)
-	r.Sent()
-	r.Handed(-time.Second)
-	r.Done(driver.Outcome{}, 25*time.Hour, 26*time.Hour)
+	r.Sent(stats.Measure)
+	r.Handed(stats.Measure, -time.Second)
+	done(r, driver.Outcome{}, 25*time.Hour, 26*time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.EqualValues(t, 3, s.Total.OutOfRange)
 	require.EqualValues(t, 0, s.Latencies.Delay.Max())
@@ -205,7 +205,7 @@ func TestCollectorUnderLoad(t *testing.T) {
 	var ps []*stats.ProducerRecorder
 	var cs []*stats.ConsumerRecorder
 	for range workers {
-		ps = append(ps, stats.NewProducerRecorder(true))
+		ps = append(ps, stats.NewProducerRecorder(true, nil))
 		cs = append(cs, stats.NewConsumerRecorder())
 	}
 	c := stats.NewCollector(ps, cs, now)
@@ -213,14 +213,14 @@ func TestCollectorUnderLoad(t *testing.T) {
 	for i := range workers {
 		wg.Go(func() {
 			for n := range each {
-				ps[i].Sent()
+				ps[i].Sent(stats.Measure)
 				if n%100 == 99 {
-					ps[i].NotSent()
+					ps[i].NotSent(stats.Measure)
 					continue
 				}
-				cs[i].Received(time.Microsecond, false)
-				ps[i].Done(driver.Outcome{}, time.Microsecond, time.Microsecond)
-				ps[i].Handed(time.Microsecond)
+				receive(cs[i], time.Microsecond, false)
+				done(ps[i], driver.Outcome{}, time.Microsecond, time.Microsecond)
+				ps[i].Handed(stats.Measure, time.Microsecond)
 			}
 		})
 	}
@@ -268,18 +268,28 @@ func TestCollectorUnderLoad(t *testing.T) {
 }
 
 func TestRecordersAllocateNothing(t *testing.T) {
-	p, k := stats.NewProducerRecorder(true), stats.NewConsumerRecorder()
+	p, k := stats.NewProducerRecorder(true, nil), stats.NewConsumerRecorder()
 	o := driver.Outcome{}
 	bad := driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		p.Sent()
-		p.Handed(time.Millisecond)
+		p.Sent(stats.Measure)
+		p.Handed(stats.Measure, time.Millisecond)
 		p.Blocked()
 		p.Late()
-		p.Done(o, time.Millisecond, time.Second)
-		p.Done(bad, time.Millisecond, time.Second)
-		k.Received(time.Millisecond, true)
-		k.Unstamped(true)
+		done(p, o, time.Millisecond, time.Second)
+		done(p, bad, time.Millisecond, time.Second)
+		receive(k, time.Millisecond, true)
+		k.Received(stats.Receipt{Due: stats.Measure, Redelivered: true})
 		k.Foreign()
 	}))
+}
+
+// done ends a message that was due after the warm-up, with these latencies.
+func done(r *stats.ProducerRecorder, o driver.Outcome, ack, response time.Duration) {
+	r.Done(stats.Measure, o, -response, -ack, 0)
+}
+
+// receive counts a message that was due after the warm-up.
+func receive(r *stats.ConsumerRecorder, transfer time.Duration, redelivered bool) {
+	r.Received(stats.Receipt{Due: stats.Measure, Stamped: true, Transfer: transfer, Redelivered: redelivered})
 }

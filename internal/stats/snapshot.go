@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/verify"
@@ -9,14 +10,16 @@ import (
 
 // Counters are totals since the start of a run, warm-up included, or their growth over an interval.
 //
-// A message handed to the driver ends in exactly one of Completed, Rejected, Released, Failed and Unconfirmed, so that
+// A message handed to the driver ends in exactly one of Completed, Rejected, Released, Modified, Failed and Unconfirmed, so that
 // at the end of a run Sent is their sum.
 type Counters struct {
 	Sent        uint64 // handed to the driver
-	Blocked     uint64 // waits of a producer because max-pending messages were in flight, one per wait
+	Blocked     uint64 // waits of a producer for the broker: max-pending messages in flight, or no leave to send (credit)
+	NoLeave     uint64 // part of Blocked: waits for the broker's leave to send
 	Completed   uint64 // accepted by the broker
 	Rejected    uint64 // refused by the broker
-	Released    uint64 // given back by the broker
+	Released    uint64 // given back by the broker, undamaged and undelivered
+	Modified    uint64 // given back by the broker with changes: it may have tried to deliver them (AMQP modified)
 	Failed      uint64 // ended by an error
 	Unsent      uint64 // part of Failed: the driver could not send it, so that it never left
 	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may have them or not
@@ -30,6 +33,7 @@ type Counters struct {
 	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
 	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
+	Paused            uint64 // latencies that include a pause of the tester itself: completions and receipts
 
 	// Failures counts Rejected, Released, Failed and Unconfirmed by class.
 	Failures [driver.NumClasses]uint64
@@ -39,37 +43,54 @@ type Counters struct {
 }
 
 // Sub returns c - older, field by field.
-func (c Counters) Sub(older Counters) Counters {
-	d := Counters{
-		Sent: c.Sent - older.Sent, Blocked: c.Blocked - older.Blocked, Completed: c.Completed - older.Completed,
-		Rejected: c.Rejected - older.Rejected, Released: c.Released - older.Released, Failed: c.Failed - older.Failed,
-		Unsent: c.Unsent - older.Unsent, Unconfirmed: c.Unconfirmed - older.Unconfirmed, Received: c.Received - older.Received,
-		Redelivered: c.Redelivered - older.Redelivered, Unstamped: c.Unstamped - older.Unstamped,
-		Foreign: c.Foreign - older.Foreign, NegativeTransfers: c.NegativeTransfers - older.NegativeTransfers,
-		NegativeAges: c.NegativeAges - older.NegativeAges, OutOfRange: c.OutOfRange - older.OutOfRange, LateSends: c.LateSends - older.LateSends,
+func (c Counters) Sub(older Counters) Counters { return c.plus(&older, true) }
+
+// Add returns c + other, field by field.
+func (c Counters) Add(other Counters) Counters { return c.plus(&other, false) }
+
+// plus adds or takes away each counter.
+func (c Counters) plus(o *Counters, negative bool) Counters {
+	sign := uint64(1)
+	if negative {
+		sign = math.MaxUint64 // -1
+	}
+	for _, n := range [...]struct {
+		to *uint64
+		n  uint64
+	}{
+		{&c.Sent, o.Sent}, {&c.Blocked, o.Blocked}, {&c.NoLeave, o.NoLeave}, {&c.Completed, o.Completed},
+		{&c.Rejected, o.Rejected}, {&c.Released, o.Released}, {&c.Modified, o.Modified}, {&c.Failed, o.Failed},
+		{&c.Unsent, o.Unsent}, {&c.Unconfirmed, o.Unconfirmed},
+		{&c.Received, o.Received}, {&c.Redelivered, o.Redelivered}, {&c.Unstamped, o.Unstamped}, {&c.Foreign, o.Foreign},
+		{&c.NegativeTransfers, o.NegativeTransfers}, {&c.NegativeAges, o.NegativeAges}, {&c.OutOfRange, o.OutOfRange},
+		{&c.LateSends, o.LateSends}, {&c.Paused, o.Paused},
+	} {
+		*n.to += sign * n.n
 	}
 	for i := range c.Failures {
-		d.Failures[i] = c.Failures[i] - older.Failures[i]
+		c.Failures[i] += sign * o.Failures[i]
 	}
 	for state := range c.FailuresOf {
 		for i := range c.FailuresOf[state] {
-			d.FailuresOf[state][i] = c.FailuresOf[state][i] - older.FailuresOf[state][i]
+			c.FailuresOf[state][i] += sign * o.FailuresOf[state][i]
 		}
 	}
-	return d
+	return c
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.
 func (c Counters) InFlight() uint64 {
-	return c.Sent - c.Completed - c.Rejected - c.Released - c.Failed - c.Unconfirmed
+	return c.Sent - c.Completed - c.Rejected - c.Released - c.Modified - c.Failed - c.Unconfirmed
 }
 
-// Phase is the part of a run in which an interval lies.
+// Phase is a part of a run. An interval lies in one, and a message belongs to the one in which it was due to be sent: its
+// latencies and its outcome count there, whenever they become known. (Where nothing is sent, it is the one in which the
+// message was received.)
 type Phase uint8
 
 // The phases of a run.
 const (
-	Warmup  Phase = iota // load, but its latencies do not enter the summary
+	Warmup  Phase = iota // load, but the latencies of its messages do not enter the summary
 	Measure              // load
 	Drain                // no more sends; waiting for completions and deliveries
 )
@@ -105,12 +126,16 @@ type Run struct {
 
 // Snapshot is what happened between two moments, and the totals at the second. Nobody changes it once it is published.
 type Snapshot struct {
-	Phase     Phase
-	From, To  time.Time     // wall clock
-	Elapsed   time.Duration // from the start of the load to To
-	Total     Counters
-	Delta     Counters
-	Latencies Latencies // of the interval
+	Phase    Phase
+	From, To time.Time     // wall clock
+	Elapsed  time.Duration // from the start of the load to To
+	Total    Counters
+	Delta    Counters
+	// Latencies are those that became known in the interval: of messages due in the warm-up, if Phase is that, or else of
+	// those due after it.
+	Latencies Latencies
+	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no summary.
+	Leftover Latencies
 	// Protocol holds the counters that only the protocol knows, as totals at To, added up over all workers.
 	Protocol []driver.Counter
 	// Verified is what the verification has found up to To; nil if nothing is verified.
@@ -118,6 +143,8 @@ type Snapshot struct {
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers
+	// Saturated names the workers that never waited in the interval, if it was a full second of load.
+	Saturated []string
 }
 
 // Seconds returns the length of the interval.
@@ -140,9 +167,11 @@ type Summary struct {
 
 	Start, End time.Time // of the load, drain included
 	Total      Counters  // warm-up included
-	Latencies  Latencies // warm-up not included
+	Measured   Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Latencies  Latencies // of messages due after the warm-up
 	Health     Health    // of the whole run
 	Minimum    Minimum
+	Saturation []Saturation
 	Protocol   []driver.Counter // as in the last Snapshot
 
 	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
@@ -155,7 +184,7 @@ type Summary struct {
 	LeftBehind []string
 }
 
-// Health tells whether the tester itself was fit to measure.
+// Health tells whether the tester itself was fit to measure, in an interval or over all of them.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
 	Machine    time.Duration // processor time used on the whole machine, by all; too little, if much of it was idle
@@ -164,7 +193,59 @@ type Health struct {
 	Cores      int           // processors that the process may use at once
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
-	LateSends  uint64
-	Sent       uint64
-	ClockStep  time.Duration // how far the wall clock was set during the run, from the run's start
+	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded by others
+
+	Sent        uint64
+	LateSends   uint64 // sends that left late although neither the broker nor max-pending held them up
+	LateCrowded uint64 // part of LateSends, in intervals in which others kept the machine's processors busy
+	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
+
+	// Workers counts the producers and consumers of each full second of load, and Saturated those of them that never waited
+	// in that second: the tester, not the broker, was their limit.
+	Workers, Saturated uint64
+
+	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer
+	PauseMax time.Duration // the longest
+	PauseAt  time.Time     // when that ended
+
+	// ClockForward and ClockBackward are how far the wall clock was set forward and backward. Over several intervals they
+	// leave out what is too little for a step.
+	ClockForward, ClockBackward time.Duration
+}
+
+// Join returns the snapshot of an interval and the one that follows it, as one. Health, and what is as of its end, are those
+// of the second.
+func (s *Snapshot) Join(next *Snapshot) *Snapshot {
+	joined := *next
+	joined.From = s.From
+	joined.Delta = s.Delta.Add(next.Delta)
+	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
+	for _, part := range []*Snapshot{s, next} {
+		joined.Latencies.join(part.Latencies)
+		joined.Leftover.join(part.Leftover)
+	}
+	return &joined
+}
+
+// join adds other, also those latencies that l does not have yet.
+func (l *Latencies) join(other Latencies) {
+	for _, pair := range []struct {
+		to   **Latency
+		from *Latency
+	}{
+		{&l.Delay, other.Delay},
+		{&l.Ack, other.Ack},
+		{&l.Response, other.Response},
+		{&l.Transfer, other.Transfer},
+		{&l.B2C, other.B2C},
+		{&l.S2C, other.S2C},
+	} {
+		if pair.from == nil {
+			continue
+		}
+		if *pair.to == nil {
+			*pair.to = NewLatency()
+		}
+		(*pair.to).Merge(pair.from)
+	}
 }

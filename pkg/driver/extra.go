@@ -1,5 +1,7 @@
 package driver
 
+import "context"
+
 // Reporter is implemented by those producers and consumers that count things which only their protocol knows. The engine
 // asks for it with a type assertion and adds up counters of the same name.
 type Reporter interface {
@@ -16,4 +18,12 @@ type Counter struct {
 	Help string
 	// Value counts from the opening of the producer or consumer.
 	Value uint64
+}
+
+// Prober is implemented by consumers that can ask their broker for a sign of life.
+type Prober interface {
+	// Probe asks the broker for an answer, on the consumer's own connection if the protocol allows, and returns nil when it
+	// has come. It must not change anything at the broker. It may be called while Run is running, by one goroutine at a
+	// time, and not after Close. It returns soon after ctx ends.
+	Probe(ctx context.Context) error
 }

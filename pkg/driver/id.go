@@ -17,22 +17,29 @@ const maxDigits = 19 // of an int64
 // idSeparator stands between the parts: in a text that no protocol has to escape.
 const idSeparator = '-'
 
-// ID tells one message from all others, so that what arrives can be checked against what was sent. No value is below zero.
-// The zero value means that there is none.
+// ID tells one message from all others, so that what arrives can be checked against what was sent. The zero value means
+// that there is none.
 type ID struct {
 	Run      int64 // of the sending process; above zero
 	Producer int64 // within the run, from 0
-	Number   int64 // of the producer's messages, from 0 and without gaps
-	Sum      int64 // checksums of ID and body; drivers only carry it
+	Number   int64 // of the producer's messages, from 0 and without gaps; [Unnumbered] if they are not numbered
+	Sum      int64 // checksums of ID and body; 0 if Number is Unnumbered. Drivers only carry it
 }
 
+// Unnumbered is the [ID.Number] of messages that only say of which run and producer they are.
+const Unnumbered = -1
+
 // Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such as
-// 6130672371284362087-0-9999-4011327420186375208. It does not allocate if b has room for [MaxIDText] bytes more.
+// 6130672371284362087-0-9999-4011327420186375208, or run and producer alone if it is [Unnumbered]. It does not allocate if b
+// has room for [MaxIDText] bytes more.
 func (id *ID) Append(b []byte) []byte {
 	b = append(strconv.AppendInt(b, id.Run, 10), idSeparator)
-	b = append(strconv.AppendInt(b, id.Producer, 10), idSeparator)
-	b = append(strconv.AppendInt(b, id.Number, 10), idSeparator)
-	return strconv.AppendInt(b, id.Sum, 10)
+	b = strconv.AppendInt(b, id.Producer, 10)
+	if id.Number == Unnumbered {
+		return b
+	}
+	b = strconv.AppendInt(append(b, idSeparator), id.Number, 10)
+	return strconv.AppendInt(append(b, idSeparator), id.Sum, 10)
 }
 
 // GarbledID is what [ParseID] makes of a text that is none of an ID. Nobody sends it.
@@ -58,7 +65,10 @@ func ParseID[T string | []byte](text T) ID {
 		parts[part] = int64(n) //nolint:gosec // checked
 		part, digits, n = part+1, 0, 0
 	}
-	if part != len(parts) || parts[0] == 0 {
+	switch {
+	case part == 2 && parts[0] > 0:
+		return ID{Run: parts[0], Producer: parts[1], Number: Unnumbered}
+	case part != len(parts) || parts[0] == 0:
 		return GarbledID()
 	}
 	return ID{Run: parts[0], Producer: parts[1], Number: parts[2], Sum: parts[3]}

@@ -45,8 +45,10 @@ const (
 	Accepted State = iota
 	// Rejected: the broker refused the message as invalid or unwelcome, for example because the address is full.
 	Rejected
-	// Released: the broker gave the message back without judging it (AMQP released and modified).
+	// Released: the broker gave the message back untouched (AMQP released).
 	Released
+	// Modified: the broker gave the message back, and may have tried to deliver it (AMQP modified).
+	Modified
 	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said.
 	Failed
 	// Unknown: the connection ended before the broker answered, or it did not answer in time. The message may or may not
@@ -65,6 +67,8 @@ func (s State) String() string {
 		return "rejected"
 	case Released:
 		return "released"
+	case Modified:
+		return "modified"
 	case Failed:
 		return "failed"
 	case Unknown:

@@ -82,6 +82,9 @@ type ProducerSpec struct {
 	Group string
 	// Properties are the user's message properties, in the order given.
 	Properties []Property
+	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, and then no [Message.ID] does. It says
+	// of which run and producer they are.
+	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
 	CommitInterval int
 }

@@ -214,11 +214,12 @@ func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, erro
 }
 
 func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, spec driver.Connection) (o opened, err error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return o, connectError(host, stageDial, c.target.TLS, "", err)
 	}
-	conn := raw
+	raw := netdial.Meter(tcp)
+	conn := net.Conn(raw)
 	if c.target.TLS {
 		if conn, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
 			return o, connectError(host, stageTLS, true, "", err)

@@ -33,6 +33,7 @@ type consumer struct {
 	// Where the dialect wants rounds of credit: how much is given at a time, and what is left of it.
 	round, left uint32
 
+	input    *driver.Meter  // waits for messages
 	settling sync.WaitGroup // the goroutine that accepts messages
 	cancel   context.CancelFunc
 	closed   bool
@@ -59,7 +60,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	sub.reserve(conn)
 	c := &consumer{
 		op: "receive from " + spec.Destination.String(), conn: conn, sub: sub,
-		settled: d.cfg.opts.Settle == settleAtMostOnce,
+		settled: d.cfg.opts.Settle == settleAtMostOnce, input: driver.NewMeter(),
 	}
 	if err := c.open(ctx, spec); err != nil {
 		err = conn.explain(op, err)
@@ -146,7 +147,7 @@ func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), 
 		if err := c.giveCredit(); err != nil {
 			return c.conn.explain(c.op, err)
 		}
-		m, err := c.link.Receive(ctx, nil)
+		m, err := c.next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // we were asked to stop
@@ -165,6 +166,33 @@ func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), 
 			handOver(ctx, accept, m)
 		}
 	}
+	return nil
+}
+
+// next returns the next message, and measures the wait if there is none yet.
+func (c *consumer) next(ctx context.Context) (*amqp.Message, error) {
+	if m := c.link.Prefetched(); m != nil {
+		return m, nil
+	}
+	c.input.Begin()
+	defer c.input.End()
+	return c.link.Receive(ctx, nil)
+}
+
+// Waits implements [driver.Waiter].
+func (c *consumer) Waits() driver.Waits {
+	return driver.Waits{Input: c.input.Idle(), Reader: c.conn.net.raw.Reading()}
+}
+
+// Probe implements [driver.Prober]: it opens a session, which brokers answer, and ends it.
+func (c *consumer) Probe(ctx context.Context) error {
+	session, err := c.conn.newSession(ctx)
+	if err != nil {
+		return c.conn.explain(c.op, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.conn.endPatience())
+	defer cancel()
+	_ = session.Close(ctx) // the broker has answered already
 	return nil
 }
 

@@ -19,7 +19,7 @@
 //
 // # Outcomes
 //
-// The delivery states of AMQP 1.0, Messaging, section 3.4: accepted, rejected, released; modified counts as released.
+// The delivery states of AMQP 1.0, Messaging, section 3.4: accepted, rejected, released and modified.
 // A link, session or connection that ends leaves what is in flight as unknown.
 //
 // # Settlement

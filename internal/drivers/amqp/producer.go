@@ -125,6 +125,9 @@ func (p *producer) prepare(spec driver.ProducerSpec) {
 	for _, prop := range spec.Properties {
 		p.plain[prop.Key], p.numbered[prop.Key] = prop.Value, prop.Value
 	}
+	if spec.Origin != (driver.ID{}) {
+		p.plain[driver.IDProperty] = string(spec.Origin.Append(nil))
+	}
 	// The library encodes the values that these point to, as long and string, so that none is boxed per message.
 	p.plain[driver.TimeProperty], p.numbered[driver.TimeProperty] = &p.time, &p.time
 	p.numbered[driver.IDProperty] = &p.id
@@ -315,7 +318,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 	case *amqp.StateReleased:
 		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
 	case *amqp.StateModified:
-		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
+		return driver.Outcome{State: driver.Modified, Class: driver.ClassOther}
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,

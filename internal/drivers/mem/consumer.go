@@ -26,6 +26,7 @@ type consumer struct {
 	timer    *time.Timer
 	delivery driver.Delivery
 	tally    tally
+	input    *driver.Meter // waits for messages
 	closed   bool
 }
 
@@ -46,7 +47,7 @@ func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string) (*con
 	defer d.mu.Unlock()
 	k := &consumer{
 		broker: b, conn: c, credit: spec.Credit, op: fmt.Sprintf("receive from %s", spec.Destination),
-		keep: spec.KeepSubscription, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour),
+		input: driver.NewMeter(), keep: spec.KeepSubscription, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour),
 	}
 	k.timer.Stop()
 	if k.credit <= 0 {
@@ -129,6 +130,8 @@ func (c *consumer) refill(ctx context.Context) bool {
 	}
 	q.idle = append(q.idle, c)
 	q.dest.mu.Unlock()
+	c.input.Begin()
+	defer c.input.End()
 	select {
 	case <-c.wake:
 		return false
@@ -165,6 +168,8 @@ func (c *consumer) ripe(ctx context.Context) bool {
 	if due == now {
 		return true
 	}
+	c.input.Begin()
+	defer c.input.End()
 	c.timer.Reset(time.Duration(due - now))
 	defer c.timer.Stop()
 	select {
@@ -174,6 +179,37 @@ func (c *consumer) ripe(ctx context.Context) bool {
 	case <-c.conn.lost:
 	}
 	return false
+}
+
+// Waits implements [driver.Waiter].
+func (c *consumer) Waits() driver.Waits { return driver.Waits{Input: c.input.Idle()} }
+
+// Probe implements [driver.Prober]: a stalled broker answers after its stall.
+func (c *consumer) Probe(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if c.conn.dead.Load() {
+			return c.conn.lostError(c.op)
+		}
+		f := c.broker.faults.Load()
+		if f == nil {
+			return nil
+		}
+		now := c.broker.now()
+		wait := f.afterStall(now) - now
+		if wait <= 0 {
+			return nil
+		}
+		timer.Reset(time.Duration(wait))
+		select {
+		case <-timer.C:
+		case <-f.replaced:
+		case <-c.conn.lost:
+		case <-ctx.Done():
+			return driver.Errorf(driver.ClassTimeout, c.op, "", "the broker did not answer: %w", ctx.Err())
+		}
+	}
 }
 
 // Close returns what was taken but not settled, and ends the subscription unless it is to be kept.

@@ -46,6 +46,7 @@ func TestCounts(t *testing.T) {
 		},
 		"reject":  {[]string{"reject=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Rejected: 333}},
 		"release": {[]string{"release=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Released: 333}},
+		"modify":  {[]string{"modify=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Modified: 333}},
 		"fail":    {[]string{"fail=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Failed: 333}},
 		"withhold": {
 			[]string{"withhold=3"},
@@ -81,8 +82,11 @@ func TestCounts(t *testing.T) {
 				want.Delivered, want.Acknowledged = uint64(len(tt.deliver)), uint64(len(tt.deliver))
 				want.Connections = 2
 				require.Equal(t, want, r.broker.Stats())
-				require.EqualValues(t, [...]uint64{want.Accepted, want.Rejected, want.Released, want.Failed, want.Unknown},
-					[...]uint64{uint64(r.outcomes[0]), uint64(r.outcomes[1]), uint64(r.outcomes[2]), uint64(r.outcomes[3]), uint64(r.outcomes[4])})
+				for state, n := range [driver.NumStates]uint64{
+					want.Accepted, want.Rejected, want.Released, want.Modified, want.Failed, want.Unknown,
+				} {
+					require.EqualValues(t, n, r.outcomes[state], driver.State(state))
+				}
 			})
 		})
 	}

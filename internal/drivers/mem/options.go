@@ -37,6 +37,7 @@ type Options struct {
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
 	Release  int `opt:"release" help:"release every n-th message"`
+	Modify   int `opt:"modify" help:"release every n-th message as modified"`
 	Fail     int `opt:"fail" help:"answer every n-th message with an error"`
 	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
 
@@ -136,6 +137,8 @@ func (f *faults) judge(now int64, full bool) verdict {
 		v.outcome = refusal(driver.Rejected, driver.ClassOther, "told to reject")
 	case every(f.Release, f.arrived):
 		v.outcome = refusal(driver.Released, driver.ClassOther, "told to release")
+	case every(f.Modify, f.arrived):
+		v.outcome = refusal(driver.Modified, driver.ClassOther, "told to modify")
 	case every(f.Rollback, f.arrived):
 		v.outcome.Withheld = true
 	default:

@@ -27,11 +27,13 @@ type producer struct {
 	op         string
 	done       driver.Done
 	properties []driver.Property
+	origin     driver.ID
 	ttl        int64
 	persistent bool
 	body       []byte // copy of the last one, never changed
 	space      chan struct{}
 	tally      tally
+	room       *driver.Meter // waits for room in a full queue
 
 	work    chan struct{} // something was added
 	drained chan struct{} // nothing is left
@@ -48,8 +50,8 @@ type producer struct {
 func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Done) *producer {
 	p := &producer{
 		broker: b, conn: c, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		properties: slices.Clone(spec.Properties), ttl: int64(spec.TTL), persistent: spec.Persistent,
-		space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
+		properties: slices.Clone(spec.Properties), origin: spec.Origin, ttl: int64(spec.TTL), persistent: spec.Persistent,
+		room: driver.NewMeter(), space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 		stop: make(chan struct{}), gone: make(chan struct{}),
 	}
 	b.mu.Lock()
@@ -69,6 +71,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		p.body = bytes.Clone(m.Body)
 	}
 	it := item{body: p.body, time: m.Time, id: m.ID, properties: p.properties}
+	if it.id == (driver.ID{}) {
+		it.id = p.origin
+	}
 	if p.ttl > 0 {
 		it.expires = p.broker.now() + p.ttl
 	}
@@ -167,6 +172,8 @@ func flipped(body []byte) []byte {
 }
 
 func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
+	p.room.Begin()
+	defer p.room.End()
 	var err error
 	select {
 	case <-p.space:
@@ -182,6 +189,9 @@ func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
 	p.dest.mu.Unlock()
 	return err
 }
+
+// Waits implements [driver.Waiter].
+func (p *producer) Waits() driver.Waits { return driver.Waits{Credit: p.room.Wait()} }
 
 // settle ends the send now, later or never.
 func (p *producer) settle(slot driver.Slot, v *verdict) {

@@ -10,7 +10,7 @@ type Stats struct {
 	Stored     uint64 // part of Arrived for which the broker took responsibility, lost and withheld ones included
 
 	// How sends ended; the sum is Arrived once all producers are closed.
-	Accepted, Rejected, Released, Failed, Unknown uint64
+	Accepted, Rejected, Released, Modified, Failed, Unknown uint64
 
 	Withheld   uint64 // part of Stored, never acknowledged
 	Lost       uint64 // part of Stored, dropped by request
@@ -41,9 +41,10 @@ const (
 	arrived counter = iota
 	persistent
 	stored
-	accepted // the five states in the order of driver.State
+	accepted // the states in the order of driver.State
 	rejected
 	released
+	modified
 	failed
 	unknown
 	withheld
@@ -82,7 +83,7 @@ func (b *Broker) Stats() Stats {
 	}
 	s := Stats{
 		Arrived: sum[arrived], Persistent: sum[persistent], Stored: sum[stored],
-		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Failed: sum[failed],
+		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Modified: sum[modified], Failed: sum[failed],
 		Unknown: sum[unknown], Withheld: sum[withheld], Lost: sum[lost], Unrouted: sum[unrouted],
 		Duplicated: sum[duplicated], Reordered: sum[reordered],
 		Damaged: sum[damaged], DamagedIDs: sum[damagedIDs], RolledBack: sum[rolledBack], Delivered: sum[delivered],

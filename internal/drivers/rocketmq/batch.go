@@ -136,7 +136,7 @@ func (b *batcher) sendReady(ctx context.Context) {
 		q, err := b.p.queue()
 		if err == nil {
 			b.header(q, t)
-			err = q.conn.submit(ctx, b.head, t.body, b.p.opts.SendTimeout, b, i)
+			err = q.conn.submit(patience{ctx, b.p.socket}, b.head, t.body, b.p.opts.SendTimeout, b, i)
 		}
 		b.sending.Unlock()
 		if err != nil {

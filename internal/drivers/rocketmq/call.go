@@ -49,7 +49,7 @@ func (a *caller) call(ctx context.Context, c *conn, code uint16, fields []field,
 	head := a.request(code, 0, fields, body)
 	w := &result{done: make(chan struct{})}
 	const whileContext = 24 * time.Hour // ctx is the limit
-	if err := c.submit(ctx, head, body, whileContext, w, 0); err != nil {
+	if err := c.submit(patience{ctx: ctx}, head, body, whileContext, w, 0); err != nil {
 		return nil, err
 	}
 	select {

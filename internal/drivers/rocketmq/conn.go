@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -38,6 +39,8 @@ type answerer interface {
 type conn struct {
 	addr string
 	net  net.Conn
+	raw  *netdial.Metered // below TLS
+	idle *driver.Meter    // of the writer: it has nothing to write
 	// serve handles requests of the broker; it must not block.
 	serve func(c *conn, r *reply)
 	begin time.Time
@@ -73,9 +76,9 @@ type oneWay struct {
 	arg uint32
 }
 
-func newConn(addr string, nc net.Conn, serve func(*conn, *reply)) *conn {
+func newConn(addr string, nc net.Conn, raw *netdial.Metered, serve func(*conn, *reply)) *conn {
 	c := &conn{
-		addr: addr, net: nc, serve: serve, begin: time.Now(), wake: make(chan struct{}, 1), dead: make(chan struct{}),
+		addr: addr, net: nc, raw: raw, idle: driver.NewMeter(), serve: serve, begin: time.Now(), wake: make(chan struct{}, 1), dead: make(chan struct{}),
 		calls: make([]call, 64),
 	}
 	c.wg.Go(c.read)
@@ -83,11 +86,17 @@ func newConn(addr string, nc net.Conn, serve func(*conn, *reply)) *conn {
 	return c
 }
 
+// patience is how a sender waits while too much is waiting to be written: until ctx ends, or not at all if that is nil. The
+// wait is measured by meter if there is one.
+type patience struct {
+	ctx   context.Context //nolint:containedctx // lives within one call
+	meter *driver.Meter
+}
+
 // submit sends a frame, whose opaque it fills in, and its body. The answer, or none within the limit, goes to the
-// answerer. While too much is waiting to be written it waits, until ctx ends; with a nil ctx it does not. When it returns
-// an error nothing was sent and the answerer is not called.
-func (c *conn) submit(ctx context.Context, head, body []byte, limit time.Duration, to answerer, arg uint32) error {
-	if err := c.lockForOut(ctx); err != nil {
+// answerer. When it returns an error nothing was sent and the answerer is not called.
+func (c *conn) submit(p patience, head, body []byte, limit time.Duration, to answerer, arg uint32) error {
+	if err := c.lockForOut(p); err != nil {
 		return err
 	}
 	if 2*c.live >= len(c.calls) {
@@ -108,8 +117,8 @@ func (c *conn) submit(ctx context.Context, head, body []byte, limit time.Duratio
 }
 
 // submitOneWay sends a frame that is not answered; to, if not nil, is told when it was written.
-func (c *conn) submitOneWay(ctx context.Context, head, body []byte, to answerer, arg uint32) error {
-	if err := c.lockForOut(ctx); err != nil {
+func (c *conn) submitOneWay(p patience, head, body []byte, to answerer, arg uint32) error {
+	if err := c.lockForOut(p); err != nil {
 		return err
 	}
 	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
@@ -124,14 +133,14 @@ func (c *conn) submitOneWay(ctx context.Context, head, body []byte, to answerer,
 }
 
 // lockForOut returns with c.mu held when there is room, or with an error and without it.
-func (c *conn) lockForOut(ctx context.Context) error {
+func (c *conn) lockForOut(p patience) error {
 	for {
 		c.mu.Lock()
 		if c.err != nil {
 			defer c.mu.Unlock()
 			return c.err
 		}
-		if ctx == nil || len(c.out) < outLimit {
+		if p.ctx == nil || len(c.out) < outLimit {
 			return nil
 		}
 		if c.room == nil {
@@ -139,14 +148,32 @@ func (c *conn) lockForOut(ctx context.Context) error {
 		}
 		room := c.room
 		c.mu.Unlock()
-		select {
-		case <-room:
-		case <-c.dead:
-		case <-ctx.Done():
-			return driver.Errorf(driver.ClassTimeout, "", "the broker does not read what we send: is it overloaded?",
-				"the broker took nothing: %w", ctx.Err())
+		if err := p.wait(room, c.dead); err != nil {
+			return err
 		}
 	}
+}
+
+// wait waits for one of the channels to be closed.
+func (p patience) wait(room, dead <-chan struct{}) error {
+	if p.meter != nil {
+		p.meter.Begin()
+		defer p.meter.End()
+	}
+	select {
+	case <-room:
+	case <-dead:
+	case <-p.ctx.Done():
+		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read what we send: is it overloaded?",
+			"the broker took nothing: %w", p.ctx.Err())
+	}
+	return nil
+}
+
+// waits is what the goroutines of the connection have waited.
+func (c *conn) waits() driver.Waits {
+	writer := driver.Idle{Known: true, Time: c.idle.Idle().Time + c.raw.Writing().Time}
+	return driver.Waits{Reader: c.raw.Reading(), Writer: writer}
 }
 
 func (c *conn) wakeWriter() {
@@ -169,11 +196,13 @@ func (c *conn) grow() {
 
 func (c *conn) write() {
 	for {
+		c.idle.Begin()
 		select {
 		case <-c.wake:
 		case <-c.dead:
 			return
 		}
+		c.idle.End()
 		for c.writeOut() {
 		}
 	}

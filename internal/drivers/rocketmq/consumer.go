@@ -22,8 +22,9 @@ type consumer struct {
 	filter  subscription
 	version int64 // of the subscription
 	route   *route
-	conns   []*conn  // to the brokers of the route, in its order
-	offered *reroute // used by the client's refresh only, once it knows the consumer
+	conns   []*conn                 // to the brokers of the route, in its order
+	reached atomic.Pointer[[]*conn] // conns, for other goroutines
+	offered *reroute                // used by the client's refresh only, once it knows the consumer
 	fresh   atomic.Pointer[reroute]
 	initial map[queueID]bool // the queues that were there when it subscribed
 
@@ -43,6 +44,7 @@ type consumer struct {
 	inbox   []*pulled // pulls that have been answered
 	spare   []*pulled
 	arrived chan struct{}
+	input   *driver.Meter // of Run: nothing has arrived
 
 	pulling sync.Mutex // guards sign and head
 	sign    *signer
@@ -113,7 +115,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
 		sign: newSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
-		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
+		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1), input: driver.NewMeter(),
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
@@ -203,10 +205,12 @@ func (c *consumer) take(ctx context.Context) (*pulled, error) {
 		case err != nil:
 			return nil, err
 		}
+		c.input.Begin()
 		select {
 		case <-c.arrived:
 		case <-ctx.Done():
 		}
+		c.input.End()
 	}
 }
 
@@ -358,6 +362,26 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.cut()
 	c.watchers.Wait()
 	return c.leave(ctx)
+}
+
+// Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
+func (c *consumer) Waits() driver.Waits {
+	var w driver.Waits
+	if conns := c.reached.Load(); conns != nil {
+		w = (*conns)[0].waits()
+	}
+	w.Input = c.input.Idle()
+	return w
+}
+
+// Probe implements [driver.Prober]: it asks each broker of the topic.
+func (c *consumer) Probe(ctx context.Context) error {
+	for _, conn := range *c.reached.Load() {
+		if err := c.client.beat(ctx, conn); err != nil {
+			return wrap(c.op, err)
+		}
+	}
+	return nil
 }
 
 // Counters implements [driver.Reporter].

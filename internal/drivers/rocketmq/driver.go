@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -46,12 +47,13 @@ func (c *config) newCaller() *caller {
 // dial connects to a name server or broker.
 func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
 	op := "connect to " + addr
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, connectError(op, err)
 	}
+	raw := netdial.Meter(tcp)
 	if !c.target.tls {
-		return newConn(addr, raw, serve), nil
+		return newConn(addr, raw, raw, serve), nil
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -68,7 +70,7 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 		_ = raw.Close()
 		return nil, tlsError(op, err)
 	}
-	return newConn(addr, secure, serve), nil
+	return newConn(addr, secure, raw, serve), nil
 }
 
 func connectError(op string, err error) error {

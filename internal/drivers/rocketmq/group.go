@@ -39,6 +39,7 @@ func (c *consumer) open(ctx context.Context) error {
 		}
 	}
 	c.offered = &reroute{route: c.route, conns: c.conns}
+	c.reached.Store(&c.conns)
 	c.client.mu.Lock()
 	c.client.consumers[c.group] = c
 	c.client.mu.Unlock()

@@ -77,6 +77,9 @@ func (o *Options) staticProperties(spec *driver.ProducerSpec) ([]byte, error) {
 		}
 		add(p.Key, p.Value)
 	}
+	if spec.Origin != (driver.ID{}) {
+		add(driver.IDProperty, string(spec.Origin.Append(nil)))
+	}
 	const limit = 30_000 // their length is an int16, and brokers add some
 	if len(b) > limit {
 		return nil, driver.Errorf(driver.ClassTooLarge, op, "", "RocketMQ takes %d bytes of properties, not %d", limit, len(b))

@@ -47,6 +47,8 @@ type producer struct {
 	closing  atomic.Bool
 	idle     chan struct{} // told when closing and nothing is in flight
 	synced   chan struct{} // with send=sync: told of each answer
+	socket   *driver.Meter // waits for the connection to take more
+	answers  *driver.Meter // with send=sync: waits for answers
 	closed   bool
 	sysFlag  uint32
 	closeMu  sync.Mutex
@@ -91,6 +93,7 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	p := &producer{
 		op: "send to " + spec.Destination.String(), client: c, opts: opts, sign: newSigner(d.cfg.target.user, d.cfg.target.password),
 		done: done, static: static, topic: topic, grouped: spec.Group != "", idle: make(chan struct{}, 1), synced: make(chan struct{}, 1), group: d.producerGroup(),
+		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
 	if err := p.open(ctx, r, &spec); err != nil {
 		p.client.part(p)
@@ -239,21 +242,30 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	p.inFlight.Add(1)
 	if p.opts.Send == sendOneWay {
-		err = q.conn.submitOneWay(ctx, p.head, body, p, uint32(m.Slot))
+		err = q.conn.submitOneWay(patience{ctx, p.socket}, p.head, body, p, uint32(m.Slot))
 	} else {
-		err = q.conn.submit(ctx, p.head, body, p.opts.SendTimeout, p, uint32(m.Slot))
+		err = q.conn.submit(patience{ctx, p.socket}, p.head, body, p.opts.SendTimeout, p, uint32(m.Slot))
 	}
 	if err != nil {
 		p.inFlight.Add(-1)
 		return wrap(p.op, err)
 	}
 	if p.opts.Send == sendSync {
+		p.answers.Begin()
 		select {
 		case <-p.synced:
 		case <-ctx.Done(): // Done will follow
 		}
+		p.answers.End()
 	}
 	return nil
+}
+
+// Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
+func (p *producer) Waits() driver.Waits {
+	w := (*p.queues.Load())[0].conn.waits()
+	w.Socket, w.Answer = p.socket.Wait(), p.answers.Wait()
+	return w
 }
 
 // queue returns the next queue whose broker is there.

@@ -115,7 +115,7 @@ func (c *consumer) note(q *queue) {
 	b = c.sign.sign(b, nil)
 	endFrame(b, 0)
 	c.head = b
-	err := q.conn.submit(nil, b, nil, pullTime, &q.progress, 0) //nolint:staticcheck // nil: does not wait
+	err := q.conn.submit(patience{}, b, nil, pullTime, &q.progress, 0)
 	c.pulling.Unlock()
 	if err != nil {
 		q.answer(0, &reply{err: err})

@@ -62,7 +62,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	b = c.sign.sign(b, nil)
 	endFrame(b, 0)
 	c.head = b
-	return q.conn.submit(nil, b, nil, pullTime, p, 0) //nolint:staticcheck // nil: does not wait
+	return q.conn.submit(patience{}, b, nil, pullTime, p, 0)
 }
 
 // pullFlags are those of PullSysFlag: 1 commits an offset, 2 lets the broker hold the request, 4 brings a filter along.

@@ -165,6 +165,7 @@ func (c *consumer) adopt(ctx context.Context) {
 		}
 	}
 	c.route, c.conns = f.route, f.conns
+	c.reached.Store(&f.conns)
 }
 
 // enlist returns the connection to a broker that knows of the client's groups, opening it if need be.

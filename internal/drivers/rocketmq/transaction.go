@@ -159,7 +159,7 @@ func (t *transactions) say(c *conn, e ending) {
 	b = t.sign.sign(b, nil)
 	endFrame(b, 0)
 	t.head = b
-	_ = c.submitOneWay(nil, b, nil, nil, 0) //nolint:staticcheck // nil: does not wait
+	_ = c.submitOneWay(patience{}, b, nil, nil, 0)
 }
 
 // checkTransaction answers a broker that asks what became of a half message.

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -233,11 +234,11 @@ func (a *answers) answer(arg uint32, r *reply) {
 func TestConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		c := newConn("broker", ours, nil)
+		c := newConn("broker", ours, netdial.Meter(ours), nil)
 		var a answers
 		head := func() []byte { b := beginFrame(nil, 1, 0); endFrame(b, 0); return b }
 		for i := range uint32(200) { // more than the table holds at first
-			require.NoError(t, c.submit(t.Context(), head(), nil, time.Second, &a, i))
+			require.NoError(t, c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, i))
 		}
 		requests := make([]byte, 200*fieldsAt)
 		_, err := io.ReadFull(theirs, requests)
@@ -262,14 +263,14 @@ func TestConnection(t *testing.T) {
 		require.Len(t, a.list, 200)
 		require.Contains(t, a.list, "57:0:"+errNoAnswer.Error())
 		reply(57) // too late
-		require.NoError(t, c.submit(t.Context(), head(), nil, time.Second, &a, 1000))
+		require.NoError(t, c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, 1000))
 		_, err = io.ReadFull(theirs, requests[:fieldsAt])
 		require.NoError(t, err)
 		require.NoError(t, theirs.Close())
 		synctest.Wait()
 		require.Len(t, a.list, 201)
 		require.Contains(t, a.list[200], "1000:0:the connection ended")
-		err = c.submit(t.Context(), head(), nil, time.Second, &a, 1001)
+		err = c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, 1001)
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
 		c.close()
 		require.Len(t, a.list, 201)
@@ -278,7 +279,7 @@ func TestConnection(t *testing.T) {
 
 func TestForeignPeer(t *testing.T) {
 	ours, theirs := net.Pipe()
-	c := newConn("broker", ours, nil)
+	c := newConn("broker", ours, netdial.Meter(ours), nil)
 	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
 	<-c.dead
@@ -295,7 +296,7 @@ func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func TestSendDoesNotAllocate(t *testing.T) {
 	for _, signed := range []bool{false, true} {
 		ours, theirs := net.Pipe()
-		c := newConn("broker", nowhere{ours}, nil)
+		c := newConn("broker", nowhere{ours}, netdial.Meter(ours), nil)
 		p := &producer{opts: defaultOptions(), topic: "T", idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
 		if signed {
 			p.sign = newSigner("ak", "sk")

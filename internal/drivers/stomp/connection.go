@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"github.com/perfmq/perfmq/internal/netdial"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -25,6 +26,12 @@ type stompDriver struct {
 	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
 	// the broker has said that the others are gone. It has room for one.
 	leaving chan struct{}
+}
+
+// waits is what the goroutines of the connection have waited.
+func (s *session) waits() driver.Waits {
+	writer := driver.Idle{Known: true, Time: s.out.idle.Idle().Time + s.raw.Writing().Time}
+	return driver.Waits{Reader: s.raw.Reading(), Writer: writer}
 }
 
 // connection is a STOMP connection and its users.
@@ -59,7 +66,7 @@ type connection struct {
 // session is what the handshake made.
 type session struct {
 	net       net.Conn
-	raw       net.Conn // below TLS; the same as net without
+	raw       *netdial.Metered // below TLS; the same as net without
 	out       *outbox
 	in        *scanner
 	source    *source

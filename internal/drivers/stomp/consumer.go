@@ -39,6 +39,8 @@ type consumer struct {
 	tx    bool
 	batch int // messages per ACK
 
+	probes int // so far; of the goroutine that calls Probe
+
 	mu      sync.Mutex
 	state   int
 	deliver func(*driver.Delivery)
@@ -89,6 +91,22 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		return nil, conn.explain(op, err)
 	}
 	return k, nil
+}
+
+// Waits implements [driver.Waiter].
+func (k *consumer) Waits() driver.Waits { return k.conn.waits() }
+
+// Probe implements [driver.Prober] by a transaction in which nothing happens: all brokers answer that, and nothing else
+// that changes nothing.
+func (k *consumer) Probe(ctx context.Context) error {
+	k.probes++
+	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
+	for _, command := range []string{frame.BEGIN, frame.ABORT} {
+		if err := k.conn.request(ctx, frame.New(command, frame.Transaction, id)); err != nil {
+			return k.conn.explain(k.op, err)
+		}
+	}
+	return nil
 }
 
 func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err error) {

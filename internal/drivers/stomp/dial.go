@@ -25,10 +25,11 @@ func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity s
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return nil, connectError(host, err)
 	}
+	raw := netdial.Meter(tcp)
 	s := &session{net: raw, raw: raw}
 	if c.target.TLS {
 		if s.net, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {

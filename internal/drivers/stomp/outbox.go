@@ -35,6 +35,7 @@ type outbox struct {
 	err     error    // nothing can be written any more
 	waiting int      // how many wait for room
 
+	idle   *driver.Meter // of the writer: it has nothing to write
 	wake   chan struct{} // to the writer: there is something to write, or the end has come
 	room   chan struct{} // to those who wait for room
 	failed chan struct{} // closed with err set
@@ -43,13 +44,13 @@ type outbox struct {
 
 func newOutbox(conn net.Conn) *outbox {
 	return &outbox{
-		conn: conn, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), failed: make(chan struct{}),
+		conn: conn, idle: driver.NewMeter(), wake: make(chan struct{}, 1), room: make(chan struct{}, 1), failed: make(chan struct{}),
 	}
 }
 
 // lock locks the outbox for appending to buf, once there is room for a message: unlock has to follow. It returns an
-// error, without the lock, when ctx ends first or nothing can be written any more.
-func (o *outbox) lock(ctx context.Context) error {
+// error, without the lock, when ctx ends first or nothing can be written any more. Waits are measured by meter.
+func (o *outbox) lock(ctx context.Context, meter *driver.Meter) error {
 	for {
 		o.mu.Lock()
 		switch {
@@ -63,12 +64,14 @@ func (o *outbox) lock(ctx context.Context) error {
 		o.waiting++
 		o.mu.Unlock()
 		var err error
+		meter.Begin()
 		select {
 		case <-o.room:
 		case <-o.failed:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
+		meter.End()
 		o.mu.Lock()
 		o.waiting--
 		// A signal stands for room, not for one who waits: whoever took it passes it on.
@@ -128,10 +131,12 @@ func (o *outbox) run() error {
 		case ended:
 			return nil //nolint:nilerr // who called fail knows the error
 		case len(out) == 0:
+			o.idle.Begin()
 			select {
 			case <-o.wake:
 			case <-o.failed:
 			}
+			o.idle.End()
 			continue
 		}
 		if _, err := o.conn.Write(out); err != nil {

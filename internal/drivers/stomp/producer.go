@@ -41,6 +41,7 @@ type producer struct {
 	seq    uint64 // of the last send
 	chunks []atomic.Pointer[slotChunk]
 
+	socket  *driver.Meter // waits for the connection to take more
 	closing atomic.Bool
 	settled chan struct{} // something has ended while closing
 	closed  bool
@@ -63,7 +64,7 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 		return nil, err
 	}
 	p := &producer{
-		conn: conn, op: "send to " + spec.Destination.String(), done: done,
+		conn: conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
 		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0,
 		chunks:  make([]atomic.Pointer[slotChunk], (max(spec.MaxPending, 1)+chunkSize-1)>>chunkBits),
 		settled: make(chan struct{}, 1),
@@ -116,6 +117,9 @@ func (p *producer) prepare(spec driver.ProducerSpec) error {
 	for _, h := range append(headers, spec.Properties...) {
 		p.prefix = v.appendHeader(p.prefix, h.Key, h.Value)
 	}
+	if spec.Origin != (driver.ID{}) {
+		p.prefix = v.appendHeader(p.prefix, driver.IDProperty, string(spec.Origin.Append(nil)))
+	}
 	return nil
 }
 
@@ -128,7 +132,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	p.seq++
 	out := p.conn.out
 	s.state.Store(p.seq)
-	if err := out.lock(ctx); err != nil {
+	if err := out.lock(ctx, p.socket); err != nil {
 		if s.state.CompareAndSwap(p.seq, 0) {
 			return p.sendError(ctx, err)
 		}
@@ -144,6 +148,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	out.unlock()
 	return nil
+}
+
+// Waits implements [driver.Waiter].
+func (p *producer) Waits() driver.Waits {
+	w := p.conn.waits()
+	w.Socket = p.socket.Wait()
+	return w
 }
 
 func (p *producer) sendError(ctx context.Context, err error) error {
@@ -245,7 +256,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	if p.tx == nil || p.closed {
 		return nil
 	}
-	if err := p.conn.out.lock(ctx); err != nil {
+	if err := p.conn.out.lock(ctx, p.socket); err != nil {
 		return p.sendError(ctx, err)
 	}
 	p.conn.out.buf = p.tx.commit(p.conn.out.buf)

@@ -1,0 +1,44 @@
+package load
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// Boundary tells which messages of a run were due in its warm-up: of each producer those that carry an earlier time than
+// the first that was due after it. So a message's transfer time counts in the same phase as its other latencies, although
+// it does not carry when it was due. It is safe for concurrent use.
+type Boundary struct {
+	warmup time.Duration
+	first  []atomic.Int64 // by producer: the time that its first message after the warm-up carries; 0 before that
+}
+
+// NewBoundary returns the boundary of a run with that many producers.
+func NewBoundary(producers int, warmup time.Duration) *Boundary {
+	return &Boundary{warmup: warmup, first: make([]atomic.Int64, producers)}
+}
+
+// set notes the time of a producer's first message after the warm-up, before that is sent.
+func (b *Boundary) set(producer int, stamp int64) {
+	if b != nil {
+		b.first[producer].Store(stamp)
+	}
+}
+
+// phase returns the phase of a message that carries that time. A producer below zero is not known.
+func (b *Boundary) phase(producer, stamp int64, clock *Clock) stats.Phase {
+	if b.warmup == 0 {
+		return stats.Measure
+	}
+	warm := stamp < clock.Epoch(b.warmup)
+	if producer >= 0 && producer < int64(len(b.first)) {
+		first := b.first[producer].Load()
+		warm = first == 0 || stamp < first
+	}
+	if warm {
+		return stats.Warmup
+	}
+	return stats.Measure
+}

@@ -1,0 +1,67 @@
+package netdial
+
+import (
+	"net"
+	"syscall"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Metered is a network connection that measures for how long its reader and its writer waited for the peer, as opposed to
+// copying what was there. One goroutine may read and one may write at a time.
+type Metered struct {
+	net.Conn
+	in, out *driver.Meter
+	polled  polledConn
+}
+
+// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others all the time in Read
+// and Write counts.
+func Meter(conn net.Conn) *Metered {
+	m := &Metered{Conn: conn, in: driver.NewMeter(), out: driver.NewMeter()}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if raw, err := tcp.SyscallConn(); err == nil {
+			m.polled.init(m, raw)
+		}
+	}
+	return m
+}
+
+// Reading returns for how long the reader has waited for bytes from the peer.
+func (m *Metered) Reading() driver.Idle { return m.in.Idle() }
+
+// Writing returns for how long the writer has waited because the peer did not read.
+func (m *Metered) Writing() driver.Idle { return m.out.Idle() }
+
+// Read implements [net.Conn].
+func (m *Metered) Read(b []byte) (int, error) {
+	if m.polled.usable() {
+		return m.polled.read(b)
+	}
+	m.in.Begin()
+	defer m.in.End()
+	return m.Conn.Read(b)
+}
+
+// Write implements [net.Conn].
+func (m *Metered) Write(b []byte) (int, error) {
+	if m.polled.usable() {
+		return m.polled.write(b)
+	}
+	m.out.Begin()
+	defer m.out.End()
+	return m.Conn.Write(b)
+}
+
+// SyscallConn implements [syscall.Conn].
+func (m *Metered) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := m.Conn.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, syscall.EINVAL
+}
+
+// opError is what the net package makes of an error.
+func (m *Metered) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: m.LocalAddr(), Addr: m.RemoteAddr(), Err: err}
+}

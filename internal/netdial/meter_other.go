@@ -1,0 +1,13 @@
+//go:build !unix
+
+package netdial
+
+import "syscall"
+
+// polledConn is for systems on which nothing is known of waits in system calls.
+type polledConn struct{}
+
+func (*polledConn) init(*Metered, syscall.RawConn) {}
+func (*polledConn) usable() bool                   { return false }
+func (*polledConn) read([]byte) (int, error)       { return 0, syscall.EINVAL }
+func (*polledConn) write([]byte) (int, error)      { return 0, syscall.EINVAL }

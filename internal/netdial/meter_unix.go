@@ -1,0 +1,106 @@
+//go:build unix
+
+package netdial
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// maxTransfer bounds a system call, as the net package does: some systems take no more than 2 GiB.
+const maxTransfer = 1 << 30
+
+// polledConn makes the system calls itself, to know which of them found nothing to do. Without a raw connection it is not
+// usable.
+type polledConn struct {
+	raw     syscall.RawConn
+	in, out transfer
+	fail    func(op string, err error) error
+}
+
+// transfer is one direction.
+type transfer struct {
+	meter   *driver.Meter
+	call    func(fd int, b []byte) (int, error)
+	try     func(fd uintptr) bool // is made once, so that no transfer allocates
+	buf     []byte
+	n       int
+	err     error
+	waiting bool
+}
+
+func (p *polledConn) init(m *Metered, raw syscall.RawConn) {
+	p.raw, p.fail = raw, m.opError
+	p.in.meter, p.in.call = m.in, syscall.Read
+	p.out.meter, p.out.call = m.out, syscall.Write
+	p.in.try, p.out.try = p.in.attempt, p.out.attempt
+}
+
+func (p *polledConn) usable() bool { return p.raw != nil }
+
+// attempt makes one system call. It returns false if that has to be made again once the connection is ready.
+func (t *transfer) attempt(fd uintptr) bool {
+	for {
+		t.n, t.err = t.call(int(fd), t.buf[:min(len(t.buf), maxTransfer)])
+		switch {
+		case errors.Is(t.err, syscall.EINTR):
+		case errors.Is(t.err, syscall.EAGAIN):
+			if !t.waiting {
+				t.waiting = true
+				t.meter.Begin()
+			}
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+// move transfers some of b by way of poll, which calls try until it is done.
+func (t *transfer) move(b []byte, poll func(func(uintptr) bool) error) (int, error) {
+	t.buf, t.n, t.err = b, 0, nil
+	err := poll(t.try)
+	t.buf = nil
+	if t.waiting {
+		t.waiting = false
+		t.meter.End()
+	}
+	if err != nil {
+		return 0, err // the connection was closed, or its deadline is over
+	}
+	return max(t.n, 0), t.err
+}
+
+func (p *polledConn) read(b []byte) (int, error) {
+	n, err := p.in.move(b, p.raw.Read)
+	switch {
+	case err != nil:
+		return 0, p.wrap("read", err)
+	case n == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (p *polledConn) write(b []byte) (written int, err error) {
+	for written < len(b) {
+		n, err := p.out.move(b[written:], p.raw.Write)
+		if err != nil {
+			return written, p.wrap("write", err)
+		}
+		written += n
+	}
+	return written, nil
+}
+
+func (p *polledConn) wrap(op string, err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		err = os.NewSyscallError(op, number)
+	}
+	return p.fail(op, err)
+}

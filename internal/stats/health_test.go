@@ -1,0 +1,81 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What went wrong in a second is judged by what the machine did in that second, not by its average over the run.
+func TestLateSendsAreJudgedByInterval(t *testing.T) {
+	t.Parallel()
+	clock := &fakeClock{start: time.Now()}
+	m := newHealthMeter(clock.start)
+	m.pulse = NewPulse(clock)
+	now := clock.start
+	second := func(late uint64, prepare func()) Health {
+		if prepare != nil {
+			prepare()
+		}
+		now = now.Add(time.Second)
+		clock.now += time.Second
+		return m.interval(now, &Counters{Sent: 1000, LateSends: late}, work{})
+	}
+	crowded := func() { m.pulse.crowd = crowd{looks: 5, crowded: 1} }
+	paused := func() { m.pulse.tick(clock.now + PauseLimit) }
+
+	h := second(10, nil)
+	require.EqualValues(t, 10, h.LateOwn())
+	h = second(300, crowded)
+	require.EqualValues(t, 300, h.LateCrowded)
+	require.Zero(t, h.LateOwn())
+	h = second(7, paused)
+	require.EqualValues(t, 7, h.LatePaused)
+	require.Zero(t, h.LateOwn())
+	require.EqualValues(t, 1, h.Pauses)
+	second(0, nil)
+
+	require.EqualValues(t, 317, m.sum.LateSends)
+	require.EqualValues(t, 10, m.sum.LateOwn())
+	require.EqualValues(t, 300, m.sum.LateCrowded)
+	require.EqualValues(t, 7, m.sum.LatePaused)
+	require.EqualValues(t, 4000, m.sum.Sent)
+	require.False(t, m.sum.Late(m.sum.LateOwn()), "10 of 4000")
+	require.True(t, m.sum.Late(m.sum.LateCrowded))
+	require.EqualValues(t, 1, m.sum.Pauses)
+	require.Equal(t, 4*time.Second, m.sum.Wall)
+}
+
+// The same goes for collections of garbage.
+func TestCollectionsAreJudgedByInterval(t *testing.T) {
+	t.Parallel()
+	var sum Health
+	for _, h := range []Health{
+		{GCPauses: 2, GCPauseMax: 30 * time.Millisecond}, // crowded: see healthMeter.interval
+		{GCPauses: 1, GCPauseMax: 2 * time.Millisecond, GCPauseOwn: 2 * time.Millisecond},
+	} {
+		sum.add(&h)
+	}
+	require.Equal(t, 30*time.Millisecond, sum.GCPauseMax)
+	require.Equal(t, 2*time.Millisecond, sum.GCPauseOwn)
+	require.EqualValues(t, 3, sum.GCPauses)
+}
+
+// A clock that is set forward and back again was set twice.
+func TestClockSteps(t *testing.T) {
+	t.Parallel()
+	var sum Health
+	for _, h := range []Health{
+		{Wall: time.Second, ClockForward: 400 * time.Microsecond}, // kept in time
+		{Wall: time.Second, ClockForward: 2 * time.Second},
+		{Wall: time.Second, ClockBackward: 400 * time.Microsecond},
+		{Wall: time.Minute, ClockForward: 30 * time.Millisecond}, // kept in time, for a minute
+		{Wall: time.Second, ClockBackward: 1500 * time.Millisecond},
+		{Wall: time.Second, ClockBackward: 500 * time.Millisecond},
+	} {
+		sum.add(&h)
+	}
+	require.Equal(t, 2*time.Second, sum.ClockForward)
+	require.Equal(t, 2*time.Second, sum.ClockBackward)
+}

@@ -1,0 +1,152 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/stretchr/testify/require"
+)
+
+// Of 60 messages of which one took 200 ms, 1 in 60 is above the others: more than 1%.
+func TestPercentileOfFewValues(t *testing.T) {
+	t.Parallel()
+	l := NewLatency()
+	for range 59 {
+		l.Record(14_600 * time.Microsecond)
+	}
+	l.Record(200 * time.Millisecond)
+	require.EqualValues(t, 200_000, l.Percentile(99))
+	require.EqualValues(t, 14_655, l.Percentile(98))
+	require.EqualValues(t, 200_000, l.Percentile(100))
+	require.EqualValues(t, 14_655, l.Percentile(0))
+	require.Zero(t, NewLatency().Percentile(99))
+}
+
+// The value at a percentile is the one of rank ceil(p n / 100), whatever n is.
+func TestPercentileRank(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 250; n++ {
+		l := NewLatency()
+		for i := 1; i <= n; i++ { // each value up to 255 us has a bucket of its own
+			l.Record(time.Duration(i) * time.Microsecond)
+		}
+		for tenths := 1; tenths <= 1000; tenths++ {
+			rank := (tenths*n + 999) / 1000
+			require.EqualValues(t, rank, l.Percentile(float64(tenths)/10), "%d tenths of a percent of %d", tenths, n)
+		}
+	}
+}
+
+// The buckets are those of HdrHistogram, bit by bit: logs can be merged with others.
+func TestBucketsAreHdrHistograms(t *testing.T) {
+	t.Parallel()
+	h := hdrhistogram.New(1, MaxLatency.Microseconds(), significantDigits)
+	check := func(us int64) {
+		top := highest(place(us))
+		require.GreaterOrEqual(t, top, us)
+		require.True(t, h.ValuesAreEquivalent(us, top), us)
+		require.False(t, h.ValuesAreEquivalent(us, top+1), us)
+		require.Less(t, place(us), octaveCount*octaveSize, us)
+	}
+	for us := range int64(1 << 14) {
+		check(us)
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be repeatable
+	l := NewLatency()
+	for range 100_000 {
+		us := random.Int64N(MaxLatency.Microseconds()) >> random.IntN(37)
+		check(us)
+		l.Record(time.Duration(us) * time.Microsecond)
+		require.NoError(t, h.RecordValue(us))
+	}
+	check(MaxLatency.Microseconds())
+	require.True(t, l.Histogram().Equals(h))
+}
+
+func TestLatencyOutOfRange(t *testing.T) {
+	t.Parallel()
+	l := NewLatency()
+	require.False(t, l.record(-time.Microsecond))
+	require.False(t, l.record(MaxLatency+time.Microsecond))
+	require.False(t, l.record(math.MaxInt64))
+	require.True(t, l.record(MaxLatency))
+	require.True(t, l.record(0))
+	require.EqualValues(t, 5, l.Count())
+	require.Equal(t, MaxLatency.Microseconds(), l.Max())
+	require.Zero(t, l.Percentile(40))
+	require.Equal(t, MaxLatency.Microseconds(), l.Percentile(60))
+}
+
+// Counts beyond 32 bits are exact, whichever way they come.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	l := NewLatency()
+	l.Record(time.Millisecond)
+	p := place(1000)
+	l.octaves[p>>octaveBits][p%octaveSize] = math.MaxUint32
+	l.count = math.MaxUint32
+	l.Record(time.Millisecond)
+	l.Record(2 * time.Millisecond)
+	sum := NewLatency()
+	for range 3 {
+		sum.Merge(l)
+	}
+	bars := map[int64]int64{}
+	sum.Bars(func(upTo, count int64) { bars[upTo] = count })
+	require.Equal(t, map[int64]int64{1003: 3 << 32, 2007: 3}, bars)
+	require.EqualValues(t, 3<<32+3, sum.Count())
+	require.EqualValues(t, 3<<32+3, sum.Histogram().TotalCount())
+	require.EqualValues(t, 1003, sum.Percentile(99.99))
+	sum.Merge(sum)
+	require.EqualValues(t, 6<<32+6, sum.Count())
+	l.Reset()
+	l.Bars(func(int64, int64) { t.Error("not empty") })
+}
+
+// Thousands of workers have several distributions each.
+func TestLatencyIsSmall(t *testing.T) {
+	const n = 1000
+	var before, after runtime.MemStats
+	list := make([]*Latency, n)
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range list {
+		list[i] = NewLatency()
+		for us := 64; us < 1<<12; us += 64 { // six powers of two
+			list[i].Record(time.Duration(us) * time.Microsecond)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, float64(after.HeapAlloc)-float64(before.HeapAlloc), float64(n*4<<10))
+	runtime.KeepAlive(list)
+}
+
+func TestMergeIsTheSum(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // must be repeatable
+	whole, merged := NewLatency(), NewLatency()
+	var values []int64
+	for range 20 {
+		part := NewLatency()
+		for range 500 {
+			us := random.Int64N(1 << random.IntN(30) << 1)
+			values = append(values, us)
+			part.Record(time.Duration(us) * time.Microsecond)
+			whole.Record(time.Duration(us) * time.Microsecond)
+		}
+		merged.Merge(part)
+	}
+	require.Equal(t, whole, merged)
+	slices.Sort(values)
+	require.Equal(t, values[len(values)-1], merged.Max())
+	for _, p := range []float64{50, 99, 99.9} {
+		exact := values[int(math.Ceil(p*float64(len(values))/100))-1]
+		require.InEpsilon(t, exact, merged.Percentile(p), 0.01)
+	}
+}

@@ -1,0 +1,139 @@
+package stats
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// beatInterval is how often a pulse beats.
+	beatInterval = 20 * time.Millisecond
+	// PauseLimit is how long nothing of this process must have run for that to count as a pause. Beats come some
+	// milliseconds late on a busy machine; a process that was stopped, or a virtual machine that was suspended, is
+	// gone for longer.
+	PauseLimit = 200 * time.Millisecond
+	// machineEvery is how many beats lie between two looks at the machine's load.
+	machineEvery = 10
+)
+
+// Pulse beats while a run goes on, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine, no
+// processor for a long time): what was in flight then took longer through no fault of the broker. It also notes how much of
+// the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never pauses.
+type Pulse struct {
+	clock  Clock
+	beat   atomic.Int64 // the last one, since the start of the run
+	paused atomic.Int64 // the beat before the last pause; math.MinInt64 before the first
+
+	mu      sync.Mutex
+	crowd   crowd
+	pauses  pauses // since the last take
+	machine machineMeter
+
+	quit, done chan struct{}
+}
+
+// pauses sums pauses up.
+type pauses struct {
+	count   uint64
+	longest time.Duration
+	at      time.Time // when the longest ended
+}
+
+// crowd is how often the machine was looked at, and found crowded.
+type crowd struct{ looks, crowded int }
+
+// Clock tells the time since the start of a run.
+type Clock interface {
+	Now() time.Duration
+	Start() time.Time
+}
+
+// NewPulse returns a pulse of the run with that clock. It does not beat yet.
+func NewPulse(clock Clock) *Pulse {
+	p := &Pulse{clock: clock, quit: make(chan struct{}), done: make(chan struct{})}
+	p.paused.Store(math.MinInt64)
+	return p
+}
+
+// Start lets it beat until Stop. Call it once, when the clock has begun.
+func (p *Pulse) Start() {
+	p.beat.Store(int64(p.clock.Now()))
+	p.machine.reset()
+	go p.run()
+}
+
+// Stop ends the beating. Call it once, after Start.
+func (p *Pulse) Stop() {
+	close(p.quit)
+	<-p.done
+}
+
+func (p *Pulse) run() {
+	defer close(p.done)
+	ticker := time.NewTicker(beatInterval)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ticker.C:
+		case <-p.quit:
+			return
+		}
+		p.tick(p.clock.Now())
+		if n%machineEvery == 0 {
+			p.look()
+		}
+	}
+}
+
+// tick is one beat.
+func (p *Pulse) tick(now time.Duration) {
+	last := time.Duration(p.beat.Load())
+	if gap := now - last; gap >= PauseLimit {
+		p.mu.Lock()
+		p.pauses.count++
+		if gap > p.pauses.longest {
+			p.pauses.longest, p.pauses.at = gap, p.clock.Start().Add(now)
+		}
+		p.mu.Unlock()
+		p.paused.Store(int64(last)) // before the beat: see Spans
+	}
+	p.beat.Store(int64(now))
+}
+
+// look notes whether the machine was crowded since the last look.
+func (p *Pulse) look() {
+	h := p.machine.lap()
+	p.mu.Lock()
+	p.crowd.looks++
+	if h.Crowded() {
+		p.crowd.crowded++
+	}
+	p.mu.Unlock()
+}
+
+// Spans tells whether what began and ended at these times since the start of the run, the end being now, took longer because
+// the tester stood still in between. It may be called right after a pause, before the next beat.
+func (p *Pulse) Spans(from, to time.Duration) bool {
+	if p == nil {
+		return false
+	}
+	beat := time.Duration(p.beat.Load())
+	if to-beat >= PauseLimit && from < beat+beatInterval {
+		return true
+	}
+	return int64(from) < p.paused.Load()+int64(beatInterval)
+}
+
+// take returns what was noted since the last take.
+func (p *Pulse) take() (pauses, crowd) {
+	if p == nil {
+		return pauses{}, crowd{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, c := p.pauses, p.crowd
+	p.pauses, p.crowd = pauses{}, crowd{}
+	return n, c
+}

@@ -1,0 +1,105 @@
+package stats
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// saturatedWait is the share of a second that a worker may wait and still count as one that did not.
+const saturatedWait = 0.01
+
+// Saturation is how often one worker never waited: for a free slot, the broker's leave, the network, the next message to
+// be due or to come.
+type Saturation struct {
+	Worker string
+	// Seconds are the full seconds of load in which the worker or its connection never waited, Connection those of them in
+	// which it was the connection, and Of all those in which it could have.
+	Seconds, Connection, Of int
+}
+
+// workMeter finds the workers at the limit of the tester.
+type workMeter struct {
+	workers []workerMeter
+	noLeave uint64 // as of the last interval
+}
+
+// workerMeter is what is known of a worker as of the last interval.
+type workerMeter struct {
+	own, reader, writer time.Duration // for how long each of its goroutines has waited so far
+	saturation          Saturation
+}
+
+// work is what an interval tells of the workers.
+type work struct {
+	workers, saturated uint64
+	names              []string
+}
+
+// interval looks at all workers.
+func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) {
+	length := now.Sub(c.last)
+	counts := length >= fullSecond && phase != Drain
+	little := time.Duration(saturatedWait * float64(length))
+	m.noLeave = 0
+	for i := range m.workers {
+		at := &m.workers[i]
+		var waits driver.Waits
+		if waiter := c.worker(i).Waits; waiter != nil {
+			waits = waiter.Waits()
+		}
+		own := waits.Input
+		if i < len(c.producers) {
+			own = driver.Idle{
+				Known: true,
+				Time:  c.producers[i].waitedUntil(now.Sub(c.start)) + waits.Credit.Time + waits.Socket.Time + waits.Answer.Time,
+			}
+		}
+		m.noLeave += waits.Credit.Times
+		busy := lap(&at.own, own, little)
+		connection := lap(&at.reader, waits.Reader, little)
+		connection = lap(&at.writer, waits.Writer, little) || connection
+		if !counts || !own.Known && !waits.Reader.Known && !waits.Writer.Known {
+			continue
+		}
+		at.saturation.Of++
+		w.workers++
+		if !busy && !connection {
+			continue
+		}
+		w.saturated++
+		w.names = append(w.names, c.worker(i).Name)
+		at.saturation.Seconds++
+		if !busy {
+			at.saturation.Connection++
+		}
+	}
+	return w
+}
+
+// lap notes for how long a goroutine has waited so far, and tells whether that has grown by no more than little.
+func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated bool) {
+	since := so.Time - *last
+	*last = so.Time
+	return so.Known && since <= little
+}
+
+// saturation returns what is known of the workers that were saturated.
+func (m *workMeter) saturation(c *Collector) (list []Saturation) {
+	for i := range m.workers {
+		if s := m.workers[i].saturation; s.Seconds > 0 {
+			s.Worker = c.worker(i).Name
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// worker returns a worker, with a name if nobody gave it one.
+func (c *Collector) worker(i int) Worker {
+	if i < len(c.workers) {
+		return c.workers[i]
+	}
+	return Worker{Name: fmt.Sprintf("worker-%d", i)}
+}

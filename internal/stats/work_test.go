@@ -1,0 +1,101 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// waits is a worker that says what it is told to.
+type waits driver.Waits
+
+func (w *waits) Waits() driver.Waits { return driver.Waits(*w) }
+
+func TestSaturation(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	producers := []*ProducerRecorder{NewProducerRecorder(false, nil), NewProducerRecorder(false, nil)}
+	consumers := []*ConsumerRecorder{NewConsumerRecorder(), NewConsumerRecorder()}
+	c := NewCollector(producers, consumers, start)
+	known := func(d time.Duration) driver.Idle { return driver.Idle{Known: true, Time: d} }
+	send := &waits{Reader: known(0)}
+	receive := &waits{Input: known(0)}
+	c.Watch([]Worker{
+		{Name: "producer-0", Waits: send}, {Name: "producer-1"},
+		{Name: "consumer-0", Waits: receive}, {Name: "consumer-1"}, // nobody knows about this one
+	})
+	elapsed := time.Duration(0)
+	second := func(phase Phase) []string {
+		elapsed += time.Second
+		return c.Collect(phase, start.Add(elapsed), false).Saturated
+	}
+	const little, enough = 5 * time.Millisecond, 15 * time.Millisecond
+
+	producers[1].Wait(100 * time.Millisecond) // and goes on waiting
+	send.Reader.Time += enough
+	receive.Input.Time += enough
+	require.Equal(t, []string{"producer-0"}, second(Warmup), "it waits for nothing")
+
+	send.Credit.Time += enough
+	send.Reader.Time += enough
+	receive.Input.Time += little
+	require.Equal(t, []string{"consumer-0"}, second(Measure))
+
+	send.Socket.Time += enough
+	receive.Input.Time += enough
+	require.Equal(t, []string{"producer-0"}, second(Measure), "its connection waits for nothing")
+
+	producers[1].Waited(elapsed)
+	producers[0].Wait(elapsed + 10*time.Millisecond)
+	producers[0].Waited(elapsed + 30*time.Millisecond)
+	send.Reader.Time += enough
+	receive.Input.Time += time.Second
+	require.Equal(t, []string{"producer-1"}, second(Measure))
+	require.Empty(t, second(Drain), "there is no load any more")
+
+	require.Equal(t, []Saturation{
+		{Worker: "producer-0", Seconds: 2, Connection: 1, Of: 4},
+		{Worker: "producer-1", Seconds: 1, Of: 4},
+		{Worker: "consumer-0", Seconds: 1, Of: 4},
+	}, c.Saturation())
+	h := c.Health()
+	require.EqualValues(t, 12, h.Workers)
+	require.EqualValues(t, 4, h.Saturated)
+}
+
+// Waits for the broker's leave to send are waits for the broker, as those for a slot are.
+func TestBlockedCountsWaitsForLeave(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	p := NewProducerRecorder(false, nil)
+	w := &waits{}
+	c := NewCollector([]*ProducerRecorder{p}, nil, start)
+	c.Watch([]Worker{{Name: "producer-0", Waits: w}})
+	p.Blocked()
+	w.Credit.Times = 3
+	s := c.Collect(Measure, start.Add(time.Second), false)
+	require.EqualValues(t, 4, s.Delta.Blocked)
+	require.EqualValues(t, 3, s.Delta.NoLeave)
+	w.Credit.Times = 5
+	p.Blocked()
+	s = c.Collect(Measure, start.Add(2*time.Second), false)
+	require.EqualValues(t, 3, s.Delta.Blocked)
+	require.EqualValues(t, 2, s.Delta.NoLeave)
+	require.EqualValues(t, 7, s.Total.Blocked)
+}
+
+// A wait in progress counts, and counts once.
+func TestWaitInProgress(t *testing.T) {
+	t.Parallel()
+	p := NewProducerRecorder(false, nil)
+	require.Zero(t, p.waitedUntil(time.Second))
+	p.Wait(0)
+	require.Equal(t, time.Second, p.waitedUntil(time.Second))
+	p.Waited(1500 * time.Millisecond)
+	require.Equal(t, 1500*time.Millisecond, p.waitedUntil(2*time.Second))
+	p.HeldUp(time.Second)
+	require.Equal(t, 2500*time.Millisecond, p.waitedUntil(2*time.Second))
+}
