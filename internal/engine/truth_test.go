@@ -77,6 +77,11 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 			problem: "given back by the broker: 20",
 		},
 		{
+			name: "modified", options: func(o *mem.Options) { o.Modify = 25 },
+			want: stats.Counters{Completed: 960, Received: 960, Modified: 40}, class: driver.ClassOther,
+			problem: "given back by the broker as modified (it may have tried to deliver them): 40",
+		},
+		{
 			name: "failed", options: func(o *mem.Options) { o.Fail = 10 },
 			want: stats.Counters{Completed: 900, Received: 900, Failed: 100}, class: driver.ClassOther,
 			problem: "messages failed: 100",
@@ -105,7 +110,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 				tt.want.Sent = count
 				tt.want.Blocked, tt.want.Failures, tt.want.FailuresOf = n.Blocked, n.Failures, n.FailuresOf
 				require.Equal(t, tt.want, n)
-				bad := n.Rejected + n.Released + n.Failed + n.Unconfirmed
+				bad := n.Rejected + n.Released + n.Modified + n.Failed + n.Unconfirmed
 				require.Equal(t, bad, n.Failures[tt.class])
 				require.True(t, s.ExpectedKnown)
 				require.Equal(t, n.Completed, s.Expected)

@@ -297,10 +297,12 @@ func (p *Producer) send(
 // stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the warm-up
 // carries a later one than those before it, so that consumers can tell them apart.
 func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
-	stamp := p.clock.Epoch(actual)
+	stamp := max(p.clock.Epoch(actual), p.stamp)
 	if due == stats.Measure && !p.measured {
 		p.measured = true
-		stamp = max(stamp, p.stamp+1)
+		if stamp == p.stamp {
+			stamp++
+		}
 		p.cfg.Boundary.set(p.cfg.Index, stamp)
 	}
 	p.stamp = stamp

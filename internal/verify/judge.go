@@ -2,6 +2,8 @@ package verify
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -268,6 +270,13 @@ func (j *judge) unwatched(r *Result) {
 	}
 }
 
+// lostOnQueues tells whether something was lost where others may take messages away.
+func (r *Result) lostOnQueues() bool {
+	return slices.ContainsFunc(r.Scopes, func(s Scope) bool {
+		return s.Lost > 0 && strings.HasPrefix(s.Destination, driver.Queue.String()+":")
+	})
+}
+
 func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	t := &r.Total
@@ -279,11 +288,15 @@ func (j *judge) notes(r *Result) {
 	case j.partial:
 		note("with a selector it is not known which messages were to arrive: losses are not looked for")
 	}
+	if t.Lost > 0 && r.lostOnQueues() {
+		note("another consumer of the queue, if there is one, has what it took: such messages look lost here")
+	}
 	if t.Lost > 0 && j.expires {
 		note("messages had a time to live: the broker may have dropped those that are lost")
 	}
 	if t.Left > 0 {
-		note("messages that had not arrived when the consumers ended, while more was to come: %d; perhaps they are still at the broker", t.Left)
+		note("messages that had not arrived when the consumers ended, while more was to come: %d; perhaps they are still at the broker",
+			t.Left)
 	}
 	if t.Early > 0 {
 		note("messages sent before the subscription, which are not for it: %d", t.Early)

@@ -44,7 +44,7 @@ type Received struct {
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
 	Opened, Ended, Last int64
-	// Drained: the consumers waited for more at the end, and nothing came.
+	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
 	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
 	Foreign, Illegible uint64

@@ -1,0 +1,328 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// A stall in the warm-up concerns the messages that were due in it, also those that end after it: none of them enters what
+// is measured, and all measured latencies are of the same messages.
+func TestStallInWarmup(t *testing.T) {
+	for _, pending := range []int{1, 100, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) {
+				o.StallAfter, o.StallFor, o.Latency = 500*time.Millisecond, 1400*time.Millisecond, 50*time.Microsecond
+			})
+			s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, pending
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.EqualValues(t, 7000, s.Total.Completed)
+			require.EqualValues(t, 5000, s.Measured.Sent)
+			require.EqualValues(t, 5000, s.Measured.Completed)
+			require.EqualValues(t, 5000, s.Measured.Received)
+			l := s.Latencies
+			for _, x := range []*stats.Latency{l.Delay, l.Ack, l.Response, l.Transfer} {
+				require.EqualValues(t, 5000, x.Count(), "5000 were due")
+			}
+			// Catching up takes some time at max-pending 1, which is no part of the stall.
+			require.Less(t, l.Response.Percentile(99), int64(100_000))
+			var leftover int64
+			for _, snap := range rep.snapshots {
+				if snap.Leftover.Ack != nil {
+					leftover += snap.Leftover.Ack.Count()
+				}
+			}
+			if pending == 100 { // sends end in the order of their times
+				require.Zero(t, leftover)
+			}
+		})
+	}
+}
+
+// With a latency of 300 ms, what is in flight at the end of the warm-up ends after it.
+func TestLeftoverOfWarmup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 300500*time.Microsecond, 400500*time.Microsecond })
+		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, 2*time.Second, 0
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		var ack, transfer int64
+		for _, snap := range rep.snapshots {
+			if snap.Leftover.Ack != nil {
+				ack += snap.Leftover.Ack.Count()
+			}
+			if snap.Leftover.Transfer != nil {
+				transfer += snap.Leftover.Transfer.Count()
+			}
+		}
+		require.EqualValues(t, 300, ack)
+		require.EqualValues(t, 400, transfer)
+		require.EqualValues(t, 2000, s.Latencies.Ack.Count())
+		require.EqualValues(t, 2000, s.Latencies.Transfer.Count())
+	})
+}
+
+// Where the producer is late itself, a message may be sent after the warm-up although it was due in it. It does not say when
+// it was due, and yet its transfer time is left out as its other latencies are.
+func TestWarmupMessagesThatWereSentLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{}
+		start := time.Now()
+		h.send = func(_ context.Context, send func() error) error {
+			if d := time.Since(start); d > 1500*time.Millisecond && d < 2500*time.Millisecond {
+				pass(2500*time.Millisecond - d)
+			}
+			return send()
+		}
+		for _, verify := range []bool{false, true} {
+			start = time.Now()
+			s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+				p.Rate, p.Duration, p.Warmup, p.Producers = rate("100"), 4*time.Second, 2*time.Second, 3
+				p.Verify = verify
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.EqualValues(t, 200, s.Latencies.Transfer.Count())
+			require.EqualValues(t, 200, s.Latencies.Response.Count())
+			require.EqualValues(t, 200, s.Measured.Received)
+		}
+	})
+}
+
+// busy is a driver whose Send takes time that it spends itself, waiting for nothing, or that does wait.
+func busy(took time.Duration) driver.Factory {
+	h := &hooks{send: func(_ context.Context, send func() error) error {
+		pass(took)
+		return send()
+	}}
+	return h.factory(mem.New().Factory())
+}
+
+// A worker that never waits is at the limit of the tester; one that does is not, whatever for.
+func TestSaturatedTesterSaysSo(t *testing.T) {
+	const limit = "the tester was the bottleneck: producer-0 never waited in 4 of 4 seconds"
+	tests := []struct {
+		name    string
+		factory func(t *testing.T) driver.Factory
+		edit    func(*plan.Plan)
+		says    string
+	}{
+		{"closed loop, never blocked", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, nil, limit},
+		{"beyond its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000000") }, limit},
+		{"below its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000") }, ""},
+		{"max-pending", func(t *testing.T) driver.Factory {
+			return broker(t, func(o *mem.Options) { o.Latency = time.Millisecond }).Factory()
+		}, nil, ""},
+		{"slow broker that does not say what Send waits for", func(*testing.T) driver.Factory { return busy(5 * time.Millisecond) }, nil, ""},
+		{"full queue", func(t *testing.T) driver.Factory {
+			return broker(t, func(o *mem.Options) { o.Limit, o.DeliveryLatency = 10, time.Millisecond }).Factory()
+		}, nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, rep := run(t, newPlan(tt.factory(t), func(p *plan.Plan) {
+					p.Duration, p.MaxPending = 4*time.Second, 1000
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				if tt.says == "" {
+					require.Empty(t, s.Saturation)
+					require.NotContains(t, strings.Join(s.Warnings, "\n"), "bottleneck")
+					return
+				}
+				require.Contains(t, strings.Join(s.Warnings, "\n"), tt.says)
+				require.Equal(t, []string{"producer-0"}, rep.snapshots[1].Saturated)
+			})
+		})
+	}
+}
+
+// What a stalled broker still holds is not lost: that needs a broker that answers, and has nothing.
+func TestStalledBrokerHasNotLost(t *testing.T) {
+	tests := []struct {
+		name    string
+		options func(*mem.Options)
+		lost    uint64
+		doubt   bool
+	}{
+		{"stalled to the end", func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, time.Hour }, 0, true},
+		{"lost", func(o *mem.Options) { o.Lose = 1000 }, 2, false},
+		{"lost, after a stall", func(o *mem.Options) { o.Lose, o.StallAfter, o.StallFor = 1000, 1900*time.Millisecond, time.Second }, 2, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, tt.options)
+				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					verified(p)
+					p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
+				}), nil)
+				require.False(t, s.Success)
+				v := s.Verification.Total
+				require.Equal(t, tt.lost, v.Lost)
+				require.Zero(t, v.Left)
+				require.Equal(t, tt.doubt, v.UnconfirmedMissing > 0)
+				if tt.lost > 0 {
+					require.Contains(t, strings.Join(s.Warnings, "\n"), "another consumer of the queue")
+				}
+			})
+		})
+	}
+}
+
+// A stalled broker had confirmed messages that it then did not deliver: they are left, all of them.
+func TestConfirmedButStalledIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 100 * time.Millisecond })
+		o := mem.DefaultOptions()
+		o.StallFor, o.DeliveryLatency = time.Hour, 100*time.Millisecond
+		time.AfterFunc(1950*time.Millisecond, func() { _ = b.Set(o) }) // from the next message on
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			verified(p)
+			p.Rate, p.Duration, p.MaxPending = rate("1000"), 1960*time.Millisecond, 0
+		}), nil)
+		require.Zero(t, s.Verification.Total.Lost)
+		require.Positive(t, s.Verification.Total.Left)
+		require.Contains(t, strings.Join(s.Warnings, "\n"), "the broker did not answer when it was asked")
+	})
+}
+
+// A load of which nothing was sent, or nothing completed, is no success.
+func TestNothingDone(t *testing.T) {
+	waitForEver := func(ctx context.Context, _ func() error) error {
+		<-ctx.Done()
+		return driver.Errorf(driver.ClassTimeout, "send", "", "%w", ctx.Err())
+	}
+	full := func(t *testing.T) driver.Factory {
+		b := broker(t, nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 1 }), nil)
+		require.True(t, s.Success)
+		o := mem.DefaultOptions()
+		o.Limit = 1
+		require.NoError(t, b.Set(o))
+		return b.Factory()
+	}
+	tests := []struct {
+		name    string
+		factory func(t *testing.T) driver.Factory
+		edit    func(*plan.Plan)
+		problem string
+		blocked uint64
+	}{
+		{"no credit", full, nil, "nothing was sent: the broker gave no leave to send (no credit)", 1},
+		{"no credit, with a rate", full, func(p *plan.Plan) { p.Rate = rate("10") }, "nothing was sent: the broker gave no leave to send (no credit)", 1},
+		{"Send does not return", func(*testing.T) driver.Factory {
+			return (&hooks{send: waitForEver}).factory(mem.New().Factory())
+		}, nil, "nothing was sent: the producers waited for the broker", 0},
+		{"nothing is answered", func(t *testing.T) driver.Factory {
+			return broker(t, func(o *mem.Options) { o.Withhold = 1 }).Factory()
+		}, nil, "nothing was completed: of 10 messages sent the broker accepted none", 1},
+		{"all is refused", func(t *testing.T) driver.Factory {
+			return broker(t, func(o *mem.Options) { o.Reject = 1 }).Factory()
+		}, func(p *plan.Plan) { p.Rate = rate("5") }, "nothing was completed: of 10 messages sent the broker accepted none", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := run(t, newPlan(tt.factory(t), func(p *plan.Plan) {
+					p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				require.False(t, s.Success)
+				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+				require.Equal(t, tt.blocked, s.Total.Blocked)
+			})
+		})
+	}
+}
+
+// Two clients on one queue take each other's messages: each counts its own, and the other's as foreign, with and without
+// verification. Messages that do not say of which run they are count by their time.
+func TestClientsOnOneQueue(t *testing.T) {
+	for _, verify := range [][2]bool{{false, false}, {true, false}, {false, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			summaries := make(chan *stats.Summary, 2)
+			for i := range 2 {
+				p := newPlan(b.Factory(), func(p *plan.Plan) {
+					p.Rate, p.Duration, p.Verify = rate("1000"), 3*time.Second, verify[i]
+					p.DrainTimeout = 500 * time.Millisecond
+				})
+				go func() {
+					s, err := engine.Run(t.Context(), nil, p, new(recorder))
+					if err != nil {
+						t.Error(err)
+					}
+					summaries <- s
+				}()
+			}
+			one, two := <-summaries, <-summaries
+			for _, s := range []*stats.Summary{one, two} {
+				require.EqualValues(t, 3000, s.Total.Sent)
+				require.EqualValues(t, 3000, s.Total.Completed)
+				require.Positive(t, s.Total.Foreign)
+				require.Equal(t, 3000-s.Total.Received, s.Missing)
+				require.Contains(t, strings.Join(s.Warnings, "\n"), "messages of another run or tool")
+			}
+			require.EqualValues(t, 6000, one.Total.Received+one.Total.Foreign+two.Total.Received+two.Total.Foreign)
+		})
+	}
+}
+
+// A consumer alone counts whatever comes.
+func TestConsumerAloneCountsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 500 }), nil)
+		require.True(t, s.Success)
+		s, _ = run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Consumer, 500 }), nil)
+		require.True(t, s.Success)
+		require.EqualValues(t, 500, s.Total.Received)
+		require.Zero(t, s.Total.Foreign)
+		require.EqualValues(t, 500, s.Latencies.Transfer.Count())
+	})
+}
+
+// The number that messages carry without verification is that of the run and the producer.
+func TestMessagesSayOfWhichRunTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := map[int64]map[int64]int{}
+		f := mem.New().Factory()
+		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+			if runs[d.ID.Run] == nil {
+				runs[d.ID.Run] = map[int64]int{}
+			}
+			runs[d.ID.Run][d.ID.Producer]++
+			if d.ID.Number != driver.Unnumbered {
+				t.Errorf("%+v has a number", d.ID)
+			}
+			deliver(d)
+		})
+		for range 2 {
+			s, _ := run(t, newPlan(f, func(p *plan.Plan) { p.Count, p.Producers = 99, 3 }), nil)
+			require.True(t, s.Success, s.Problems)
+		}
+		require.Len(t, runs, 2)
+		for id, producers := range runs {
+			require.Positive(t, id)
+			require.Equal(t, map[int64]int{0: 33, 1: 33, 2: 33}, producers)
+		}
+	})
+}
