@@ -314,6 +314,7 @@ func TestForeignBacklog(t *testing.T) {
 	require.Equal(t, statusOK, r.status)
 	require.EqualValues(t, 300, r.summary.TotalReceived)
 	require.EqualValues(t, 500, r.summary.Foreign)
+	require.Contains(t, r.stdout, "\n--- foreign: ")
 	require.NotEmpty(t, r.summary.Warnings)
 	require.EqualValues(t, 800, settled(t, a, queue).MessagesAcked)
 }

@@ -13,21 +13,28 @@ import (
 
 // record is an element of the JSON file. A total that is not there is nil.
 type record struct {
-	SampleType   string
-	Warmup       bool
-	Phase        string
-	Time         int64
-	Result       string
-	Reason       string
-	Sent         *uint64
-	Delayed      *uint64
-	Completed    *uint64
-	Received     *uint64
-	DelaySend    *latency `json:"delaySendTime"`
-	Send         *latency `json:"sendTime"`
-	Transfer     *latency `json:"transferTime"`
-	Response     *latency `json:"responseTime"`
-	Length       float64  `json:"intervalSeconds"`
+	SampleType string
+	Warmup     bool
+	Phase      string
+	Time       int64
+	Result     string
+	Reason     string
+	Sent       *uint64
+	Delayed    *uint64
+	Completed  *uint64
+	Received   *uint64
+	DelaySend  *latency `json:"delaySendTime"`
+	Send       *latency `json:"sendTime"`
+	Transfer   *latency `json:"transferTime"`
+	Response   *latency `json:"responseTime"`
+	Length     float64  `json:"intervalSeconds"`
+	Counts     struct{ Sent, Blocked, Completed, Received uint64 }
+	Leftover   struct {
+		DelaySend *latency `json:"delaySendTime"`
+		Send      *latency `json:"sendTime"`
+		Transfer  *latency `json:"transferTime"`
+		Response  *latency `json:"responseTime"`
+	}
 	Failures     map[string]map[string]uint64
 	Redelivered  uint64
 	Foreign      uint64
@@ -42,6 +49,8 @@ type record struct {
 	TotalMissing     *uint64
 	TotalRejected    uint64
 	TotalReleased    uint64
+	TotalModified    uint64
+	Paused           uint64
 	TotalFailed      uint64
 	TotalUnconfirmed uint64
 	TotalDelaySend   *latency `json:"totalDelaySendTime"`
@@ -113,13 +122,12 @@ func checkJSON(t *testing.T, r *result, g grammar) {
 	r.intervals, r.summary = all[:len(all)-1], all[len(all)-1]
 	s := &r.summary
 	require.Equal(t, "summary", s.SampleType)
-	ends := s.TotalCompleted + s.TotalRejected + s.TotalReleased + s.TotalFailed + s.TotalUnconfirmed
+	ends := s.TotalCompleted + s.TotalRejected + s.TotalReleased + s.TotalModified + s.TotalFailed + s.TotalUnconfirmed
 	require.Equal(t, s.TotalSent, ends, "every message that was sent has one end")
 	if s.TotalMissing != nil && g.producing && g.consuming {
 		require.GreaterOrEqual(t, *s.TotalMissing+s.TotalReceived, *s.TotalExpected)
 	}
-	var length float64
-	var sent, completed, received float64
+	var sent, blocked, completed, received uint64
 	var sums, measured counts
 	last := int64(0)
 	for i := range r.intervals {
@@ -127,29 +135,27 @@ func checkJSON(t *testing.T, r *result, g grammar) {
 		require.Equal(t, "interval", v.SampleType)
 		require.GreaterOrEqual(t, v.Time, last, "intervals follow each other")
 		last = v.Time
-		length += v.Length
-		if g.producing {
-			require.NotNil(t, v.Sent)
-			sent, completed = sent+float64(*v.Sent)*v.Length, completed+float64(*v.Completed)*v.Length
-		}
-		if g.consuming {
-			received += float64(*v.Received) * v.Length
+		c := &v.Counts
+		sent, blocked, completed, received = sent+c.Sent, blocked+c.Blocked, completed+c.Completed, received+c.Received
+		for _, x := range []struct {
+			rate  *uint64
+			count uint64
+			there bool
+		}{{v.Sent, c.Sent, g.producing}, {v.Completed, c.Completed, g.producing}, {v.Received, c.Received, g.consuming}} {
+			require.Equal(t, x.there, x.rate != nil)
+			if x.there {
+				require.InDelta(t, float64(x.count)/v.Length, *x.rate, 0.51, "a rate is the count over the length, rounded")
+			}
 		}
 		n := countsOf(v.DelaySend, v.Send, v.Response, v.Transfer)
 		sums.add(n)
+		sums.add(countsOf(v.Leftover.DelaySend, v.Leftover.Send, v.Leftover.Response, v.Leftover.Transfer))
 		if !v.Warmup {
 			measured.add(n)
 		}
 	}
-	// Rates are rounded down, by less than one message per second.
-	for _, x := range []struct {
-		name  string
-		sum   float64
-		total uint64
-	}{{"sent", sent, s.TotalSent}, {"completed", completed, s.TotalCompleted}, {"received", received, s.TotalReceived}} {
-		require.LessOrEqual(t, x.sum, float64(x.total)+0.01, "the sum of all rates: %s", x.name)
-		require.GreaterOrEqual(t, x.sum+length+0.01, float64(x.total), "the sum of all rates: %s", x.name)
-	}
+	require.Equal(t, [4]uint64{s.TotalSent, s.TotalBlocked, s.TotalCompleted, s.TotalReceived},
+		[4]uint64{sent, blocked, completed, received}, "intervals add up to the totals")
 	want := counts{}
 	if g.producing {
 		want.send = s.TotalCompleted

@@ -42,9 +42,10 @@ func number(width int) string {
 	return "(" + strings.Join(append(alternatives, fmt.Sprintf(`\d{%d,}`, width)), "|") + ")"
 }
 
-// latencyLine matches a distribution after a label padded to width: two decimals behind six digits, always a point.
+// latencyLine matches a distribution after a label padded to width: two decimals behind six digits, always a point; or a
+// hyphen in the place of each number, if there were no values.
 func latencyLine(label string, width int) *regexp.Regexp {
-	value := number(6) + `\.\d\d us`
+	value := `(?:` + number(6) + `\.\d\d| {8}-) us`
 	var b strings.Builder
 	fmt.Fprintf(&b, `^%-*s mean: %s`, width, label, value)
 	for _, p := range []string{"50.00", "90.00", "99.00", "99.90", "99.99"} {
@@ -137,6 +138,9 @@ func (r *reader) block(g grammar) block {
 	}
 	if g.consuming {
 		b.rates["received"] = r.rate("--- received:")
+		if strings.HasPrefix(r.peek(), "--- foreign:") { // of whatever second they came in
+			b.rates["foreign"] = r.rate("--- foreign:")
+		}
 	}
 	if g.showLatency {
 		if g.producing && g.rated {

@@ -32,16 +32,26 @@ func wantTags(r *result) map[string]tagged {
 		if v.Warmup {
 			prefix = "warmup-"
 		}
+		left := &v.Leftover
 		for tag, l := range map[string]*latency{
-			"delay-send": v.DelaySend, "send": v.Send, "response": v.Response, "transfer": v.Transfer,
+			prefix + "delay-send": v.DelaySend, prefix + "send": v.Send, prefix + "response": v.Response, prefix + "transfer": v.Transfer,
 		} {
-			if l != nil {
-				sum := want[prefix+tag]
-				want[prefix+tag] = tagged{sum.count + l.Count, max(sum.max, l.Max)}
-			}
+			add(want, tag, l)
+		}
+		for tag, l := range map[string]*latency{
+			"warmup-delay-send": left.DelaySend, "warmup-send": left.Send, "warmup-response": left.Response, "warmup-transfer": left.Transfer,
+		} {
+			add(want, tag, l)
 		}
 	}
 	return want
+}
+
+func add(to map[string]tagged, tag string, l *latency) {
+	if l != nil {
+		sum := to[tag]
+		to[tag] = tagged{sum.count + l.Count, max(sum.max, l.Max)}
+	}
 }
 
 // requireComplete reads an HDR log to its end with Go's reader: by tag it has as many values as the JSON. It costs a

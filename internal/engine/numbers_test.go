@@ -112,7 +112,7 @@ func busy(took time.Duration) driver.Factory {
 
 // A worker that never waits is at the limit of the tester; one that does is not, whatever for.
 func TestSaturatedTesterSaysSo(t *testing.T) {
-	const limit = "the tester was the bottleneck: producer-0 never waited in 4 of 4 seconds"
+	const limit = "was the bottleneck: producer-0 never waited in 4 of 4 seconds"
 	tests := []struct {
 		name    string
 		factory func(t *testing.T) driver.Factory

@@ -22,7 +22,11 @@ func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	if h.CPUShare() > stats.MaxCPUShare {
 		add("the tester was the bottleneck: it used %.0f%% of the %d processors it may use", 100*h.CPUShare(), h.Cores)
 	}
-	if text := saturated(s.Saturation); text != "" {
+	switch text, crowded := saturated(s.Saturation); {
+	case text == "":
+	case crowded:
+		add("the tester, or its machine, of whose processors others used %.0f%%, was the bottleneck: %s", 100*h.OthersShare(), text)
+	default:
 		add("the tester was the bottleneck: %s; more producers, consumers or connections may bring more", text)
 	}
 	if h.Crowded() {
@@ -64,26 +68,28 @@ func times(n uint64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// saturated names the workers that never waited for a good part of the load; it is empty if there are none.
-func saturated(list []stats.Saturation) string {
+// saturated names the workers that never waited for a good part of the load; it is empty if there are none. crowded tells
+// that they may have waited for a processor that others had.
+func saturated(list []stats.Saturation) (text string, crowded bool) {
 	list = slices.DeleteFunc(slices.Clone(list), func(s stats.Saturation) bool {
 		return float64(s.Seconds) < mostlySaturated*float64(s.Of)
 	})
 	if len(list) == 0 {
-		return ""
+		return "", false
 	}
 	slices.SortStableFunc(list, func(a, b stats.Saturation) int { return b.Seconds - a.Seconds })
 	var parts []string
 	for _, s := range list[:min(len(list), namedWorkers)] {
+		crowded = crowded || 2*s.Crowded > s.Seconds
 		who := s.Worker
 		if 2*s.Connection > s.Seconds {
 			who = "the connection of " + who
 		}
 		parts = append(parts, fmt.Sprintf("%s never waited in %d of %d seconds", who, s.Seconds, s.Of))
 	}
-	text := strings.Join(parts, ", ")
+	text = strings.Join(parts, ", ")
 	if more := len(list) - len(parts); more > 0 {
 		text += fmt.Sprintf(", nor did %d more workers", more)
 	}
-	return text
+	return text, crowded
 }

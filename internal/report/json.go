@@ -51,8 +51,10 @@ type jsonInterval struct {
 	Length       float64      `json:"intervalSeconds"` // that the rates refer to
 	InFlight     uint64       `json:"inFlight"`
 	Workers      int          `json:"workers"`
-	Counts       jsonTotals   `json:"counts"`              // of the interval; all intervals add up to the totals
-	Saturated    []string     `json:"saturated,omitempty"` // workers that never waited in the interval
+	Counts       jsonTotals   `json:"counts"` // of the interval; all intervals add up to the totals
+	// Leftover has the latencies of messages that were due in the warm-up and ended in this later interval.
+	Leftover  *jsonLatencies `json:"leftover,omitempty"`
+	Saturated []string       `json:"saturated,omitempty"` // workers that never waited in the interval
 	jsonCounts
 	// Verified has totals, not growth: what the verification has found up to Time.
 	Verified *verify.Progress `json:"verified,omitempty"`
@@ -102,6 +104,16 @@ type jsonSummary struct {
 	LeftBehind []string         `json:"leftBehind"`
 }
 
+// jsonLatencies are latencies by the names that they have in intervals.
+type jsonLatencies struct {
+	DelaySendTime *jsonLatency `json:"delaySendTime,omitempty"`
+	SendTime      *jsonLatency `json:"sendTime,omitempty"`
+	TransferTime  *jsonLatency `json:"transferTime,omitempty"`
+	ResponseTime  *jsonLatency `json:"responseTime,omitempty"`
+	B2CTime       *jsonLatency `json:"b2cTime,omitempty"`
+	S2CTime       *jsonLatency `json:"s2cTime,omitempty"`
+}
+
 // jsonTotals are numbers of messages, and of waits. One that the run's role does not have is missing.
 type jsonTotals struct {
 	Sent      *uint64 `json:"sent,omitempty"`
@@ -115,6 +127,7 @@ type jsonSaturation struct {
 	Worker     string `json:"worker"`
 	Seconds    int    `json:"seconds"`
 	Connection int    `json:"connectionSeconds"` // part of seconds: it was the connection of the worker
+	Crowded    int    `json:"crowdedSeconds"`    // part of seconds: others kept the machine's processors busy
 	Of         int    `json:"of"`
 }
 
@@ -201,6 +214,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		InFlight:      s.InFlight,
 		Workers:       s.Workers,
 		Counts:        j.totals(&s.Delta),
+		Leftover:      toJSONLeftover(s.Leftover),
 		Saturated:     s.Saturated,
 		jsonCounts:    toJSONCounts(&s.Delta),
 		Verified:      s.Verified,
@@ -298,6 +312,17 @@ func toJSONLatency(l *stats.Latency) *jsonLatency {
 	}
 }
 
+// toJSONLeftover returns nil if there are none, as in most intervals.
+func toJSONLeftover(l stats.Latencies) *jsonLatencies {
+	if l == (stats.Latencies{}) {
+		return nil
+	}
+	return &jsonLatencies{
+		DelaySendTime: toJSONLatency(l.Delay), SendTime: toJSONLatency(l.Ack), TransferTime: toJSONLatency(l.Transfer),
+		ResponseTime: toJSONLatency(l.Response), B2CTime: toJSONLatency(l.B2C), S2CTime: toJSONLatency(l.S2C),
+	}
+}
+
 // totals returns the counts that belong to the run's role.
 func (j *JSON) totals(c *stats.Counters) jsonTotals {
 	producing := j.run.Producing
@@ -316,7 +341,7 @@ func (j *JSON) measured(c *stats.Counters) jsonTotals {
 
 func toJSONSaturation(list []stats.Saturation) (out []jsonSaturation) {
 	for _, s := range list {
-		out = append(out, jsonSaturation{s.Worker, s.Seconds, s.Connection, s.Of})
+		out = append(out, jsonSaturation{s.Worker, s.Seconds, s.Connection, s.Crowded, s.Of})
 	}
 	return out
 }

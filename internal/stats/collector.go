@@ -110,6 +110,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
 	s.Health = c.meter.interval(now, &s.Delta, worked)
+	if s.Health.WasCrowded {
+		c.work.crowded()
+	}
 	s.Saturated = worked.names
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol

@@ -54,14 +54,14 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	m.collections(&h)
 	paused, looks := m.pulse.take()
 	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
-	crowded := h.Crowded() || looks.crowded > 0
+	h.WasCrowded = h.Crowded() || looks.crowded > 0
 	switch {
 	case h.Pauses > 0:
 		h.LatePaused = h.LateSends
-	case crowded:
+	case h.WasCrowded:
 		h.LateCrowded = h.LateSends
 	}
-	if !crowded && h.Pauses == 0 {
+	if !h.WasCrowded && h.Pauses == 0 {
 		h.GCPauseOwn = h.GCPauseMax
 	}
 	m.sum.add(&h)
@@ -106,6 +106,7 @@ func (h *Health) add(o *Health) {
 	h.MachineAll += o.MachineAll
 	h.Wall += o.Wall
 	h.Cores = o.Cores
+	h.WasCrowded = h.WasCrowded || o.WasCrowded
 	h.GCPauses += o.GCPauses
 	h.GCPauseMax = max(h.GCPauseMax, o.GCPauseMax)
 	h.GCPauseOwn = max(h.GCPauseOwn, o.GCPauseOwn)

@@ -191,6 +191,7 @@ type Health struct {
 	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
+	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
 	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded by others

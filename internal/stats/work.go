@@ -14,9 +14,10 @@ const saturatedWait = 0.01
 // be due or to come.
 type Saturation struct {
 	Worker string
-	// Seconds are the full seconds of load in which the worker or its connection never waited, Connection those of them in
-	// which it was the connection, and Of all those in which it could have.
-	Seconds, Connection, Of int
+	// Seconds are the full seconds of load in which the worker or its connection never waited; Connection those of them in
+	// which it was the connection, and Crowded those in which others kept the machine's processors busy, so that it may have
+	// waited for one. Of are all those in which it could have waited.
+	Seconds, Connection, Crowded, Of int
 }
 
 // workMeter finds the workers at the limit of the tester.
@@ -28,6 +29,7 @@ type workMeter struct {
 // workerMeter is what is known of a worker as of the last interval.
 type workerMeter struct {
 	own, reader, writer time.Duration // for how long each of its goroutines has waited so far
+	saturated           bool          // in the last interval
 	saturation          Saturation
 }
 
@@ -57,6 +59,7 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 			}
 		}
 		m.noLeave += waits.Credit.Times
+		at.saturated = false
 		busy := lap(&at.own, own, little)
 		connection := lap(&at.reader, waits.Reader, little)
 		connection = lap(&at.writer, waits.Writer, little) || connection
@@ -70,12 +73,22 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 		}
 		w.saturated++
 		w.names = append(w.names, c.worker(i).Name)
+		at.saturated = true
 		at.saturation.Seconds++
 		if !busy {
 			at.saturation.Connection++
 		}
 	}
 	return w
+}
+
+// crowded says that others kept the machine busy in the last interval.
+func (m *workMeter) crowded() {
+	for i := range m.workers {
+		if at := &m.workers[i]; at.saturated {
+			at.saturation.Crowded++
+		}
+	}
 }
 
 // lap notes for how long a goroutine has waited so far, and tells whether that has grown by no more than little.

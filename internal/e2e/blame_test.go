@@ -1,0 +1,88 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// hog keeps all processors busy until the test ends.
+func hog(t *testing.T) {
+	t.Helper()
+	for range 2 * runtime.NumCPU() {
+		cmd := exec.Command("sh", "-c", "while :; do :; done") //nolint:noctx // ends with the test
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// TestOthersAreToBlame: a tester that gets no processor because others have them all does not accuse itself.
+func TestOthersAreToBlame(t *testing.T) {
+	hog(t)
+	r := run(t, limit, "amqp", "client", "--embedded", "--rate", "3000", "--max-pending", "100", "--duration", "5", "--warmup", "1", "queue://TEST")
+	for _, w := range r.summary.Warnings {
+		require.NotContains(t, w, "the tester was the bottleneck")
+		require.NotContains(t, w, "own fault")
+	}
+}
+
+// TestPausedTester: a tester that was stopped says so, and how many latencies include that, instead of charging it to the
+// broker in silence.
+func TestPausedTester(t *testing.T) {
+	t.Parallel()
+	for _, load := range [][]string{{"--max-pending", "4"}, {"--rate", "500", "--max-pending", "100"}} {
+		args := append([]string{"amqp", "client", "--embedded", "--duration", "6", "queue://TEST"}, load...)
+		p := start(t, args...)
+		p.printed("--- warmup false")
+		p.signal(syscall.SIGSTOP)
+		<-time.After(1500 * time.Millisecond)
+		p.signal(syscall.SIGCONT)
+		r := p.wait(limit)
+		require.Equal(t, statusOK, r.status)
+		require.Regexp(t, `\n--- tester paused: +[12]\d{6}\.\d\d us \(longest of \d+; \d+ latencies include that\)\n`, r.stdout)
+		require.Contains(t, fmt.Sprint(r.summary.Warnings), "the tester itself stood still")
+		if load[0] == "--max-pending" { // a closed loop has messages in flight at any moment
+			require.Positive(t, r.summary.Paused)
+		}
+		for _, w := range r.summary.Warnings {
+			require.NotContains(t, w, "own fault", "it is known what it was")
+		}
+	}
+}
+
+// TestFrozenBrokerHasNotLost: what a stopped broker still holds is left, not lost; after it goes on, all is there.
+func TestFrozenBrokerHasNotLost(t *testing.T) {
+	t.Parallel()
+	a := brokertest.StartArtemis(t)
+	queue := newQueue(t, a)
+	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--verify", "--producers", "4", "--credit", "10", "--max-pending", "50",
+		"--drain-timeout", "4s", "--connect-timeout", "10s", "--duration", "60", "queue://"+queue)
+	p.printed("--- warmup false")
+	eventually(t, "a backlog", func() bool { return counters(t, a, queue).MessageCount > 500 })
+	require.NoError(t, a.Pause())
+	p.signal(syscall.SIGINT)
+	r := p.wait(limit)
+	require.Equal(t, statusFailed, r.status)
+	v := r.verification(t)
+	require.Zero(t, v.Total.Lost, r.stdout)
+	require.Positive(t, v.Total.Left)
+	require.Contains(t, r.stdout, "the broker did not answer when it was asked")
+
+	require.NoError(t, a.Resume())
+	inDoubt := r.summary.TotalUnconfirmed
+	c := run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--duration", "10", "queue://"+queue)
+	require.GreaterOrEqual(t, c.summary.TotalReceived, v.Total.Left, "all that was left was there")
+	require.LessOrEqual(t, c.summary.TotalReceived, v.Total.Left+inDoubt+10, "and what was in doubt, or not acknowledged in time")
+}
