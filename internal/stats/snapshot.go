@@ -58,12 +58,25 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		to *uint64
 		n  uint64
 	}{
-		{&c.Sent, o.Sent}, {&c.Blocked, o.Blocked}, {&c.NoLeave, o.NoLeave}, {&c.Completed, o.Completed},
-		{&c.Rejected, o.Rejected}, {&c.Released, o.Released}, {&c.Modified, o.Modified}, {&c.Failed, o.Failed},
-		{&c.Unsent, o.Unsent}, {&c.Unconfirmed, o.Unconfirmed},
-		{&c.Received, o.Received}, {&c.Redelivered, o.Redelivered}, {&c.Unstamped, o.Unstamped}, {&c.Foreign, o.Foreign},
-		{&c.NegativeTransfers, o.NegativeTransfers}, {&c.NegativeAges, o.NegativeAges}, {&c.OutOfRange, o.OutOfRange},
-		{&c.LateSends, o.LateSends}, {&c.Paused, o.Paused},
+		{&c.Sent, o.Sent},
+		{&c.Blocked, o.Blocked},
+		{&c.NoLeave, o.NoLeave},
+		{&c.Completed, o.Completed},
+		{&c.Rejected, o.Rejected},
+		{&c.Released, o.Released},
+		{&c.Modified, o.Modified},
+		{&c.Failed, o.Failed},
+		{&c.Unsent, o.Unsent},
+		{&c.Unconfirmed, o.Unconfirmed},
+		{&c.Received, o.Received},
+		{&c.Redelivered, o.Redelivered},
+		{&c.Unstamped, o.Unstamped},
+		{&c.Foreign, o.Foreign},
+		{&c.NegativeTransfers, o.NegativeTransfers},
+		{&c.NegativeAges, o.NegativeAges},
+		{&c.OutOfRange, o.OutOfRange},
+		{&c.LateSends, o.LateSends},
+		{&c.Paused, o.Paused},
 	} {
 		*n.to += sign * n.n
 	}

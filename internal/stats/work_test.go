@@ -24,8 +24,10 @@ func TestSaturation(t *testing.T) {
 	send := &waits{Reader: known(0)}
 	receive := &waits{Input: known(0)}
 	c.Watch([]Worker{
-		{Name: "producer-0", Waits: send}, {Name: "producer-1"},
-		{Name: "consumer-0", Waits: receive}, {Name: "consumer-1"}, // nobody knows about this one
+		{Name: "producer-0", Waits: send},
+		{Name: "producer-1"},
+		{Name: "consumer-0", Waits: receive},
+		{Name: "consumer-1"}, // nobody knows about this one
 	})
 	elapsed := time.Duration(0)
 	second := func(phase Phase) []string {
