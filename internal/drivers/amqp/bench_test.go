@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,7 +28,7 @@ func BenchmarkWrites(b *testing.B) {
 			require.NoError(b, err)
 			conn := raw
 			if name == "gathered" {
-				conn = newGatherConn(raw, netdial.Meter(raw))
+				conn = newGatherConn(raw, transport.Meter(raw))
 			}
 			client, err := amqp.NewConn(b.Context(), conn, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
 			require.NoError(b, err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -208,20 +208,20 @@ type opened struct {
 
 // dial opens a connection to the first host that lets us in.
 func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, error) {
-	return netdial.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host netdial.Endpoint) (opened, error) {
+	return transport.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host transport.Endpoint) (opened, error) {
 		return c.dialHost(ctx, host, spec)
 	})
 }
 
-func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, spec driver.Connection) (o opened, err error) {
+func (c *config) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (o opened, err error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return o, connectError(host, stageDial, c.target.TLS, "", err)
 	}
-	raw := netdial.Meter(tcp)
+	raw := transport.Meter(tcp)
 	conn := net.Conn(raw)
 	if c.target.TLS {
-		if conn, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
+		if conn, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
 			return o, connectError(host, stageTLS, true, "", err)
 		}
 	}
@@ -235,7 +235,7 @@ func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, spec drive
 }
 
 // connOptions says who we are. The container ID is what Artemis shows as client ID.
-func (c *config) connOptions(host netdial.Endpoint, spec driver.Connection) *amqp.ConnOptions {
+func (c *config) connOptions(host transport.Endpoint, spec driver.Connection) *amqp.ConnOptions {
 	o := &amqp.ConnOptions{
 		ContainerID:  spec.Name,
 		HostName:     host.Host,

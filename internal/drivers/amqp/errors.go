@@ -12,7 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -174,7 +174,7 @@ const (
 
 // connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
 // stageOpen.
-func connectError(e netdial.Endpoint, at stage, encrypted bool, greeting string, err error) error {
+func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
 	op := "connect to " + e.String()
 	var dns *net.DNSError
 	var known *driver.Error
@@ -187,7 +187,7 @@ func connectError(e netdial.Endpoint, at stage, encrypted bool, greeting string,
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
 	case errors.Is(err, context.Canceled):
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
-	case netdial.IsTLSError(err):
+	case transport.IsTLSError(err):
 		return protocol().TLSError(op, err)
 	case at == stageDial && isTimeout(err):
 		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",

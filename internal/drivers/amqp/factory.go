@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -59,8 +59,8 @@ func defaultOptions() *Options {
 }
 
 // protocol has the ports that IANA assigned.
-func protocol() *netdial.Protocol {
-	return &netdial.Protocol{
+func protocol() *transport.Protocol {
+	return &transport.Protocol{
 		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
 		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
 	}
@@ -94,7 +94,7 @@ func Factory() driver.Factory {
 
 // config is what the driver knows about its broker, checked.
 type config struct {
-	target         netdial.Target
+	target         transport.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
 	opts           Options

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // Write may be called by one goroutine at a time, as the library does; all else is safe for concurrent use.
 type gatherConn struct {
 	net.Conn
-	raw *netdial.Metered // below TLS; the same as Conn without
+	raw *transport.Metered // below TLS; the same as Conn without
 
 	mu       sync.Mutex
 	pending  []byte    // copied, not yet taken by the flusher
@@ -48,7 +48,7 @@ type gatherConn struct {
 }
 
 // newGatherConn returns conn with gathered writes. Abandoning it closes raw, which carries conn or is conn.
-func newGatherConn(conn net.Conn, raw *netdial.Metered) *gatherConn {
+func newGatherConn(conn net.Conn, raw *transport.Metered) *gatherConn {
 	g := &gatherConn{
 		Conn: conn, raw: raw, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}

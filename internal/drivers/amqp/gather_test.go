@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/stretchr/testify/require"
 )
 
 func TestGatherKeepsOrderAndGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		var want bytes.Buffer
 		for i := range 1000 {
 			n, err := g.Write(bytes.Repeat([]byte{byte(i)}, i%7))
@@ -47,7 +47,7 @@ func TestGatherKeepsOrderAndGathers(t *testing.T) {
 func TestGatherDoesNotHoldBackALoneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		start := time.Now()
 		_, err := g.Write([]byte("lone"))
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestGatherDoesNotHoldBackALoneWrite(t *testing.T) {
 func TestGatherBoundsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		chunk := make([]byte, 64<<10)
 		require.NoError(t, g.SetWriteDeadline(time.Now().Add(time.Second)))
 		written, start := 0, time.Now()
@@ -99,7 +99,7 @@ func TestGatherBoundsWhatWaits(t *testing.T) {
 func TestGatherCloseFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		got := make(chan []byte)
 		go func() {
 			<-time.After(gatherLinger / 2) // a slow reader
@@ -120,7 +120,7 @@ func TestGatherCloseFlushes(t *testing.T) {
 func TestGatherReportsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		require.NoError(t, far.Close())
 		_, err := g.Write([]byte("x"))
 		require.NoError(t, err, "nobody knows yet")
@@ -135,7 +135,7 @@ func TestGatherReportsErrors(t *testing.T) {
 func TestGatherAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, _ := net.Pipe()
-		g := newGatherConn(near, netdial.Meter(near))
+		g := newGatherConn(near, transport.Meter(near))
 		_, err := g.Write([]byte("stuck"))
 		require.NoError(t, err)
 		var waits sync.WaitGroup
@@ -152,7 +152,7 @@ func TestGatherAbort(t *testing.T) {
 
 func TestGatherRemembersTheGreeting(t *testing.T) {
 	near, far := net.Pipe()
-	g := newGatherConn(near, netdial.Meter(near))
+	g := newGatherConn(near, transport.Meter(near))
 	go func() {
 		for _, part := range []string{"HT", "TP/1.1 400 Bad Request"} {
 			_, _ = far.Write([]byte(part))

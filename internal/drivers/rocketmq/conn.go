@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -39,8 +39,8 @@ type answerer interface {
 type conn struct {
 	addr string
 	net  net.Conn
-	raw  *netdial.Metered // below TLS
-	idle *driver.Meter    // of the writer: it has nothing to write
+	raw  *transport.Metered // below TLS
+	idle *driver.Meter      // of the writer: it has nothing to write
 	// serve handles requests of the broker; it must not block.
 	serve func(c *conn, r *reply)
 	begin time.Time
@@ -76,7 +76,7 @@ type oneWay struct {
 	arg uint32
 }
 
-func newConn(addr string, nc net.Conn, raw *netdial.Metered, serve func(*conn, *reply)) *conn {
+func newConn(addr string, nc net.Conn, raw *transport.Metered, serve func(*conn, *reply)) *conn {
 	c := &conn{
 		addr: addr, net: nc, raw: raw, idle: driver.NewMeter(), serve: serve, begin: time.Now(), wake: make(chan struct{}, 1), dead: make(chan struct{}),
 		calls: make([]call, 64),

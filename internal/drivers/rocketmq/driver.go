@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -51,7 +51,7 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	if err != nil {
 		return nil, connectError(op, err)
 	}
-	raw := netdial.Meter(tcp)
+	raw := transport.Meter(tcp)
 	if !c.target.tls {
 		return newConn(addr, raw, raw, serve), nil
 	}

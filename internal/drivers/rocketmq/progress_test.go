@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -35,7 +35,7 @@ type threads struct {
 // newThreads is to be called in a bubble of synctest.
 func newThreads(t *testing.T) *threads {
 	ours, theirs := net.Pipe()
-	b := &threads{t: t, conn: newConn("broker", ours, netdial.Meter(ours), nil), net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
+	b := &threads{t: t, conn: newConn("broker", ours, transport.Meter(ours), nil), net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
 	go b.read()
 	t.Cleanup(func() {
 		_ = theirs.Close()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,7 +18,7 @@ func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	c = newConnection(nil, driver.Connection{Name: "test"})
 	c.session = &session{
-		net: near, raw: netdial.Meter(near), out: newOutbox(near), source: &source{net: near}, version: v12, sendEvery: every, hearEvery: every,
+		net: near, raw: transport.Meter(near), out: newOutbox(near), source: &source{net: near}, version: v12, sendEvery: every, hearEvery: every,
 	}
 	c.in = newScanner(c.source)
 	close(c.ready)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -66,7 +66,7 @@ type connection struct {
 // session is what the handshake made.
 type session struct {
 	net       net.Conn
-	raw       *netdial.Metered // below TLS; the same as net without
+	raw       *transport.Metered // below TLS; the same as net without
 	out       *outbox
 	in        *scanner
 	source    *source

@@ -9,18 +9,18 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // dial opens a connection to the first host that lets us in.
 func (c *config) dial(ctx context.Context, identity string) (*session, error) {
-	return netdial.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host netdial.Endpoint) (*session, error) {
+	return transport.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host transport.Endpoint) (*session, error) {
 		return c.dialHost(ctx, host, identity)
 	})
 }
 
-func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity string) (*session, error) {
+func (c *config) dialHost(ctx context.Context, host transport.Endpoint, identity string) (*session, error) {
 	var limit time.Duration
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -29,10 +29,10 @@ func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, identity s
 	if err != nil {
 		return nil, connectError(host, err)
 	}
-	raw := netdial.Meter(tcp)
+	raw := transport.Meter(tcp)
 	s := &session{net: raw, raw: raw}
 	if c.target.TLS {
-		if s.net, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
+		if s.net, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
 			if isTimeout(err) {
 				err = unansweredTLS(limit, err)
 			}

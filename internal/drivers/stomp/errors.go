@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -136,7 +136,7 @@ func silentError(d time.Duration) error {
 }
 
 // connectError tells in plain words why no connection could be made to e.
-func connectError(e netdial.Endpoint, err error) error {
+func connectError(e transport.Endpoint, err error) error {
 	op := "connect to " + e.String()
 	var dns *net.DNSError
 	var known *driver.Error
@@ -147,7 +147,7 @@ func connectError(e netdial.Endpoint, err error) error {
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
-	case netdial.IsTLSError(err):
+	case transport.IsTLSError(err):
 		return protocol().TLSError(op, err)
 	case errors.Is(err, context.Canceled):
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -51,8 +51,8 @@ func defaultOptions() *Options {
 }
 
 // protocol has the port that IANA assigned, and the one for TLS that brokers agree on.
-func protocol() *netdial.Protocol {
-	return &netdial.Protocol{
+func protocol() *transport.Protocol {
+	return &transport.Protocol{
 		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
 		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
 	}
@@ -89,7 +89,7 @@ func Factory() driver.Factory {
 
 // config is what the driver knows about its broker, checked.
 type config struct {
-	target         netdial.Target
+	target         transport.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
 	opts           Options

@@ -1,6 +1,6 @@
 //go:build unix
 
-package netdial
+package transport
 
 import (
 	"errors"
@@ -31,6 +31,11 @@ type transfer struct {
 	n       int
 	err     error
 	waiting bool
+	now     bool // do not wait
+
+	// Of a read into a buffer that is taken only once there is something for it.
+	mem  *inputs
+	lent *buffer
 }
 
 func (p *polledConn) init(m *Metered, raw syscall.RawConn) {
@@ -44,11 +49,21 @@ func (p *polledConn) usable() bool { return p.raw != nil }
 
 // attempt makes one system call. It returns false if that has to be made again once the connection is ready.
 func (t *transfer) attempt(fd uintptr) bool {
+	if t.mem != nil {
+		t.lent = t.mem.get()
+		t.buf = t.lent.b
+	}
 	for {
 		t.n, t.err = t.call(int(fd), t.buf[:min(len(t.buf), maxTransfer)])
 		switch {
 		case errors.Is(t.err, syscall.EINTR):
+		case t.now && errors.Is(t.err, syscall.EAGAIN):
+			return true
 		case errors.Is(t.err, syscall.EAGAIN):
+			if t.mem != nil {
+				t.mem.put(t.lent)
+				t.lent = nil
+			}
 			if !t.waiting {
 				t.waiting = true
 				t.meter.Begin()
@@ -84,6 +99,44 @@ func (p *polledConn) read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// readInto reads into a buffer of mem. It is nil if nothing was read.
+func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
+	p.in.mem = mem
+	n, err := p.in.move(nil, p.raw.Read)
+	p.in.mem = nil
+	b := p.in.lent
+	p.in.lent = nil
+	switch {
+	case err != nil:
+		err = p.wrap("read", err)
+	case n == 0:
+		err = io.EOF
+	default:
+		return b, n, nil
+	}
+	if b != nil {
+		mem.put(b)
+	}
+	return nil, 0, err
+}
+
+// tryWrite writes as much of b as can be written without waiting.
+func (p *polledConn) tryWrite(b []byte) (written int, err error) {
+	for written < len(b) {
+		p.out.now = true
+		n, err := p.out.move(b[written:], p.raw.Write)
+		p.out.now = false
+		switch {
+		case errors.Is(err, syscall.EAGAIN):
+			return written, nil
+		case err != nil:
+			return written, p.wrap("write", err)
+		}
+		written += n
+	}
+	return written, nil
 }
 
 func (p *polledConn) write(b []byte) (written int, err error) {

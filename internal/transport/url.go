@@ -1,7 +1,7 @@
-// Package netdial is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one host
+// Package transport is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one host
 // after the other, and TLS with its failures in plain words. It knows no protocol: what is special about one is in
 // [Protocol].
-package netdial
+package transport
 
 import (
 	"errors"

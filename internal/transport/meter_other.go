@@ -1,6 +1,6 @@
 //go:build !unix
 
-package netdial
+package transport
 
 import "syscall"
 
@@ -11,3 +11,6 @@ func (*polledConn) init(*Metered, syscall.RawConn) {}
 func (*polledConn) usable() bool                   { return false }
 func (*polledConn) read([]byte) (int, error)       { return 0, syscall.EINVAL }
 func (*polledConn) write([]byte) (int, error)      { return 0, syscall.EINVAL }
+
+func (*polledConn) readInto(*inputs) (*buffer, int, error) { return nil, 0, syscall.EINVAL }
+func (*polledConn) tryWrite([]byte) (int, error)           { return 0, syscall.EINVAL }

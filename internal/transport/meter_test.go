@@ -1,4 +1,4 @@
-package netdial_test
+package transport_test
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/netdial"
+	"github.com/perfmq/perfmq/internal/transport"
 )
 
 // pair returns both ends of a TCP connection, the first with meters.
-func pair(t *testing.T) (*netdial.Metered, *net.TCPConn) {
+func pair(t *testing.T) (*transport.Metered, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func pair(t *testing.T) (*netdial.Metered, *net.TCPConn) {
 	far, err := l.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
-	return netdial.Meter(near), far.(*net.TCPConn)
+	return transport.Meter(near), far.(*net.TCPConn)
 }
 
 // Time in which bytes are there is no wait, however long the reader takes; time in which there are none is.
@@ -130,7 +130,7 @@ func TestMeterAllocatesNothing(t *testing.T) {
 // What is no TCP connection counts all the time in Read.
 func TestMeterOfPipe(t *testing.T) {
 	near, far := net.Pipe()
-	m := netdial.Meter(near)
+	m := transport.Meter(near)
 	go func() {
 		<-time.After(20 * time.Millisecond)
 		_, _ = far.Write([]byte("x"))

@@ -1,4 +1,4 @@
-package netdial
+package transport
 
 import (
 	"context"

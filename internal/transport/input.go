@@ -1,0 +1,174 @@
+package transport
+
+import (
+	"bufio"
+	"io"
+	"sync"
+)
+
+// InputSize is how many bytes an [Input] can buffer: frames up to this size are read in place.
+const InputSize = 64 << 10
+
+// buffer is a piece of memory that connections lend each other.
+type buffer struct{ b []byte }
+
+// inputs are the read buffers of all connections. One is needed only while bytes are in it, so that thousands of
+// connections on which little comes share a few.
+type inputs struct{ pool sync.Pool }
+
+func (p *inputs) get() *buffer {
+	if b, ok := p.pool.Get().(*buffer); ok {
+		return b
+	}
+	return &buffer{make([]byte, InputSize)}
+}
+
+func (p *inputs) put(b *buffer) { p.pool.Put(b) }
+
+// Buffers are the memory that the connections of one driver lend each other. The zero value is ready for use. It is safe for
+// concurrent use.
+type Buffers struct {
+	in  inputs
+	out outputs
+}
+
+// Input reads from a connection into a buffer that it holds only while bytes are in it. Its methods are those of
+// [bufio.Reader], for one goroutine.
+type Input struct {
+	conn io.Reader
+	net  *Metered // the same as conn; nil if that is not the connection itself, as under TLS
+	mem  *inputs
+	// idle is called before each read that may have to wait: all that was received has been dealt with.
+	idle func()
+
+	buf  *buffer // nil: empty
+	r, w int     // what is in it
+	err  error   // of the connection, to be returned once the buffer is empty
+}
+
+// NewInput returns an input that reads from conn, which is net or lies above it. idle may be nil.
+func NewInput(conn io.Reader, net *Metered, mem *Buffers, idle func()) *Input {
+	in := &Input{conn: conn, mem: &mem.in, idle: idle}
+	if conn == io.Reader(net) && net.polled.usable() {
+		in.net = net
+	}
+	return in
+}
+
+// OnIdle sets what is called before each read that may have to wait. It must not be called while another method is running.
+func (in *Input) OnIdle(f func()) { in.idle = f }
+
+// Size returns InputSize.
+func (in *Input) Size() int { return InputSize }
+
+// Buffered returns how many bytes can be read without waiting.
+func (in *Input) Buffered() int { return in.w - in.r }
+
+// Peek returns the next n bytes without taking them. They are valid until the next read. If it returns fewer, the error says
+// why: [bufio.ErrBufferFull] if n is larger than the buffer.
+func (in *Input) Peek(n int) ([]byte, error) {
+	for in.Buffered() < n && in.Buffered() < InputSize && in.err == nil {
+		in.fill()
+	}
+	if n > InputSize {
+		return in.bytes(), bufio.ErrBufferFull
+	}
+	if have := in.Buffered(); have < n {
+		return in.bytes(), in.takeErr()
+	}
+	return in.buf.b[in.r : in.r+n : in.r+n], nil
+}
+
+func (in *Input) bytes() []byte {
+	if in.buf == nil {
+		return nil
+	}
+	return in.buf.b[in.r:in.w:in.w]
+}
+
+// Discard takes the next n bytes, or as many as there are before an error.
+func (in *Input) Discard(n int) (discarded int, err error) {
+	for left := n; ; {
+		skip := min(left, in.Buffered())
+		in.r += skip
+		left -= skip
+		switch {
+		case left == 0:
+			return n, nil
+		case in.err != nil:
+			return n - left, in.takeErr()
+		}
+		in.fill()
+	}
+}
+
+// Read implements [io.Reader].
+func (in *Input) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for in.Buffered() == 0 {
+		if in.err != nil {
+			return 0, in.takeErr()
+		}
+		in.fill()
+	}
+	n := copy(p, in.bytes())
+	in.r += n
+	return n, nil
+}
+
+// ReadByte implements [io.ByteReader].
+func (in *Input) ReadByte() (byte, error) {
+	b, err := in.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	in.r++
+	return b[0], nil
+}
+
+// takeErr returns the error once: after a deadline that has passed, reading may go on.
+func (in *Input) takeErr() error {
+	err := in.err
+	in.err = nil
+	return err
+}
+
+// fill reads once. What was read, or an error, is there afterwards.
+func (in *Input) fill() {
+	if in.idle != nil {
+		in.idle()
+	}
+	var n int
+	switch {
+	case in.Buffered() == 0 && in.net != nil:
+		in.release()
+		in.buf, n, in.err = in.net.polled.readInto(in.mem)
+		in.w = n
+	default:
+		if in.buf == nil {
+			in.buf = in.mem.get()
+		} else if in.r > 0 {
+			in.w = copy(in.buf.b, in.bytes())
+			in.r = 0
+		}
+		n, in.err = in.conn.Read(in.buf.b[in.w:])
+		in.w += n
+	}
+	if n == 0 && in.Buffered() == 0 {
+		in.release()
+	}
+}
+
+// release gives the buffer back. It is empty.
+func (in *Input) release() {
+	if in.buf != nil {
+		in.mem.put(in.buf)
+		in.buf = nil
+	}
+	in.r, in.w = 0, 0
+}
+
+// Release gives the memory back when nothing more is to be read.
+func (in *Input) Release() { in.release() }

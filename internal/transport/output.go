@@ -1,0 +1,319 @@
+package transport
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window of
+	// small messages and small enough that a stalled broker is felt by the senders soon.
+	outputLimit = 256 << 10
+	// gatherLimit is how many bytes are gathered at most before they are written although more is announced.
+	gatherLimit = 32 << 10
+	// keptOutput is the largest buffer that is kept for others.
+	keptOutput = 2 * outputLimit
+	// writesForOthers is how often in a row a sender writes what others have gathered meanwhile, before a goroutine does.
+	writesForOthers = 4
+)
+
+// outputs are the write buffers of all connections: one is needed only while bytes are in it.
+type outputs struct{ pool sync.Pool }
+
+func (p *outputs) get() *buffer {
+	if b, ok := p.pool.Get().(*buffer); ok {
+		return b
+	}
+	return &buffer{make([]byte, 0, 4<<10)}
+}
+
+func (p *outputs) put(b *buffer) {
+	if cap(b.b) <= keptOutput {
+		b.b = b.b[:0]
+		p.pool.Put(b)
+	}
+}
+
+// Writer is told what of its messages was passed to the operating system: for sends that nobody confirms.
+type Writer interface {
+	// Written is called for slots in the order of [Output.Send], by one goroutine at a time.
+	Written(slots []driver.Slot)
+}
+
+// written is a message whose passing to the operating system is all that there is to wait for.
+type written struct {
+	to   Writer
+	slot driver.Slot
+}
+
+// Output gathers frames and writes them: whoever has appended the last frame of a burst writes for all. While that system
+// call is under way, the frames of others gather. Only when the network takes no more does a goroutine wait for it. So a lone
+// frame leaves at once and by the goroutine that made it, and a burst leaves in few system calls.
+//
+// All methods are safe for concurrent use.
+type Output struct {
+	conn io.Writer
+	net  *Metered // the same as conn; nil if that is not the connection itself, as under TLS
+	mem  *outputs
+	fail func(error) // told of the first error, by whoever writes
+
+	mu      sync.Mutex
+	buf     *buffer // gathered; nil if nothing is
+	confirm []written
+	spare   []written
+	writing bool  // somebody writes, and will look at buf again
+	err     error // nothing can be written any more
+	waiting int   // how many wait for room
+
+	told []driver.Slot // of whoever writes
+
+	room   chan struct{} // to those who wait for room
+	failed chan struct{} // closed with err set
+	idle   chan struct{} // closed when nothing is left to write, if somebody waits for it; else nil
+	done   sync.WaitGroup
+	writes atomic.Uint32 // completed ones, for heart-beats
+}
+
+// NewOutput returns an output that writes to conn, which is net or lies above it. fail is called once, with the first error
+// of a write, by a goroutine that holds no lock; it must not wait for the output.
+func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Output {
+	o := &Output{
+		conn: conn, mem: &mem.out, fail: fail, room: make(chan struct{}, 1), failed: make(chan struct{}),
+	}
+	if conn == io.Writer(net) && net.polled.usable() {
+		o.net = net
+	}
+	return o
+}
+
+// Lock begins a frame: it returns the buffer to append to once there is room, and [Output.Unlock] has to follow with what
+// append returned. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are measured by
+// meter, of the goroutine that calls.
+func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) {
+	o.mu.Lock()
+	for {
+		switch {
+		case o.err != nil:
+			defer o.mu.Unlock()
+			return nil, o.err
+		case o.buf == nil:
+			o.buf = o.mem.get()
+			return o.buf.b, nil
+		case len(o.buf.b) < outputLimit:
+			return o.buf.b, nil
+		}
+		if err := o.waitForRoom(ctx, meter); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitForRoom is called with the lock, and returns with it unless there is an error.
+func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err error) {
+	o.waiting++
+	o.flush()
+	meter.Begin()
+	select {
+	case <-o.room:
+	case <-o.failed:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	meter.End()
+	o.mu.Lock()
+	o.waiting--
+	if o.waiting > 0 && (o.buf == nil || len(o.buf.b) < outputLimit) {
+		notify(o.room) // a signal stands for room, not for one who waits: whoever took it passes it on
+	}
+	if err != nil {
+		o.mu.Unlock()
+	}
+	return err
+}
+
+// Unlock ends what Lock began. With more, another frame follows at once from the same goroutine, or a [Output.Flush]: what
+// was gathered may wait for it.
+func (o *Output) Unlock(b []byte, more bool) {
+	o.buf.b = b
+	if more && len(b) < gatherLimit || o.writing {
+		o.mu.Unlock()
+		return
+	}
+	o.flush()
+}
+
+// Confirm asks, between Lock and Unlock, to be told when what was gathered so far is passed to the operating system.
+func (o *Output) Confirm(to Writer, slot driver.Slot) { o.confirm = append(o.confirm, written{to, slot}) }
+
+// Put gathers frames without waiting for room, for the small ones that the reader answers: it must not wait for a broker that
+// may wait for the reader. They leave with the next flush.
+func (o *Output) Put(frames func([]byte) []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	if o.buf == nil {
+		o.buf = o.mem.get()
+	}
+	o.buf.b = frames(o.buf.b)
+	return nil
+}
+
+// Flush writes what was gathered, without waiting for the network.
+func (o *Output) Flush() {
+	o.mu.Lock()
+	o.flush()
+}
+
+// flush is called with the lock, and returns without it.
+func (o *Output) flush() {
+	if o.writing || o.err != nil || o.buf == nil {
+		o.mu.Unlock()
+		return
+	}
+	o.writing = true
+	for range writesForOthers {
+		b, confirm := o.take()
+		o.mu.Unlock()
+		n, err := o.try(b.b)
+		if err == nil && n < len(b.b) {
+			o.handOver(b, n, confirm)
+			return
+		}
+		if !o.end(b, confirm, err) {
+			o.mu.Unlock()
+			return
+		}
+	}
+	b, confirm := o.take()
+	o.mu.Unlock()
+	o.handOver(b, 0, confirm)
+}
+
+// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because what the goroutine is given
+// is allocated where it is declared.)
+func (o *Output) handOver(b *buffer, at int, confirm []written) {
+	o.done.Go(func() { o.drain(b, at, confirm) })
+}
+
+// try writes what can be written without waiting; nothing, if that is not to be known.
+func (o *Output) try(b []byte) (int, error) {
+	if o.net == nil {
+		return 0, nil
+	}
+	return o.net.polled.tryWrite(b)
+}
+
+// drain writes the rest of b from at on, and what is gathered meanwhile, until nothing is left.
+func (o *Output) drain(b *buffer, at int, confirm []written) {
+	for {
+		_, err := o.conn.Write(b.b[at:])
+		if !o.end(b, confirm, err) {
+			o.mu.Unlock()
+			return
+		}
+		b, confirm = o.take()
+		at = 0
+		o.mu.Unlock()
+	}
+}
+
+// take takes what was gathered. It is called with the lock.
+func (o *Output) take() (*buffer, []written) {
+	b, confirm := o.buf, o.confirm
+	o.buf, o.confirm, o.spare = nil, o.spare, nil
+	if o.waiting > 0 {
+		notify(o.room)
+	}
+	return b, confirm
+}
+
+// end ends a write. It returns with the lock, and whether there is more to write.
+func (o *Output) end(b *buffer, confirm []written, err error) (more bool) {
+	if err == nil {
+		o.writes.Add(1)
+		o.tell(confirm)
+	}
+	o.mem.put(b)
+	if err != nil {
+		o.Fail(err)
+		o.fail(err)
+	}
+	o.mu.Lock()
+	clear(confirm)
+	o.spare = confirm[:0]
+	more = o.buf != nil && o.err == nil
+	if !more {
+		o.writing = false
+		if o.idle != nil {
+			close(o.idle)
+			o.idle = nil
+		}
+	}
+	return more
+}
+
+// tell tells the writers of messages, those in a row together.
+func (o *Output) tell(list []written) {
+	for len(list) > 0 {
+		o.told = o.told[:0]
+		to := list[0].to
+		for len(list) > 0 && list[0].to == to {
+			o.told = append(o.told, list[0].slot)
+			list = list[1:]
+		}
+		to.Written(o.told)
+	}
+}
+
+// Fail ends all writing. It does not close the connection.
+func (o *Output) Fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+		close(o.failed)
+	}
+	if o.idle != nil {
+		close(o.idle)
+		o.idle = nil
+	}
+}
+
+// Drain waits until all that was gathered is passed to the operating system, ctx ends, or the output has failed.
+func (o *Output) Drain(ctx context.Context) {
+	o.Flush()
+	o.mu.Lock()
+	if o.err != nil || !o.writing {
+		o.mu.Unlock()
+		return
+	}
+	if o.idle == nil {
+		o.idle = make(chan struct{})
+	}
+	idle := o.idle
+	o.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// Wait returns when no goroutine of the output is left. The connection has been closed.
+func (o *Output) Wait() { o.done.Wait() }
+
+// Writes returns how many writes were completed so far; it may wrap.
+func (o *Output) Writes() uint32 { return o.writes.Load() }
+
+// notify leaves a signal in a channel of capacity one.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
