@@ -162,14 +162,14 @@ func roleLong(role plan.Role, f *driver.Factory) string {
 
 func destinationHelp(f *driver.Factory) string {
 	var forms []string
-	if f.Capabilities.Queues {
+	if f.Capabilities.Queue.Exists {
 		forms = append(forms, "queue://NAME or plain NAME")
 	}
-	if f.Capabilities.Topics {
+	if f.Capabilities.Topic.Exists {
 		forms = append(forms, "topic://NAME")
 	}
 	text := strings.Join(forms, ", ")
-	if f.Capabilities.Queues {
+	if f.Capabilities.Queue.Exists {
 		text += ", ADDRESS::QUEUE where the broker has such names (Artemis)"
 	}
 	return text + "; any number of them (default " + defaultDestination(f) + ")"
@@ -235,7 +235,7 @@ func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	default:
 		example("as fast as it goes, 100 in flight, a minute of which 20 s are warm-up", "--max-pending 100 --warmup 20 --duration 1m "+dest)
 		example("at a fixed rate, with latencies on the console and as an HDR log", "--rate 30000 --max-pending 100 --show-latency --hdr run.hdr "+dest)
-		if f.Capabilities.DurableSubscription && f.Capabilities.Topics {
+		if f.Capabilities.Topic.DurableSubscription {
 			example("10 durable topics, 3 producers and 2 consumers on each", "--producers 3 --consumers 2 --num-destinations 10 --durable --clientID test "+topic)
 		}
 	}

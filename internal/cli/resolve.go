@@ -264,7 +264,7 @@ func (r *resolver) destinations(p *plan.Plan, names []string) {
 }
 
 func defaultDestination(f *driver.Factory) string {
-	if f.Capabilities.Queues {
+	if f.Capabilities.Queue.Exists {
 		return "queue://TEST"
 	}
 	return "topic://TEST"

@@ -169,7 +169,7 @@ func (r *run) workers() []stats.Worker {
 	var list []stats.Worker
 	add := func(name string, worker any) {
 		w := stats.Worker{Name: name}
-		w.Counters, _ = worker.(driver.Reporter)
+		w.Counters, _ = worker.(driver.Counting)
 		w.Waits, _ = worker.(driver.Waiter)
 		list = append(list, w)
 	}

@@ -31,6 +31,7 @@ const glance = 25 * time.Millisecond
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
 	id      int64 // of the run
+	bodies  []uint32 // the checksums of the variants
 	ledgers map[driver.Destination][]*verify.Ledger
 	opened  int64    // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
 	sent    int64    // when the load had ended
@@ -96,11 +97,16 @@ func newRunNumber() int64 {
 }
 
 // ledger returns a new ledger for a producer; nil if nothing is verified.
-func (v *verification) ledger(index int, spec *driver.ProducerSpec, body []byte) *verify.Ledger {
+func (v *verification) ledger(index int, spec *driver.ProducerSpec) *verify.Ledger {
 	if v == nil {
 		return nil
 	}
-	l := verify.NewLedger(v.id, index, spec.Destination, body)
+	if v.bodies == nil {
+		for i := range spec.Variants {
+			v.bodies = append(v.bodies, verify.BodySum(spec.Variants[i].Body))
+		}
+	}
+	l := verify.NewLedger(v.id, index, spec.Destination, v.bodies...)
 	v.ledgers[spec.Destination] = append(v.ledgers[spec.Destination], l)
 	return l
 }

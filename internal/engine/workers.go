@@ -45,9 +45,9 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	}
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
-		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending, Body: r.plan.Body,
+		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending,
 		Warmup: r.plan.Warmup, Boundary: r.boundary,
-		Ledger:  r.verify.ledger(index, &spec, r.plan.Body),
+		Ledger:  r.verify.ledger(index, &spec),
 		Precise: !r.plan.CoarseTimers,
 	}, r.clock, rec)}
 }
@@ -100,7 +100,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 	}
 	return each(ctx, r.producers, func(ctx context.Context, p *producer) error {
 		opened, err := opening(ctx, r.plan.Producer, func(ctx context.Context) (driver.Producer, error) {
-			return r.drivers.producer.Producer(ctx, p.spec, p.load.Done)
+			return r.drivers.producer.Producer(ctx, p.spec, p.load)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.spec.Name, err)

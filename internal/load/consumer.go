@@ -58,7 +58,12 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 // Run receives until ctx ends, and then returns nil, or until the driver fails.
 func (c *Consumer) Run(ctx context.Context) error { return c.consumer.Run(ctx, c.deliver) }
 
-func (c *Consumer) deliver(d *driver.Delivery) {
+func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
+	c.count(d)
+	return driver.Accept
+}
+
+func (c *Consumer) count(d *driver.Delivery) {
 	since := c.clock.Now()
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{

@@ -26,14 +26,13 @@ const flushTimeout = 5 * time.Second
 
 // ProducerConfig says what one producer of a run sends and when.
 type ProducerConfig struct {
-	Index, Total int           // this is producer Index of Total; it sends the messages n with n mod Total = Index
-	Rate         Rate          // of all producers together; zero for the closed loop
-	Count        uint64        // total of all producers; 0 for no limit
-	Until        time.Duration // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
-	Warmup       time.Duration // what is due before belongs to the warm-up
-	Boundary     *Boundary     // is told where the warm-up's messages end; may be nil
-	MaxPending   int           // slots, at least 1
-	Body         []byte
+	Index, Total int            // this is producer Index of Total; it sends the messages n with n mod Total = Index
+	Rate         Rate           // of all producers together; zero for the closed loop
+	Count        uint64         // total of all producers; 0 for no limit
+	Until        time.Duration  // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	Warmup       time.Duration  // what is due before belongs to the warm-up
+	Boundary     *Boundary      // is told where the warm-up's messages end; may be nil
+	MaxPending   int            // slots, at least 1
 	Precise      bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger       *verify.Ledger // numbers the messages; nil if nothing is to be verified
 }
@@ -50,25 +49,14 @@ type Producer struct {
 	stamp    int64 // the time that the last message carries
 	measured bool  // a message was due after the warm-up
 
-	free  chan driver.Slot // slots given back
-	fresh int              // slots from here on were never used
-	times []slotTimes      // by slot; written before Send, read by Done
-	sent  []int64          // by slot, with a ledger: the number of the message; written before Send, read by Done
+	slots *slots
 }
 
-type slotTimes struct{ intended, actual time.Duration }
+var _ driver.Completions = (*Producer)(nil)
 
-// NewProducer returns a producer. Give its Done to the driver, and what the driver returns to Attach, before Run.
+// NewProducer returns a producer. Give it to the driver, and what the driver returns to Attach, before Run.
 func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
-	p := &Producer{
-		cfg: cfg, clock: clock, rec: rec,
-		free:  make(chan driver.Slot, cfg.MaxPending),
-		times: make([]slotTimes, cfg.MaxPending),
-	}
-	if cfg.Ledger != nil {
-		p.sent = make([]int64, cfg.MaxPending)
-	}
-	return p
+	return &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
 }
 
 // Attach sets what the messages are sent with.
@@ -85,34 +73,67 @@ func (p *Producer) phase(due time.Duration) stats.Phase {
 	return stats.Measure
 }
 
-// Done takes the outcome of a message; it is a driver.Done.
+// Done implements [driver.Completions].
 func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
-	t := p.times[slot]
-	if p.sent != nil && (o.State != driver.Accepted || o.Withheld) {
-		p.cfg.Ledger.Done(p.sent[slot], o)
+	place := p.slots.end(slot)
+	if place == nil {
+		p.rec.Stray()
+		return
 	}
-	p.rec.Done(p.phase(t.intended), o, t.intended, t.actual, now)
-	p.free <- slot // has room for all slots: does not block
+	p.note(place, o)
+	p.rec.Done(p.phase(place.intended), o, place.intended, place.actual, now)
+	p.slots.giveBack(slot)
+}
+
+// DoneAll implements [driver.Completions]: one look at the clock and one lock for many messages.
+func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
+	now := p.clock.Now()
+	for len(list) > 0 {
+		n := min(len(list), doneChunk)
+		p.doneChunk(list[:n], o, now)
+		list = list[n:]
+	}
+}
+
+// doneChunk is how many messages are ended with one lock.
+const doneChunk = 64
+
+func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Duration) {
+	var ends [doneChunk]stats.End
+	var ended [doneChunk]driver.Slot
+	n := 0
+	for _, slot := range list {
+		place := p.slots.end(slot)
+		if place == nil {
+			p.rec.Stray()
+			continue
+		}
+		p.note(place, o)
+		ends[n] = stats.End{Due: p.phase(place.intended), Intended: place.intended, Actual: place.actual}
+		ended[n] = slot
+		n++
+	}
+	p.rec.DoneAll(ends[:n], o, now)
+	p.slots.giveBack(ended[:n]...)
+}
+
+// note tells the ledger of what was not simply accepted.
+func (p *Producer) note(place *place, o driver.Outcome) {
+	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
+		p.cfg.Ledger.Done(place.number, o)
+	}
 }
 
 // Seal ends the producer's ledger and returns what it says; nil without one. Run has returned, or is taken for stuck in
 // Send. Messages that end later are ignored.
 func (p *Producer) Seal() *verify.Sent {
-	if p.sent == nil {
+	if p.cfg.Ledger == nil {
 		return nil
 	}
-	p.rec.InFlight() // reads what Run writes after fresh and sent: the last of both are to be seen here
-	ended := make([]bool, p.fresh)
-	for len(p.free) > 0 {
-		ended[<-p.free] = true
-	}
+	p.rec.InFlight() // reads what Run writes after the places: the last of both are to be seen here
 	var inFlight []int64
-	for slot, ok := range ended {
-		if !ok {
-			inFlight = append(inFlight, p.sent[slot])
-		}
-	}
+	p.slots.inFlight(func(place *place) { inFlight = append(inFlight, place.number) })
 	return p.cfg.Ledger.Seal(inFlight)
 }
 
@@ -124,13 +145,14 @@ func (p *Producer) Run(ctx context.Context) error {
 	if p.cfg.Rate.IsZero() {
 		run = p.closedLoop
 	}
-	if err := run(ctx); err != nil {
-		return err
+	err := run(ctx)
+	if flushed := p.flush(ctx); err == nil {
+		err = flushed
 	}
-	return p.flush(ctx)
+	return err
 }
 
-// flush lets messages end that wait for others, such as those of a transaction that is not full.
+// flush lets messages leave and end that wait for others: for more to be written with them, or for a transaction to be full.
 func (p *Producer) flush(ctx context.Context) error {
 	f, ok := p.producer.(driver.Flusher)
 	if !ok {
@@ -142,13 +164,14 @@ func (p *Producer) flush(ctx context.Context) error {
 }
 
 func (p *Producer) closedLoop(ctx context.Context) error {
-	msg := driver.Message{Body: p.cfg.Body}
+	var msg driver.Message
 	last := p.clock.Now() // when the previous message was about to be handed over
-	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += uint64(p.cfg.Total) {
+	total := uint64(p.cfg.Total)
+	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += total {
 		if stopped(ctx) {
 			return nil
 		}
-		slot, ok := p.take()
+		slot, ok := p.slots.take()
 		now := p.clock.Now()
 		p.heldUp(now - last)
 		if !ok {
@@ -157,6 +180,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 			}
 		}
 		last = now
+		msg.More = p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
 			return err
 		}
@@ -165,12 +189,13 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 }
 
 func (p *Producer) openLoop(ctx context.Context) error {
-	msg := driver.Message{Body: p.cfg.Body}
+	var msg driver.Message
 	wait := newWaiter(ctx, p.clock, p.cfg.Precise)
 	defer wait.close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
-	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += uint64(p.cfg.Total) {
+	total := uint64(p.cfg.Total)
+	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += total {
 		if stopped(ctx) {
 			return nil
 		}
@@ -190,7 +215,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			now = p.clock.Now()
 			p.rec.Waited(now)
 		}
-		slot, ok := p.take()
+		slot, ok := p.slots.take()
 		if !ok {
 			full := now
 			if slot, now, ok = p.await(ctx, now); !ok {
@@ -203,6 +228,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			p.rec.Late()
 		}
 		last = now
+		msg.More = p.cfg.Rate.At(n+total) <= now && p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
 			return err
 		}
@@ -237,54 +263,45 @@ func stopped(ctx context.Context) bool {
 	}
 }
 
-// take returns a free slot if there is one.
-func (p *Producer) take() (slot driver.Slot, ok bool) {
-	select {
-	case slot = <-p.free:
-		return slot, true
-	default:
-	}
-	if p.fresh < p.cfg.MaxPending {
-		p.fresh++
-		return driver.Slot(p.fresh - 1), true
-	}
-	return 0, false
-}
-
-// await waits for a free slot from now on, and returns when it has one; ok is false when ctx ended.
-func (p *Producer) await(ctx context.Context, now time.Duration) (slot driver.Slot, then time.Duration, ok bool) {
+// await waits for a place from now on, and returns when it has one; ok is false when ctx ended.
+func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, then time.Duration, ok bool) {
 	p.rec.Blocked()
 	p.rec.Wait(now)
-	select {
-	case slot = <-p.free:
-		now = p.clock.Now()
-		p.rec.Waited(now)
-		return slot, now, true
-	case <-ctx.Done():
+	if !p.slots.await(ctx) {
 		return 0, 0, false
 	}
+	now = p.clock.Now()
+	p.rec.Waited(now)
+	index, ok = p.slots.take()
+	return index, now, ok
 }
 
 // send hands a message over. stopped tells that ctx ended before the broker took it.
 func (p *Producer) send(
-	ctx context.Context, msg *driver.Message, slot driver.Slot, intended, actual time.Duration,
+	ctx context.Context, msg *driver.Message, index uint32, intended, actual time.Duration,
 ) (stopped bool, err error) {
 	due := p.phase(intended)
-	p.times[slot] = slotTimes{intended: intended, actual: actual}
-	msg.Slot, msg.Time = slot, p.stampOf(due, actual)
-	if p.sent != nil {
-		msg.ID = p.cfg.Ledger.Next()
-		p.sent[slot] = msg.ID.Number
+	place := &p.slots.places[index]
+	place.intended, place.actual = intended, actual
+	msg.Time = p.stampOf(due, actual)
+	if p.cfg.Ledger != nil {
+		msg.ID = p.cfg.Ledger.Next(msg.Variant)
+		place.number = msg.ID.Number
 	}
+	msg.Slot = p.slots.begin(index)
 	p.rec.Sent(due)
 	if err = p.producer.Send(ctx, msg); err == nil {
 		p.rec.Handed(due, actual-intended)
 		return false, nil
 	}
-	if p.sent != nil {
+	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
+		p.rec.Stray()
+		return false, err
+	}
+	if p.cfg.Ledger != nil {
 		p.cfg.Ledger.Unsent()
 	}
-	defer func() { p.free <- slot }()
+	defer p.slots.putBack(index)
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
 		p.rec.NotSent(due)
 		return true, nil

@@ -98,6 +98,7 @@ type Plan struct {
 	Selector         string
 	Credit           int // 0 for the driver's default
 	Transacted       bool
+	TransactionSize  int // messages per transaction with Transacted; 0 is 1
 }
 
 // Pending returns the number of slots of each producer: at least as many as a transaction has messages, since those
@@ -116,6 +117,7 @@ func (p *Plan) ProducerSpecs(process string) []driver.ProducerSpec {
 		return nil
 	}
 	total := p.Producers * len(p.Destinations)
+	variants := []driver.Variant{{Body: p.Body, Priority: p.Priority, Group: p.Group, Properties: p.Properties}}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
 		conn := i
@@ -129,9 +131,7 @@ func (p *Plan) ProducerSpecs(process string) []driver.ProducerSpec {
 			MaxPending:     p.Pending(),
 			Persistent:     p.Persistent,
 			TTL:            p.TTL,
-			Priority:       p.Priority,
-			Group:          p.Group,
-			Properties:     p.Properties,
+			Variants:       variants,
 			CommitInterval: p.CommitInterval,
 		})
 	}
@@ -171,7 +171,7 @@ func (p *Plan) consumerSpec(i, group int, dest driver.Destination, process strin
 		Credit:           p.Credit,
 		Selector:         p.Selector,
 		KeepSubscription: p.KeepSubscription,
-		Transacted:       p.Transacted,
+		TransactionSize:  p.transactionSize(),
 	}
 	if dest.Kind == driver.Topic {
 		spec.Durable = p.Durable
@@ -184,6 +184,14 @@ func (p *Plan) consumerSpec(i, group int, dest driver.Destination, process strin
 		}
 	}
 	return spec
+}
+
+// transactionSize is the number of messages per transaction of a consumer.
+func (p *Plan) transactionSize() int {
+	if !p.Transacted {
+		return 0
+	}
+	return max(p.TransactionSize, 1)
 }
 
 func (p *Plan) connection(role string, index int, process string) driver.Connection {

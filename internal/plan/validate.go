@@ -142,14 +142,13 @@ func (v *validator) destinations() {
 	p := v.plan
 	v.refuse(len(p.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
 	for _, e := range p.Endpoints() {
-		c := e.Factory.Capabilities
 		for _, d := range p.Destinations {
-			if !c.Queues && d.Kind == driver.Queue {
-				v.refuse(true, "use topic://"+d.Name, "%s has no queues: %s", e.Factory.Title, d)
-				break
-			}
-			if !c.Topics && d.Kind == driver.Topic {
-				v.refuse(true, "use queue://"+d.Name, "%s has no topics: %s", e.Factory.Title, d)
+			if !e.Factory.Capabilities.Of(d.Kind).Exists {
+				other := driver.Destination{Kind: driver.Queue, Name: d.Name}
+				if d.Kind == driver.Queue {
+					other.Kind = driver.Topic
+				}
+				v.refuse(true, "use "+other.String(), "%s has no %ss: %s", e.Factory.Title, d.Kind, d)
 				break
 			}
 		}
@@ -183,12 +182,18 @@ func (p *Plan) hasKind(kind driver.Kind) bool {
 }
 
 func (v *validator) producing(f *driver.Factory) {
-	p, c := v.plan, f.Capabilities
-	v.refuse(p.CommitInterval > 0 && !c.Transactions, "leave --commit-interval out", "%s", noTransactions(f))
-	v.cannot(p.Persistent && !c.Persistent, f, "--persistent", "choose a delivery mode")
-	v.cannot(p.TTL > 0 && !c.TTL, f, "--ttl", "let messages expire")
-	v.cannot(p.Priority >= 0 && !c.Priority, f, "--priority", "give messages a priority")
-	v.cannot(p.Group != "" && !c.Group, f, "--group", "name a message group")
+	p := v.plan
+	v.refuse(p.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
+		"leave --commit-interval out", "%s", noTransactions(f))
+	for _, s := range []setting{
+		{p.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
+		{p.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
+		{p.Priority >= 0, func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
+		{p.Group != "", func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
+		{len(p.Properties) > 0, func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
+	} {
+		v.cannot(f, &s)
+	}
 	v.refuse(len(p.Body) > MaxMessageSize, "", "the body of %d bytes is larger than %d", len(p.Body), MaxMessageSize)
 	for _, property := range p.Properties {
 		v.refuse(property.Key == driver.TimeProperty, "choose another key",
@@ -199,17 +204,45 @@ func (v *validator) producing(f *driver.Factory) {
 }
 
 func (v *validator) consuming(f *driver.Factory) {
-	p, c := v.plan, f.Capabilities
-	v.refuse(p.Transacted && !c.TransactedReceive, "leave --tx out", "%s", noTransactions(f))
-	v.cannot(p.Durable && !c.DurableSubscription, f, "--durable", "keep subscriptions")
-	v.cannot(p.Shared > 0 && !c.SharedSubscription, f, "--shared", "share subscriptions")
-	v.cannot(p.Selector != "" && !c.Selector, f, "--selector", "filter at the broker")
-	v.cannot(p.Credit > 0 && !c.Credit, f, "--credit", "set the receive window")
+	p := v.plan
+	v.refuse(p.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
+		"leave --tx out", "%s", noTransactions(f))
+	for _, s := range []setting{
+		{p.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
+		{p.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
+	} {
+		v.cannot(f, &s)
+	}
+	// These concern topics only, whatever else there is.
+	topic := &f.Capabilities.Topic
+	v.refuse(p.Durable && p.hasKind(driver.Topic) && !topic.DurableSubscription,
+		"leave --durable out", "--durable: %s cannot keep subscriptions", f.Title)
+	v.refuse(p.Shared > 0 && p.hasKind(driver.Topic) && !topic.SharedSubscription,
+		"leave --shared out", "--shared: %s cannot share subscriptions", f.Title)
 }
 
-// cannot refuses a setting that a protocol has no means for.
-func (v *validator) cannot(wrong bool, f *driver.Factory, flag, what string) {
-	v.refuse(wrong, "leave "+flag+" out", "%s: %s cannot %s", flag, f.Title, what)
+type capabilities = driver.KindCapabilities
+
+// setting is one that needs a capability.
+type setting struct {
+	used       bool
+	can        func(*capabilities) bool
+	flag, what string
+}
+
+// cannot refuses a setting that a protocol has no means for with one of the destinations.
+func (v *validator) cannot(f *driver.Factory, s *setting) {
+	v.refuse(s.used && v.lacks(f, s.can), "leave "+s.flag+" out", "%s: %s cannot %s", s.flag, f.Title, s.what)
+}
+
+// lacks tells whether a capability is missing for one of the kinds of destinations.
+func (v *validator) lacks(f *driver.Factory, can func(*capabilities) bool) bool {
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		if c := f.Capabilities.Of(kind); v.plan.hasKind(kind) && c.Exists && !can(c) {
+			return true
+		}
+	}
+	return false
 }
 
 func noTransactions(f *driver.Factory) string {

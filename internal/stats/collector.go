@@ -11,7 +11,7 @@ import (
 // Worker is a producer or consumer of a run, as far as it can tell about itself what its recorder does not know.
 type Worker struct {
 	Name     string
-	Counters driver.Reporter // nil if it has no counters of its protocol's own
+	Counters driver.Counting // nil if it has no counters of its protocol's own
 	Waits    driver.Waiter   // nil if it cannot tell what it waits for
 }
 
@@ -99,6 +99,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	for _, r := range c.producers {
 		s.Total.Blocked += r.blocked.Load()
 		s.Total.LateSends += r.late.Load()
+		s.Total.Strays += r.stray.Load()
 	}
 	worked := c.work.interval(c, now, phase)
 	s.Total.NoLeave = max(c.work.noLeave, c.total.NoLeave)

@@ -17,8 +17,9 @@ type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
 	blocked, late atomic.Uint64
-	waited        atomic.Int64 // nanoseconds for which the producer waited, the wait in progress not included
-	waiting       atomic.Int64 // since when it waits, nanoseconds from the start of the run plus 1; 0 if it does not
+	stray         atomic.Uint64 // written by whoever completes
+	waited        atomic.Int64  // nanoseconds for which the producer waited, the wait in progress not included
+	waiting       atomic.Int64  // since when it waits, nanoseconds from the start of the run plus 1; 0 if it does not
 
 	rated bool   // never changes
 	pulse *Pulse // the same
@@ -105,31 +106,53 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) time.Duration {
 	return time.Duration(n)
 }
 
+// End is when a message was due and sent, since the start of the run, of one that ends.
+type End struct {
+	Due              Phase
+	Intended, Actual time.Duration
+}
+
 // Done counts the end of a message that was due and sent at these times since the start of the run. Its latencies are
 // recorded if it was accepted. Safe for concurrent use.
 func (r *ProducerRecorder) Done(due Phase, o driver.Outcome, intended, actual, now time.Duration) {
-	paused := r.pulse.Spans(actual, now)
 	r.mu.Lock()
-	p := &r.part[due]
-	p.states[o.State]++
-	if o.State == driver.Accepted {
-		if o.Withheld {
-			p.withheld++
-		}
-		if paused {
-			p.paused++
-		}
-		if !p.ack.record(now - actual) {
-			p.outOfRange++
-		}
-		if r.rated && !p.resp.record(now-intended) {
-			p.outOfRange++
-		}
-	} else {
-		r.fail(p, o)
+	r.done(due, &o, intended, actual, now)
+	r.mu.Unlock()
+}
+
+// DoneAll counts messages that ended alike at the same moment. Safe for concurrent use.
+func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Duration) {
+	r.mu.Lock()
+	for i := range ends {
+		r.done(ends[i].Due, &o, ends[i].Intended, ends[i].Actual, now)
 	}
 	r.mu.Unlock()
 }
+
+// done counts the end of a message. The caller holds the lock.
+func (r *ProducerRecorder) done(due Phase, o *driver.Outcome, intended, actual, now time.Duration) {
+	p := &r.part[due]
+	p.states[o.State]++
+	if o.State != driver.Accepted {
+		r.fail(p, o)
+		return
+	}
+	if o.Withheld {
+		p.withheld++
+	}
+	if r.pulse.Spans(actual, now) {
+		p.paused++
+	}
+	if !p.ack.record(now - actual) {
+		p.outOfRange++
+	}
+	if r.rated && !p.resp.record(now-intended) {
+		p.outOfRange++
+	}
+}
+
+// Stray counts an answer to no message in flight: one that came too late, or twice.
+func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
 // Unsent counts the end of a message that the driver could not send, as failed for that reason.
 func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
@@ -137,12 +160,12 @@ func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	p := &r.part[due]
 	p.states[driver.Failed]++
 	p.unsent++
-	r.fail(p, driver.Outcome{State: driver.Failed, Class: class, Err: err})
+	r.fail(p, &driver.Outcome{State: driver.Failed, Class: class, Err: err})
 	r.mu.Unlock()
 }
 
 // fail notes why a message was not accepted. The caller holds the lock.
-func (r *ProducerRecorder) fail(p *sendings, o driver.Outcome) {
+func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	p.failures[o.State][o.Class]++
 	if r.reason[o.Class] == nil {
 		r.reason[o.Class] = o.Err

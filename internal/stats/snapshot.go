@@ -33,6 +33,7 @@ type Counters struct {
 	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
 	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
+	Strays            uint64 // answers to no message in flight: they came too late, or twice
 	Paused            uint64 // latencies that include a pause of the tester itself: completions and receipts
 
 	// Failures counts Rejected, Released, Failed and Unconfirmed by class.
@@ -75,7 +76,7 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.NegativeTransfers, o.NegativeTransfers},
 		{&c.NegativeAges, o.NegativeAges},
 		{&c.OutOfRange, o.OutOfRange},
-		{&c.LateSends, o.LateSends},
+		{&c.LateSends, o.LateSends}, {&c.Strays, o.Strays},
 		{&c.Paused, o.Paused},
 	} {
 		*n.to += sign * n.n

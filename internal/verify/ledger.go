@@ -11,10 +11,10 @@ import (
 
 // Ledger numbers the messages of one producer and keeps how those ended that were not simply accepted.
 type Ledger struct {
-	id   driver.ID // of the message that was numbered last; Next's goroutine only
-	sums *summer
-	body uint32
-	dest driver.Destination
+	id     driver.ID // of the message that was numbered last; Next's goroutine only
+	sums   *summer
+	bodies []uint32
+	dest   driver.Destination
 
 	next atomic.Int64 // number of the next message
 
@@ -23,18 +23,19 @@ type Ledger struct {
 	refused, unconfirmed, withheld *roaring64.Bitmap
 }
 
-// NewLedger returns the ledger of a producer of a run, above zero, that sends messages with that body to dest.
-func NewLedger(run int64, producer int, dest driver.Destination, body []byte) *Ledger {
+// NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the [BodySum] of each
+// variant.
+func NewLedger(run int64, producer int, dest driver.Destination, bodies ...uint32) *Ledger {
 	return &Ledger{
-		id: driver.ID{Run: run, Producer: int64(producer)}, sums: newSummer(), body: BodySum(body), dest: dest,
+		id: driver.ID{Run: run, Producer: int64(producer)}, sums: newSummer(), bodies: bodies, dest: dest,
 		refused: roaring64.New(), unconfirmed: roaring64.New(), withheld: roaring64.New(),
 	}
 }
 
-// Next numbers a message that is about to be sent. Only one goroutine calls it and Unsent.
-func (l *Ledger) Next() driver.ID {
+// Next numbers a message of a variant that is about to be sent. Only one goroutine calls it and Unsent.
+func (l *Ledger) Next(variant int) driver.ID {
 	l.id.Number = l.next.Load()
-	l.id.Sum = l.sums.sum(&l.id, l.body)
+	l.id.Sum = l.sums.sum(&l.id, l.bodies[variant])
 	l.next.Store(l.id.Number + 1)
 	return l.id
 }

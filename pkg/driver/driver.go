@@ -6,22 +6,31 @@
 //
 // # Sending
 //
-// The engine names each message in flight with a [Slot]. [Producer.Send] hands a message over and returns; later, from
-// any goroutine, the driver calls [Done] with that slot and the [Outcome]. The two never overlap in meaning:
+// A producer is opened with the [Variant]s of its messages, so that a driver encodes each of them once. The engine names each
+// message in flight with a [Slot]. [Producer.Send] hands a message over and returns; later, from any goroutine, the driver
+// reports that slot and the [Outcome] to the producer's [Completions]. The two never overlap in meaning:
 //
-//   - Send returned nil: Done is called exactly once, possibly before Send returns.
-//   - Send returned an error: nothing of the message can have reached the broker and Done is not called.
+//   - Send returned nil: the slot is reported exactly once, possibly before Send returns.
+//   - Send returned an error: nothing of the message can have reached the broker and the slot is not reported.
 //
 // A driver that cannot tell whether a message left must return nil and report [Unknown].
 //
 // # Receiving
 //
-// [Consumer.Run] calls deliver for each message, one at a time, and settles the message after deliver has returned.
+// [Consumer.Run] calls deliver for each message, one at a time unless [ConsumerSpec.Concurrency] allows more, and settles the
+// message as deliver's [Verdict] says, after it has returned.
 //
 // # Closing
 //
 // Every call that waits takes a context and returns soon after it ends. After Close has returned, a driver makes no more
-// callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind.
+// callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind. A connection that
+// was lost is not opened again by itself: its producers and consumers have ended, and the engine may open others, on the
+// same Driver.
+//
+// # More that a driver can do
+//
+// Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [Waiter], [Counting].
+// Consumers: [Waiter], [Prober], [Counting]. Drivers: [Admin].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -31,33 +40,61 @@ import (
 	"time"
 )
 
-// Slot names a message in flight of one producer: 0 <= Slot < [ProducerSpec.MaxPending]. The engine uses a slot again
-// only after Done was called for it.
-type Slot uint32
+// Slot names a message in flight of one producer, by a place and a generation: the place is used again once its message has
+// ended, each time with another generation, so that an answer that comes too late is not taken for one to another message.
+// Drivers keep it whole and report it as they got it.
+type Slot uint64
 
-// Done reports the end of a send. A driver calls it exactly once for each Send that returned nil, from any goroutine,
-// even before that Send returns. It does not block and is safe for concurrent use. The moment of the call is the moment
-// of completion in the engine's measurement, so call it first and tidy up afterwards.
-type Done func(Slot, Outcome)
+// NewSlot returns the slot with that place and generation.
+func NewSlot(index, generation uint32) Slot { return Slot(generation)<<32 | Slot(index) }
+
+// Index returns the place: 0 <= Index < [ProducerSpec.MaxPending]. No two messages in flight have the same.
+func (s Slot) Index() uint32 { return uint32(s) } //nolint:gosec // the lower half
+
+// Generation returns which use of the place it is.
+func (s Slot) Generation() uint32 { return uint32(s >> 32) }
+
+// Completions takes the ends of sends. A driver reports each Send that returned nil exactly once, from any goroutine, even
+// before that Send returns. The methods do not block and are safe for concurrent use. The moment of the call is the moment of
+// completion in the engine's measurement, so call them first and tidy up afterwards.
+type Completions interface {
+	// Done reports the end of one send.
+	Done(Slot, Outcome)
+	// DoneAll reports sends that ended alike at the same moment, such as a range that one answer confirms. The slice is not
+	// kept.
+	DoneAll([]Slot, Outcome)
+}
+
+// DoneFunc makes [Completions] of a function.
+type DoneFunc func(Slot, Outcome)
+
+// Done implements [Completions].
+func (f DoneFunc) Done(slot Slot, o Outcome) { f(slot, o) }
+
+// DoneAll implements [Completions].
+func (f DoneFunc) DoneAll(slots []Slot, o Outcome) {
+	for _, slot := range slots {
+		f(slot, o)
+	}
+}
 
 // Producer sends messages to one destination.
 type Producer interface {
 	// Send hands m to the broker and may block: for credit of the broker, for a full TCP buffer. Only one goroutine
 	// calls it at a time. When ctx ends while it waits for leave to send, it returns an error for which
-	// errors.Is(err, ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns,
-	// and may read m.Body until Done is called.
+	// errors.Is(err, ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns.
 	Send(ctx context.Context, m *Message) error
 
-	// Close waits until what is in flight is settled or ctx ends, reports the rest as [Unknown], and closes. All Done
-	// calls have been made when it returns. Send must not be running. Later calls return nil.
+	// Close waits until what is in flight is settled or ctx ends, reports the rest as [Unknown], and closes. All
+	// completions have been reported when it returns. Send must not be running. Later calls return nil.
 	Close(ctx context.Context) error
 }
 
-// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it can end, such as
-// in a transaction that is not full.
+// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it leaves or ends: one
+// that was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
 type Flusher interface {
-	// Flush lets what was sent so far end without more being sent. It does not wait for that. Call it when no more is
-	// to be sent; Send must not be running, and may be called again afterwards.
+	// Flush lets what was sent so far leave, and end, without more being sent. It does not wait for the end. Send must not
+	// be running, and may be called again afterwards.
 	Flush(ctx context.Context) error
 }
 
@@ -65,9 +102,9 @@ type Flusher interface {
 // sent after that will reach it.
 type Consumer interface {
 	// Run receives until ctx ends, and then returns nil; or until the broker or the connection fails, and then returns
-	// an error that wraps an [*Error]. It calls deliver for one message at a time and settles that message afterwards.
-	// The Delivery and its Body are valid only during the call. Run is called once.
-	Run(ctx context.Context, deliver func(*Delivery)) error
+	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says. The
+	// Delivery and its Body are valid only during the call. Run is called once.
+	Run(ctx context.Context, deliver func(*Delivery) Verdict) error
 
 	// Close ends the subscription: a durable one is removed at the broker unless [ConsumerSpec.KeepSubscription] is
 	// set. Messages that were prefetched but not delivered go back to the broker. Run must have returned. Later calls
@@ -75,15 +112,37 @@ type Consumer interface {
 	Close(ctx context.Context) error
 }
 
+// Verdict is what is to become of a message that was delivered.
+type Verdict uint8
+
+// The verdicts. Those that a protocol does not have are not asked for: see [KindCapabilities].
+const (
+	Accept  Verdict = iota // it was processed
+	Reject                 // it cannot be processed: the broker may drop it, or put it elsewhere
+	Release                // it was not processed: the broker may deliver it again
+)
+
 // Driver is one broker, as one URL names it. Its methods are safe for concurrent use.
 type Driver interface {
 	// Producer opens a producer on the connection that spec.Connection names, and that connection if need be.
-	Producer(ctx context.Context, spec ProducerSpec, done Done) (Producer, error)
+	Producer(ctx context.Context, spec ProducerSpec, done Completions) (Producer, error)
 	// Consumer subscribes on the connection that spec.Connection names, and opens that connection if need be.
 	Consumer(ctx context.Context, spec ConsumerSpec) (Consumer, error)
 	// Close closes all connections. Producers and consumers must have been closed. Later calls return nil.
 	Close(ctx context.Context) error
 }
+
+// Admin is what a [Driver] also implements if it can ask the broker about its destinations.
+type Admin interface {
+	// Depth returns how many messages are at a destination, or at a subscription of a topic, those included that were sent
+	// to consumers and not settled.
+	Depth(ctx context.Context, dest Destination, subscription string) (uint64, error)
+	// Purge removes the messages that are at a destination and returns how many there were.
+	Purge(ctx context.Context, dest Destination) (uint64, error)
+}
+
+// Native is the [Factory.Client] of our own data paths.
+const Native = "native"
 
 // Factory describes a protocol and opens drivers for it. Factories are values in one explicit list; nothing registers
 // itself.
@@ -92,6 +151,8 @@ type Factory struct {
 	Name string
 	// Title is the protocol's full name for help texts: "AMQP 1.0".
 	Title string
+	// Client says what speaks it: [Native] for our own data path, else the name of a library.
+	Client string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
 	// DefaultURL is used when the user gives none.
@@ -108,19 +169,36 @@ type Factory struct {
 
 // Capabilities are what a protocol, as implemented by its driver, can do.
 type Capabilities struct {
-	Queues              bool // point-to-point destinations
-	Topics              bool // publish-subscribe destinations
-	DurableSubscription bool // subscriptions that outlive their connection
-	SharedSubscription  bool // several consumers share one subscription
+	TLS          bool             // connections can be encrypted
+	Queue, Topic KindCapabilities // by kind of destination
+}
+
+// Of returns what the protocol can do with a kind of destination.
+func (c *Capabilities) Of(kind Kind) *KindCapabilities {
+	if kind == Topic {
+		return &c.Topic
+	}
+	return &c.Queue
+}
+
+// KindCapabilities are what a protocol can do with one kind of destination. Without Exists the others mean nothing.
+type KindCapabilities struct {
+	Exists              bool // there are destinations of this kind
+	DurableSubscription bool // subscriptions that outlive their connection; topics only
+	SharedSubscription  bool // several consumers share one subscription; topics only
 	Persistent          bool // the delivery mode can be chosen per message
 	TTL                 bool // messages can expire
 	Priority            bool // messages have a priority of 0 to 9
 	Group               bool // messages can name a message group
+	Properties          bool // messages can have the user's properties
 	Selector            bool // consumers can filter at the broker
 	Transactions        bool // producers can send in transactions (commit-interval)
 	TransactedReceive   bool // consumers can receive in transactions (tx)
-	TLS                 bool // connections can be encrypted
 	Credit              bool // the receive window can be set
+	Reject              bool // consumers can reject messages
+	Release             bool // consumers can give messages back
+	Concurrency         bool // several messages of a consumer can be delivered at once
+	Redelivered         bool // the broker says of a message that it has delivered it before
 }
 
 // OpenOptions are what a driver needs to know about its broker.

@@ -2,9 +2,9 @@ package driver
 
 import "context"
 
-// Reporter is implemented by those producers and consumers that count things which only their protocol knows. The engine
+// Counting is implemented by those producers and consumers that count things which only their protocol knows. The engine
 // asks for it with a type assertion and adds up counters of the same name.
-type Reporter interface {
+type Counting interface {
 	// Counters returns the counters in the order in which to print them, always the same ones of one producer or
 	// consumer. It may be called at any time, also after Close, and by any goroutine.
 	Counters() []Counter

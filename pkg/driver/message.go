@@ -4,17 +4,20 @@ package driver
 // unit, so that each tool understands the other's messages.
 const TimeProperty = "time"
 
-// Message is what the engine asks a producer to send. All that is the same for each message of a producer is in
-// [ProducerSpec], so that a driver can prepare it once.
+// Message is what the engine asks a producer to send. All that is the same for each message of a kind is in its [Variant], so
+// that a driver can prepare it once.
 type Message struct {
-	// Slot names the message until Done is called.
+	// Slot names the message until its end is reported.
 	Slot Slot
+	// Variant is which of [ProducerSpec.Variants] it is.
+	Variant int
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
 	// ID, unless it is zero, goes along as text in the property [IDProperty].
 	ID ID
-	// Body is the payload. The driver must not change it. It may be shared by all messages of a run.
-	Body []byte
+	// More says that another call of Send follows at once, or one of Flush: the driver may let the message wait for the next
+	// one, to write both together.
+	More bool
 }
 
 // Delivery is a message as a consumer received it.

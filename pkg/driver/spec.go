@@ -76,18 +76,36 @@ type ProducerSpec struct {
 	Persistent bool
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration
-	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
-	Priority int
-	// Group is the message group of all messages; empty for none.
-	Group string
-	// Properties are the user's message properties, in the order given.
-	Properties []Property
+	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. The driver does not change them or their bodies,
+	// which may be shared by all producers of a run, and keeps no more copies than it has to.
+	Variants []Variant
 	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, and then no [Message.ID] does. It says
 	// of which run and producer they are.
 	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
 	CommitInterval int
+	// Commits is told of each transaction that has ended. It may be nil.
+	Commits Commits
 }
+
+// MaxVariants is how many kinds of messages a producer may have.
+const MaxVariants = 1024
+
+// Variant is a kind of messages, prepared when a producer opens.
+type Variant struct {
+	// Body is the payload.
+	Body []byte
+	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
+	Priority int
+	// Group is the message group; empty for none.
+	Group string
+	// Properties are the user's message properties, in the order given.
+	Properties []Property
+}
+
+// Commits is told how long a commit took, from its sending to the broker's answer, and whether the broker confirmed it. It does
+// not block and is safe for concurrent use.
+type Commits func(took time.Duration, confirmed bool)
 
 // Property is a message property of the user.
 type Property struct{ Key, Value string }
@@ -110,6 +128,10 @@ type ConsumerSpec struct {
 	Shared bool
 	// KeepSubscription leaves a durable subscription at the broker when the consumer closes.
 	KeepSubscription bool
-	// Transacted receives each message in a transaction of its own.
-	Transacted bool
+	// TransactionSize is the number of messages per transaction in which messages are received; 0 means no transactions.
+	TransactionSize int
+	// Commits is told of each such transaction that has ended. It may be nil.
+	Commits Commits
+	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
+	Concurrency int
 }

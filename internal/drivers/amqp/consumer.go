@@ -46,7 +46,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	if spec.Transacted {
+	if spec.TransactionSize > 0 {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --tx", "transactions are not supported over AMQP")
 	}
 	conn, err := d.acquire(ctx, spec.Connection)
@@ -118,7 +118,7 @@ const selectorFilter = "apache.org:selector-filter:string"
 
 // Run implements [driver.Consumer]. Messages are accepted by a goroutine of their own: each acceptance waits until the
 // library has written it, and a message that is there should not wait for that before it is seen.
-func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	accept := make(chan *amqp.Message, settleBacklog)
 	settleCtx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -141,7 +141,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 	return err
 }
 
-func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery), accept chan<- *amqp.Message) error {
+func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict, accept chan<- *amqp.Message) error {
 	var delivery driver.Delivery
 	for ctx.Err() == nil { // Receive does not look at ctx while messages wait that the broker sent ahead
 		if err := c.giveCredit(); err != nil {

@@ -73,9 +73,17 @@ func Factory() driver.Factory {
 		Title:      "AMQP 1.0",
 		Schemes:    protocol().Schemes,
 		DefaultURL: "amqp://localhost:" + protocol().PlainPort,
+		Client: driver.Native,
 		Capabilities: driver.Capabilities{
-			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
-			TTL: true, Priority: true, Group: true, Selector: true, TLS: true, Credit: true,
+			TLS: true,
+			Queue: driver.KindCapabilities{
+				Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+				Credit: true, Redelivered: true,
+			},
+			Topic: driver.KindCapabilities{
+				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+				Credit: true, Redelivered: true,
+			},
 		},
 		NewOptions: func() any { return defaultOptions() },
 		Check: func(opts driver.OpenOptions) error {

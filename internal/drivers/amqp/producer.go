@@ -28,18 +28,17 @@ type producer struct {
 	conn    *connection
 	session *amqp.Session
 	link    *amqp.Sender
-	done    driver.Done
+	done    driver.Completions
 	settled bool // at-most-once
 	maxBody int  // 0 for no limit but the broker's
 
+	kinds []kind // by variant
+
 	// Of the one handover that is under way.
-	msg      amqp.Message
-	body     [1][]byte
+	msg      *amqp.Message
 	time     int64
 	id       string // on idText: changes with it
 	idText   [driver.MaxIDText]byte
-	plain    map[string]any // application properties of a message without an ID
-	numbered map[string]any // and with one
 	handover handover
 	phase    atomic.Int32 // who ends it: the slot or Send
 	handed   chan error   // from the slot to Send
@@ -50,6 +49,13 @@ type producer struct {
 	waits   context.Context // ends the waiting for dispositions
 	giveUp  context.CancelFunc
 	closed  bool
+}
+
+// kind is a prepared message.
+type kind struct {
+	msg      amqp.Message
+	plain    map[string]any // application properties without an ID
+	numbered map[string]any // and with one
 }
 
 // Phases of a handover.
@@ -67,7 +73,7 @@ type slot struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	if spec.CommitInterval > 0 {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --commit-interval",
@@ -115,32 +121,40 @@ func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err erro
 	return err
 }
 
-// prepare makes the message of which each send changes the time, the ID and the body only.
+// prepare makes the messages of which each send changes the time and the ID only.
 func (p *producer) prepare(spec driver.ProducerSpec) {
-	header := &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL}
-	if spec.Priority >= 0 {
-		header.Priority = uint8(min(spec.Priority, 9)) //nolint:gosec // 0 to 9
-	}
-	p.plain, p.numbered = map[string]any{}, map[string]any{}
-	for _, prop := range spec.Properties {
-		p.plain[prop.Key], p.numbered[prop.Key] = prop.Value, prop.Value
-	}
-	if spec.Origin != (driver.ID{}) {
-		p.plain[driver.IDProperty] = string(spec.Origin.Append(nil))
-	}
-	// The library encodes the values that these point to, as long and string, so that none is boxed per message.
-	p.plain[driver.TimeProperty], p.numbered[driver.TimeProperty] = &p.time, &p.time
-	p.numbered[driver.IDProperty] = &p.id
-	p.msg = amqp.Message{Header: header, Data: p.body[:]}
-	if spec.Group != "" {
-		p.msg.Properties = &amqp.MessageProperties{GroupID: &spec.Group}
+	for i := range spec.Variants {
+		p.kinds = append(p.kinds, p.kind(&spec, &spec.Variants[i]))
 	}
 	if p.settled && !p.conn.splitsSettled() {
 		p.setID(&driver.ID{Run: math.MaxInt64, Producer: math.MaxInt64, Number: math.MaxInt64, Sum: math.MaxInt64})
-		p.msg.ApplicationProperties = p.numbered
-		empty, _ := p.msg.MarshalBinary() // an error comes again when a message is sent
-		p.maxBody = max(1, p.conn.driver.cfg.opts.MaxFrameSize-len(empty)-frameOverhead)
+		empty := p.kinds[0].msg
+		empty.Data, empty.ApplicationProperties = nil, p.kinds[0].numbered
+		text, _ := empty.MarshalBinary() // an error comes again when a message is sent
+		p.maxBody = max(1, p.conn.driver.cfg.opts.MaxFrameSize-len(text)-frameOverhead)
 	}
+}
+
+func (p *producer) kind(spec *driver.ProducerSpec, v *driver.Variant) kind {
+	header := &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL}
+	if v.Priority >= 0 {
+		header.Priority = uint8(min(v.Priority, 9)) //nolint:gosec // 0 to 9
+	}
+	k := kind{plain: map[string]any{}, numbered: map[string]any{}}
+	for _, prop := range v.Properties {
+		k.plain[prop.Key], k.numbered[prop.Key] = prop.Value, prop.Value
+	}
+	if spec.Origin != (driver.ID{}) {
+		k.plain[driver.IDProperty] = string(spec.Origin.Append(nil))
+	}
+	// The library encodes the values that these point to, as long and string, so that none is boxed per message.
+	k.plain[driver.TimeProperty], k.numbered[driver.TimeProperty] = &p.time, &p.time
+	k.numbered[driver.IDProperty] = &p.id
+	k.msg = amqp.Message{Header: header, Data: [][]byte{v.Body}}
+	if v.Group != "" {
+		k.msg.Properties = &amqp.MessageProperties{GroupID: &v.Group}
+	}
+	return k
 }
 
 // Send implements [driver.Producer].
@@ -148,10 +162,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	if p.maxBody > 0 && len(m.Body) > p.maxBody {
+	kind := &p.kinds[m.Variant]
+	if size := len(kind.msg.Data[0]); p.maxBody > 0 && size > p.maxBody {
 		return driver.Errorf(driver.ClassTooLarge, p.op, "raise -o max-frame-size, or leave out -o settle=at-most-once",
 			"%s takes settled messages only in one frame: this one has %d bytes, %d would do",
-			p.conn.title(), len(m.Body), p.maxBody)
+			p.conn.title(), size, p.maxBody)
 	}
 	if p.overdue {
 		select {
@@ -162,11 +177,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 			return p.noLeave(ctx)
 		}
 	}
-	p.time, p.body[0] = m.Time, m.Body
-	p.msg.ApplicationProperties = p.plain
+	p.time, p.msg = m.Time, &kind.msg
+	p.msg.ApplicationProperties = kind.plain
 	if m.ID != (driver.ID{}) {
 		p.setID(&m.ID)
-		p.msg.ApplicationProperties = p.numbered
+		p.msg.ApplicationProperties = kind.numbered
 	}
 	s := p.slot(m.Slot)
 	p.msg.DeliveryTag = s.tag[:]
@@ -223,20 +238,22 @@ func (p *producer) noLeave(ctx context.Context) error {
 
 // slot returns the slot, with its goroutine running.
 func (p *producer) slot(id driver.Slot) *slot {
-	for int(id) >= len(p.slots) {
+	index := id.Index()
+	for int(index) >= len(p.slots) {
 		p.slots = append(p.slots, nil)
 	}
-	s := p.slots[id]
+	s := p.slots[index]
 	if s == nil {
-		s = &slot{id: id, start: make(chan struct{}, 1)}
-		binary.BigEndian.PutUint32(s.tag[:], uint32(id))
-		p.slots[id] = s
+		s = &slot{start: make(chan struct{}, 1)}
+		binary.BigEndian.PutUint32(s.tag[:], index)
+		p.slots[index] = s
 		p.running.Go(func() {
 			for range s.start {
 				p.transfer(s)
 			}
 		})
 	}
+	s.id = id
 	return s
 }
 
@@ -245,9 +262,9 @@ func (p *producer) transfer(s *slot) {
 	var receipt amqp.SendReceipt
 	var err error
 	if p.settled {
-		err = p.link.Send(&p.handover, &p.msg, nil)
+		err = p.link.Send(&p.handover, p.msg, nil)
 	} else {
-		receipt, err = p.link.SendWithReceipt(&p.handover, &p.msg, nil)
+		receipt, err = p.link.SendWithReceipt(&p.handover, p.msg, nil)
 	}
 	left := err == nil || !isCreditError(err) && !isTooLarge(err) && !p.handover.recall()
 	var answer error
@@ -259,17 +276,17 @@ func (p *producer) transfer(s *slot) {
 	switch {
 	case !left && toSend: // Send returns the error
 	case !left:
-		p.done(s.id, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout, Err: p.conn.explain(p.op, err)})
+		p.done.Done(s.id, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout, Err: p.conn.explain(p.op, err)})
 	case err != nil:
-		p.done(s.id, p.lost(err))
+		p.done.Done(s.id, p.lost(err))
 	case p.settled:
 		if err := p.conn.net.barrier(); err != nil {
-			p.done(s.id, p.lost(err))
+			p.done.Done(s.id, p.lost(err))
 			return
 		}
-		p.done(s.id, driver.Outcome{})
+		p.done.Done(s.id, driver.Outcome{})
 	default:
-		p.done(s.id, p.outcome(p.disposition(&receipt)))
+		p.done.Done(s.id, p.outcome(p.disposition(&receipt)))
 	}
 }
 

@@ -88,7 +88,7 @@ func (d *destination) subscribe(spec driver.ConsumerSpec, sel selector, op strin
 }
 
 // Run delivers until ctx ends or the connection is lost.
-func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	for ctx.Err() == nil {
 		if c.conn.dead.Load() {
 			return c.conn.lostError(c.op)
@@ -107,7 +107,11 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 		if it.redelivered {
 			c.tally.add(redelivered)
 		}
-		deliver(&c.delivery)
+		verdict := deliver(&c.delivery)
+		if verdict == driver.Release {
+			c.release(it)
+			continue
+		}
 		if c.conn.dead.Load() { // too late to settle: it goes back
 			it.redelivered = true
 			return c.conn.lostError(c.op)
@@ -117,6 +121,18 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 		c.next++
 	}
 	return nil
+}
+
+// release puts a message back to where it came from.
+func (c *consumer) release(it *item) {
+	again := *it
+	again.redelivered = true
+	it.body = nil
+	c.next++
+	c.tally.add(returned)
+	c.queue.dest.mu.Lock()
+	defer c.queue.dest.mu.Unlock()
+	c.queue.giveBack([]item{again})
 }
 
 // refill waits for messages. When it returns false there may be none.

@@ -61,9 +61,15 @@ func (b *Broker) Factory() driver.Factory {
 func newFactory(broker func(host string) *Broker) driver.Factory {
 	return driver.Factory{
 		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
+		Client: driver.Native,
 		Capabilities: driver.Capabilities{
-			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true,
-			TTL: true, Selector: true, Credit: true,
+			Queue: driver.KindCapabilities{
+				Exists: true, Persistent: true, TTL: true, Properties: true, Selector: true, Credit: true, Release: true, Redelivered: true,
+			},
+			Topic: driver.KindCapabilities{
+				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Properties: true,
+				Selector: true, Credit: true, Release: true, Redelivered: true,
+			},
 		},
 		NewOptions: func() any { o := DefaultOptions(); return &o },
 		Check: func(opts driver.OpenOptions) error {
@@ -159,15 +165,19 @@ func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 }
 
 // Producer opens a producer.
-func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := fmt.Sprintf("open producer on %s", spec.Destination)
 	switch {
 	case spec.CommitInterval != 0:
 		return nil, unsupported(op, "transactions")
-	case spec.Priority >= 0:
-		return nil, unsupported(op, "priorities")
-	case spec.Group != "":
-		return nil, unsupported(op, "message groups")
+	}
+	for i := range spec.Variants {
+		switch v := &spec.Variants[i]; {
+		case v.Priority >= 0:
+			return nil, unsupported(op, "priorities")
+		case v.Group != "":
+			return nil, unsupported(op, "message groups")
+		}
 	}
 	c, err := d.connect(ctx, spec.Connection, op)
 	if err != nil {
@@ -179,7 +189,7 @@ func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done
 // Consumer subscribes.
 func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := fmt.Sprintf("open consumer on %s", spec.Destination)
-	if spec.Transacted {
+	if spec.TransactionSize > 0 {
 		return nil, unsupported(op, "transactions")
 	}
 	c, err := d.connect(ctx, spec.Connection, op)

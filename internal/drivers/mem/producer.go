@@ -25,12 +25,11 @@ type producer struct {
 	conn       *conn
 	dest       *destination
 	op         string
-	done       driver.Done
-	properties []driver.Property
+	done       driver.Completions
+	variants   []driver.Variant
 	origin     driver.ID
 	ttl        int64
 	persistent bool
-	body       []byte // copy of the last one, never changed
 	space      chan struct{}
 	tally      tally
 	room       *driver.Meter // waits for room in a full queue
@@ -47,10 +46,10 @@ type producer struct {
 	closed   bool
 }
 
-func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Done) *producer {
+func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Completions) *producer {
 	p := &producer{
 		broker: b, conn: c, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		properties: slices.Clone(spec.Properties), origin: spec.Origin, ttl: int64(spec.TTL), persistent: spec.Persistent,
+		variants: spec.Variants, origin: spec.Origin, ttl: int64(spec.TTL), persistent: spec.Persistent,
 		room: driver.NewMeter(), space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 		stop: make(chan struct{}), gone: make(chan struct{}),
 	}
@@ -67,10 +66,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.conn.dead.Load() {
 		return p.conn.lostError(p.op)
 	}
-	if !bytes.Equal(p.body, m.Body) {
-		p.body = bytes.Clone(m.Body)
-	}
-	it := item{body: p.body, time: m.Time, id: m.ID, properties: p.properties}
+	v := &p.variants[m.Variant]
+	it := item{body: v.Body, time: m.Time, id: m.ID, properties: v.Properties}
 	if it.id == (driver.ID{}) {
 		it.id = p.origin
 	}
@@ -217,7 +214,7 @@ func (p *producer) settle(slot driver.Slot, v *verdict) {
 
 func (p *producer) end(slot driver.Slot, o driver.Outcome) {
 	p.tally.add(accepted + counter(o.State))
-	p.done(slot, o)
+	p.done.Done(slot, o)
 }
 
 // acknowledge ends the sends of the FIFO when they are due, and all of them when the connection is lost.

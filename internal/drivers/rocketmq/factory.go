@@ -93,9 +93,15 @@ func Factory() driver.Factory {
 		Title:      "Apache RocketMQ (remoting)",
 		Schemes:    []string{schemePlain, schemeTLS},
 		DefaultURL: schemePlain + "://localhost:" + defaultPort,
+		Client: driver.Native,
 		Capabilities: driver.Capabilities{
-			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true,
-			Persistent: true, Group: true, Selector: true, TLS: true,
+			TLS: true,
+			Queue: driver.KindCapabilities{
+				Exists: true, Persistent: true, Group: true, Properties: true, Selector: true, Redelivered: true,
+			},
+			Topic: driver.KindCapabilities{
+				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, Group: true, Properties: true, Selector: true, Redelivered: true,
+			},
 		},
 		NewOptions: func() any { return defaultOptions() },
 		Check: func(opts driver.OpenOptions) error {

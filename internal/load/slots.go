@@ -1,0 +1,124 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// slots are the places of the messages that one producer may have in flight. The producer takes places that were given back
+// all at once, so that it locks once per burst and not once per message.
+type slots struct {
+	places []place
+
+	// Of the producer's goroutine.
+	ready []uint32 // places to take
+	fresh int      // places from here on were never used
+
+	mu      sync.Mutex
+	back    []uint32      // places given back
+	waiting bool          // the producer waits for one
+	wake    chan struct{} // to the producer
+}
+
+// place is one message in flight, or none. Its times and number are written before the generation becomes odd.
+type place struct {
+	intended, actual time.Duration
+	number           int64         // of the message, with a ledger
+	generation       atomic.Uint32 // odd while a message is in flight
+}
+
+func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }
+
+// free tells whether take finds a place at once.
+func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.fresh < len(s.places) }
+
+// refill takes over what was given back.
+func (s *slots) refill() bool {
+	s.mu.Lock()
+	s.ready, s.back = s.back, s.ready[:0]
+	s.mu.Unlock()
+	return len(s.ready) > 0
+}
+
+// take returns a place, if there is one. The message is in flight when its place is put to use by begin.
+func (s *slots) take() (index uint32, ok bool) {
+	if len(s.ready) == 0 && !s.refill() {
+		if s.fresh == len(s.places) {
+			return 0, false
+		}
+		s.fresh++
+		return uint32(s.fresh - 1), true //nolint:gosec // below MaxPending
+	}
+	last := len(s.ready) - 1
+	index = s.ready[last]
+	s.ready = s.ready[:last]
+	return index, true
+}
+
+// await waits until a place was given back; it returns false when ctx ended before.
+func (s *slots) await(ctx context.Context) bool {
+	for {
+		s.mu.Lock()
+		s.waiting = len(s.back) == 0
+		waiting := s.waiting
+		s.mu.Unlock()
+		if !waiting {
+			return true
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// begin says that the message of a place, whose times are written, goes to the driver.
+func (s *slots) begin(index uint32) driver.Slot {
+	return driver.NewSlot(index, s.places[index].generation.Add(1))
+}
+
+// end returns the place of a message that has ended; nil if it has done so before, or never was in flight.
+func (s *slots) end(slot driver.Slot) *place {
+	if uint64(slot.Index()) >= uint64(len(s.places)) || slot.Generation()%2 == 0 {
+		return nil
+	}
+	p := &s.places[slot.Index()]
+	if !p.generation.CompareAndSwap(slot.Generation(), slot.Generation()+1) {
+		return nil
+	}
+	return p
+}
+
+// giveBack makes the places of messages that have ended free.
+func (s *slots) giveBack(ended ...driver.Slot) {
+	s.mu.Lock()
+	for _, slot := range ended {
+		s.back = append(s.back, slot.Index())
+	}
+	wake := s.waiting
+	s.waiting = false
+	s.mu.Unlock()
+	if wake {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// putBack makes a place free whose message did not leave. It is for the producer's goroutine.
+func (s *slots) putBack(index uint32) { s.ready = append(s.ready, index) }
+
+// inFlight calls visit for each message that has not ended.
+func (s *slots) inFlight(visit func(*place)) {
+	for i := range s.places[:s.fresh] {
+		if p := &s.places[i]; p.generation.Load()%2 == 1 {
+			visit(p)
+		}
+	}
+}
