@@ -80,17 +80,28 @@ func ParseBody(body []byte) (p Body, err error) {
 	return p, nil
 }
 
+// Input is what frames are read from, such as a [bufio.Reader]; the methods are those of that.
+type Input interface {
+	io.Reader
+	Peek(n int) ([]byte, error)
+	Discard(n int) (int, error)
+	Buffered() int
+	Size() int
+}
+
+var _ Input = (*bufio.Reader)(nil)
+
 // FrameReader reads frames and protocol headers. Bodies of frames that fit the buffer of its input are returned in place; for
 // larger ones it has a buffer of its own, which grows with what arrives. It is for one goroutine.
 type FrameReader struct {
-	r    *bufio.Reader
+	r    Input
 	max  uint32
 	size uint32 // of the large frame that is being read; 0 if none is
 	big  []byte // as much of it as has arrived
 }
 
 // NewFrameReader returns a reader of frames of at most maxSize bytes, [MinMaxFrameSize] or more.
-func NewFrameReader(r *bufio.Reader, maxSize uint32) *FrameReader {
+func NewFrameReader(r Input, maxSize uint32) *FrameReader {
 	f := &FrameReader{r: r}
 	f.SetMaxFrameSize(maxSize)
 	return f

@@ -1,0 +1,324 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// maxChannels bounds the sessions of one connection, whatever the peer allows.
+	maxChannels = 1 << 14
+	// leaveTime is how long to wait for the broker's answer to a close.
+	leaveTime = time.Second
+)
+
+// errClosed is why a connection ended that we closed.
+var errClosed = errors.New("the connection was closed")
+
+// connection is an AMQP connection: one goroutine reads it, its users write.
+type connection struct {
+	driver *amqpDriver
+	dialect
+	version  string // the broker's, as it says
+	net      net.Conn
+	raw      *transport.Metered // below TLS; the same as net without
+	in       *transport.Input
+	frames   *wire.FrameReader
+	out      *transport.Output
+	maxFrame int           // of the peer
+	channels int           // how many there may be
+	patience time.Duration // silence of the peer after which the connection ends; 0 for any
+	owed     time.Duration // how often the peer wants to hear from us; 0 for never
+
+	// Of the reader: the sessions by the peer's channel, and those consumers with something to settle.
+	remote []*session
+	settle []*consumer
+	heard  atomic.Uint32 // frames read
+	atRead atomic.Bool   // the reader waits for the network
+	crowd  atomic.Bool   // there was more than one session at a time
+
+	mu       sync.Mutex
+	sessions []*session // by our channel; nil where one is free
+	next     uint16     // where to look for a free channel
+	live     int        // sessions that there are
+	cause    error      // why the connection has ended
+	names    map[string]bool
+	manager  manager
+
+	failed  chan struct{} // closed with cause set
+	closing chan struct{} // closed when the peer has answered our close
+	running sync.WaitGroup
+}
+
+// start lets the reader begin. The handshake is over.
+func (c *connection) start() {
+	c.in.OnIdle(c.idle)
+	c.running.Go(func() {
+		c.fail(c.read())
+		c.in.Release()
+		c.mu.Lock()
+		sessions := slices.Clone(c.sessions)
+		cause := c.cause
+		c.mu.Unlock()
+		for _, s := range sessions {
+			if s != nil {
+				s.end(cause)
+			}
+		}
+	})
+	c.driver.keeper.watch(c)
+}
+
+// idle is called when all that was received has been dealt with: the moment to settle it.
+func (c *connection) idle() {
+	for i, k := range c.settle {
+		k.listed = false
+		k.settleAll()
+		c.settle[i] = nil
+	}
+	c.settle = c.settle[:0]
+	c.out.Flush()
+}
+
+// Dead implements [transport.Shared].
+func (c *connection) Dead() bool {
+	select {
+	case <-c.failed:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail ends the connection. The first cause counts.
+func (c *connection) fail(cause error) {
+	c.mu.Lock()
+	first := c.cause == nil
+	if first {
+		c.cause = cause
+		close(c.failed)
+	}
+	c.mu.Unlock()
+	if first {
+		c.out.Fail(cause)
+		_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
+	}
+}
+
+// why returns why the connection has ended; nil if it has not.
+func (c *connection) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// End implements [transport.Shared].
+func (c *connection) End(ctx context.Context) {
+	if !c.Dead() && ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		_ = c.out.Put(new(wire.Close).AppendFrame)
+		c.out.Flush()
+		select {
+		case <-c.closing:
+		case <-c.failed:
+		case <-ctx.Done():
+		}
+		cancel()
+	}
+	c.fail(errClosed)
+	c.running.Wait()
+	c.out.Wait()
+	c.driver.keeper.forget(c)
+}
+
+// put lets a small frame out, without waiting for room.
+func (c *connection) put(frame func([]byte) []byte) error {
+	if err := c.out.Put(frame); err != nil {
+		return err
+	}
+	c.out.Flush()
+	return nil
+}
+
+// read handles what the broker sends, and returns why it ended.
+func (c *connection) read() error {
+	for {
+		f, err := c.frames.Next()
+		if err != nil {
+			return c.readError(err)
+		}
+		c.heard.Add(1)
+		if len(f.Body) == 0 {
+			continue // a heartbeat
+		}
+		if f.Type != wire.FrameAMQP {
+			return protocolError("a frame of type %d", f.Type)
+		}
+		p, err := wire.ParseBody(f.Body)
+		if err == nil {
+			err = c.handle(f.Channel, &p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readError tells what is wrong with what came, or how the connection ended.
+func (c *connection) readError(err error) error {
+	var large *wire.FrameTooLargeError
+	var head *wire.FrameError
+	switch {
+	case errors.As(err, &large):
+		return driver.Errorf(driver.ClassProtocol, "", "raise -o max-frame-size if the broker cannot be told to send smaller frames", "the broker sent %w", err)
+	case errors.As(err, &head):
+		return protocolError("%w", err)
+	default:
+		return err
+	}
+}
+
+// protocolError is what we say of a peer that breaks the protocol.
+func protocolError(format string, args ...any) error {
+	return driver.Errorf(driver.ClassProtocol, "", "look into the broker's log, and say so to its makers", "the broker sent "+format, args...)
+}
+
+// handle deals with one frame.
+func (c *connection) handle(channel uint16, p *wire.Body) error {
+	switch p.Kind {
+	case wire.DescBegin:
+		return c.begun(channel, p)
+	case wire.DescClose:
+		var f wire.Close
+		if err := f.Decode(&p.Fields); err != nil {
+			return protocolError("a frame that cannot be read: %w", err)
+		}
+		return c.closed(&f)
+	case wire.DescOpen:
+		return protocolError("a second open frame")
+	}
+	if int(channel) >= len(c.remote) || c.remote[channel] == nil {
+		return protocolError("a frame on channel %d, where no session has begun", channel)
+	}
+	s := c.remote[channel]
+	var err error
+	switch p.Kind {
+	case wire.DescTransfer:
+		err = s.transfer(p)
+	case wire.DescDisposition:
+		err = s.disposition(p)
+	case wire.DescFlow:
+		err = s.flow(p)
+	case wire.DescAttach:
+		err = s.attached(p)
+	case wire.DescDetach:
+		err = s.detached(p)
+	case wire.DescEnd:
+		c.remote[channel] = nil
+		err = s.ended(p)
+	default:
+		return protocolError("a frame of kind %#x", uint64(p.Kind))
+	}
+	var decode *wire.DecodeError
+	if errors.As(err, &decode) {
+		return protocolError("a frame that cannot be read: %w", err)
+	}
+	return err
+}
+
+// begun handles the peer's begin: it can only be the answer to ours.
+func (c *connection) begun(channel uint16, p *wire.Body) error {
+	var f wire.Begin
+	if err := f.Decode(&p.Fields); err != nil {
+		return protocolError("a frame that cannot be read: %w", err)
+	}
+	if !f.RemoteChannel.OK {
+		return protocolError("a begin that answers none of ours")
+	}
+	s := c.session(f.RemoteChannel.V)
+	if s == nil {
+		return protocolError("a begin for channel %d, on which we began no session", f.RemoteChannel.V)
+	}
+	if int(channel) >= maxChannels {
+		return protocolError("a begin on channel %d, beyond what we allowed", channel)
+	}
+	for int(channel) >= len(c.remote) {
+		c.remote = append(c.remote, nil)
+	}
+	if c.remote[channel] != nil {
+		return protocolError("a second begin on channel %d", channel)
+	}
+	c.remote[channel] = s
+	return s.begun(&f)
+}
+
+// closed handles the peer's close, and returns why the connection ends.
+func (c *connection) closed(f *wire.Close) error {
+	select {
+	case <-c.closing:
+	default:
+		close(c.closing)
+	}
+	_ = c.put(new(wire.Close).AppendFrame) // the answer, unless it is one to ours
+	if f.Error != nil {
+		return remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
+	}
+	return driver.Errorf(driver.ClassConnectionLost, "", "look into the broker's log", "the broker closed the connection without saying why")
+}
+
+// session returns the session of one of our channels; nil if there is none.
+func (c *connection) session(channel uint16) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if int(channel) >= len(c.sessions) {
+		return nil
+	}
+	return c.sessions[channel]
+}
+
+// register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on a channel
+// whose session has ended a moment ago to that session, and does not answer it.
+func (c *connection) register(s *session) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return c.cause
+	}
+	for range c.channels {
+		at := c.next
+		c.next = uint16((int(at) + 1) % c.channels) //nolint:gosec // below maxChannels
+		for int(at) >= len(c.sessions) {
+			c.sessions = append(c.sessions, nil)
+		}
+		if c.sessions[at] == nil {
+			s.channel = at
+			c.sessions[at] = s
+			if c.live++; c.live > 1 {
+				c.crowd.Store(true)
+			}
+			return nil
+		}
+	}
+	return driver.Errorf(driver.ClassFull, "", "use more connections", "the broker allows %d sessions per connection", c.channels)
+}
+
+func (c *connection) unregister(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[s.channel] == s {
+		c.sessions[s.channel] = nil
+		c.live--
+	}
+}
+
+// waits is what the goroutines of the connection have waited.
+func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

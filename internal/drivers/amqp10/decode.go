@@ -1,0 +1,67 @@
+package amqp
+
+import (
+	"strconv"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// decoder reads messages. It is for one goroutine, and what it returns is valid until it is used again.
+type decoder struct {
+	message  wire.Message
+	delivery driver.Delivery
+	joined   []byte // a body of several sections
+}
+
+// decode reads a message in place.
+func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, error) {
+	m, d := &dec.message, &dec.delivery
+	if err := m.Decode(payload); err != nil {
+		return nil, protocolError("a message that cannot be read: %w", err)
+	}
+	*d = driver.Delivery{Redelivered: c.redelivered(&m.Header)}
+	properties := wire.NewDecoder(m.ApplicationProperties)
+	pairs, _ := properties.Map()
+	for pairs.More() {
+		key, _ := pairs.Text()
+		switch string(key) {
+		case driver.TimeProperty:
+			d.Time, d.HasTime = microseconds(&pairs)
+		case driver.IDProperty:
+			if text, ok := pairs.Text(); !ok {
+				d.ID = driver.GarbledID()
+			} else if text != nil {
+				d.ID = driver.ParseID(text)
+			}
+		default:
+			pairs.Skip()
+		}
+	}
+	if err := pairs.Err(); err != nil {
+		return nil, protocolError("application properties that cannot be read: %w", err)
+	}
+	if m.BodySections > 1 {
+		dec.joined = m.Payload(dec.joined)
+		d.Body = dec.joined
+	} else {
+		d.Body = m.Payload(nil)
+	}
+	return d, nil
+}
+
+// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools and brokers that
+// convert between protocols make of it: all integer types, decimal text, timestamps.
+func microseconds(d *wire.Decoder) (int64, bool) {
+	switch d.Peek() {
+	case wire.CodeTimestamp:
+		ms, ok := d.Integer()
+		return ms * 1000, ok
+	case wire.CodeStr8, wire.CodeStr32:
+		text, _ := d.Text()
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, err == nil
+	default:
+		return d.Integer()
+	}
+}

@@ -1,0 +1,234 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// dial opens a connection to the first host that lets us in.
+func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
+	return transport.First(ctx, d.cfg.target.Hosts, d.cfg.connectTimeout,
+		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
+			return d.dialHost(ctx, host, spec)
+		})
+}
+
+func (d *amqpDriver) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (*connection, error) {
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	if err != nil {
+		return nil, connectError(host, stageDial, d.cfg.target.TLS, "", err)
+	}
+	c := &connection{
+		driver: d, raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
+		failed: make(chan struct{}), closing: make(chan struct{}),
+	}
+	c.net = c.raw
+	if d.cfg.target.TLS {
+		if c.net, err = transport.Secure(ctx, c.raw, host.Host, d.cfg.tls); err != nil {
+			return nil, connectError(host, stageTLS, true, "", err)
+		}
+	}
+	c.in = transport.NewInput(c.net, c.raw, &d.mem, nil)
+	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.opts.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
+	c.out = transport.NewOutput(c.net, c.raw, &d.mem, func(err error) { c.fail(err) })
+	h := handshake{c: c, host: host, spec: spec}
+	// A context can end in two ways, a deadline in one: closing covers both.
+	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
+	err = h.run()
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = c.raw.Close()
+		c.in.Release()
+		if ctx.Err() != nil {
+			err = ctx.Err() // the cause of the closing
+		}
+		return nil, connectError(host, stageOpen, d.cfg.target.TLS, h.greeting, err)
+	}
+	c.start()
+	return c, nil
+}
+
+// handshake opens a connection: the SASL layer and the open frames (Security, section 5.3; Transport, section 2.4.1).
+type handshake struct {
+	c        *connection
+	host     transport.Endpoint
+	spec     driver.Connection
+	greeting string // what the peer sent first
+	out      []byte
+}
+
+func (h *handshake) run() error {
+	if err := h.header(wire.HeaderSASL); err != nil {
+		return err
+	}
+	if err := h.login(); err != nil {
+		return err
+	}
+	if err := h.header(wire.HeaderAMQP); err != nil {
+		return err
+	}
+	return h.open()
+}
+
+// errHeader is a protocol header other than the one that was asked for.
+var errHeader = errors.New("the peer wants another protocol header")
+
+// header exchanges protocol headers (Transport, section 2.2).
+func (h *handshake) header(want string) error {
+	if err := h.write([]byte(want)); err != nil {
+		return err
+	}
+	got, err := h.c.frames.ReadProtocolHeader()
+	if h.greeting == "" {
+		n := len(got)
+		for n > 0 && got[n-1] == 0 && err != nil {
+			n-- // fewer than eight came
+		}
+		h.greeting = string(got[:n])
+	}
+	switch {
+	case err != nil:
+		return err
+	case string(got[:]) != want:
+		return errHeader
+	}
+	return nil
+}
+
+func (h *handshake) write(b []byte) error {
+	_, err := h.c.net.Write(b)
+	return err
+}
+
+// frame reads the next frame that is no heartbeat.
+func (h *handshake) frame(kind wire.FrameType) (wire.Body, error) {
+	for {
+		f, err := h.c.frames.Next()
+		switch {
+		case err != nil:
+			return wire.Body{}, h.c.readError(err)
+		case f.Type != kind:
+			return wire.Body{}, protocolError("a frame of type %d", f.Type)
+		case len(f.Body) == 0:
+			continue
+		}
+		p, err := wire.ParseBody(f.Body)
+		if err != nil {
+			return wire.Body{}, protocolError("a frame that cannot be read: %w", err)
+		}
+		return p, nil
+	}
+}
+
+// open exchanges open frames.
+func (h *handshake) open() error {
+	c := h.c
+	ours := c.driver.cfg.openFrame(h.host, h.spec)
+	if err := h.write(ours.AppendFrame(nil)); err != nil {
+		return err
+	}
+	p, err := h.frame(wire.FrameAMQP)
+	if err != nil {
+		return err
+	}
+	switch p.Kind {
+	case wire.DescOpen:
+	case wire.DescClose:
+		return h.refused(&p)
+	default:
+		return protocolError("a frame of kind %#x instead of its open", uint64(p.Kind))
+	}
+	var open wire.Open
+	if err := open.Decode(&p.Fields); err != nil {
+		return protocolError("an open frame that cannot be read: %w", err)
+	}
+	c.maxFrame = int(min(max(open.MaxFrameSize.Or(maxSend), wire.MinMaxFrameSize), maxSend))
+	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
+	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
+	product := text(open.Properties, "product")
+	c.version = text(open.Properties, "version")
+	c.dialect = dialectOf(product, c.version)
+	if option := c.driver.cfg.opts.Dialect; option != dialectAuto {
+		c.dialect = dialect(option)
+	}
+	// A broker that refuses us has to open before it can close.
+	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
+	if failed.Bool() {
+		if p, err = h.frame(wire.FrameAMQP); err != nil {
+			return err
+		}
+		return h.refused(&p)
+	}
+	return nil
+}
+
+// maxSend bounds the frames that we send, whatever the peer takes.
+const maxSend = 256 << 10
+
+// refused tells why the broker closes a connection that it has not opened.
+func (h *handshake) refused(p *wire.Body) error {
+	var f wire.Close
+	if p.Kind != wire.DescClose || f.Decode(&p.Fields) != nil {
+		return protocolError("a frame of kind %#x where it should open or close the connection", uint64(p.Kind))
+	}
+	_ = h.write(new(wire.Close).AppendFrame(nil)) // it is leaving
+	if f.Error == nil {
+		return driver.Errorf(driver.ClassConnect, "", "look into the broker's log", "the broker closed the connection without saying why")
+	}
+	return remote("the broker closed the connection", driver.ClassConnect, "", f.Error)
+}
+
+// text returns a property of an open frame, shortened; "" if there is none.
+func text(properties []byte, key string) string {
+	const longest = 200
+	d := wire.Lookup(properties, key)
+	value, _ := d.Text()
+	return string(value[:min(len(value), longest)])
+}
+
+// openFrame says who we are. The container ID is what Artemis shows as client ID.
+func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
+	b := wire.BeginMap(nil)
+	for _, property := range [][2]string{
+		{"product", "perfmq"},
+		{"version", version()},
+		{"platform", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
+		{"connection-name", spec.Name},
+	} {
+		b = wire.AppendStr(wire.AppendSymbol(b, property[0]), property[1])
+	}
+	b = wire.AppendLong(wire.AppendSymbol(b, "process-id"), int64(os.Getpid()))
+	wire.EndCompound(b, 0, 10)
+	open := &wire.Open{
+		ContainerID: spec.Name, Hostname: host.Host,
+		MaxFrameSize: wire.Some(uint32(c.opts.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1
+		ChannelMax:   wire.Some[uint16](maxChannels - 1),
+		IdleTimeout:  uint32(min(c.opts.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
+		Properties:   b,
+	}
+	if spec.ClientID != "" {
+		open.ContainerID = spec.ClientID
+	}
+	if c.opts.VirtualHost != "" {
+		open.Hostname = c.opts.VirtualHost
+	}
+	return open
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}

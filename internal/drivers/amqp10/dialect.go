@@ -1,0 +1,201 @@
+package amqp
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// dialect is what AMQP 1.0 leaves to the broker: the addresses of queues and topics, and what becomes of settings that
+// the protocol can carry but the broker does not look at. These are refused, never sent in silence.
+type dialect string
+
+// The dialects there are. The last one is for brokers that we do not know: the name as it is, with its kind as a
+// capability of the terminus.
+const (
+	artemis   dialect = "artemis"
+	activemq  dialect = "activemq"  // ActiveMQ Classic
+	rabbitmq  dialect = "rabbitmq"  // RabbitMQ 4 and later
+	rabbitmq3 dialect = "rabbitmq3" // RabbitMQ before 4, with the plug-in rabbitmq_amqp1_0
+	brokerj   dialect = "brokerj"   // Qpid Broker-J
+	plain     dialect = "plain"
+
+	dialectAuto = "auto"
+)
+
+func dialects() []string {
+	return []string{dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(brokerj), string(plain)}
+}
+
+// dialectOf goes by the properties of the broker's open frame.
+func dialectOf(product, version string) dialect {
+	switch name := strings.ToLower(product); {
+	case strings.Contains(name, "artemis"):
+		return artemis
+	case name == "activemq":
+		return activemq
+	case strings.Contains(name, "broker-j"):
+		return brokerj
+	case name == "rabbitmq":
+		major, _, _ := strings.Cut(version, ".")
+		if n, err := strconv.Atoi(major); err == nil && n < 4 {
+			return rabbitmq3
+		}
+		return rabbitmq
+	default:
+		return plain
+	}
+}
+
+// title is the broker's name in messages.
+func (d dialect) title() string {
+	switch d {
+	case artemis:
+		return "Artemis"
+	case activemq:
+		return "ActiveMQ Classic"
+	case rabbitmq:
+		return "RabbitMQ"
+	case rabbitmq3:
+		return "RabbitMQ before 4"
+	case brokerj:
+		return "Qpid Broker-J"
+	default:
+		return "this broker"
+	}
+}
+
+func (d dialect) unsupported(op, hint, what string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, hint, "%s over AMQP: %s", d.title(), what)
+}
+
+// address returns the address of a terminus. On RabbitMQ names with a leading slash are addresses already.
+func (d dialect) address(dest driver.Destination) string {
+	topic := dest.Kind == driver.Topic
+	switch {
+	case d == activemq:
+		return dest.String() // the capability alone does not make a source a topic
+	case d == brokerj && topic:
+		return "amq.topic/" + dest.Name // the name alone would be that of a queue
+	case d != rabbitmq && d != rabbitmq3, strings.HasPrefix(dest.Name, "/"):
+		return dest.Name
+	case d == rabbitmq && topic:
+		return "/exchanges/amq.topic/" + url.PathEscape(dest.Name)
+	case d == rabbitmq:
+		return "/queues/" + url.PathEscape(dest.Name)
+	default: // the plug-in understands no other escape, and a slash would end the name
+		return "/" + dest.Kind.String() + "/" + strings.ReplaceAll(dest.Name, "/", "%2F")
+	}
+}
+
+// durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by it, for senders and
+// receivers alike; durable ones are what every other protocol of RabbitMQ declares.
+func (d dialect) durability() uint32 {
+	if d == rabbitmq3 {
+		return wire.DurableConfiguration
+	}
+	return wire.DurableNone
+}
+
+// checkProducer refuses what the broker would ignore.
+func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options) error {
+	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+		return err
+	}
+	if err := d.checkName(op, spec.Destination, true); err != nil {
+		return err
+	}
+	if d != rabbitmq && d != rabbitmq3 {
+		return nil
+	}
+	for i := range spec.Variants {
+		switch v := &spec.Variants[i]; {
+		case v.Group != "":
+			return d.unsupported(op, "leave out --group", "there are no message groups")
+		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
+			return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
+				"a queue that is declared by its use has no priorities")
+		}
+	}
+	return nil
+}
+
+// checkConsumer refuses what the broker would ignore, or would leave behind.
+func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options) error {
+	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+		return err
+	}
+	if err := d.checkName(op, spec.Destination, false); err != nil {
+		return err
+	}
+	switch {
+	case d == activemq && spec.Shared:
+		return d.unsupported(op, "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
+			"subscriptions cannot be shared")
+	case d != rabbitmq && d != rabbitmq3:
+		return nil
+	case spec.Selector != "": // its answer confirms the filter (but for 4.1 and later), and all messages come
+		return d.unsupported(op, "leave out --selector", "there are no selectors")
+	case spec.Durable || spec.Shared:
+		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
+			"there are no durable or shared subscriptions")
+	case spec.Destination.Kind != driver.Topic:
+		return nil
+	case d == rabbitmq:
+		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
+			"only queues can be consumed from")
+	case !o.LeaveQueues:
+		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from queue:///amq/queue/NAME; use STOMP; "+
+			"or say -o leave-queues=true and remove the queues amq.gen-* afterwards",
+			"each topic consumer would leave a queue behind that goes on filling")
+	default:
+		return nil
+	}
+}
+
+// checkDeclare refuses to declare what cannot be, or need not be, declared.
+func (d dialect) checkDeclare(op string, dest driver.Destination, o *Options) error {
+	switch {
+	case o.Declare == declareNo:
+		return nil
+	case d == rabbitmq3:
+		return d.unsupported(op, "leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
+	case d != rabbitmq:
+		return d.unsupported(op, "leave out -o declare", "queues are declared on RabbitMQ 4 only")
+	case !d.managed(dest):
+		return d.unsupported(op, "leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+	}
+	return nil
+}
+
+// detaches reports whether links are to be detached before their session ends. RabbitMQ before 4 answers a closing
+// detach with one that does not close, for which the library waits in vain; there the end of the session does it all.
+func (d dialect) detaches() bool { return d != rabbitmq3 }
+
+// endPatience is how long to wait for the answer to the end of a session. RabbitMQ before 4 loses it now and then, when
+// the process that was to write it ends with the session; the session has ended all the same.
+func (d dialect) endPatience() time.Duration {
+	if d == rabbitmq3 {
+		return 250 * time.Millisecond
+	}
+	return practicallyForever
+}
+
+// creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4 computes
+// what is left from the deliveries that its session has seen, not from those that the queue has sent: credit that is given
+// while messages are under way is exceeded, the next one comes out negative, and nothing is sent any more.
+func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
+
+// redelivered reports whether the broker says that it delivered a message before. RabbitMQ before 4 does not count
+// deliveries but says so in first-acquirer. With the others that tells whether somebody else acquired the message, which
+// is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
+func (d dialect) redelivered(h *wire.Header) bool {
+	return h.DeliveryCount > 0 || d == rabbitmq3 && !h.FirstAcquirer
+}
+
+// practicallyForever is a time-out that is none.
+const practicallyForever = 10 * 365 * 24 * time.Hour

@@ -1,0 +1,234 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// meaning is what an error condition of AMQP 1.0 (Transport, section 2.8) says in plain words.
+type meaning struct {
+	class driver.Class // ClassNone leaves it to what has ended: link, session or connection
+	words string
+	hint  string
+}
+
+func meaningOf(condition string) meaning {
+	switch condition {
+	case wire.CondNotFound:
+		return meaning{driver.ClassNotFound, "it does not exist", "create it on the broker, or let the broker create it " +
+			"(Artemis: auto-create-addresses and auto-create-queues)"}
+	case wire.CondResourceDeleted:
+		return meaning{driver.ClassNotFound, "it was deleted", "somebody deleted the address or queue on the broker"}
+	case wire.CondUnauthorized:
+		return meaning{driver.ClassAuth, "not authorised", "check --user and --password and the user's permissions " +
+			"for this address on the broker"}
+	case wire.CondResourceLimit:
+		return meaning{driver.ClassFull, "a limit of the broker was reached", "look for a full address or a quota on " +
+			"the broker (Artemis: max-size-bytes, address-full-policy)"}
+	case wire.CondMessageSize:
+		return meaning{driver.ClassTooLarge, "the message is too large", "send smaller messages or raise the broker's limit"}
+	case wire.CondNotImplemented:
+		return meaning{driver.ClassUnsupported, "the broker cannot do that", ""}
+	case wire.CondNotAllowed:
+		return meaning{driver.ClassNone, "not allowed", "the address may be of the other kind: try queue:// or topic://"}
+	case wire.CondResourceLocked:
+		return meaning{driver.ClassNone, "it is in use by somebody else", "another consumer may have it exclusively"}
+	case wire.CondStolen:
+		return meaning{
+			driver.ClassNone, "another client took it over",
+			"give each running client its own --clientID and subscription name",
+		}
+	case wire.CondDetachForced:
+		return meaning{driver.ClassNone, "forced by the broker", "somebody closed it on the broker, or removed its queue"}
+	case wire.CondForced:
+		return meaning{driver.ClassNone, "forced by the broker", "the broker is going down, or somebody closed the connection on it"}
+	case wire.CondRedirect, wire.CondLinkRedirect:
+		return meaning{driver.ClassNone, "the broker sends us elsewhere", "connect to the broker that it names"}
+	case wire.CondInternal:
+		return meaning{driver.ClassOther, "an error inside the broker", "look into the broker's log"}
+	case wire.CondDecode, wire.CondFrameSize, wire.CondIllegalState, wire.CondInvalidField,
+		wire.CondPrecondition, wire.CondFraming, wire.CondErrantLink, wire.CondHandleInUse,
+		wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit:
+		return meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
+	default:
+		return meaning{}
+	}
+}
+
+// brokerError is the peer's error behind a [driver.Error].
+type brokerError struct {
+	condition string
+	text      string
+}
+
+func (e *brokerError) Error() string { return e.text }
+
+// conditionOf returns the error condition that the broker gave; "" if err is none of its errors.
+func conditionOf(err error) string {
+	var e *brokerError
+	if errors.As(err, &e) {
+		return e.condition
+	}
+	return ""
+}
+
+// remote tells the peer's error in plain words, followed by its own. What ended is "" when nothing did.
+func remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
+	m := meaningOf(e.Condition)
+	if m.class != driver.ClassNone {
+		class = m.class
+	}
+	if e.Condition == wire.CondInternal && strings.Contains(e.Description, "does not have permission") {
+		m = meaningOf(wire.CondUnauthorized) // Artemis (AMQ229032), when it may not create the address
+		class = m.class
+	}
+	text := ended
+	for _, part := range []string{m.words, e.Description} {
+		if part == "" {
+			continue
+		}
+		if text != "" {
+			text += ": "
+		}
+		text += part
+	}
+	if text != "" {
+		text += " "
+	}
+	text += "(" + e.Condition + ")"
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{e.Condition, text}}
+}
+
+// explain tells in plain words what went wrong while the connection was in use. It returns nil for nil.
+func (c *connection) explain(op string, err error) error {
+	var known *driver.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		if known.Op == "" {
+			return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+		}
+		return err
+	case errors.Is(err, errClosed):
+		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
+			"no answer from the broker: %w", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+			"the broker closed the connection without saying why")
+	default:
+		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
+	}
+}
+
+// stage is how far the opening of a connection had come when it failed.
+type stage uint8
+
+const (
+	stageDial stage = iota
+	stageTLS
+	stageOpen
+)
+
+// connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
+// stageOpen.
+func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
+	op := "connect to " + e.String()
+	var dns *net.DNSError
+	var known *driver.Error
+	switch {
+	case errors.As(err, &known):
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case errors.As(err, &dns):
+		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
+	case errors.Is(err, context.Canceled):
+		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+	case transport.IsTLSError(err):
+		return protocol().TLSError(op, err)
+	case at == stageDial && isTimeout(err):
+		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
+			"no connection in time: %w", err)
+	case at == stageTLS:
+		return noAnswer(op, "is this the broker's port for encrypted connections, or should it be amqp://?", err)
+	case at == stageOpen && greeting == "" && !encrypted:
+		return noAnswer(op, "is this the broker's AMQP port, and should it be amqps://?", err)
+	case at == stageOpen && greeting == "":
+		return noAnswer(op, "is this the broker's AMQP port?", err)
+	case at == stageOpen:
+		return openError(op, encrypted, greeting, err)
+	default:
+		return &driver.Error{Class: classOfConnect(err), Op: op, Err: err}
+	}
+}
+
+// noAnswer is for a peer that took the connection and then said nothing.
+func noAnswer(op, hint string, err error) error {
+	if isTimeout(err) {
+		return driver.Errorf(driver.ClassTimeout, op, hint, "connected, but the peer did not answer in time: %w", err)
+	}
+	return driver.Errorf(driver.ClassConnect, op, hint, "connected, but the peer closed before it said anything: %w", err)
+}
+
+// openError is for a peer that answered, but not as an AMQP broker that lets us in.
+func openError(op string, encrypted bool, greeting string, err error) error {
+	switch {
+	case isOldAMQP(greeting):
+		return driver.Errorf(driver.ClassConnect, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
+			"the peer speaks an older AMQP, not AMQP 1.0")
+	case !strings.HasPrefix(greeting, "AMQP"):
+		return notAMQP(op, encrypted, greeting)
+	case errors.Is(err, errHeader):
+		return driver.Errorf(driver.ClassAuth, op, "give --user and --password, or choose another -o sasl",
+			"the broker does not offer this way to log in (%w)", err)
+	case isTimeout(err):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
+			"the broker did not finish opening the connection in time: %w", err)
+	default:
+		return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
+			"the broker gave up while opening the connection: %w", err)
+	}
+}
+
+// isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not a version 1 with an ID of AMQP 1.0's
+// (0, 2 or 3), see AMQP 1.0, Transport, section 2.2.
+func isOldAMQP(greeting string) bool {
+	return len(greeting) == 8 && strings.HasPrefix(greeting, "AMQP") && greeting[5:] != "\x01\x00\x00"
+}
+
+func classOfConnect(err error) driver.Class {
+	if class := driver.ClassOf(err); class != driver.ClassOther {
+		return class
+	}
+	return driver.ClassConnect
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &ne) && ne.Timeout()
+}
+
+func notAMQP(op string, tls bool, greeting string) error {
+	const hint = "is this the broker's AMQP port?"
+	switch {
+	case strings.HasPrefix(greeting, "HTTP"):
+		return driver.Errorf(driver.ClassConnect, op, hint, "a web server answered, not an AMQP broker")
+	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
+		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://", "the peer wants an encrypted connection")
+	default:
+		return driver.Errorf(driver.ClassConnect, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
+	}
+}

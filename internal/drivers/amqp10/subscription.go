@@ -1,0 +1,108 @@
+package amqp
+
+import (
+	"strconv"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// subscription is how a consumer attaches to its address. Names follow the JMS mapping as qpid-jms does it, which is
+// what Artemis understands: a subscription is identified by the container ID and the link name up to its first bar; what
+// follows the bar makes the names of links that share a subscription differ. With shared subscriptions that belong to
+// no client ID the capability "global" takes the container ID out of the identity.
+type subscription struct {
+	kind    driver.Kind
+	name    string // of the subscription, or the consumer's
+	durable bool
+	shared  bool
+	global  bool
+	keep    bool
+	link    string // set by reserve
+}
+
+func newSubscription(op string, spec driver.ConsumerSpec) (subscription, error) {
+	s := subscription{
+		kind: spec.Destination.Kind, name: spec.Subscription, durable: spec.Durable, shared: spec.Shared,
+		global: spec.Shared && spec.Connection.ClientID == "", keep: spec.Durable && spec.KeepSubscription,
+	}
+	refuse := func(hint, text string) (subscription, error) {
+		return s, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", text)
+	}
+	if s.kind == driver.Queue && (s.durable || s.shared) {
+		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
+	}
+	if s.name == "" {
+		if s.shared {
+			return refuse("name the subscription", "a shared subscription needs a name")
+		}
+		s.name = spec.Name
+	}
+	if s.keep && !s.shared && spec.Connection.ClientID == "" {
+		return refuse("give --clientID", "a durable subscription that is kept needs a client ID to be found again")
+	}
+	return s, nil
+}
+
+// reserve picks a link name that no other consumer of the connection uses: two links of the same name and direction
+// would steal each other.
+func (s *subscription) reserve(c *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n := 1; ; n++ {
+		if s.link = s.linkName(n); !c.names[s.link] {
+			c.names[s.link] = true
+			return
+		}
+		if s.durable && !s.shared {
+			return // the same identity twice: the broker has to judge that
+		}
+	}
+}
+
+// linkName returns the name of the n-th link: SUB, SUB|2 with a client ID; SUB|global, SUB|global2 without; volatile
+// shared ones are SUB|volatile1 and SUB|global-volatile1.
+func (s *subscription) linkName(n int) string {
+	number := strconv.Itoa(n)
+	switch {
+	case !s.shared && n == 1:
+		return s.name
+	case !s.shared:
+		return s.name + "|" + number
+	case !s.durable && s.global:
+		return s.name + "|global-volatile" + number
+	case !s.durable:
+		return s.name + "|volatile" + number
+	case s.global && n == 1:
+		return s.name + "|global"
+	case s.global:
+		return s.name + "|global" + number
+	case n == 1:
+		return s.name
+	default:
+		return s.name + "|" + number
+	}
+}
+
+func (s *subscription) free(c *connection) {
+	c.mu.Lock()
+	delete(c.names, s.link)
+	c.mu.Unlock()
+}
+
+// apply sets the source of the link (Messaging, section 3.5.3).
+func (s *subscription) apply(source *wire.Terminus) {
+	source.Capabilities = []string{s.kind.String()}
+	if s.shared {
+		source.Capabilities = append(source.Capabilities, "shared")
+	}
+	if s.global {
+		source.Capabilities = append(source.Capabilities, "global")
+	}
+	switch {
+	case s.durable:
+		source.Durable, source.ExpiryPolicy = wire.DurableUnsettledState, wire.ExpireNever
+	case s.kind == driver.Topic:
+		source.ExpiryPolicy = wire.ExpireLinkDetach
+	}
+}

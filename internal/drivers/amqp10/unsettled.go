@@ -1,0 +1,143 @@
+package amqp
+
+import "github.com/perfmq/perfmq/pkg/driver"
+
+// unsettled are the deliveries of a producer that have not ended, by their IDs: serial numbers that follow each other. It is
+// guarded by its session's lock.
+//
+// The latest are in a ring; one that stays behind when the ring has gone around is moved to a map. So a broker that never
+// answers one message does not let the ring grow, and a disposition of any range looks at no more than there are.
+type unsettled struct {
+	ring []delivery // its length is a power of two; by ID modulo that
+	old  map[uint32]driver.Slot
+	from uint32 // the first ID that may be in the ring
+	next uint32 // the ID after the last
+	max  int    // how large the ring may get
+	n    int    // how many there are
+}
+
+type delivery struct {
+	slot driver.Slot
+	open bool
+}
+
+const firstRing = 16
+
+func newUnsettled(maxPending int) *unsettled {
+	u := &unsettled{max: firstRing, ring: make([]delivery, 1)}
+	for u.max < maxPending {
+		u.max *= 2
+	}
+	return u
+}
+
+func (u *unsettled) at(id uint32) *delivery { return &u.ring[id&uint32(len(u.ring)-1)] }
+
+// add adds the next delivery and returns its ID.
+func (u *unsettled) add(slot driver.Slot) uint32 {
+	if int(u.next-u.from) == len(u.ring) {
+		u.makeRoom()
+	}
+	id := u.next
+	u.next++
+	u.n++
+	*u.at(id) = delivery{slot: slot, open: true}
+	return id
+}
+
+// skipOne returns the next ID without a delivery of ours: IDs are a session's, and the coordinator's deliveries have some.
+func (u *unsettled) skipOne() uint32 {
+	id := u.add(0)
+	*u.at(id) = delivery{}
+	u.n--
+	u.skip()
+	return id
+}
+
+// undo takes back the last add.
+func (u *unsettled) undo() {
+	u.next--
+	u.n--
+	*u.at(u.next) = delivery{}
+}
+
+// makeRoom makes the ring larger, or moves its oldest delivery out of the way.
+func (u *unsettled) makeRoom() {
+	if len(u.ring) < u.max {
+		larger := make([]delivery, min(u.max, max(firstRing, 2*len(u.ring))))
+		for id := u.from; id != u.next; id++ {
+			larger[id&uint32(len(larger)-1)] = *u.at(id)
+		}
+		u.ring = larger
+		return
+	}
+	if d := u.at(u.from); d.open {
+		if u.old == nil {
+			u.old = map[uint32]driver.Slot{}
+		}
+		u.old[u.from] = d.slot
+	}
+	u.advance()
+}
+
+// advance lets the ring begin behind what has ended.
+func (u *unsettled) advance() {
+	*u.at(u.from) = delivery{}
+	u.from++
+	u.skip()
+}
+
+func (u *unsettled) skip() {
+	for u.from != u.next && !u.at(u.from).open {
+		u.from++
+	}
+}
+
+// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over.
+func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot {
+	width := last - first // as serial numbers
+	if len(u.old) > 0 {
+		for id, slot := range u.old {
+			if id-first <= width {
+				slots = append(slots, slot)
+				delete(u.old, id)
+				u.n--
+			}
+		}
+	}
+	begin, end := first, last+1
+	if int32(first-u.from) < 0 { //nolint:gosec // serial numbers
+		begin = u.from
+	}
+	if int32(u.next-end) < 0 { //nolint:gosec // serial numbers
+		end = u.next
+	}
+	if int32(end-begin) <= 0 || int32(last-first) < 0 { //nolint:gosec // serial numbers
+		return slots
+	}
+	for id := begin; id != end; id++ {
+		if d := u.at(id); d.open {
+			slots = append(slots, d.slot)
+			*d = delivery{}
+			u.n--
+		}
+	}
+	u.skip()
+	return slots
+}
+
+// takeAll removes all deliveries and appends their slots.
+func (u *unsettled) takeAll(slots []driver.Slot) []driver.Slot {
+	for id, slot := range u.old {
+		slots = append(slots, slot)
+		delete(u.old, id)
+	}
+	for id := u.from; id != u.next; id++ {
+		if d := u.at(id); d.open {
+			slots = append(slots, d.slot)
+			*d = delivery{}
+		}
+	}
+	u.from, u.n = u.next, 0
+	return slots
+}

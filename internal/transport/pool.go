@@ -1,0 +1,169 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Shared is a connection that several users may have at once.
+type Shared interface {
+	// Dead reports whether it has ended, by whatever cause. It does not wait.
+	Dead() bool
+	// End takes leave of the broker and closes the connection. It returns when it is closed; when ctx ends first, it closes
+	// it without taking leave. It is called once.
+	End(ctx context.Context)
+}
+
+// Pool holds the connections of a driver, by the key that their users give ([driver.Connection.Key]). It is safe for
+// concurrent use.
+type Pool[C Shared] struct {
+	// Open opens a connection. Its error, and not that of the context, says what the broker did or did not do.
+	Open func(ctx context.Context, spec driver.Connection) (C, error)
+
+	mu     sync.Mutex
+	conns  map[string]*pooled[C]
+	closed bool
+}
+
+type pooled[C Shared] struct {
+	key   string
+	users int           // guarded by Pool.mu
+	ready chan struct{} // closed when conn and err are set
+	conn  C
+	err   error
+	end   sync.Once
+	ended chan struct{} // closed when it has ended
+}
+
+// Lease is a use of a connection, to be released.
+type Lease[C Shared] struct {
+	Conn C
+	pool *Pool[C]
+	of   *pooled[C]
+}
+
+// Acquire returns the connection of that key with one more user. It opens the connection if there is none, or if the one that
+// there is has died.
+func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C], error) {
+	for {
+		c, opener, err := p.find(spec.Key)
+		if err != nil {
+			return nil, err
+		}
+		if opener {
+			c.conn, c.err = p.Open(ctx, spec)
+			close(c.ready)
+		} else {
+			select { // the opener has the outcome, which says more than that time is up
+			case <-c.ready:
+			case <-ctx.Done():
+				p.release(ctx, c)
+				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+			}
+		}
+		if c.err == nil {
+			return &Lease[C]{Conn: c.conn, pool: p, of: c}, nil
+		}
+		p.release(ctx, c)
+		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
+			continue // it was the opener that lost interest
+		}
+		return nil, c.err
+	}
+}
+
+// find returns the connection of a key with one more user, and whether the caller is to open it.
+func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
+	}
+	c = p.conns[key]
+	if c == nil || c.dead() {
+		opener = true
+		c = &pooled[C]{key: key, ready: make(chan struct{}), ended: make(chan struct{})}
+		if p.conns == nil {
+			p.conns = map[string]*pooled[C]{}
+		}
+		p.conns[key] = c
+	}
+	c.users++
+	return c, opener, nil
+}
+
+// dead reports whether the connection is open no more. One that is still being opened is not dead.
+func (c *pooled[C]) dead() bool {
+	select {
+	case <-c.ready:
+		return c.err != nil || c.conn.Dead()
+	default:
+		return false
+	}
+}
+
+// Users returns how many users the connection has at the moment.
+func (l *Lease[C]) Users() int {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return l.of.users
+}
+
+// Release ends the use. The last one ends the connection, see [Shared.End].
+func (l *Lease[C]) Release(ctx context.Context) { l.pool.release(ctx, l.of) }
+
+func (p *Pool[C]) release(ctx context.Context, c *pooled[C]) {
+	p.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last && p.conns[c.key] == c {
+		delete(p.conns, c.key)
+	}
+	p.mu.Unlock()
+	if last {
+		c.close(ctx)
+	}
+}
+
+// close ends the connection, once it is open, and waits for that.
+func (c *pooled[C]) close(ctx context.Context) {
+	c.end.Do(func() {
+		go func() {
+			defer close(c.ended)
+			<-c.ready // its opening ends by its own time-out
+			if c.err == nil {
+				c.conn.End(ctx)
+			}
+		}()
+	})
+	select {
+	case <-c.ended:
+		return
+	case <-c.ready:
+		<-c.ended
+	case <-ctx.Done():
+		select {
+		case <-c.ready:
+			<-c.ended // ctx has ended for it, too
+		default:
+		}
+	}
+}
+
+// Close closes all connections, whoever uses them. No other can be opened afterwards.
+func (p *Pool[C]) Close(ctx context.Context) {
+	p.mu.Lock()
+	p.closed = true
+	left := make([]*pooled[C], 0, len(p.conns))
+	for _, c := range p.conns {
+		left = append(left, c)
+	}
+	clear(p.conns)
+	p.mu.Unlock()
+	for _, c := range left {
+		c.close(ctx)
+	}
+}
