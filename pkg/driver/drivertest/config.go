@@ -176,17 +176,17 @@ func unique(prefix string) string {
 func (c *Config) has(f Feature) (works, brokerLacks bool) {
 	_, lacks := c.Lacks[f]
 	can := map[Feature]bool{
-		Topics:              c.Factory.Capabilities.Topics,
-		DurableSubscription: c.Factory.Capabilities.DurableSubscription,
-		SharedSubscription:  c.Factory.Capabilities.SharedSubscription,
-		Persistent:          c.Factory.Capabilities.Persistent,
-		Credit:              c.Factory.Capabilities.Credit,
-		TTL:                 c.Factory.Capabilities.TTL,
-		Priority:            c.Factory.Capabilities.Priority,
-		Group:               c.Factory.Capabilities.Group,
-		Selector:            c.Factory.Capabilities.Selector,
-		Transactions:        c.Factory.Capabilities.Transactions,
-		TransactedReceive:   c.Factory.Capabilities.TransactedReceive,
+		Topics:              c.Factory.Capabilities.Topic.Exists,
+		DurableSubscription: c.Factory.Capabilities.Topic.DurableSubscription,
+		SharedSubscription:  c.Factory.Capabilities.Topic.SharedSubscription,
+		Persistent:          c.Factory.Capabilities.Queue.Persistent,
+		Credit:              c.Factory.Capabilities.Queue.Credit,
+		TTL:                 c.Factory.Capabilities.Queue.TTL,
+		Priority:            c.Factory.Capabilities.Queue.Priority,
+		Group:               c.Factory.Capabilities.Queue.Group,
+		Selector:            c.Factory.Capabilities.Queue.Selector,
+		Transactions:        c.Factory.Capabilities.Queue.Transactions,
+		TransactedReceive:   c.Factory.Capabilities.Queue.TransactedReceive,
 	}[f]
 	return can && !lacks, can && lacks
 }
@@ -235,7 +235,7 @@ func suite(cfg *Config) []check {
 		{name: "Time", run: testTime},
 		{name: "ID", run: testID},
 		{name: "Bodies", run: testBodies},
-		{name: "BodyReuse", run: testBodyReuse},
+		{name: "Variants", run: testVariants},
 		{name: "Properties", run: testProperties},
 		{name: "Queue/Waits", run: testQueueWaits, feature: Queues},
 		{name: "Queue/Competing", run: testQueueCompeting, feature: Queues},

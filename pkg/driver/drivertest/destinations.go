@@ -123,7 +123,7 @@ func testSelector(e *env) {
 	send := func(color string, first int64) {
 		spec := producerSpec(dest)
 		if color != "" {
-			spec.Properties = []driver.Property{{Key: "color", Value: color}}
+			each(spec.Variants, func(v *driver.Variant) { v.Properties = []driver.Property{{Key: "color", Value: color}} })
 		}
 		e.producer(d, spec).sendAll(first, 10)
 	}

@@ -1,8 +1,10 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +108,26 @@ func connection(key string) driver.Connection {
 
 // producerSpec is the plainest one.
 func producerSpec(dest driver.Destination) driver.ProducerSpec {
-	return driver.ProducerSpec{Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100, Priority: -1}
+	return driver.ProducerSpec{
+		Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100,
+		Variants: variants(10, 64, 100, 1024, 16<<10),
+	}
+}
+
+// variants are plain messages with bodies of these sizes.
+func variants(sizes ...int) []driver.Variant {
+	list := make([]driver.Variant, 0, len(sizes))
+	for _, size := range sizes {
+		list = append(list, driver.Variant{Body: payload(size), Priority: -1})
+	}
+	return list
+}
+
+// each changes all variants.
+func each(list []driver.Variant, edit func(*driver.Variant)) {
+	for i := range list {
+		edit(&list[i])
+	}
 }
 
 // consumerSpec is the plainest one.
@@ -119,14 +140,15 @@ type sender struct {
 	*ledger
 	e        *env
 	producer driver.Producer
+	variants []driver.Variant
 	stopped  bool
 }
 
 func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
 	e.Helper()
-	s := &sender{ledger: newLedger(spec.MaxPending), e: e}
+	s := &sender{ledger: newLedger(spec.MaxPending), e: e, variants: spec.Variants}
 	var err error
-	s.producer, err = d.Producer(e.soon(), spec, s.done)
+	s.producer, err = d.Producer(e.soon(), spec, s.ledger)
 	require.NoErrorf(e, err, "open a producer on %s", spec.Destination)
 	require.NotNil(e, s.producer, "Producer returned no error and no producer")
 	e.Cleanup(s.close)
@@ -140,13 +162,15 @@ func (s *sender) trySend(ctx context.Context, stamp int64, body []byte) error {
 }
 
 func (s *sender) trySendID(ctx context.Context, id driver.ID, stamp int64, body []byte) error {
+	variant := slices.IndexFunc(s.variants, func(v driver.Variant) bool { return bytes.Equal(v.Body, body) })
+	require.GreaterOrEqual(s.e, variant, 0, "a body that is none of the variants")
 	slot, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	m := &driver.Message{Slot: slot, Time: stamp, ID: id, Body: body}
+	m := &driver.Message{Slot: slot, Time: stamp, ID: id, Variant: variant}
 	err = s.producer.Send(ctx, m)
-	*m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Body: []byte("the driver kept the Message after Send had returned")}
+	*m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Variant: -1} // a driver must not keep it
 	if err != nil {
 		s.undo(slot)
 	}

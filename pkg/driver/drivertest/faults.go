@@ -32,7 +32,7 @@ func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptio
 			}
 			return err
 		}
-		p, err := d.Producer(e.ctx, producerSpec(dest), func(driver.Slot, driver.Outcome) {})
+		p, err := d.Producer(e.ctx, producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 		if err == nil {
 			e.Cleanup(func() { e.closes(e.closing(), "Producer.Close", p.Close) })
 		}

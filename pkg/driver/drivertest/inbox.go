@@ -63,7 +63,7 @@ func (b *inbox) run() *inbox {
 	return b
 }
 
-func (b *inbox) deliver(d *driver.Delivery) {
+func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 	b.mu.Lock()
 	switch {
 	case b.busy:
@@ -87,6 +87,7 @@ func (b *inbox) deliver(d *driver.Delivery) {
 	b.mu.Lock()
 	b.busy = false
 	b.mu.Unlock()
+	return driver.Accept
 }
 
 // messages returns what was received so far.

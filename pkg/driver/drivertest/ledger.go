@@ -34,21 +34,28 @@ func newLedger(slots int) *ledger {
 		changed: make(chan struct{}, 1),
 	}
 	for i := range slots {
-		l.free <- driver.Slot(i)
+		l.free <- driver.NewSlot(uint32(i), uint32(i)%3+1) //nolint:gosec // not that many
 	}
 	return l
 }
 
-// done is the driver.Done.
-func (l *ledger) done(slot driver.Slot, o driver.Outcome) {
+// DoneAll implements [driver.Completions].
+func (l *ledger) DoneAll(slots []driver.Slot, o driver.Outcome) {
+	for _, slot := range slots {
+		l.Done(slot, o)
+	}
+}
+
+// Done implements [driver.Completions].
+func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fault := ""
 	switch {
 	case l.closed:
 		fault = "Done was called after Close had returned"
-	case int(slot) >= l.max:
-		fault = fmt.Sprintf("Done was called with slot %d, of %d", slot, l.max)
+	case int(slot.Index()) >= l.max:
+		fault = fmt.Sprintf("Done was called with slot %d, of %d", slot.Index(), l.max)
 	case !l.inFlight[slot]:
 		fault = "Done was called for a slot that is not in flight: twice for one send, or for a Send that returned an error"
 	case o.State >= driver.NumStates, o.Class >= driver.NumClasses:
@@ -73,7 +80,7 @@ func (l *ledger) done(slot driver.Slot, o driver.Outcome) {
 		if o.Err != nil {
 			l.lastErr = o.Err
 		}
-		l.free <- slot
+		l.free <- driver.NewSlot(slot.Index(), slot.Generation()+1)
 	}
 	select {
 	case l.changed <- struct{}{}:

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func testFactory(e *env) {
 	require.NotEmpty(e, f.Schemes, "Schemes")
 	require.Truef(e, strings.HasPrefix(f.DefaultURL, f.Schemes[0]+"://"),
 		"DefaultURL %q does not begin with the first of Schemes, %q", f.DefaultURL, f.Schemes[0])
-	require.True(e, f.Capabilities.Queues || f.Capabilities.Topics, "Capabilities: neither queues nor topics")
+	require.True(e, f.Capabilities.Queue.Exists || f.Capabilities.Topic.Exists, "Capabilities: neither queues nor topics")
 
 	fresh := driver.Describe(f.NewOptions())
 	for _, o := range fresh {
@@ -92,12 +93,14 @@ func testID(e *env) {
 
 func testBodies(e *env) {
 	d, dest := e.open(), e.queue()
-	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	sizes := slices.DeleteFunc([]int{0, 1, 255, 256, 1024, 65536, 1 << 20, 10 << 20}, func(size int) bool {
+		return size < e.cfg.MinBody || size > e.cfg.MaxBody
+	})
+	spec := producerSpec(dest)
+	spec.Variants = variants(sizes...)
+	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
 	n := 0
-	for _, size := range []int{0, 1, 255, 256, 1024, 65536, 1 << 20, 10 << 20} {
-		if size < e.cfg.MinBody || size > e.cfg.MaxBody {
-			continue
-		}
+	for _, size := range sizes {
 		out.send(base+int64(n), 1, payload(size))
 		out.accepted()
 		n++
@@ -109,29 +112,32 @@ func testBodies(e *env) {
 	in.expect(base, n)
 }
 
-// testBodyReuse changes a body as soon as Done was called for it.
-func testBodyReuse(e *env) {
-	const n, size = 50, 1000
+// testVariants sends messages of many kinds through one producer, in no order.
+func testVariants(e *env) {
+	const n, size = driver.MaxVariants, 1000
 	d, dest := e.open(), e.queue()
-	out := e.producer(d, producerSpec(dest))
-	body := make([]byte, size+n)
+	spec := producerSpec(dest)
+	spec.Variants = nil
 	for i := range n {
-		copy(body, payload(size+i))
-		out.send(base+int64(i), 1, body[:size+i])
-		out.accepted()
-		clear(body)
+		spec.Variants = append(spec.Variants, variants(size+i)...)
 	}
+	out := e.producer(d, spec)
 	in := e.receiver(d, consumerSpec(dest))
+	for i := range n {
+		out.send(base+int64(i), 1, payload(size+i*7%n))
+	}
+	out.accepted()
 	in.expect(base, n)
 	for _, got := range in.messages() {
-		requireBody(e, got, size+int(got.stamp-base))
+		requireBody(e, got, size+int(got.stamp-base)*7%n)
 	}
 }
 
 func testProperties(e *env) {
 	d, dest := e.open(), e.queue()
 	spec := producerSpec(dest)
-	spec.Properties = []driver.Property{{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: e.cfg.PropertyText}}
+	properties := []driver.Property{{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: e.cfg.PropertyText}}
+	each(spec.Variants, func(v *driver.Variant) { v.Properties = properties })
 	out, in := e.producer(d, spec), e.receiver(d, consumerSpec(dest))
 	out.sendAll(base, 10)
 	in.expect(base, 10)
@@ -151,7 +157,7 @@ func testPriority(e *env) {
 	in := e.receiver(d, consumerSpec(dest))
 	for i, priority := range []int{0, 4, 9} {
 		spec := producerSpec(dest)
-		spec.Priority = priority
+		each(spec.Variants, func(v *driver.Variant) { v.Priority = priority })
 		e.producer(d, spec).sendAll(base+int64(i)*10, 10)
 	}
 	in.expect(base, 30)
@@ -162,7 +168,7 @@ func testGroup(e *env) {
 	a := e.receiver(d, consumerSpec(dest))
 	b := e.receiver(d, consumerSpec(dest))
 	spec := producerSpec(dest)
-	spec.Group = "group-1"
+	each(spec.Variants, func(v *driver.Variant) { v.Group = "group-1" })
 	e.producer(d, spec).sendAll(base, 50)
 	e.expectTogether(base, 50, a, b)
 	require.Truef(e, a.count() == 0 || b.count() == 0,
@@ -208,7 +214,7 @@ func testTransactedReceive(e *env) {
 	d, dest := e.open(), e.queue()
 	e.producer(d, producerSpec(dest)).sendAll(base, 20)
 	spec := consumerSpec(dest)
-	spec.Transacted = true
+	spec.TransactionSize = 1
 	in := e.receiver(d, spec)
 	in.expect(base, 20)
 	in.close()

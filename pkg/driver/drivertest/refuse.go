@@ -31,9 +31,9 @@ func (r refusal) producer(e *env, change func(*driver.ProducerSpec)) {
 	d, spec := e.open(), producerSpec(e.queue())
 	change(&spec)
 	l := newLedger(spec.MaxPending)
-	p, err := d.Producer(e.soon(), spec, l.done)
+	p, err := d.Producer(e.soon(), spec, l)
 	if err == nil {
-		s := &sender{ledger: l, e: e, producer: p}
+		s := &sender{ledger: l, e: e, producer: p, variants: spec.Variants}
 		defer s.close()
 		if r.byBroker {
 			if err = s.trySend(e.soon(), base, payload(10)); err == nil {
@@ -90,7 +90,7 @@ func refuseCredit(e *env, r refusal) {
 }
 
 func refuseTransactedReceive(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Transacted = true })
+	r.consumer(e, func(s *driver.ConsumerSpec) { s.TransactionSize = 1 })
 }
 
 func refuseTransactions(e *env, r refusal) {
@@ -106,9 +106,9 @@ func refuseTTL(e *env, r refusal) {
 }
 
 func refusePriority(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.Priority = 7 })
+	r.producer(e, func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Priority = 7 }) })
 }
 
 func refuseGroup(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.Group = "group-1" })
+	r.producer(e, func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Group = "group-1" }) })
 }
