@@ -232,7 +232,7 @@ type hookedDriver struct {
 	h *hooks
 }
 
-func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	if d.h.producer != nil {
 		if err := d.h.producer(ctx); err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done
 	}
 	if d.h.done != nil {
 		inner := done
-		done = func(s driver.Slot, o driver.Outcome) { d.h.done(func() { inner(s, o) }) }
+		done = driver.DoneFunc(func(s driver.Slot, o driver.Outcome) { d.h.done(func() { inner.Done(s, o) }) })
 	}
 	p, err := d.Driver.Producer(ctx, s, done)
 	return &hookedProducer{p, d.h}, err
@@ -287,7 +287,7 @@ type hookedConsumer struct {
 	h *hooks
 }
 
-func (c *hookedConsumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+func (c *hookedConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	if c.h.runs != nil {
 		return c.h.runs(ctx, func() error { return c.Consumer.Run(ctx, deliver) })
 	}
@@ -330,8 +330,11 @@ type throughConsumer struct {
 	d    *throughDriver
 }
 
-func (c *throughConsumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
-	return c.Consumer.Run(ctx, func(d *driver.Delivery) { c.d.through(c.spec, d, deliver) })
+func (c *throughConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	return c.Consumer.Run(ctx, func(d *driver.Delivery) driver.Verdict {
+		c.d.through(c.spec, d, func(d *driver.Delivery) { deliver(d) })
+		return driver.Accept
+	})
 }
 
 // stuckReporter calls before each interval.

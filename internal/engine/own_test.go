@@ -158,7 +158,7 @@ func (p *countingProducer) Counters() []driver.Counter {
 
 type countingDriver struct{ driver.Driver }
 
-func (d *countingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *countingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	p, err := d.Driver.Producer(ctx, s, done)
 	return &countingProducer{Producer: p}, err
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // receiver is a driver.Consumer made of a function.
-type receiver func(ctx context.Context, deliver func(*driver.Delivery)) error
+type receiver func(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error
 
-func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	return r(ctx, deliver)
 }
 func (r receiver) Close(context.Context) error { return nil }
@@ -27,7 +27,7 @@ func received(t *testing.T, cfg load.ConsumerConfig, deliveries ...driver.Delive
 	rec, clock := stats.NewConsumerRecorder(), load.NewClock()
 	pass(10 * time.Second)
 	now := time.Now().UnixMicro()
-	c := load.NewConsumer(cfg, clock, rec, receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
+	c := load.NewConsumer(cfg, clock, rec, receiver(func(_ context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 		for _, d := range deliveries {
 			if d.Time != 0 {
 				d.Time += now

@@ -78,7 +78,7 @@ func (p *pending) begin(s driver.Slot) {
 	if p.slots[s] {
 		p.t.Errorf("slot %d is in flight already", s)
 	}
-	if int(s) >= p.maxActive {
+	if int(s.Index()) >= p.maxActive {
 		p.t.Errorf("slot %d of %d", s, p.maxActive)
 	}
 	p.slots[s] = true

@@ -69,7 +69,7 @@ func TestStallInSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 1000, Count: 2000})
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-			if m.Slot == 0 && r.clock.Now() < time.Millisecond {
+			if m.Slot.Index() == 0 && r.clock.Now() < time.Millisecond {
 				pass(time.Second)
 			}
 			r.Done(m.Slot, driver.Outcome{})

@@ -28,7 +28,7 @@ func newMemRig(t testing.TB, cfg load.ProducerConfig, verified bool) *memRig {
 	t.Helper()
 	var checker *verify.Checker
 	if verified {
-		cfg.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "TEST"}, cfg.Body)
+		cfg.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "TEST"}, verify.BodySum(make([]byte, 1024)))
 		checker = verify.NewChecker(verify.NewTracker(), 1)
 	}
 	f := mem.Factory()
@@ -41,8 +41,9 @@ func newMemRig(t testing.TB, cfg load.ProducerConfig, verified bool) *memRig {
 	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}})
 	require.NoError(t, err)
 	p, err := d.Producer(t.Context(), driver.ProducerSpec{
-		Destination: dest, Connection: driver.Connection{Key: "p"}, MaxPending: cfg.MaxPending, Priority: -1,
-	}, r.Done)
+		Destination: dest, Connection: driver.Connection{Key: "p"}, MaxPending: cfg.MaxPending,
+		Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}},
+	}, r)
 	require.NoError(t, err)
 	r.Attach(p)
 	r.consumer = load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Checker: checker}, r.clock, r.crec, c)
@@ -79,7 +80,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 			verified := i > 1
 			t.Run(fmt.Sprintf("rate %s pending %d verified %t", paced, pending, verified), func(t *testing.T) {
 				const batch = 10_000
-				cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024), Count: batch}
+				cfg := load.ProducerConfig{MaxPending: pending, Count: batch}
 				if paced != "" {
 					cfg.Rate = rate(t, paced)
 				}
@@ -121,7 +122,7 @@ func TestCallbacksAllocateNothing(t *testing.T) {
 	d := &driver.Delivery{Time: time.Now().Add(time.Hour).UnixMicro(), HasTime: true}
 	quota := load.NewQuota(1<<40, func() {})
 	c := load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Quota: quota}, load.NewClock(), rec,
-		receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
+		receiver(func(_ context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 			require.Zero(t, testing.AllocsPerRun(1000, func() { deliver(d) }))
 			return nil
 		}))
@@ -134,7 +135,7 @@ func BenchmarkLoop(b *testing.B) {
 		for _, paced := range []string{"", "1000000000"} {
 			verified := i > 1
 			name := fmt.Sprintf("closed/pending=%d", pending)
-			cfg := load.ProducerConfig{MaxPending: pending, Body: make([]byte, 1024)}
+			cfg := load.ProducerConfig{MaxPending: pending}
 			if paced != "" {
 				name = fmt.Sprintf("open-at-max/pending=%d", pending)
 				cfg.Rate = rate(b, paced)

@@ -51,13 +51,14 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*load.P
 	for i := range producers {
 		rec := stats.NewProducerRecorder(true, nil)
 		cfg := load.ProducerConfig{
-			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100, Body: make([]byte, 1024),
+			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100,
 		}
 		set(&cfg)
 		p := load.NewProducer(cfg, clock, rec)
 		dp, err := d.Producer(b.Context(), driver.ProducerSpec{
-			Destination: driver.Destination{Kind: driver.Topic, Name: "T"}, MaxPending: 100, Priority: -1,
-		}, p.Done)
+			Destination: driver.Destination{Kind: driver.Topic, Name: "T"}, MaxPending: 100,
+			Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}},
+		}, p)
 		require.NoError(b, err)
 		p.Attach(dp)
 		recs, loads = append(recs, rec), append(loads, p)

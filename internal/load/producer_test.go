@@ -153,7 +153,7 @@ func TestSlotsAreUniqueUnderRace(t *testing.T) {
 	}
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 		in.begin(m.Slot)
-		if m.Slot%3 == 0 {
+		if m.Slot.Index()%3 == 0 {
 			in.end(m.Slot)
 			r.Done(m.Slot, driver.Outcome{})
 			return nil
@@ -243,12 +243,11 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 // The message says when it was actually sent, in wall-clock microseconds, also when it was late.
 func TestStamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "10"), MaxPending: 1, Count: 3, Body: []byte("body")})
+		r := newRig(load.ProducerConfig{Rate: rate(t, "10"), MaxPending: 1, Count: 3})
 		var stamps []int64
 		start := time.Now().UnixMicro()
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			require.Equal(t, time.Now().UnixMicro(), m.Time)
-			require.Equal(t, "body", string(m.Body))
 			stamps = append(stamps, m.Time-start)
 			pass(250 * time.Millisecond)
 			r.Done(m.Slot, driver.Outcome{})
@@ -257,4 +256,79 @@ func TestStamp(t *testing.T) {
 		require.NoError(t, r.Run(t.Context()))
 		require.Equal(t, []int64{0, 250_000, 500_000}, stamps)
 	})
+}
+
+// An answer that comes again or too late, to a slot whose place carries another message by now, is counted and ends nothing.
+func TestStrayAnswers(t *testing.T) {
+	r := newRig(load.ProducerConfig{MaxPending: 1, Count: 3})
+	var last driver.Slot
+	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		require.Zero(t, m.Slot.Index())
+		require.NotEqual(t, last, m.Slot, "the place has another generation")
+		if last != 0 {
+			r.Done(last, driver.Outcome{State: driver.Rejected, Class: driver.ClassFull})
+		}
+		last = m.Slot
+		r.DoneAll([]driver.Slot{m.Slot, m.Slot, m.Slot + 7}, driver.Outcome{})
+		return nil
+	}))
+	require.NoError(t, r.Run(t.Context()))
+	n := r.snapshot().Total
+	require.EqualValues(t, 3, n.Sent)
+	require.EqualValues(t, 3, n.Completed)
+	require.Zero(t, n.Failed+n.Rejected)
+	require.EqualValues(t, 2+3*2, n.Strays)
+}
+
+// A range is ended as each of its messages would be, whatever its length.
+func TestDoneAll(t *testing.T) {
+	for _, count := range []int{1, 63, 64, 65, 1000} {
+		r := newRig(load.ProducerConfig{MaxPending: count, Count: uint64(count)})
+		var list []driver.Slot
+		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+			list = append(list, m.Slot)
+			return nil
+		}))
+		require.NoError(t, r.Run(t.Context()))
+		r.DoneAll(list[:count/2], driver.Outcome{State: driver.Rejected, Class: driver.ClassFull})
+		r.DoneAll(list[count/2:], driver.Outcome{})
+		s := r.snapshot()
+		require.EqualValues(t, count-count/2, s.Total.Completed)
+		require.EqualValues(t, count/2, s.Total.Rejected)
+		require.Zero(t, s.Total.InFlight())
+		require.EqualValues(t, count-count/2, s.Latencies.Ack.Count())
+	}
+}
+
+// More says that the next message follows at once, or a flush.
+func TestMore(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     load.ProducerConfig
+		pending bool // messages stay in flight
+		want    []bool
+	}{
+		{"closed loop", load.ProducerConfig{MaxPending: 10, Count: 3}, true, []bool{true, true, false}},
+		{"one at a time", load.ProducerConfig{MaxPending: 1, Count: 3}, false, []bool{false, false, false}},
+		{"the last slot", load.ProducerConfig{MaxPending: 2, Count: 3}, true, []bool{true, false}},
+		{"behind schedule", load.ProducerConfig{Rate: rate(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
+		{"on schedule", load.ProducerConfig{Rate: rate(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(tt.cfg)
+				var more []bool
+				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+					more = append(more, m.More)
+					if !tt.pending {
+						r.Done(m.Slot, driver.Outcome{})
+					}
+					pass(time.Microsecond)
+					return nil
+				}))
+				runFor(t, r.Producer, time.Minute)
+				require.Equal(t, tt.want, more)
+			})
+		})
+	}
 }

@@ -17,8 +17,8 @@ import (
 // next. What is in flight at the end is unconfirmed.
 func TestNumbering(t *testing.T) {
 	body := []byte("body")
-	ledger := verify.NewLedger(42, 3, driver.Destination{Name: "Q"}, body)
-	r := newRig(load.ProducerConfig{MaxPending: 10, Count: 10, Body: body, Ledger: ledger})
+	ledger := verify.NewLedger(42, 3, driver.Destination{Name: "Q"}, verify.BodySum(body))
+	r := newRig(load.ProducerConfig{MaxPending: 10, Count: 10, Ledger: ledger})
 	var numbers []int64
 	refuse := true
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -81,7 +81,7 @@ func TestForeignByID(t *testing.T) {
 	rec, clock := stats.NewConsumerRecorder(), load.NewClock()
 	now := time.Now().UnixMicro()
 	c := load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Checker: verify.NewChecker(verify.NewTracker(), 1)}, clock, rec,
-		receiver(func(_ context.Context, deliver func(*driver.Delivery)) error {
+		receiver(func(_ context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 			for _, d := range []driver.Delivery{
 				{ID: mine}, // received, unstamped
 				{ID: mine, Time: now, HasTime: true},

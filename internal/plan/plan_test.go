@@ -39,10 +39,16 @@ func able() driver.Factory {
 	return driver.Factory{
 		Name: "able", Title: "Able 2.0", Schemes: []string{"able", "ables"}, DefaultURL: "able://localhost",
 		Capabilities: driver.Capabilities{
-			Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true,
-			Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true, TLS: true, Credit: true,
+			TLS: true, Queue: everything(), Topic: everything(),
 		},
 		NewOptions: func() any { return &options{Settle: "late"} },
+	}
+}
+
+func everything() driver.KindCapabilities {
+	return driver.KindCapabilities{
+		Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true,
+		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
 	}
 }
 
@@ -153,24 +159,24 @@ func TestCapabilities(t *testing.T) {
 		change  func(*Plan)
 		want    string
 	}{
-		{func(c *driver.Capabilities) { c.Queues = false }, func(*Plan) {}, "Able 2.0 has no queues: queue://A"},
-		{func(c *driver.Capabilities) { c.Topics = false }, func(p *Plan) { p.Destinations = topic }, "Able 2.0 has no topics: topic://T"},
+		{func(c *driver.Capabilities) { c.Queue.Exists = false }, func(*Plan) {}, "Able 2.0 has no queues: queue://A"},
+		{func(c *driver.Capabilities) { c.Topic.Exists = false }, func(p *Plan) { p.Destinations = topic }, "Able 2.0 has no topics: topic://T"},
 		{
-			func(c *driver.Capabilities) { c.DurableSubscription = false },
+			func(c *driver.Capabilities) { c.Topic.DurableSubscription = false },
 			func(p *Plan) { p.Destinations, p.Durable, p.ClientID = topic, true, "x" }, "--durable: Able 2.0 cannot keep subscriptions",
 		},
 		{
-			func(c *driver.Capabilities) { c.SharedSubscription = false },
+			func(c *driver.Capabilities) { c.Topic.SharedSubscription = false },
 			func(p *Plan) { p.Destinations, p.Shared = topic, 1 }, "--shared: Able 2.0 cannot share subscriptions",
 		},
-		{func(c *driver.Capabilities) { c.Persistent = false }, func(p *Plan) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
-		{func(c *driver.Capabilities) { c.TTL = false }, func(p *Plan) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
-		{func(c *driver.Capabilities) { c.Priority = false }, func(p *Plan) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
-		{func(c *driver.Capabilities) { c.Group = false }, func(p *Plan) { p.Group = "g" }, "--group: Able 2.0 cannot name a message group"},
-		{func(c *driver.Capabilities) { c.Selector = false }, func(p *Plan) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
-		{func(c *driver.Capabilities) { c.Credit = false }, func(p *Plan) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
-		{func(c *driver.Capabilities) { c.Transactions = false }, func(p *Plan) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
-		{func(c *driver.Capabilities) { c.TransactedReceive = false }, func(p *Plan) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *Plan) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
+		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *Plan) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
+		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *Plan) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
+		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *Plan) { p.Group = "g" }, "--group: Able 2.0 cannot name a message group"},
+		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *Plan) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
+		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *Plan) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
+		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *Plan) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *Plan) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
 		{
 			func(c *driver.Capabilities) { c.TLS = false },
 			func(p *Plan) { p.Producer.Open.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",

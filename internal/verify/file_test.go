@@ -19,11 +19,11 @@ import (
 func exampleSide() *verify.Side {
 	dest := driver.Destination{Kind: driver.Topic, Name: "T"}
 	body := []byte("body")
-	l := verify.NewLedger(7, 3, dest, body)
+	l := verify.NewLedger(7, 3, dest, verify.BodySum(body))
 	tracker := verify.NewTracker()
 	c := verify.NewChecker(tracker, 0)
 	for i := range 1000 {
-		d := &driver.Delivery{ID: l.Next(), Body: body, Redelivered: i%50 == 0}
+		d := &driver.Delivery{ID: l.Next(0), Body: body, Redelivered: i%50 == 0}
 		switch {
 		case i%10 == 0:
 			l.Done(d.ID.Number, driver.Outcome{State: driver.State(1 + i/10%4)})

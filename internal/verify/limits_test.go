@@ -36,7 +36,7 @@ func TestTrackerUnderRace(t *testing.T) {
 	t.Parallel()
 	const consumers, count = 4, 20_000
 	tracker := NewTracker()
-	ledger := NewLedger(1, 0, driver.Destination{Name: "Q"}, nil)
+	ledger := NewLedger(1, 0, driver.Destination{Name: "Q"}, 0)
 	ids := make(chan driver.ID, 100)
 	var wg sync.WaitGroup
 	for range consumers {
@@ -48,7 +48,7 @@ func TestTrackerUnderRace(t *testing.T) {
 		})
 	}
 	for i := range count {
-		id := ledger.Next()
+		id := ledger.Next(0)
 		ids <- id
 		if i%7 == 0 {
 			ledger.Done(id.Number, driver.Outcome{State: driver.Unknown})
@@ -64,7 +64,7 @@ func TestTrackerUnderRace(t *testing.T) {
 	require.EqualValues(t, count, tracker.Progress(1).Received)
 	require.Positive(t, tracker.Last())
 	received := tracker.Seal()
-	NewChecker(tracker, 1).Check(&driver.Delivery{ID: ledger.Next()}, 1)
+	NewChecker(tracker, 1).Check(&driver.Delivery{ID: ledger.Next(0)}, 1)
 	tracker.Seal()
 	require.EqualValues(t, count, received.streams[0].arrived.Len(), "what comes after the end is ignored")
 	sent := ledger.Seal([]int64{count})

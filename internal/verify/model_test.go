@@ -162,14 +162,14 @@ func compareWithModel(t *testing.T, s scenario, random *rand.Rand) {
 	for run := range s.runs {
 		side := &verify.Side{ID: int64(run + 1), Role: "producer"}
 		for producer := range s.producers {
-			l := verify.NewLedger(side.ID, producer, dest, body)
+			l := verify.NewLedger(side.ID, producer, dest, verify.BodySum(body))
 			var inFlight []int64
 			for range s.messages {
 				if chance(0.01) { // was not sent after all
-					l.Next()
+					l.Next(0)
 					l.Unsent()
 				}
-				id := l.Next()
+				id := l.Next(0)
 				o := driver.Outcome{}
 				if chance(s.refuse) {
 					o = []driver.Outcome{
@@ -198,9 +198,9 @@ func compareWithModel(t *testing.T, s scenario, random *rand.Rand) {
 		}
 		sides = append(sides, side)
 	}
-	stranger := verify.NewLedger(99, 0, dest, body)
+	stranger := verify.NewLedger(99, 0, dest, verify.BodySum(body))
 	for range 20 {
-		deliveries = append(deliveries, delivery{id: stranger.Next()})
+		deliveries = append(deliveries, delivery{id: stranger.Next(0)})
 	}
 	for range int(s.shuffle * float64(len(deliveries))) {
 		i, j := random.IntN(len(deliveries)), random.IntN(len(deliveries))
