@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp"
+	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp10"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"

@@ -8,7 +8,7 @@ type Header struct {
 	Durable       bool
 	Priority      Opt[uint8]  // absent: [NormalPriority]; brokers tell at most 0 to 9 apart
 	TTL           Opt[uint32] // milliseconds; absent: for ever
-	FirstAcquirer bool        // nobody else has acquired the message before
+	FirstAcquirer bool        // the message has not been acquired before
 	DeliveryCount uint32      // unsuccessful attempts to deliver before
 }
 
@@ -68,15 +68,15 @@ type Message struct {
 	// BodySections is how many there are: one or several of data or sequences, one value.
 	BodySections int
 
-	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are (section
-	// 3.2). nil: there are none.
+	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are
+	// (section 3.2). nil: there are none.
 	Forward []byte
 
-	bodies []byte // the sections of the body, and what follows
+	bodies []byte // the sections of the body, and the footer
 }
 
-// Decode reads a message. It fails with a *[DecodeError]: if a section is malformed, out of order or there twice. What is in
-// maps and sequences is left to whoever reads it. Decode keeps b, and allocates nothing.
+// Decode reads a message. It fails with a *[DecodeError] if a section is malformed, out of order or there twice. The
+// inside of maps, sequences and values is not read. Decode keeps b, and allocates nothing.
 func (m *Message) Decode(b []byte) error {
 	*m = Message{}
 	d := NewDecoder(b)
@@ -183,8 +183,9 @@ func (d *Decoder) listValue() []byte {
 	return nil
 }
 
-// Payload returns the body as bytes, in place: those of the data section, or of an amqp-value that is a string, symbol or
-// binary; nil for any other body and for none. Several data sections are appended to scratch[:0], one after the other.
+// Payload returns the body as bytes, in place: those of the data section, or of an amqp-value that is a string, symbol
+// or binary; nil for any other body and for none. Several data sections are appended to scratch[:0], one after the
+// other.
 func (m *Message) Payload(scratch []byte) []byte {
 	switch {
 	case m.BodyKind == DescData && m.BodySections == 1:
@@ -196,13 +197,28 @@ func (m *Message) Payload(scratch []byte) []byte {
 	case m.BodyKind != DescData:
 		return nil
 	}
-	scratch = scratch[:0]
+	size := 0
+	for section := range m.dataSections {
+		size += len(section)
+	}
+	if scratch = scratch[:0]; cap(scratch) < size || scratch == nil {
+		scratch = make([]byte, 0, size)
+	}
+	for section := range m.dataSections {
+		scratch = append(scratch, section...)
+	}
+	return scratch
+}
+
+// dataSections calls yield with the bytes of each data section.
+func (m *Message) dataSections(yield func([]byte) bool) {
 	d := NewDecoder(m.bodies)
 	for range m.BodySections {
 		d.Descriptor()
-		scratch = append(scratch, d.Binary()...)
+		if !yield(d.Binary()) {
+			return
+		}
 	}
-	return scratch
 }
 
 // AppendData appends a body of one data section.

@@ -1,13 +1,13 @@
 package amqp
 
-// Declare asks a coordinator for a transaction (Transactions, section 4.5.2). It is the amqp-value of a message. The answer is
-// the state [DescDeclared].
+// Declare asks a coordinator for a transaction (Transactions, section 4.5.2). It is the amqp-value of a message. The
+// answer is the state [DescDeclared].
 type Declare struct {
 	GlobalID []byte // encoded, of a distributed transaction; nil: none
 }
 
-// Discharge ends a transaction (Transactions, section 4.5.3). It is the amqp-value of a message. The answer is accepted, or
-// rejected with the reason why the transaction was rolled back.
+// Discharge ends a transaction (Transactions, section 4.5.3). It is the amqp-value of a message. The answer is
+// accepted, or rejected with the reason why the transaction was rolled back.
 type Discharge struct {
 	TxnID []byte // mandatory
 	Fail  bool   // roll back
@@ -20,12 +20,13 @@ func (d *Declare) AppendMessage(b []byte) []byte {
 	return w.finish()
 }
 
-// AppendMessage appends a message for the coordinator.
+// AppendMessage appends a message for the coordinator. It says fail even if it is false, the default: Artemis 2.56 and
+// ActiveMQ Classic 6 answer a discharge without it by an error.
 func (d *Discharge) AppendMessage(b []byte) []byte {
 	w := beginList(AppendDescriptor(b, DescValue), DescDischarge)
 	w.b = AppendBinary(w.b, d.TxnID)
 	w.set()
-	w.flag(d.Fail)
+	w.boolean(d.Fail)
 	return w.finish()
 }
 

@@ -1,0 +1,65 @@
+//go:build unix
+
+package amqp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
+func harnessGoroutines() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
+		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+	}
+}
+
+func TestConformance(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithLogin())
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: brokertest.ArtemisTitle(),
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
+			return victim.AMQPURL(), victim.Kill
+		},
+		QueueCounters: func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
+			t.Helper()
+			// The last acknowledgements may still be under way to the broker: wait until its counters stand still.
+			last := brokertest.QueueStats{MessagesAdded: -1}
+			_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
+				<-time.After(100 * time.Millisecond)
+				still := s.MessagesAdded == last.MessagesAdded && s.MessagesAcked == last.MessagesAcked
+				last = s
+				return still
+			})
+			if errors.Is(err, brokertest.ErrNoQueue) {
+				return 0, 0
+			}
+			require.NoError(t, err)
+			return last.MessagesAdded, last.MessagesAcked
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}
+
+func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
+
+var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
+	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.fail.#", MaxBytes: 20_000, Policy: brokertest.PolicyFail}),
+	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.block.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}),
+}}
+
+const patience = time.Minute
