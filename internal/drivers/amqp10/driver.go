@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdg-go/scram"
+
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -19,11 +21,12 @@ type amqpDriver struct {
 	keeper keeper
 
 	mu      sync.Mutex
-	streams map[string]bool // of RabbitMQ: those with a consumer
+	streams map[string]bool          // of RabbitMQ: those with a consumer
+	scram   map[string]*scram.Client // by mechanism
 }
 
 func newDriver(cfg config) *amqpDriver {
-	d := &amqpDriver{cfg: cfg, streams: map[string]bool{}}
+	d := &amqpDriver{cfg: cfg, streams: map[string]bool{}, scram: map[string]*scram.Client{}}
 	d.pool.Open = d.dial
 	return d
 }

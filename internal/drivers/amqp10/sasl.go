@@ -1,8 +1,8 @@
 package amqp
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xdg-go/scram"
@@ -37,7 +37,7 @@ func (h *handshake) login() error {
 	if err != nil {
 		return err
 	}
-	exchange, first, err := h.begin(mechanism)
+	talk, first, err := h.c.driver.begin(mechanism)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (h *handshake) login() error {
 			if err := challenge.Decode(&p.Fields); err != nil {
 				return protocolError("a frame that cannot be read: %w", err)
 			}
-			answer, err := exchange(challenge.Challenge)
+			answer, err := talk.answer(challenge.Challenge)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func (h *handshake) login() error {
 				return err
 			}
 		case wire.DescOutcome:
-			return h.outcome(&p, exchange)
+			return loginEnd(&p, talk)
 		default:
 			return protocolError("a frame of kind %#x in the middle of the login", uint64(p.Kind))
 		}
@@ -89,7 +89,7 @@ func (c *config) mechanism(offered []string) (string, error) {
 	default:
 		wanted = []string{mechAnonymous}
 		if c.target.User != "" {
-			wanted = []string{mechPlain, mechSCRAM512, mechSCRAM256}
+			wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the safest one that the broker offers
 		}
 	}
 	for _, name := range wanted {
@@ -101,63 +101,105 @@ func (c *config) mechanism(offered []string) (string, error) {
 		"the broker does not offer this way to log in: %s, only %.200q", strings.Join(wanted, " or "), offered)
 }
 
-// exchange answers a challenge.
-type exchange func(challenge []byte) (answer []byte, err error)
-
-// begin returns the first response of a mechanism, and how to go on.
-func (h *handshake) begin(mechanism string) (exchange, []byte, error) {
-	target := &h.c.driver.cfg.target
-	none := func([]byte) ([]byte, error) { return nil, protocolError("a challenge, which %s has not", mechanism) }
+// begin returns the login by a mechanism and its first response.
+func (d *amqpDriver) begin(mechanism string) (login, []byte, error) {
+	target := &d.cfg.target
 	switch mechanism {
 	case mechPlain:
-		return none, []byte("\x00" + target.User + "\x00" + target.Password), nil
-	case mechSCRAM256:
-		return beginSCRAM(scram.SHA256, target.User, target.Password)
-	case mechSCRAM512:
-		return beginSCRAM(scram.SHA512, target.User, target.Password)
+		return silent(mechPlain), []byte("\x00" + target.User + "\x00" + target.Password), nil
+	case mechSCRAM256, mechSCRAM512:
+		return d.beginSCRAM(mechanism)
 	case mechAnonymous:
-		return none, []byte("anonymous"), nil
-	default: // EXTERNAL: who we are is in the certificate
-		return none, []byte{}, nil
+		return silent(mechAnonymous), []byte("anonymous"), nil
+	default: // the certificate says who we are
+		return silent(mechExternal), []byte{}, nil
 	}
 }
 
-// beginSCRAM begins a login that does not show the password, and by which the broker proves that it knows it (RFC 5802).
-func beginSCRAM(hash scram.HashGeneratorFcn, user, password string) (exchange, []byte, error) {
-	client, err := hash.NewClient(user, password, "")
-	if err != nil {
-		return nil, nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password", "they cannot be used for SCRAM: %w", err)
+// login is what follows the first response.
+type login interface {
+	answer(challenge []byte) ([]byte, error)
+	// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is what it said
+	// with its outcome.
+	accepted(data []byte) error
+}
+
+// silent is a mechanism without challenges, by its name.
+type silent string
+
+func (s silent) answer([]byte) ([]byte, error) {
+	return nil, protocolError("a challenge, which %s does not have", string(s))
+}
+
+func (s silent) accepted([]byte) error { return nil }
+
+// maxIterations bounds the work that a broker may ask for: about a second.
+const maxIterations = 1_000_000
+
+// scramLogin is a login that does not show the password, and by which the broker proves that it knows it (RFC 5802).
+type scramLogin struct{ *scram.ClientConversation }
+
+// beginSCRAM uses one client for all connections of a driver: it keeps the keys, which are dear to derive.
+func (d *amqpDriver) beginSCRAM(mechanism string) (login, []byte, error) {
+	hash := scram.SHA256
+	if mechanism == mechSCRAM512 {
+		hash = scram.SHA512
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	client := d.scram[mechanism]
+	if client == nil {
+		var err error
+		if client, err = hash.NewClient(d.cfg.target.User, d.cfg.target.Password, ""); err != nil {
+			return nil, nil, driver.Errorf(driver.ClassAuth, "", "choose -o sasl=plain, or another password", "%s: %w", mechanism, err)
+		}
+		d.scram[mechanism] = client
 	}
 	talk := client.NewConversation()
 	first, err := talk.Step("")
-	if err != nil {
-		return nil, nil, fmt.Errorf("begin SCRAM: %w", err)
-	}
-	return func(challenge []byte) ([]byte, error) {
-		if talk.Done() {
-			return []byte{}, nil
-		}
-		answer, err := talk.Step(string(challenge))
-		if err != nil {
-			return nil, driver.Errorf(driver.ClassAuth, "", "is this the right broker?", "the broker does not prove that it knows the password: %w", err)
-		}
-		return []byte(answer), nil
-	}, []byte(first), nil
+	return scramLogin{talk}, []byte(first), err
 }
 
-// outcome handles the end of the login.
-func (h *handshake) outcome(p *wire.Body, step exchange) error {
+func (l scramLogin) answer(challenge []byte) ([]byte, error) {
+	if l.Done() {
+		return []byte{}, nil
+	}
+	for field := range strings.SplitSeq(string(challenge), ",") {
+		if text, ok := strings.CutPrefix(field, "i="); ok {
+			if n, err := strconv.Atoi(text); err != nil || n > maxIterations {
+				return nil, driver.Errorf(driver.ClassAuth, "", "let the broker use fewer", "the broker asks for %.20q iterations, and %d are the most", text, maxIterations)
+			}
+		}
+	}
+	answer, err := l.Step(string(challenge))
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password; is this the right broker?",
+			"the broker does not prove that it knows the password: %w", err)
+	}
+	return []byte(answer), nil
+}
+
+func (l scramLogin) accepted(data []byte) error {
+	if len(data) > 0 && !l.Done() { // the proof may come with the outcome
+		if _, err := l.answer(data); err != nil {
+			return err
+		}
+	}
+	if !l.Valid() {
+		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?", "the broker accepted the login without proving that it knows the password")
+	}
+	return nil
+}
+
+// loginEnd handles the end of the login.
+func loginEnd(p *wire.Body, talk login) error {
 	var f wire.SASLOutcome
 	if err := f.Decode(&p.Fields); err != nil {
 		return protocolError("a frame that cannot be read: %w", err)
 	}
 	switch f.Code {
 	case wire.SASLOK:
-		if len(f.AdditionalData) > 0 { // the broker's proof, where it comes with the outcome
-			_, err := step(f.AdditionalData)
-			return err
-		}
-		return nil
+		return talk.accepted(f.AdditionalData)
 	case wire.SASLAuth:
 		return driver.Errorf(driver.ClassAuth, "", "check --user and --password", "the broker does not accept the login")
 	default:
