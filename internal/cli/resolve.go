@@ -43,7 +43,20 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 	if r.role.Produces() {
 		r.body(p)
 	}
+	r.limit(p)
 	return p
+}
+
+// limit bounds what is accepted from the brokers. What we send ourselves comes back, whatever its size.
+func (r *resolver) limit(p *plan.Plan) {
+	largest := r.maxMessageSize
+	if r.role.Produces() {
+		largest = max(largest, len(p.Body))
+		if r.bodyFile == "" {
+			largest = max(largest, r.messageSize)
+		}
+	}
+	p.Producer.Open.MaxBody, p.Consumer.Open.MaxBody = largest, largest
 }
 
 func (r *resolver) endpoints(p *plan.Plan) {

@@ -235,6 +235,7 @@ func (pr *printer) consumer() {
 		credit = strconv.Itoa(p.Credit)
 	}
 	pr.line("credit", "%s", credit)
+	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {
 		pr.line("transactions", "one per message")
