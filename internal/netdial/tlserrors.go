@@ -29,7 +29,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	text, hint := "no encrypted connection could be agreed on", ""
+	text, hint := "no encrypted connection could be agreed on", "is this the broker's TLS port? Its log may say what it does not like"
 	switch {
 	case errors.As(err, &record):
 		text = "the peer does not speak TLS on this port"
@@ -43,7 +43,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		text, hint = "the broker's certificate has expired or is not valid yet", "renew it, and compare the clocks"
 	case errors.As(err, &invalid):
-		text = "the broker's certificate is not usable"
+		text, hint = "the broker's certificate is not usable", "look at its purposes and constraints: openssl x509 -text"
 	case strings.Contains(err.Error(), "remote error"):
 		text = "the broker refused our side of the encrypted connection"
 		hint = "the broker may want a client certificate: --tls-cert FILE and --tls-key FILE"
