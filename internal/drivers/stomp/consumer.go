@@ -11,9 +11,15 @@ import (
 )
 
 const (
-	// holdLimit is how many bytes of messages are held for a consumer that is not running before the connection is
-	// not read any more.
+	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection is
+	// not read any more. One message more may be.
 	holdLimit = 8 << 20
+	// heldSize is what a held message takes beside its text, in bytes.
+	heldSize = 256
+	// keptText is the largest text that each held message keeps memory for. Of what is larger one is kept for all.
+	keptText = 64 << 10
+	// release is by how much bytes that Run has delivered make room for others, at a time.
+	release = holdLimit / 8
 	// ackBatch is the largest number of messages that one cumulative ACK covers.
 	ackBatch = 256
 )
@@ -46,7 +52,7 @@ type consumer struct {
 	deliver func(*driver.Delivery)
 	current driver.Delivery
 	held    []heldMessage
-	bytes   int           // in held
+	bytes   int           // in held, and in taken as far as it is not delivered
 	arrived chan struct{} // held has grown
 	unheld  chan struct{} // held has shrunk, or the state has changed
 	listed  bool          // in conn.acking
@@ -58,6 +64,7 @@ type consumer struct {
 	txID    uint64
 	taken   []heldMessage // what Run took from held
 	left    []heldMessage // of taken, when Run ended
+	large   []byte        // memory for a large message that is to be held; guarded by mu
 }
 
 // heldMessage is a copy of a message. Its buffer is used again.
@@ -186,7 +193,7 @@ func (c *connection) alive() bool {
 func (k *consumer) take(f *inbound) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body) > holdLimit {
+	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body)+len(f.ack)+heldSize > holdLimit {
 		k.mu.Unlock()
 		select {
 		case <-k.unheld:
@@ -224,11 +231,14 @@ func (k *consumer) hold(f *inbound) {
 		k.held = append(k.held, heldMessage{})
 	}
 	m := &k.held[n]
+	if len(f.body) > max(keptText, cap(m.text)) {
+		m.text, k.large = k.large, nil
+	}
 	m.text = append(append(m.text[:0], f.body...), f.ack...)
 	m.body = len(f.body)
 	m.delivery = f.delivery()
 	m.delivery.Body = m.text[:m.body:m.body]
-	k.bytes += len(m.text)
+	k.bytes += len(m.text) + heldSize
 	if n == 0 {
 		notify(k.arrived)
 	}
@@ -297,7 +307,11 @@ func (k *consumer) put(command string, ack []byte) {
 		b = append(b, name...)
 	}
 	out.buf = append(b, "\n\n\x00"...)
+	full := len(out.buf) > outMost
 	out.unlock()
+	if full {
+		k.conn.fail(errUnread())
+	}
 }
 
 // Run implements [driver.Consumer].
@@ -333,23 +347,31 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 // deliverHeld delivers what was held so far. The lock is held when it begins and ends, and not in between.
 func (k *consumer) deliverHeld(ctx context.Context) {
 	k.taken, k.held = k.held, k.taken[:0]
-	k.bytes = 0
 	k.mu.Unlock()
-	notify(k.unheld)
-	ended := ctx.Done()
+	ended, done := ctx.Done(), 0
 	for i := range k.taken {
 		select {
 		case <-ended:
 			k.left = k.taken[i:]
 			k.mu.Lock()
+			k.bytes -= done
 			return
 		default:
 		}
 		m := &k.taken[i]
 		k.handle(&m.delivery, m.ack())
-		if cap(m.text) > holdLimit {
-			m.text = nil
+		if done += len(m.text) + heldSize; done >= release || cap(m.text) > keptText {
+			k.mu.Lock()
+			k.bytes -= done
+			if cap(m.text) > keptText {
+				k.large, m.text, m.delivery.Body = m.text, nil, nil
+			}
+			k.mu.Unlock()
+			done = 0
+			notify(k.unheld)
 		}
 	}
 	k.mu.Lock()
+	k.bytes -= done
+	notify(k.unheld)
 }

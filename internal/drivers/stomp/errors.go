@@ -17,8 +17,21 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxWords bounds what is quoted of a broker's words.
-const maxWords = 400
+const (
+	// maxWords bounds what is quoted of a broker's words, in bytes.
+	maxWords = 400
+	// lookAtBroker is the hint where nothing better is known.
+	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+)
+
+// clip shortens what a broker sends in place of something short.
+func clip(text string) string {
+	const most = 40
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
 
 // wordsOf returns what an ERROR frame says: its message, and its body as far as it adds to that. Of a Java stack trace
 // in the body only the first line counts.
@@ -85,11 +98,13 @@ func meanings() []meaning {
 func errorFrame(d dialect, f *frame.Frame) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
-	e := &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("%s: %s", d.says(), words)}
+	e := &driver.Error{Class: driver.ClassOther, Hint: "look into the broker's log", Err: fmt.Errorf("%s: %s", d.says(), words)}
 	for _, m := range meanings() {
 		for _, w := range m.words {
 			if strings.Contains(lower, w) {
-				e.Class, e.Hint = m.class, m.hint
+				if e.Class = m.class; m.hint != "" {
+					e.Hint = m.hint
+				}
 				return e
 			}
 		}
@@ -117,8 +132,8 @@ func (c *connection) explain(op string, err error) error {
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
 	case errors.Is(err, errClosed):
 		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
-	case errors.Is(err, errNotSTOMP), errors.Is(err, errHeaderLimit):
-		return driver.Errorf(driver.ClassProtocol, op, "", "the broker broke the protocol: %w", err)
+	case errors.Is(err, errNotSTOMP):
+		return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker broke the protocol: %w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
@@ -128,6 +143,12 @@ func (c *connection) explain(op string, err error) error {
 	default:
 		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
 	}
+}
+
+// errUnread is for a broker that sends but does not read.
+func errUnread() error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
+		"the broker does not read what we send: more than %d bytes are waiting", outMost)
 }
 
 func silentError(d time.Duration) error {
@@ -158,7 +179,7 @@ func connectError(e netdial.Endpoint, err error) error {
 		return driver.Errorf(driver.ClassConnect, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
-		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
 	}
 }
 

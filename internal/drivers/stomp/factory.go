@@ -92,13 +92,14 @@ type config struct {
 	target         netdial.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
+	maxBody        int // of a frame, in bytes
 	opts           Options
 }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
 	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
 	var errs []error
 	fail := func(format string, args ...any) {
 		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", format, args...))

@@ -199,38 +199,41 @@ func (p *producer) slot(id driver.Slot) *slot {
 	return &chunk[id%chunkSize]
 }
 
-// complete reports the end of that send, unless it has been reported.
-func (p *producer) complete(id driver.Slot, seq uint64, o driver.Outcome) {
+// complete reports the end of that send, unless it has been reported or never was; then it returns false.
+func (p *producer) complete(id driver.Slot, seq uint64, o driver.Outcome) bool {
 	if uint64(id)>>chunkBits >= uint64(len(p.chunks)) {
-		return
+		return false
 	}
 	chunk := p.chunks[id>>chunkBits].Load()
 	if chunk == nil || seq == 0 {
-		return
+		return false
 	}
 	s := &chunk[id%chunkSize]
 	if !s.state.CompareAndSwap(seq, seq|claimed) {
-		return
+		return false
 	}
 	p.done(id, o)
 	s.state.CompareAndSwap(seq|claimed, 0) // unless the slot has been used again already
 	if p.closing.Load() {
 		notify(p.settled)
 	}
+	return true
 }
 
-// answered takes a RECEIPT, or with an outcome other than accepted an ERROR that names the receipt.
-func (p *producer) answered(r receipt, o driver.Outcome) {
+// answered takes a RECEIPT, or with an outcome other than accepted an ERROR that names the receipt. It returns false if
+// nothing waits for it.
+func (p *producer) answered(r receipt, o driver.Outcome) bool {
 	switch r.kind {
 	case receiptOfSend:
 		if r.slot < uint64(len(p.chunks))<<chunkBits {
-			p.complete(driver.Slot(r.slot), r.seq, o) //nolint:gosec // below the number of slots
+			return p.complete(driver.Slot(r.slot), r.seq, o) //nolint:gosec // below the number of slots
 		}
 	case receiptOfCommit:
 		if p.tx != nil {
-			p.tx.ended(r.seq, o)
+			return p.tx.ended(r.seq, o)
 		}
 	}
+	return false
 }
 
 // abandon reports all that is in flight.

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/go-stomp/stomp/v3/frame"
@@ -43,7 +44,6 @@ func (c *connection) readFrames() error {
 			if r, ok := parseReceipt(f.receipt); ok {
 				c.answer(r, nil)
 			}
-		case f.other == nil: // a heart-beat
 		case f.other.Command == frame.ERROR:
 			if c.late(f.other) {
 				continue
@@ -58,7 +58,7 @@ func (c *connection) readFrames() error {
 			}
 			// The broker has to close now (STOMP 1.2, "ERROR"). Some do not: then the error is that frame's alone.
 		default:
-			return driver.Errorf(driver.ClassProtocol, "", "", "the broker sent a frame of type %q", f.other.Command)
+			return fmt.Errorf("%w: the broker sent another %s", errNotSTOMP, f.other.Command)
 		}
 	}
 }
@@ -105,8 +105,7 @@ func (c *connection) answer(r receipt, err error) bool {
 			o.State = driver.Rejected
 		}
 	}
-	p.answered(r, o)
-	return true
+	return p.answered(r, o)
 }
 
 // message hands a message to its consumer.

@@ -77,6 +77,14 @@ func (v version) appendEscaped(b []byte, s string) []byte {
 	return b
 }
 
+// unescape undoes appendEscaped. What is no escape stays: it is only quoted.
+func unescape(s string) string {
+	if !strings.ContainsRune(s, '\\') {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\c`, ":").Replace(s)
+}
+
 // appendHeader appends one header line.
 func (v version) appendHeader(b []byte, key, value string) []byte {
 	b = append(v.appendEscaped(b, key), ':')
