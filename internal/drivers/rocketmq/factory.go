@@ -117,13 +117,14 @@ type config struct {
 	target         target
 	tls            driver.TLS
 	connectTimeout time.Duration
+	maxBody        int // of a message that is received, in bytes
 	opts           Options
 }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
 	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
 	var errs []error
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		cfg.opts = *o
@@ -221,7 +222,7 @@ func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
 	between("pull-batch", o.PullBatch, 1, 1024)
 	between("fail-percent", o.FailPercent, 0, 100)
 	between("retry-level", o.RetryLevel, 0, 18)
-	between("queues", o.Queues, 0, 4096)
+	between("queues", o.Queues, 0, maxQueues)
 	atLeast := func(name string, d, low time.Duration) {
 		if d < low {
 			fail("", "option %s=%s: want at least %s", name, d, low)

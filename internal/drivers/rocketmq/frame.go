@@ -3,6 +3,9 @@ package rocketmq
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // The remoting protocol, as of org.apache.rocketmq.remoting.protocol (RemotingCommand, RocketMQSerializable). A frame is
@@ -25,8 +28,13 @@ const (
 	flagResponse = 1 // bit 0: an answer
 	flagOneWay   = 2 // bit 1: no answer wanted
 
-	// maxFrame is the largest frame that brokers take (com.rocketmq.remoting.frameMaxLength), and so do we.
-	maxFrame = 16 << 20
+	// maxSent is the largest frame that brokers take (com.rocketmq.remoting.frameMaxLength).
+	maxSent = 16 << 20
+	// headRoom is by how much a frame that we take may be larger than the largest body.
+	headRoom = 1 << 20
+	// maxHeader is the largest header of a frame that we take. Of what brokers send, a message's properties are the longest:
+	// 32 KiB.
+	maxHeader = 1 << 20
 	// minFrame is the length of the header's length.
 	minFrame = 4
 
@@ -154,6 +162,21 @@ type reply struct {
 
 var errFrame = errors.New("the peer sent a frame that is not of the remoting protocol")
 
+const (
+	notRocketMQ  = "is this a RocketMQ name server or broker?"
+	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+)
+
+// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones before.
+func errLength(n uint32, limit int, proven bool) error {
+	if proven && n > uint32(limit) { //nolint:gosec // above zero
+		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a frame of %d bytes; perfmq accepts at most %d", n, limit)
+	}
+	return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
+		"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w", n, minFrame, limit, errFrame)
+}
+
 // parse reads a frame without its first four bytes, the length.
 func (r *reply) parse(b []byte) error {
 	*r = reply{}
@@ -163,6 +186,9 @@ func (r *reply) parse(b []byte) error {
 	size := int(binary.BigEndian.Uint32(b) & 0xffffff)
 	if size > len(b)-minFrame {
 		return errFrame
+	}
+	if size > maxHeader {
+		return fmt.Errorf("%w: a header of %d bytes; perfmq accepts at most %d", errFrame, size, maxHeader)
 	}
 	header := b[minFrame : minFrame+size]
 	r.body = b[minFrame+size:]

@@ -57,7 +57,7 @@ func (c *consumer) limitOffset(ctx context.Context, q *queue, code uint16) (int6
 	}
 	n, ok := r.number("offset")
 	if !ok {
-		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", "", "the answer has no offset")
+		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", lookAtBroker, "the answer has no offset")
 	}
 	return n, nil
 }

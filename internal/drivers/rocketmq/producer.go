@@ -15,7 +15,7 @@ import (
 )
 
 // maxBody is the largest body that still fits into a frame with its header.
-const maxBody = maxFrame - 64<<10
+const maxBody = maxSent - 64<<10
 
 // idSeed is how many characters of a message's unique key are its producer's; a number follows.
 const idSeed = 20
