@@ -78,9 +78,33 @@ func meaningOf(condition amqp.ErrCond) meaning {
 	}
 }
 
+const (
+	lookAtBroker = "look into the broker's log"
+
+	maxWords     = 400 // what is quoted of a broker's words, in bytes
+	maxCondition = 100
+)
+
+// clip shortens a text of a broker's to that many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// broken is for a peer that broke the protocol, as the library has found.
+func broken(op string, err error) error {
+	return driver.Errorf(driver.ClassProtocol, op, lookAtBroker+"; see also whether something between here and the broker changes what it sends",
+		"the broker broke the protocol: %s", clip(err.Error(), maxWords))
+}
+
 // remote tells the peer's error in plain words, followed by its own. What ended is "" when nothing did.
 func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.Error {
 	m := meaningOf(e.Condition)
+	if m.hint == "" {
+		m.hint = lookAtBroker
+	}
 	if m.class != driver.ClassNone {
 		class = m.class
 	}
@@ -89,7 +113,7 @@ func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.
 		class = m.class
 	}
 	text := ended
-	for _, part := range []string{m.words, e.Description} {
+	for _, part := range []string{m.words, clip(e.Description, maxWords)} {
 		if part == "" {
 			continue
 		}
@@ -101,7 +125,7 @@ func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.
 	if text != "" {
 		text += " "
 	}
-	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: fmt.Errorf("%s(%s)", text, e.Condition)}
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: fmt.Errorf("%s(%s)", text, clip(string(e.Condition), maxCondition))}
 }
 
 // explain tells in plain words what the library reported while the connection was in use. It returns nil for nil.
@@ -130,8 +154,11 @@ func (c *connection) explain(op string, err error) error {
 		return remote("", driver.ClassOther, op, peer)
 	case c.dead():
 		return c.lost(op, err)
+	// What the library found wrong by itself is in a field that it hides; an end without a reason has nothing in it.
+	case errors.As(err, &session) && *session != amqp.SessionError{}, errors.As(err, &link) && *link != amqp.LinkError{}:
+		return broken(op, err)
 	case errors.As(err, &session), errors.As(err, &link):
-		return driver.Errorf(driver.ClassClosedByBroker, op, "", "the broker closed it without saying why (%w)", err)
+		return driver.Errorf(driver.ClassClosedByBroker, op, lookAtBroker, "the broker closed it without saying why (%w)", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
@@ -149,7 +176,10 @@ func (c *connection) explain(op string, err error) error {
 // lost tells why the connection ended by itself. The library hides the cause, so it is taken from below.
 func (c *connection) lost(op string, err error) error {
 	cause := c.net.cause()
+	var connErr *amqp.ConnError
 	switch {
+	case (cause == nil || errors.Is(cause, net.ErrClosed)) && errors.As(err, &connErr) && *connErr != amqp.ConnError{}:
+		return broken(op, err) // it was the library that closed it
 	case cause == nil && err.Error() != "":
 		return driver.Errorf(driver.ClassConnectionLost, op, "", "the connection is closed (%w)", err)
 	case errors.Is(cause, io.EOF):
@@ -201,7 +231,7 @@ func connectError(e netdial.Endpoint, at stage, encrypted bool, greeting string,
 	case at == stageOpen:
 		return openError(op, encrypted, greeting, err)
 	default:
-		return &driver.Error{Class: classOfConnect(err), Op: op, Err: err}
+		return &driver.Error{Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?", Err: err}
 	}
 }
 
@@ -232,9 +262,10 @@ func openError(op string, encrypted bool, greeting string, err error) error {
 	case isTimeout(err):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
 			"the broker did not finish opening the connection in time: %w", err)
+	case driver.ClassOf(err) == driver.ClassOther:
+		return broken(op, err)
 	default:
-		return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
-			"the broker gave up while opening the connection: %w", err)
+		return driver.Errorf(driver.ClassOf(err), op, lookAtBroker, "the broker gave up while opening the connection: %w", err)
 	}
 }
 

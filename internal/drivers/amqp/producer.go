@@ -310,7 +310,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 		if state.Error == nil {
 			return driver.Outcome{
 				State: driver.Rejected, Class: driver.ClassOther,
-				Err: errors.New("the broker rejected the message without saying why"),
+				Err: driver.Errorf(driver.ClassOther, "", lookAtBroker, "the broker rejected the message without saying why"),
 			}
 		}
 		e := p.conn.explain(p.op, state.Error)
@@ -322,7 +322,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: errors.New("the broker settled the message without saying what became of it"),
+			Err: driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker settled the message without saying what became of it"),
 		}
 	}
 }
