@@ -18,6 +18,7 @@ type content struct {
 	body                    []byte
 	bodyKind                uint64 // the descriptor of its section; 0 for none
 	text                    bool   // the body is an amqp-value string
+	joined                  bool   // the body is that of several sections, and not within bare
 }
 
 // node is a message with its content, to be allocated together.
@@ -117,7 +118,10 @@ func (n *node) section(section uint64, value []byte, a *arrival, group string) b
 // data adds a data section to the body.
 func (c *content) data(b []byte) bool {
 	if c.bodyKind == descData {
-		c.body = append(c.body[:len(c.body):len(c.body)], b...)
+		if !c.joined { // it is part of bare
+			c.body, c.joined = c.body[:len(c.body):len(c.body)], true
+		}
+		c.body = append(c.body, b...)
 		return true
 	}
 	c.body, c.bodyKind = b, descData

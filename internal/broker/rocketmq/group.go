@@ -153,7 +153,7 @@ type subscriptionData struct {
 // heartbeat handles HEART_BEAT: a client tells its groups.
 func (c *conn) heartbeat(r *request) error {
 	var data heartbeatData
-	if err := json.Unmarshal(r.body, &data); err != nil {
+	if err := r.read(&data); err != nil {
 		return c.refuse(r, codeError, "the body of a heartbeat cannot be read: "+err.Error())
 	}
 	for _, p := range data.Producers {
@@ -360,7 +360,7 @@ func (c *conn) lockQueues(r *request, take bool) error {
 		Client string         `json:"clientId"`
 		Queues []messageQueue `json:"mqSet"`
 	}
-	if err := json.Unmarshal(r.body, &data); err != nil {
+	if err := r.read(&data); err != nil {
 		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
 	}
 	g := c.s.makeGroup(data.Group)
