@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -34,10 +35,16 @@ type handle interface {
 // writeTimeout bounds a write into a pipe whose reader does not read.
 const writeTimeout = 5 * time.Second
 
+// Who may read a file that is new. One that is there keeps its mode.
+const (
+	forOwner fs.FileMode = 0o600 // what a broker remarked may tell more than others should know
+	forAll   fs.FileMode = 0o666 // as far as the process' mask lets them
+)
+
 // createFile creates the file, or empties it if it is there.
-func createFile(kind, path, tail string) (*recordFile, error) {
+func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) {
 	what := kind + " file " + path
-	file, err := os.Create(path) //nolint:gosec // the user named it
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // the user named it
 	if err != nil {
 		return nil, fileError("create", what, err)
 	}
