@@ -16,7 +16,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/listen"
 )
 
 // The protocols, by the names of their drivers.
@@ -39,7 +39,8 @@ func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
 
 // Config says what the broker is to be.
 type Config struct {
-	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one.
+	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without a host it is
+	// on loopback.
 	Listen map[string]string
 	// Limits of each queue; zero values mean the defaults of [store.Config].
 	Limits store.Config
@@ -62,8 +63,9 @@ type Broker struct {
 	listeners map[string]net.Listener
 	stop      context.CancelFunc
 	serving   sync.WaitGroup
-	rocketmq  *rocketmq.Server // nil if it is not served
-	ends      []func()         // of front-ends with something of their own
+	rocketmq  *rocketmq.Server                 // nil if it is not served
+	login     func(user, password string) bool // nil lets everybody in
+	ends      []func()                         // of front-ends with something of their own
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
@@ -74,7 +76,7 @@ type Broker struct {
 func Start(cfg Config) (*Broker, error) {
 	b := &Broker{
 		store: store.New(cfg.Limits), listeners: map[string]net.Listener{},
-		conns: map[net.Conn]string{}, total: map[string]uint64{},
+		conns: map[net.Conn]string{}, total: map[string]uint64{}, login: cfg.login(),
 	}
 	b.store.SetFaults(cfg.Faults)
 	b.store.OnDrop(func() { b.breakConnections() })
@@ -85,11 +87,10 @@ func Start(cfg Config) (*Broker, error) {
 		if !ok {
 			continue
 		}
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", addr)
+		l, err := listen.TCP(ctx, protocol, "--listen-"+protocol, addr)
 		if err != nil {
 			b.Close()
-			return nil, fmt.Errorf("listen for %s: %w", protocol, err)
+			return nil, err
 		}
 		b.listeners[protocol] = l
 	}

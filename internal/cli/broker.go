@@ -2,19 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // off is the address of what is not to be served.
@@ -42,9 +42,9 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.SortFlags = false
 	ports := map[string]string{broker.AMQP: "5672", broker.STOMP: "61613", broker.RocketMQ: "9876"}
 	for _, protocol := range broker.Protocols() {
-		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; port 0 takes a free one, off serves none")
+		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
 	}
-	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control, which has no password, at `ADDRESS`; or off")
+	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
 	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
 	flags.Int64Var(&s.messages, "max-messages", 1_000_000, "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
@@ -61,10 +61,11 @@ func brokerHelp() string {
 		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
 	}
 	b.WriteString("\nControl, while it runs:\n" +
-		"  curl localhost:8162/stats                              all counts\n" +
-		"  curl -X PUT -d lose=1000 localhost:8162/faults         other faults; none ends them\n" +
-		"  curl -X POST 'localhost:8162/stall?for=2s'             stop for a time\n" +
-		"  curl -X POST localhost:8162/drop                       break all connections, and end a stall")
+		"  curl localhost:8162/stats                                               all counts\n" +
+		"  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them\n" +
+		"  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time\n" +
+		"  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall\n" +
+		"The header is one that no web page can send. With --user, add curl's -u USER.")
 	return b.String()
 }
 
@@ -77,8 +78,8 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 		if addr == off {
 			return false
 		}
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			refuse("write HOST:PORT, such as 127.0.0.1:0, or off", "--%s %s is no address", flag, quoted(addr))
+		if err := listen.Check(addr); err != nil {
+			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, quoted(addr), err)
 		}
 		return true
 	}
@@ -113,12 +114,11 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	}
 	cfg.Password = environ["PERFMQ_PASSWORD"]
 	if s.passwordFile != "" {
-		content, err := os.ReadFile(s.passwordFile)
-		if err != nil {
-			refuse("check the path", "--password-file: %v", bare(err))
+		cfg.Password, err = inputfile.FirstLine(s.passwordFile, maxPassword)
+		var fe *inputfile.Error
+		if errors.As(err, &fe) {
+			refuse(fe.Hint, "--password-file: %v", err)
 		}
-		line, _, _ := strings.Cut(string(content), "\n")
-		cfg.Password = strings.TrimSuffix(line, "\r")
 	}
 	if s.user != "" && cfg.Password == "" {
 		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", quoted(s.user))
@@ -135,58 +135,47 @@ const brokerHeadroom = 64 << 20
 
 func (a *app) runBroker(s *brokerSettings) error {
 	cfg, errs := s.config(a.environ)
+	a.secrets.Add(cfg.User, cfg.Password)
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
+	a.work = func() int { return a.serveBroker(cfg, s.control) }
+	return nil
+}
+
+// serveBroker serves until a signal comes, and returns the exit status.
+func (a *app) serveBroker(cfg broker.Config, control string) int {
 	defer runtime.KeepAlive(make([]byte, brokerHeadroom))
 	b, err := broker.Start(cfg)
 	if err != nil {
 		return a.cannotServe(err)
 	}
 	defer b.Close()
-	control := ""
-	if s.control != off {
-		var end func()
-		if control, end, err = serveControl(b, s.control); err != nil {
+	var at string
+	if control != off {
+		l, err := listen.TCP(context.Background(), "control", "--control", control)
+		if err != nil {
 			return a.cannotServe(err)
 		}
-		defer end()
+		at = l.Addr().String()
+		server := listen.Serve(l, b.Control(listen.HostNames(control)))
+		defer func() { _ = server.Close() }() // those that are being answered see the connection end
 	}
-	a.announce(b, control)
-	a.status = supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+	a.announce(b, at)
+	status := supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
 		<-stop
 		return exitOK
 	})
-	if a.status == exitInterrupted { // it is how a broker ends
-		a.status = exitOK
+	if status == exitInterrupted { // it is how a broker ends
+		status = exitOK
 	}
 	a.sayCounts(b.Stats())
-	return nil
+	return status
 }
 
-func (a *app) cannotServe(err error) error {
-	a.errors.write(err.Error(), "is another broker running there? --listen-amqp, --listen-stomp, --listen-rocketmq and --control take other addresses, and off")
-	a.status = exitConnect
-	return errReported
-}
-
-// serveControl serves the control and returns where, and what ends it.
-func serveControl(b *broker.Broker, addr string) (at string, end func(), err error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", addr)
-	if err != nil {
-		return "", nil, fmt.Errorf("listen for control: %w", err)
-	}
-	server := &http.Server{Handler: b.Control(), ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l) // it returns when the server is closed
-	}()
-	return l.Addr().String(), func() {
-		_ = server.Close() // whoever is being answered sees the connection end
-		<-done
-	}, nil
+func (a *app) cannotServe(err error) int {
+	a.errors.print(err)
+	return exitConnect
 }
 
 func (a *app) announce(b *broker.Broker, control string) {
@@ -223,7 +212,7 @@ func (a *app) sayCounts(s broker.Stats) {
 // describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription that
 // has ended takes its counts along: where there is no queue, nothing is known of what was stored.
 func describeDestination(d *store.DestinationStats) string {
-	text := fmt.Sprintf("%s: sent %d", d.Address, d.Sent)
+	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
 	if len(d.Queues) > 0 {
 		var stored, settled uint64
 		var depth int64
