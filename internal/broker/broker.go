@@ -16,6 +16,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -128,8 +129,13 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 			}
 			continue
 		}
-		if b.store.Refuse() || !b.enter(conn, protocol) {
+		if b.store.Refuse() || !b.store.Reserve(store.ConnectionSize) {
 			_ = conn.Close() // refused: nothing was said, nothing is lost
+			continue
+		}
+		if !b.enter(conn, protocol) {
+			_ = conn.Close()
+			b.store.Return(store.ConnectionSize)
 			continue
 		}
 		b.serving.Go(func() {
@@ -152,6 +158,7 @@ func (b *Broker) enter(conn net.Conn, protocol string) bool {
 
 func (b *Broker) leave(conn net.Conn) {
 	_ = conn.Close() // as a rule the front-end has
+	b.store.Return(store.ConnectionSize)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.conns, conn)
@@ -205,9 +212,19 @@ func (b *Broker) Close() {
 type Stats struct {
 	Connections  []ConnectionStats        `json:"connections"`
 	Destinations []store.DestinationStats `json:"destinations"`
+	More         int                      `json:"more,omitempty"` // destinations after these
+	Next         string                   `json:"next,omitempty"` // where these are: the path and query of the next page
+	Total        store.Totals             `json:"total"`          // of all destinations
+	Memory       MemoryStats              `json:"memory"`
 	Faults       string                   `json:"faults"` // those at work, as [ParseFaults] reads them
 	Done         store.FaultCounts        `json:"done"`   // what faults have done so far
 	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
+}
+
+// MemoryStats are what clients have at the broker, in bytes.
+type MemoryStats struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
 }
 
 // ConnectionStats count the connections of a protocol.
@@ -218,11 +235,14 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the counts up to now. They are exact when nothing is going on.
-func (b *Broker) Stats() Stats {
-	s := Stats{
-		Destinations: b.store.Stats(), Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts(),
-	}
+// Stats returns the counts up to now, of all destinations. They are exact when nothing is going on.
+func (b *Broker) Stats() Stats { return b.StatsPage("", math.MaxInt) }
+
+// StatsPage is Stats with no more than limit destinations, those after the given address.
+func (b *Broker) StatsPage(after string, limit int) Stats {
+	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
+	s.Destinations, s.Total, s.More = b.store.Page(after, limit)
+	s.Memory.Used, s.Memory.Limit = b.store.Memory()
 	if b.rocketmq != nil {
 		r := b.rocketmq.Stats()
 		s.RocketMQ = &r

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/listen"
@@ -21,7 +23,7 @@ const (
 
 // Control returns what an operator can do over HTTP, all of it plain text or JSON:
 //
-//	GET  /stats            the counts, as JSON, see [Broker.Stats]; ?limit=N&after=ADDRESS has more destinations
+//	GET  /stats            the counts, as JSON, see [Stats]: of the first 1000 destinations, and the path to the next ones
 //	GET  /faults           the faults at work: lose=1000,delay=5ms
 //	PUT  /faults           replaces them by those of the body; "none" ends them all
 //	POST /stall?for=2s     stops the broker for a time; 0s ends a stall
@@ -90,8 +92,28 @@ func (b *Broker) authenticated(h http.Handler) http.Handler {
 	})
 }
 
-func (b *Broker) serveStats(w http.ResponseWriter, _ *http.Request) {
-	text, err := json.MarshalIndent(b.Stats(), "", "  ")
+// How many destinations an answer has, unless the request says otherwise, and at most.
+const (
+	pageSize    = 1000
+	maxPageSize = 10_000
+)
+
+func (b *Broker) serveStats(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	limit := pageSize
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxPageSize {
+			refuse(w, http.StatusBadRequest, "want /stats?limit=N, N being 0 to "+strconv.Itoa(maxPageSize))
+			return
+		}
+		limit = n
+	}
+	s := b.StatsPage(query.Get("after"), limit)
+	if n := len(s.Destinations); n > 0 && s.More > 0 {
+		s.Next = "/stats?" + url.Values{"limit": {strconv.Itoa(limit)}, "after": {s.Destinations[n-1].Address}}.Encode()
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return

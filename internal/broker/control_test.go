@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
@@ -104,3 +107,49 @@ func TestControlLimits(t *testing.T) {
 	assert.False(t, strings.ContainsAny(w.Body.String(), "\x1b\u202e\u009b"), "names are the clients'")
 	assert.Less(t, time.Since(start), time.Minute)
 }
+
+// TestStatsInPages: however many destinations clients make, an answer has a bound, and tells where the rest is.
+func TestStatsInPages(t *testing.T) {
+	b := start(t, Config{})
+	for i := range 2500 {
+		b.Store().Destination(store.Address{Name: fmt.Sprintf("%04d&?é", i)}).Send(&store.Message{Content: text("x")})
+	}
+	h := b.Control(nil)
+	get := func(path string) (s Stats, code int) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		if w.Code == http.StatusOK {
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+		}
+		return s, w.Code
+	}
+	seen := 0
+	for path, pages := "/stats", 1; path != ""; pages++ {
+		s, code := get(path)
+		require.Equal(t, http.StatusOK, code)
+		assert.EqualValues(t, 2500, s.Total.Sent)
+		assert.Equal(t, fmt.Sprintf("queue://%04d&?é", seen), s.Destinations[0].Address)
+		assert.LessOrEqual(t, len(s.Destinations), pageSize)
+		seen += len(s.Destinations)
+		assert.Equal(t, 2500-seen, s.More)
+		path = s.Next
+		require.LessOrEqual(t, pages, 3)
+	}
+	assert.Equal(t, 2500, seen)
+	s, _ := get("/stats?limit=0")
+	assert.Empty(t, s.Destinations)
+	assert.Equal(t, 2500, s.More)
+	assert.Positive(t, s.Memory.Used)
+	for _, path := range []string{"/stats?limit=-1", "/stats?limit=x", "/stats?limit=10001"} {
+		_, code := get(path)
+		assert.Equal(t, http.StatusBadRequest, code, path)
+	}
+}
+
+// text is a message's content.
+type text string
+
+func (t text) Size() int                       { return len(t) }
+func (t text) Body() []byte                    { return []byte(t) }
+func (t text) Header() store.Header            { return store.Header{} }
+func (t text) WithBody(b []byte) store.Content { return text(b) }

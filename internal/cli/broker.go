@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +29,7 @@ type brokerSettings struct {
 	control, faults    string
 	messages           int64
 	bytes, whenFull    string
+	memory             string
 	user, passwordFile string
 }
 
@@ -48,6 +52,7 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
 	flags.Int64Var(&s.messages, "max-messages", 1_000_000, "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
+	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions together, with what connections need, hold `SIZE` bytes")
 	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
 	flags.StringVar(&s.user, "user", "", "let in only `NAME`, with its password; else everybody is")
 	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
@@ -100,11 +105,20 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	if s.messages < 1 {
 		refuse("", "--max-messages %d: want at least 1", s.messages)
 	}
-	size, err := parseSize(s.bytes)
-	if err != nil || size < 1 {
-		refuse("write bytes such as 1000000, 64MB or 64MiB", "--max-bytes %s: want a size", quoted(s.bytes))
+	for _, f := range []struct {
+		flag, text string
+		least      int64
+		to         *int64
+	}{
+		{"max-bytes", s.bytes, 1, &cfg.Limits.LimitBytes},
+		{"max-memory", s.memory, 1 << 20, &cfg.Limits.Memory},
+	} {
+		size, err := parseBytes(f.text, math.MaxInt64/2)
+		if err != nil || size < f.least {
+			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: want a size of at least %d bytes", f.flag, quoted(f.text), f.least)
+		}
+		*f.to = size
 	}
-	cfg.Limits.LimitBytes = int64(size)
 	switch s.whenFull {
 	case "block":
 	case "reject":
@@ -129,7 +143,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 // brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to collect.
 // Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector would not rest:
 // a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which would let full queues
-// take five times their size; this costs 128 MiB at most, whatever the queues hold. Nothing touches it, so that it is no
+// take five times their size; this costs 128 MiB at most, whatever the queues hold, and full queues are collected all the more. Nothing touches it, so that it is no
 // memory by itself.
 const brokerHeadroom = 64 << 20
 
@@ -146,6 +160,9 @@ func (a *app) runBroker(s *brokerSettings) error {
 // serveBroker serves until a signal comes, and returns the exit status.
 func (a *app) serveBroker(cfg broker.Config, control string) int {
 	defer runtime.KeepAlive(make([]byte, brokerHeadroom))
+	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") }) {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(cfg.Limits.Memory*3/2 + 2*brokerHeadroom))
+	}
 	b, err := broker.Start(cfg)
 	if err != nil {
 		return a.cannotServe(err)
@@ -169,7 +186,7 @@ func (a *app) serveBroker(cfg broker.Config, control string) int {
 	if status == exitInterrupted { // it is how a broker ends
 		status = exitOK
 	}
-	a.sayCounts(b.Stats())
+	a.sayCounts(b.StatsPage("", maxShown))
 	return status
 }
 
@@ -199,6 +216,11 @@ func (a *app) sayCounts(s broker.Stats) {
 	var text strings.Builder
 	for _, d := range s.Destinations {
 		text.WriteString(describeDestination(&d))
+	}
+	if s.More > 0 {
+		t := &s.Total
+		fmt.Fprintf(&text, "and %d more; all together: sent %d, stored %d, settled %d, left %d, refused %d\n",
+			s.More, t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
 	}
 	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {
 		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)

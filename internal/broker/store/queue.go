@@ -44,12 +44,14 @@ func (q *Queue) put(m *Message) {
 	if q.filter != nil && !q.filter(m) {
 		return
 	}
+	size := m.size()
 	q.size.Add(1)
-	q.bytes.Add(m.size())
+	q.bytes.Add(size)
+	q.dest.store.Charge(size)
 	q.mu.Lock()
 	if q.gone {
 		q.mu.Unlock()
-		q.shrink(1, m.size())
+		q.shrink(1, size)
 		return
 	}
 	q.seq++
@@ -172,6 +174,15 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 // giveBack returns messages to their place in the queue.
 func (q *Queue) giveBack(entries []entry) {
 	q.mu.Lock()
+	if q.gone {
+		q.mu.Unlock()
+		var bytes int64
+		for _, e := range entries {
+			bytes += e.m.size()
+		}
+		q.shrink(int64(len(entries)), bytes)
+		return
+	}
 	var wakes []func()
 	for _, e := range entries {
 		l := q.level(min(e.m.Priority, priorities-1))
@@ -204,6 +215,9 @@ func (q *Queue) giveBack(entries []entry) {
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
+	if bytes > 0 {
+		q.dest.store.Return(bytes)
+	}
 	if q.wantRoom.Load() {
 		q.mayTellRoom()
 	}
@@ -216,7 +230,7 @@ const roomPause = 100 * time.Millisecond
 // may never be more. It may run inside the queue's lock.
 func (q *Queue) mayTellRoom() {
 	switch {
-	case q.dest.store.full():
+	case q.dest.store.full(), q.dest.store.Tight(): // it is not the queue that they wait for
 	case q.roomy(7, 8):
 		go q.tellRoom()
 	case q.roomy(1, 1) && q.telling.CompareAndSwap(false, true):
@@ -241,7 +255,7 @@ const crowd = 256
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
 func (q *Queue) Room(notify func()) bool {
-	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() }
+	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() || q.dest.store.Tight() }
 	if !full() || q.expire() && !full() {
 		return true
 	}
@@ -257,6 +271,9 @@ func (q *Queue) Room(notify func()) bool {
 		q.roomTold = time.Now()
 	}
 	q.mu.Unlock()
+	if q.dest.store.Tight() {
+		q.dest.store.AwaitMemory(q)
+	}
 	switch {
 	case !full(): // it may have emptied before wantRoom was seen
 		q.tellRoom()
