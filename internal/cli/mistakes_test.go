@@ -37,6 +37,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha producer --consumers 5", "error: unknown flag --consumers\nhint: it is a flag of perfmq alpha client and perfmq alpha consumer\n"},
 		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client --url --rate 5", "error: --url has no value: --rate follows\nhint: give --url a value, or leave it out; --url=--rate if that is meant\n"},
 		{"alpha client --rate=-1", "error: --rate=-1: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client --producers 0", "error: --producers=0: want a whole number of at least 1\n"},
 		{"alpha client --producers 1.5", "error: --producers=1.5: want a whole number\n"},

@@ -25,7 +25,7 @@ import (
 
 // runRole is what perfmq PROTOCOL ROLE does.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	errs := a.unknownFlags(cmd, f, role)
+	errs := a.unknownFlags(cmd, in, f, role)
 	s, list, valueErrs := in.values(a.environ)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.unknown(a.known)...)
@@ -50,8 +50,9 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	return nil
 }
 
-// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments.
-func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role) []error {
+// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a value, as where a
+// variable is not set: for pflag, the next flag is the value.
+func (a *app) unknownFlags(cmd *cobra.Command, in *input, f *driver.Factory, role plan.Role) []error {
 	var errs []error
 	flags := cmd.Flags()
 	for i := 0; i < len(a.Args); i++ {
@@ -80,9 +81,23 @@ func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role
 		}
 		if !attached && flag.NoOptDefVal == "" {
 			i++ // its value
+			if i < len(a.Args) && isFlag(flags, a.Args[i]) {
+				in.missing[flag.Name] = true
+				errs = append(errs, &plan.Mistake{
+					Text: "--" + flag.Name + " has no value: " + a.Args[i] + " follows",
+					Hint: "give --" + flag.Name + " a value, or leave it out; --" + flag.Name + "=" + a.Args[i] + " if that is meant",
+				})
+			}
 		}
 	}
 	return errs
+}
+
+// isFlag tells whether an argument is one of the flags.
+func isFlag(flags *pflag.FlagSet, arg string) bool {
+	name, ok := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	return ok && flags.Lookup(name) != nil
 }
 
 func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
@@ -255,11 +270,7 @@ func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan 
 				a.errors.write(fmt.Sprintf("and %d more", len(summary.Problems)-i), "")
 				break
 			}
-			hint := ""
-			if i == 0 { // it is about summary.Err, if there is one
-				hint = driver.HintOf(summary.Err)
-			}
-			a.errors.write(problem, hint)
+			a.errors.write(problem, summary.Hints[i])
 		}
 	}
 	if closeErr != nil {

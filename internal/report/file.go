@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -121,6 +122,8 @@ func fileError(action, what string, err error) error {
 		hint = "whatever reads it must keep up; the run and the other outputs were not affected"
 	case errors.Is(err, os.ErrPermission):
 		hint = "choose a place where you may write"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		hint = "raise the limit of open files: ulimit -n"
 	case action != "create":
 		hint = "what was written before is complete; the run and the other outputs were not affected"
 	}

@@ -49,7 +49,7 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	op := "connect to " + addr
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	raw := netdial.Meter(tcp)
 	if !c.target.tls {
@@ -58,7 +58,7 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		_ = raw.Close()
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	tlsConfig, err := c.tls.Config(host)
 	if err != nil {
@@ -73,7 +73,11 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	return newConn(addr, secure, raw, serve), nil
 }
 
-func connectError(op string, err error) error {
+func connectError(op, addr string, err error) error {
+	host, _, _ := net.SplitHostPort(addr) // what is none is told by err
+	if err := netdial.DialError(op, host, err); err != nil {
+		return err
+	}
 	class := driver.ClassConnect
 	if errors.Is(err, context.DeadlineExceeded) {
 		class = driver.ClassTimeout
