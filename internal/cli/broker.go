@@ -126,7 +126,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	default:
 		refuse("", "--when-full %s: want block or reject", quoted(s.whenFull))
 	}
-	cfg.Password = environ["PERFMQ_PASSWORD"]
+	cfg.Password, err = environ["PERFMQ_PASSWORD"], nil
 	if s.passwordFile != "" {
 		cfg.Password, err = inputfile.FirstLine(s.passwordFile, maxPassword)
 		var fe *inputfile.Error
@@ -134,7 +134,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 			refuse(fe.Hint, "--password-file: %v", err)
 		}
 	}
-	if s.user != "" && cfg.Password == "" {
+	if s.user != "" && cfg.Password == "" && err == nil {
 		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", quoted(s.user))
 	}
 	return cfg, errs

@@ -89,7 +89,7 @@ func TestMistakes(t *testing.T) {
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
-			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE\n"},
+			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
 		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},
 		{"mem client --commit-interval 5", "error: in-process broker transactions are not supported\nhint: leave --commit-interval out\n"},
 		{"mem client -o latency=-1s", "error: open mem://local: option latency=-1s: want 0 or more\nhint: correct the -o options\n"},

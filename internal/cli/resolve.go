@@ -203,7 +203,7 @@ func (r *resolver) loadTLS() {
 // refuseFile reports files that cannot be used.
 func (r *resolver) refuseFile(flag string, err error) {
 	for _, err := range parts([]error{err}) {
-		hint := ""
+		hint := driver.HintOf(err)
 		var fe *inputfile.Error
 		if errors.As(err, &fe) {
 			hint = fe.Hint

@@ -34,12 +34,14 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 		if pem, err := read(t.CAFile); err != nil {
 			errs = append(errs, fmt.Errorf("read CA file: %w", err))
 		} else if !c.authorities.AppendCertsFromPEM(pem) {
-			errs = append(errs, fmt.Errorf("CA file %s holds no certificate in PEM form", t.CAFile))
+			errs = append(errs, Errorf(ClassTLS, "", "give one with blocks that begin with -----BEGIN CERTIFICATE-----",
+				"CA file %s holds no certificate in PEM form", t.CAFile))
 		}
 	}
 	switch {
 	case (t.CertFile == "") != (t.KeyFile == ""):
-		errs = append(errs, errors.New("a client certificate needs both its certificate and its key file"))
+		errs = append(errs, Errorf(ClassTLS, "", "give both, --tls-cert and --tls-key",
+			"a client certificate needs both its certificate and its key file"))
 	case t.CertFile != "":
 		cert, err1 := read(t.CertFile)
 		key, err2 := read(t.KeyFile)
@@ -49,7 +51,8 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err))
+			errs = append(errs, Errorf(ClassTLS, "", "the key must be that of the certificate, both in PEM form, and not encrypted",
+				"load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err))
 		}
 		c.certificates = []tls.Certificate{pair}
 	}

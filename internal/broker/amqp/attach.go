@@ -186,7 +186,7 @@ func (t *terminus) selector() (text string, filter store.Filter, refused *failur
 		}
 		var err error
 		if filter, err = selector.Parse(f.text); err != nil {
-			refused = fail(condInvalidField, "the selector %q: %v", f.text, err)
+			refused = fail(condInvalidField, "%v", err)
 			refused.field = "filter"
 			return "", nil, refused
 		}

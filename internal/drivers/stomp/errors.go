@@ -57,6 +57,7 @@ func meanings() []meaning {
 		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassAuth, []string{"virtual host"}, "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"},
+		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
 		}, "send smaller messages or raise the broker's limit"},
