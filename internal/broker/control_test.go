@@ -138,6 +138,7 @@ func TestStatsInPages(t *testing.T) {
 	assert.Equal(t, 2500, seen)
 	s, _ := get("/stats?limit=0")
 	assert.Empty(t, s.Destinations)
+	assert.NotNil(t, s.Destinations, "a list in the JSON, not null")
 	assert.Equal(t, 2500, s.More)
 	assert.Positive(t, s.Memory.Used)
 	for _, path := range []string{"/stats?limit=-1", "/stats?limit=x", "/stats?limit=10001"} {

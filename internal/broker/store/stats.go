@@ -76,6 +76,7 @@ func (s *Store) Page(after string, limit int) (page []DestinationStats, total To
 		}
 	})
 	slices.SortFunc(first, func(a, b *Destination) int { return a.addr.compare(b.addr) })
+	page = make([]DestinationStats, 0, len(first))
 	for _, d := range first {
 		page = append(page, d.Stats())
 	}

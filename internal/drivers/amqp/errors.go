@@ -293,11 +293,12 @@ func openError(op string, encrypted bool, said *handshake, err error) error {
 func refusedOpen(op string, e *amqp.Error) error {
 	err := plain.remote("the broker closed the connection", driver.ClassConnect, op, e)
 	switch e.Condition {
-	case amqp.ErrCondNotFound, amqp.ErrCondNotAllowed, amqp.ErrCondInvalidField, amqp.ErrCondUnauthorizedAccess:
+	case amqp.ErrCondNotFound, amqp.ErrCondNotAllowed, amqp.ErrCondInvalidField:
+		err.Class = driver.ClassConnect
 		err.Hint = "does the broker have the virtual host, and may the user use it? It is the URL's host unless -o virtual-host=NAME says otherwise"
-		if e.Condition != amqp.ErrCondUnauthorizedAccess {
-			err.Class = driver.ClassConnect
-		}
+	case amqp.ErrCondUnauthorizedAccess:
+		err.Hint = "check --user and --password, and that the user may use the virtual host: it is the URL's host unless " +
+			"-o virtual-host=NAME says otherwise"
 	case amqp.ErrCondResourceLimitExceeded:
 		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
 	}
