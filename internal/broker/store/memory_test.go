@@ -44,6 +44,7 @@ func TestOneMemoryForAll(t *testing.T) {
 		assert.Equal(t, [10]int{}, told, "nothing was settled")
 		c.AcceptThrough(list[len(list)-1].ID)
 		<-time.After(time.Second)
+		synctest.Wait()
 		assert.Equal(t, [10]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, told)
 		assert.True(t, queues[0].Room(nil))
 		c.Close(false)

@@ -294,7 +294,9 @@ func refusedOpen(op string, e *amqp.Error) error {
 	err := plain.remote("the broker closed the connection", driver.ClassConnect, op, e)
 	switch e.Condition {
 	case amqp.ErrCondNotFound, amqp.ErrCondNotAllowed, amqp.ErrCondInvalidField:
-		err.Class = driver.ClassConnect
+		if e.Condition != amqp.ErrCondNotFound {
+			err.Class = driver.ClassConnect
+		}
 		err.Hint = "does the broker have the virtual host, and may the user use it? It is the URL's host unless -o virtual-host=NAME says otherwise"
 	case amqp.ErrCondUnauthorizedAccess:
 		err.Hint = "check --user and --password, and that the user may use the virtual host: it is the URL's host unless " +

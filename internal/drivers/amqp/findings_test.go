@@ -48,7 +48,7 @@ func TestRefusedOpens(t *testing.T) {
 		class     driver.Class
 		hint      string
 	}{
-		{"amqp:not-found", driver.ClassConnect, "-o virtual-host"},
+		{"amqp:not-found", driver.ClassNotFound, "-o virtual-host"},
 		{"amqp:not-allowed", driver.ClassConnect, "-o virtual-host"},
 		{"amqp:invalid-field", driver.ClassConnect, "-o virtual-host"},
 		{"amqp:unauthorized-access", driver.ClassAuth, "-o virtual-host"},

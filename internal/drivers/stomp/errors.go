@@ -56,8 +56,6 @@ func meanings() []meaning {
 		{driver.ClassConnectionLost, []string{"connection is not valid"}, "see the first error: Artemis takes no more after one"},
 		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
-		{driver.ClassAuth, []string{"virtual host"}, "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"},
-		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
 		}, "send smaller messages or raise the broker's limit"},
@@ -72,6 +70,7 @@ func meanings() []meaning {
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
 		}, ""}, // see missing
+		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
 		}, ""},
@@ -121,6 +120,8 @@ func errorFrame(d dialect, f *frame.Frame) *driver.Error {
 				switch {
 				case w == artemisUnsaid:
 					e.Err = fmt.Errorf("%w; %w", e.Err, errUnsaid)
+				case strings.Contains(lower, "virtual host"):
+					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
 				case m.class == driver.ClassNotFound:
 					e.Hint = d.missing()
 				}
