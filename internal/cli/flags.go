@@ -252,7 +252,7 @@ func outputFlags() []definition {
 			set: text(func(s *settings) *string { return &s.hdrFile }),
 		},
 		{
-			name: "metrics", group: groupOutput, arg: "HOST:PORT", help: "serve Prometheus metrics during the run, such as 127.0.0.1:9400",
+			name: "metrics", group: groupOutput, arg: "[HOST]:PORT", help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",
 			set: text(func(s *settings) *string { return &s.metricsAddr }),
 		},
 		{

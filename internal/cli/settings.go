@@ -47,6 +47,7 @@ type settings struct {
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
 	metricsLinger                  time.Duration
+	metricsAt                      string // where metrics are served, once they are
 	options                        []string
 	verifySettings
 	embedded bool

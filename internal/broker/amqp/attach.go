@@ -22,11 +22,29 @@ func (s *session) onAttach(f fields) error {
 	if in, out := s.link(a.handle); in != nil || out != nil {
 		return failSession(condHandleInUse, "handle %d is attached", a.handle)
 	}
+	if !s.admit(&a) {
+		return failSession(condResourceLimit, "%v", store.ErrNoMemory)
+	}
 	s.c.flush()
 	if a.receiver {
 		return s.attachOut(&a)
 	}
 	return s.attachIn(&a)
+}
+
+// admit counts a link, and what the list grows by in which it is found by its handle.
+func (s *session) admit(a *attach) bool {
+	length := len(s.in)
+	if a.receiver {
+		length = len(s.out)
+	}
+	const pointer = 8
+	growth := pointer * max(0, int64(a.handle)+1-int64(length))
+	if !s.c.account.Take(linkSize + growth) {
+		return false
+	}
+	s.listed += growth
+	return true
 }
 
 // put returns the list with l at a handle.
@@ -73,7 +91,14 @@ func (s *session) attachIn(a *attach) error {
 		return nil
 	case t.dynamic || t.hasAddress && t.address != "":
 		addr, temporary := t.locate()
-		l.dest = s.c.srv.store.Destination(addr)
+		var err error
+		if l.dest, err = s.c.srv.store.Open(addr); err != nil {
+			a.target = terminus{}
+			s.in = put(s.in, a.handle, l)
+			s.answerAttach(a)
+			l.detach(cannotOpen(addr, err))
+			return nil
+		}
 		if temporary {
 			l.temporary = &addr
 		}
@@ -132,16 +157,21 @@ func (l *outLink) open(a *attach) (refused *failure, err error) {
 		return refused, nil
 	}
 	addr, temporary := t.locate()
+	if _, err := srv.store.Open(addr); err != nil {
+		return cannotOpen(addr, err), nil
+	}
 	if temporary {
 		l.temporary = &addr
-		srv.store.Destination(addr)
 	}
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == store.KindTopic {
 		return l.subscribe(a, addr.Name, text, filter, notify), nil
 	}
 	l.consumer, err = srv.store.Queue(addr.Name).Consume(filter, notify)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNoMemory):
+		return cannotOpen(addr, err), nil
+	case err != nil:
 		return fail(condNotFound, "%s: %v", addr, err), nil
 	}
 	return nil, nil
@@ -156,7 +186,7 @@ func (t *terminus) selector() (text string, filter store.Filter, refused *failur
 		}
 		var err error
 		if filter, err = selector.Parse(f.text); err != nil {
-			refused = fail(condInvalidField, "the selector %q: %v", f.text, err)
+			refused = fail(condInvalidField, "%v", err)
 			refused.field = "filter"
 			return "", nil, refused
 		}
@@ -206,6 +236,8 @@ func (l *outLink) subscribe(a *attach, topic, text string, filter store.Filter, 
 		return nil
 	case errors.Is(err, store.ErrInUse):
 		return fail(condResourceLocked, "the subscription %q is in use", a.name)
+	case errors.Is(err, store.ErrNoMemory), errors.Is(err, store.ErrLongName):
+		return cannotOpen(store.Address{Kind: store.KindTopic, Name: topic}, err)
 	default:
 		return fail(condInternal, "subscribe to %q: %v", topic, err)
 	}

@@ -25,8 +25,9 @@ const (
 
 // conn is one connection.
 type conn struct {
-	srv *Server
-	nc  net.Conn
+	srv     *Server
+	nc      net.Conn
+	account *store.Account
 
 	// The reader's.
 	in        []byte // from is the first byte that was not used, to the end of what there is
@@ -71,7 +72,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	return &conn{
-		srv: s, nc: nc, in: make([]byte, readBuffer), maxFrame: minMaxFrame,
+		srv: s, nc: nc, account: s.store.NewAccount(), in: make([]byte, readBuffer), maxFrame: minMaxFrame,
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
@@ -169,9 +170,10 @@ func (c *conn) leave(orderly bool) {
 		}
 	}
 	for _, t := range c.txns {
-		t.rollback()
+		t.rollback(c)
 	}
 	clear(c.txns)
+	c.account.End()
 	if c.exclusive {
 		c.srv.mu.Lock()
 		delete(c.srv.containers, c.container)

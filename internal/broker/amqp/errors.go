@@ -3,6 +3,8 @@ package amqp
 import (
 	"errors"
 	"fmt"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 // Error conditions (Transport, section 2.8.15 to 2.8.17; Transactions, section 4.5.8).
@@ -38,6 +40,14 @@ func (f *failure) Error() string { return f.condition + ": " + f.description }
 
 func fail(condition, format string, args ...any) *failure {
 	return &failure{condition: condition, description: fmt.Sprintf(format, args...)}
+}
+
+// cannotOpen tells why there is no destination.
+func cannotOpen(a store.Address, err error) *failure {
+	if errors.Is(err, store.ErrLongName) {
+		return fail(condInvalidField, "%.80q: %v", a, err)
+	}
+	return fail(condResourceLimit, "%.80q: %v", a, err)
 }
 
 // sessionFailure ends a session rather than the connection.

@@ -11,6 +11,7 @@ import (
 // content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this front-end.
 type content struct {
 	bare   []byte // sections from the message annotations on
+	size   int    // bytes of memory
 	format uint32
 
 	// Where sections are in bare: their values, without descriptors; nil if there are none.
@@ -68,6 +69,7 @@ func (n *node) read(b []byte, group string) (a arrival, ok bool) {
 		return a, false // there is no body, not even a section
 	}
 	n.content.bare = b[start:]
+	n.content.size += len(b)
 	return a, true
 }
 
@@ -122,6 +124,7 @@ func (c *content) data(b []byte) bool {
 			c.body, c.joined = c.body[:len(c.body):len(c.body)], true
 		}
 		c.body = append(c.body, b...)
+		c.size = cap(c.body)
 		return true
 	}
 	c.body, c.bodyKind = b, descData
@@ -193,6 +196,9 @@ func (n *node) delay(millis int64) {
 		n.msg.NotBefore = time.Now().Add(time.Duration(millis) * time.Millisecond).UnixNano()
 	}
 }
+
+// Size implements [store.Content].
+func (c *content) Size() int { return c.size }
 
 // Body implements [store.Content]: the data sections, or the text or binary of an amqp-value, or any other body encoded.
 func (c *content) Body() []byte { return c.body }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -40,6 +41,8 @@ type connection struct {
 
 	namesMu sync.Mutex
 	names   map[string]bool // link names of subscriptions in use
+
+	admitted atomic.Bool // the broker has begun a session: it does not mind the connection as such
 
 	endOnce sync.Once
 	ended   chan struct{} // closed when all of the connection has ended; made by end
@@ -118,7 +121,11 @@ func (c *connection) dead() bool {
 }
 
 func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	return c.amqp.NewSession(ctx, nil)
+	s, err := c.amqp.NewSession(ctx, nil)
+	if err == nil {
+		c.admitted.Store(true)
+	}
+	return s, err
 }
 
 // leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of
@@ -216,20 +223,21 @@ func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, erro
 func (c *config) dialHost(ctx context.Context, host netdial.Endpoint, spec driver.Connection) (o opened, err error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
-		return o, connectError(host, stageDial, c.target.TLS, "", err)
+		return o, connectError(host, stageDial, c.target.TLS, nil, err)
 	}
 	raw := netdial.Meter(tcp)
 	conn := net.Conn(raw)
 	if c.target.TLS {
 		if conn, err = netdial.Secure(ctx, raw, host.Host, c.tls); err != nil {
-			return o, connectError(host, stageTLS, true, "", err)
+			return o, connectError(host, stageTLS, true, nil, err)
 		}
 	}
 	o.net = newGatherConn(conn, raw)
 	if o.amqp, err = amqp.NewConn(ctx, o.net, c.connOptions(host, spec)); err != nil {
+		said := o.net.handshake()
 		o.net.abort()
 		<-o.net.done
-		return o, connectError(host, stageOpen, c.target.TLS, o.net.greeting(), err)
+		return o, connectError(host, stageOpen, c.target.TLS, &said, err)
 	}
 	return o, nil
 }

@@ -217,7 +217,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 
 func (p *producer) noLeave(ctx context.Context) error {
 	return driver.Errorf(driver.ClassTimeout, p.op,
-		"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console",
+		"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
 		"the broker gave no leave to send (no credit): %w", ctx.Err())
 }
 
@@ -291,7 +291,8 @@ func (p *producer) lost(err error) driver.Outcome {
 	if errors.Is(err, context.Canceled) {
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: errors.New("the broker had not answered when the producer closed"),
+			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
+				"the broker had not answered when the producer closed"),
 		}
 	}
 	e := p.conn.explain(p.op, err)

@@ -49,11 +49,11 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
 	op := "connect to " + clip(addr, maxName)
 	if len(addr) > maxAddr {
-		return nil, connectError(op, errors.New("this is not an address"))
+		return nil, connectError(op, clip(addr, maxName), errors.New("this is not an address"))
 	}
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	raw := netdial.Meter(tcp)
 	if !c.target.tls {
@@ -62,7 +62,7 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		_ = raw.Close()
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	tlsConfig, err := c.tls.Config(host)
 	if err != nil {
@@ -77,7 +77,11 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 	return newConn(addr, secure, raw, c.maxBody, serve), nil
 }
 
-func connectError(op string, err error) error {
+func connectError(op, addr string, err error) error {
+	host, _, _ := net.SplitHostPort(addr) // what is none is told by err
+	if err := netdial.DialError(op, host, err); err != nil {
+		return err
+	}
 	class := driver.ClassConnect
 	if errors.Is(err, context.DeadlineExceeded) {
 		class = driver.ClassTimeout

@@ -122,7 +122,7 @@ func outcome(op string, r *reply) driver.Outcome {
 			Err: driver.Errorf(driver.ClassTimeout, op, "the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
 		}
 	case errors.Is(r.err, errAbandoned):
-		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "", "%w", errAbandoned))}
+		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "is the broker overloaded, or short of disk? See --drain-timeout", "%w", errAbandoned))}
 	default:
 		err := wrap(op, r.err)
 		return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}

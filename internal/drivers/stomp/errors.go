@@ -67,13 +67,14 @@ type meaning struct {
 func meanings() []meaning {
 	return []meaning{
 		{driver.ClassConnectionLost, []string{"connection is not valid"}, "see the first error: Artemis takes no more after one"},
-		{driver.ClassOther, []string{"amq339011"}, "Artemis does not say why over STOMP: look for a full address " +
-			"(max-size-bytes, max-size-messages, address-full-policy) in its console and log"},
+		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
+			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
 		}, "send smaller messages or raise the broker's limit"},
 		{driver.ClassFull, []string{
 			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
+			"disk capacity", "no space left",
 		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
 		{driver.ClassAuth, []string{
 			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
@@ -81,7 +82,8 @@ func meanings() []meaning {
 		}, "check --user and --password and the user's permissions on the broker"},
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
-		}, "create it on the broker, or let the broker create it (Artemis: auto-create-addresses and auto-create-queues)"},
+		}, ""}, // see missing
+		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
 		}, ""},
@@ -91,6 +93,31 @@ func meanings() []meaning {
 		{driver.ClassProtocol, []string{
 			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header",
 		}, ""},
+	}
+}
+
+// artemisUnsaid is the code, in lower case, with which Artemis says that it could not take a message, but not why.
+const artemisUnsaid = "amq339011"
+
+// errUnsaid is in the error of a frame that does not say why.
+var errUnsaid = errors.New("it does not say why")
+
+// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a permission is the reason
+// then, but a limit.
+func full(err *driver.Error) *driver.Error {
+	return driver.Errorf(driver.ClassFull, "", "Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
+		"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
+}
+
+// missing says what to do about a destination that is not there.
+func (d dialect) missing() string {
+	switch d {
+	case artemis:
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+	case rabbitmq:
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+	default:
+		return "create it on the broker, or let the broker create it"
 	}
 }
 
@@ -104,6 +131,14 @@ func errorFrame(d dialect, f *frame.Frame) *driver.Error {
 			if strings.Contains(lower, w) {
 				if e.Class = m.class; m.hint != "" {
 					e.Hint = m.hint
+				}
+				switch {
+				case w == artemisUnsaid:
+					e.Err = fmt.Errorf("%w; %w", e.Err, errUnsaid)
+				case strings.Contains(lower, "virtual host"):
+					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
+				case m.class == driver.ClassNotFound:
+					e.Hint = d.missing()
 				}
 				return e
 			}
@@ -159,13 +194,13 @@ func silentError(d time.Duration) error {
 // connectError tells in plain words why no connection could be made to e.
 func connectError(e netdial.Endpoint, err error) error {
 	op := "connect to " + e.String()
-	var dns *net.DNSError
 	var known *driver.Error
+	if err := netdial.DialError(op, e.Host, err); err != nil {
+		return err
+	}
 	switch {
 	case errors.As(err, &known):
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
 	case netdial.IsTLSError(err):

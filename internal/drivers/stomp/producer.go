@@ -38,6 +38,7 @@ type producer struct {
 	confirm bool
 	tx      *transactions // nil without
 
+	taken  bool   // of the connection's reader: the broker has confirmed a message
 	seq    uint64 // of the last send
 	chunks []atomic.Pointer[slotChunk]
 
@@ -160,7 +161,7 @@ func (p *producer) Waits() driver.Waits {
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console",
+			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
 			"the broker did not read what was sent before: %w", err)
 	}
 	return p.conn.explain(p.op, err)
@@ -278,7 +279,8 @@ func (p *producer) Close(ctx context.Context) error {
 	if !p.awaitSettled(ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: errors.New("the broker had not answered when the producer closed"),
+			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
+				"the broker had not answered when the producer closed"),
 		})
 		p.awaitSettled(nil) // a Done that is being called
 	}

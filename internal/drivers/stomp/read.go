@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -98,6 +99,10 @@ func (c *connection) answer(r receipt, err error) bool {
 	p := producers[r.owner]
 	o := driver.Outcome{}
 	if err != nil {
+		var known *driver.Error
+		if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
+			err = full(known)
+		}
 		e := c.explain(p.op, err)
 		o = driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
 		switch o.Class {
@@ -105,6 +110,7 @@ func (c *connection) answer(r receipt, err error) bool {
 			o.State = driver.Rejected
 		}
 	}
+	p.taken = p.taken || err == nil
 	return p.answered(r, o)
 }
 
