@@ -19,6 +19,9 @@ import (
 // against.
 const ActiveMQCoordinates = "org.apache.activemq:apache-activemq:5.18.3:tar.gz:bin"
 
+// activemq516Coordinates is that of [WithActiveMQ516].
+const activemq516Coordinates = "org.apache.activemq:apache-activemq:5.16.7:tar.gz:bin"
+
 // activemqEtc is the configuration.
 //
 //go:embed etc/activemq
@@ -43,6 +46,8 @@ type ActiveMQOption func(*activemqConfig)
 
 type activemqConfig struct {
 	heap        string
+	coordinates string
+	transformer string // of AMQP messages
 	login       bool
 	tls         bool
 	clientCerts bool
@@ -51,6 +56,18 @@ type activemqConfig struct {
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
 func WithActiveMQHeap(size string) ActiveMQOption {
 	return func(c *activemqConfig) { c.heap = size }
+}
+
+// WithActiveMQ516 starts ActiveMQ Classic 5.16.
+func WithActiveMQ516() ActiveMQOption {
+	return func(c *activemqConfig) { c.coordinates = activemq516Coordinates }
+}
+
+// WithActiveMQTransformer sets what becomes of AMQP messages: jms by default, or
+// native or raw, as which consumers of other protocols get all of the AMQP
+// message as their body. Empty leaves it to the broker, whose default is native.
+func WithActiveMQTransformer(name string) ActiveMQOption {
+	return func(c *activemqConfig) { c.transformer = name }
 }
 
 // WithActiveMQLogin refuses whoever is not [User] with [Password].
@@ -84,7 +101,7 @@ func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 // seconds. The first time on a machine it also fetches the distribution. The
 // caller must Close it. The context bounds the start only.
 func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, error) {
-	cfg := activemqConfig{heap: "512M"}
+	cfg := activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates, transformer: "jms"}
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -92,7 +109,7 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 	if err != nil {
 		return nil, err
 	}
-	home, err := mavenUnpacked(ctx, ActiveMQCoordinates)
+	home, err := mavenUnpacked(ctx, cfg.coordinates)
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +163,14 @@ func (a *ActiveMQ) writeConfig() error {
 	data := map[string]any{
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
-		"ClientCerts": a.cfg.clientCerts, "KeyStore": "",
+		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "Transformer": a.cfg.transformer,
 	}
 	if a.cfg.tls {
 		if err := a.writeStores(data); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"activemq.xml", "log4j2.properties"} {
+	for _, name := range []string{"activemq.xml", "log4j2.properties", "log4j.properties"} {
 		var text strings.Builder
 		if err := templates.ExecuteTemplate(&text, name, data); err != nil {
 			return fmt.Errorf("fill in %s of ActiveMQ: %w", name, err)
@@ -189,7 +206,7 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 		logFile: a.LogFile(),
 		ready:   "For help or more information please see: http", // the last line of a start
 		timeout: 4 * time.Minute,
-		hint:    "ActiveMQ Classic 5.18 needs Java 11 or newer; its folder is " + a.dir,
+		hint:    "ActiveMQ Classic needs Java 11 or newer; its folder is " + a.dir,
 	})
 }
 
@@ -199,7 +216,7 @@ func (a *ActiveMQ) javaArgs() []string {
 	return []string{
 		"-Xms64M", "-Xmx" + a.cfg.heap, "-XX:+UseG1GC",
 		"-Dlog4j2.disableJmx=true",
-		"-Dlog4j2.configurationFile=" + filepath.Join(conf, "log4j2.properties"),
+		"-Dlog4j2.configurationFile=" + filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
 		"-Dorg.apache.activemq.default.directory.prefix=" + a.dir + string(filepath.Separator),
 		"-Djava.io.tmpdir=" + filepath.Join(a.dir, "tmp"),
 		"-Dactivemq.home=" + a.home, "-Dactivemq.base=" + a.dir,
