@@ -38,7 +38,7 @@ type ActiveMQ struct {
 	certs *Certs // nil without TLS
 }
 
-type activemqPorts struct{ amqp, stomp, amqps, stomps int }
+type activemqPorts struct{ amqp, native, stomp, amqps, stomps int }
 
 // ActiveMQOption changes how an ActiveMQ Classic broker is configured. Without
 // any it lets everybody in and has a heap of 512M.
@@ -47,7 +47,6 @@ type ActiveMQOption func(*activemqConfig)
 type activemqConfig struct {
 	heap        string
 	coordinates string
-	transformer string // of AMQP messages
 	login       bool
 	tls         bool
 	clientCerts bool
@@ -61,13 +60,6 @@ func WithActiveMQHeap(size string) ActiveMQOption {
 // WithActiveMQ516 starts ActiveMQ Classic 5.16.
 func WithActiveMQ516() ActiveMQOption {
 	return func(c *activemqConfig) { c.coordinates = activemq516Coordinates }
-}
-
-// WithActiveMQTransformer sets what becomes of AMQP messages: jms by default, or
-// native or raw, as which consumers of other protocols get all of the AMQP
-// message as their body. Empty leaves it to the broker, whose default is native.
-func WithActiveMQTransformer(name string) ActiveMQOption {
-	return func(c *activemqConfig) { c.transformer = name }
 }
 
 // WithActiveMQLogin refuses whoever is not [User] with [Password].
@@ -101,7 +93,7 @@ func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 // seconds. The first time on a machine it also fetches the distribution. The
 // caller must Close it. The context bounds the start only.
 func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, error) {
-	cfg := activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates, transformer: "jms"}
+	cfg := activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates}
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -131,11 +123,11 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(4)
+		free, err := freePorts(5)
 		if err != nil {
 			return err
 		}
-		a.ports = activemqPorts{amqp: free[0], stomp: free[1]}
+		a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
 		if a.cfg.tls {
 			a.ports.amqps, a.ports.stomps = free[2], free[3]
 		}
@@ -163,7 +155,7 @@ func (a *ActiveMQ) writeConfig() error {
 	data := map[string]any{
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
-		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "Transformer": a.cfg.transformer,
+		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "NativePort": a.ports.native,
 	}
 	if a.cfg.tls {
 		if err := a.writeStores(data); err != nil {
@@ -230,6 +222,10 @@ func (a *ActiveMQ) javaArgs() []string {
 
 // AMQPURL returns amqp://127.0.0.1:PORT.
 func (a *ActiveMQ) AMQPURL() string { return hostURL("amqp", a.ports.amqp) }
+
+// NativeAMQPURL returns amqp://127.0.0.1:PORT of a connector without the
+// transformer jms, as the distribution has it.
+func (a *ActiveMQ) NativeAMQPURL() string { return hostURL("amqp", a.ports.native) }
 
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }

@@ -50,6 +50,7 @@ type consumer struct {
 	arrived chan struct{} // held has grown
 	unheld  chan struct{} // held has shrunk, or the state has changed
 	listed  bool          // in conn.acking
+	fault   error         // why no more is delivered: the broker does not deliver what was sent
 	closed  bool
 
 	// Of whoever delivers: the reader with the lock in stateDirect, else Run.
@@ -197,6 +198,15 @@ func (k *consumer) take(f *inbound) error {
 			return errClosed
 		}
 	}
+	if f.encoded && f.id != (driver.ID{}) && k.fault == nil {
+		k.fault = driver.Errorf(driver.ClassUnsupported, "",
+			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
+			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
+		notify(k.arrived)
+	}
+	if k.fault != nil {
+		return nil // not acknowledged: it stays with the broker
+	}
 	if k.state == stateDirect && k.conn.shared.Load() {
 		k.settle() // from here on Run delivers
 		k.state = stateHolding
@@ -310,6 +320,9 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 			continue
 		}
 		k.settle()
+		if k.fault != nil {
+			break
+		}
 		if !k.conn.shared.Load() {
 			k.state = stateDirect
 		}
@@ -323,7 +336,11 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 	}
 	k.settle()
 	k.state, k.deliver = stateHolding, nil
+	fault := k.fault
 	k.mu.Unlock()
+	if fault != nil {
+		return k.conn.explain(k.op, fault)
+	}
 	if ctx.Err() == nil {
 		return k.conn.explain(k.op, k.conn.whyEnded())
 	}

@@ -34,6 +34,7 @@ type inbound struct {
 	hasTime     bool         //
 	id          driver.ID    // of MESSAGE; zero if there is none
 	redelivered bool         // of MESSAGE
+	encoded     bool         // of MESSAGE: the body is an AMQP message, see amqpEncoded
 	body        []byte       // of MESSAGE
 	other       *frame.Frame // of other kinds
 }
@@ -65,6 +66,10 @@ func newScanner(r io.Reader) *scanner {
 	s.general = frame.NewReaderSize(s.r, readBuffer) // takes s.r as it is
 	return s
 }
+
+// amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
+// properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
+const amqpEncoded = "JMS_AMQP_NATIVE"
 
 var (
 	errNotSTOMP    = errors.New("not a STOMP frame")
@@ -194,6 +199,8 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		}
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
+	case amqpEncoded:
+		f.encoded = f.encoded || string(value) == "true"
 	}
 	return nil
 }

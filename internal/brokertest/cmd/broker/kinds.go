@@ -117,11 +117,8 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
 	old := fs.Bool("5.16", false, "start ActiveMQ Classic 5.16")
-	transformer := fs.String("transformer", "jms", "what becomes of AMQP messages: jms, native or raw")
 	return func(ctx context.Context) (running, error) {
-		options := []brokertest.ActiveMQOption{
-			brokertest.WithActiveMQHeap(*heap), brokertest.WithActiveMQTransformer(*transformer),
-		}
+		options := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(*heap)}
 		if *old {
 			options = append(options, brokertest.WithActiveMQ516())
 		}
@@ -130,7 +127,7 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 		}
 		a, err := brokertest.LaunchActiveMQ(ctx, options...)
 		return running{a, func() [][2]string {
-			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
+			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"AMQP_NATIVE_URL", a.NativeAMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
 			if *login {
 				lines = append(lines, [2]string{"BROKER_USER", brokertest.User}, [2]string{"BROKER_PASSWORD", brokertest.Password})
 			}
