@@ -84,10 +84,8 @@ func (d dialect) address(dest driver.Destination) string {
 		return "/exchanges/amq.topic/" + url.PathEscape(dest.Name)
 	case d == rabbitmq:
 		return "/queues/" + url.PathEscape(dest.Name)
-	case topic:
-		return "/topic/" + dest.Name
 	default: // the plug-in understands no other escape, and a slash would end the name
-		return "/queue/" + strings.ReplaceAll(dest.Name, "/", "%2F")
+		return "/" + dest.Kind.String() + "/" + strings.ReplaceAll(dest.Name, "/", "%2F")
 	}
 }
 
@@ -102,6 +100,9 @@ func (d dialect) durability() amqp.Durability {
 
 // checkProducer refuses what the broker would ignore.
 func (d dialect) checkProducer(op string, spec *driver.ProducerSpec) error {
+	if err := d.checkName(op, spec.Destination, true); err != nil {
+		return err
+	}
 	if d != rabbitmq && d != rabbitmq3 {
 		return nil
 	}
@@ -117,6 +118,9 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec) error {
 
 // checkConsumer refuses what the broker would ignore, or would leave behind.
 func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options) error {
+	if err := d.checkName(op, spec.Destination, false); err != nil {
+		return err
+	}
 	switch {
 	case d == activemq && spec.Shared:
 		return d.unsupported(op, "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",

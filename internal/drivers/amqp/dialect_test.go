@@ -26,17 +26,17 @@ func TestDialectOf(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b"}
+	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b/c"}
 	own := driver.Destination{Name: "/amq/queue/mine"}
 	for _, c := range []struct {
 		dialect           dialect
 		queue, topic, own string
 	}{
-		{artemis, "a/b c%.d", "a.b", "/amq/queue/mine"},
-		{plain, "a/b c%.d", "a.b", "/amq/queue/mine"},
-		{activemq, "queue://a/b c%.d", "topic://a.b", "queue:///amq/queue/mine"},
-		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b", "/amq/queue/mine"},
-		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b", "/amq/queue/mine"},
+		{artemis, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{plain, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{activemq, "queue://a/b c%.d", "topic://a.b/c", "queue:///amq/queue/mine"},
+		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b%2Fc", "/amq/queue/mine"},
+		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b%2Fc", "/amq/queue/mine"},
 	} {
 		require.Equal(t, c.queue, c.dialect.address(queue), c.dialect)
 		require.Equal(t, c.topic, c.dialect.address(topic), c.dialect)

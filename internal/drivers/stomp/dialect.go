@@ -79,8 +79,8 @@ func (d dialect) address(dest driver.Destination) string {
 		return dest.Name
 	}
 	name := dest.Name
-	if d == rabbitmq && dest.Kind == driver.Queue {
-		name = strings.NewReplacer("%", "%25", "/", "%2F").Replace(name) // a slash would end the queue's name
+	if d == rabbitmq {
+		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; no other escape is understood
 	}
 	return "/" + dest.Kind.String() + "/" + name
 }
@@ -98,6 +98,9 @@ func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq
 
 // send returns the headers that are the same for all messages of a producer.
 func (d dialect) send(spec driver.ProducerSpec) ([]driver.Property, error) {
+	if err := d.checkName(spec.Destination, true); err != nil {
+		return nil, err
+	}
 	headers := []driver.Property{{Key: "destination", Value: d.address(spec.Destination)}}
 	add := func(key, value string) { headers = append(headers, driver.Property{Key: key, Value: value}) }
 	if d == artemis {
@@ -166,6 +169,9 @@ func (d dialect) ackMode(option string, transacted bool) string {
 
 // subscription returns how to subscribe. ID is the number of the subscription, identity the connection's client-id.
 func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
+	if err := d.checkName(spec.Destination, false); err != nil {
+		return nil, err
+	}
 	if spec.Transacted && (d == artemis || d == generic) {
 		return nil, d.unsupported("leave out --tx", "messages cannot be received in transactions")
 	}
