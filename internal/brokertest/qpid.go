@@ -108,7 +108,7 @@ func LaunchQpid(ctx context.Context, opts ...QpidOption) (*Qpid, error) {
 }
 
 // qpidLib returns the folder with the broker's jars. The store on Berkeley DB is
-// left out: its library is in no registry, and messages are kept in memory.
+// left out: its library is not to be had where the others are.
 func qpidLib(ctx context.Context) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -141,7 +141,10 @@ func (q *Qpid) firstStart(ctx context.Context) error {
 }
 
 func (q *Qpid) writeConfig() error {
-	host, err := json.Marshal(map[string]any{"type": "Memory", "nodeAutoCreationPolicies": q.cfg.policies})
+	// One in memory refuses persistent messages.
+	host, err := json.Marshal(map[string]any{
+		"type": "DERBY", "storePath": filepath.Join(q.dir, "messages"), "nodeAutoCreationPolicies": q.cfg.policies,
+	})
 	if err != nil {
 		return fmt.Errorf("configure Broker-J: %w", err)
 	}
@@ -166,8 +169,8 @@ func (q *Qpid) writeConfig() error {
 
 func (q *Qpid) configFile() string { return filepath.Join(q.dir, "initial-config.json") }
 
-// Start starts a stopped or killed broker again, on the same port, without its
-// messages, and waits until it is ready. Starting a running one is an error.
+// Start starts a stopped or killed broker again, on the same port, and waits until
+// it is ready. Starting a running one is an error.
 func (q *Qpid) Start(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

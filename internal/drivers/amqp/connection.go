@@ -20,9 +20,10 @@ import (
 type amqpDriver struct {
 	cfg config
 
-	mu     sync.Mutex
-	conns  map[string]*connection
-	closed bool
+	mu      sync.Mutex
+	conns   map[string]*connection
+	streams map[string]bool // of RabbitMQ: those with a consumer
+	closed  bool
 }
 
 // connection is an AMQP connection and its users.
@@ -37,6 +38,7 @@ type connection struct {
 	err   error
 	opened
 	dialect
+	manager manager
 
 	namesMu sync.Mutex
 	names   map[string]bool // link names of subscriptions in use
@@ -117,8 +119,24 @@ func (c *connection) dead() bool {
 	}
 }
 
+// beginTry is how long to wait for the answer to the first begin of a session, where it may be lost.
+const beginTry = time.Second
+
+// newSession begins a session. RabbitMQ 4 (to 4.3 at least) gives a begin on a channel whose session has ended a moment ago to
+// that session, and so does not answer it. The library uses the lowest free channel, so that this happens often: another
+// channel is tried, and waited for longer each time.
 func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	return c.amqp.NewSession(ctx, nil)
+	if c.dialect != rabbitmq {
+		return c.amqp.NewSession(ctx, nil)
+	}
+	for wait := beginTry; ; wait *= 2 {
+		bounded, cancel := context.WithTimeout(ctx, wait)
+		session, err := c.amqp.NewSession(bounded, nil)
+		cancel()
+		if err == nil || ctx.Err() != nil || c.dead() || !errors.Is(err, context.DeadlineExceeded) {
+			return session, err
+		}
+	}
 }
 
 // leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of

@@ -32,6 +32,13 @@ func (d dialect) checkName(op string, dest driver.Destination, producer bool) er
 		case producer && hasWord(dest.Name, "*", ">"):
 			return refuse(oneName, "the words * and > of a name stand for many destinations")
 		}
+	case brokerj:
+		switch {
+		case dest.Kind == driver.Queue && strings.Contains(dest.Name, "/"):
+			return refuse("choose a name without a slash", "a slash separates an exchange from a key")
+		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+			return refuse(oneName, "the words * and # of a topic stand for many")
+		}
 	case rabbitmq, rabbitmq3:
 		own := strings.HasPrefix(dest.Name, "/")
 		switch {

@@ -77,7 +77,10 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.checkProducer(op, &spec); err != nil {
+	if err = conn.checkProducer(op, &spec, &d.cfg.opts); err == nil {
+		err = conn.prepareSend(ctx, op, &spec, &d.cfg.opts)
+	}
+	if err != nil {
 		conn.leave(ctx, nil)
 		return nil, err
 	}
