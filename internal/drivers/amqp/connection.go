@@ -38,6 +38,7 @@ type connection struct {
 	err   error
 	opened
 	dialect
+	speaks  dialect // what the broker says it is, whatever the user says
 	manager manager
 
 	namesMu sync.Mutex
@@ -93,11 +94,12 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 
 // speak chooses the dialect: the user's, or that of the broker.
 func (c *connection) speak(option string) {
-	switch {
-	case option != dialectAuto:
+	if c.err == nil {
+		c.speaks = dialectOf(c.amqp.Properties())
+		c.dialect = c.speaks
+	}
+	if option != dialectAuto {
 		c.dialect = dialect(option)
-	case c.err == nil:
-		c.dialect = dialectOf(c.amqp.Properties())
 	}
 }
 
@@ -137,6 +139,15 @@ func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
 			return session, err
 		}
 	}
+}
+
+// anotherSession ends a session and begins another one, where names of links are free again: the library keeps that of a link
+// which it has refused.
+func (c *connection) anotherSession(ctx context.Context, session *amqp.Session) (*amqp.Session, error) {
+	bounded, cancel := context.WithTimeout(ctx, c.endPatience())
+	defer cancel()
+	_ = session.Close(bounded)
+	return c.newSession(ctx)
 }
 
 // leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of

@@ -55,7 +55,10 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		return nil, err
 	}
 	free := func() {}
-	if err = conn.checkConsumer(op, &spec, &d.cfg.opts); err == nil {
+	if err = conn.speaks.checkSelector(op, &spec); err == nil {
+		err = conn.checkConsumer(op, &spec, &d.cfg.opts)
+	}
+	if err == nil {
 		free, err = conn.prepareReceive(ctx, op, &spec, &d.cfg.opts)
 	}
 	if err != nil {
@@ -104,9 +107,16 @@ func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err erro
 	if spec.Selector != "" {
 		opts.Filters = append(opts.Filters, amqp.NewSelectorFilter(spec.Selector))
 	}
-	c.link, err = attach(c.conn.dialect, func() (*amqp.Receiver, error) {
+	open := func() (*amqp.Receiver, error) {
 		return c.session.NewReceiver(ctx, c.conn.address(spec.Destination), opts)
-	})
+	}
+	c.link, err = attach(c.conn.dialect, open)
+	if !c.settled && c.conn.disagrees(ctx, err) { // the peer may send settled messages or not; the library knows which are
+		opts.RequestedSenderSettleMode = nil
+		if c.session, err = c.conn.anotherSession(ctx, c.session); err == nil {
+			c.link, err = attach(c.conn.dialect, open)
+		}
+	}
 	if err != nil {
 		var peer *amqp.Error
 		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {

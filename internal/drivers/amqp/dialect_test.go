@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -67,7 +68,7 @@ func TestDialectRefuses(t *testing.T) {
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
 			options := defaultOptions()
 			options.LeaveQueues = c.options.LeaveQueues
-			err := d.checkConsumer("op", &c.spec, options)
+			err := errors.Join(d.checkSelector("op", &c.spec), d.checkConsumer("op", &c.spec, options))
 			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
 		}
 	}
