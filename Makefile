@@ -37,7 +37,7 @@ fmt: ## format all Go files
 fuzz: ## each fuzz test for $(FUZZ_TIME)
 	./scripts/fuzz.sh $(FUZZ_TIME)
 
-features: ## make docs/features.md from the conformance suite on every broker: some 5 minutes
+features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: 15 minutes, as root
 	./scripts/features.sh docs/features.md
 
 bench: ## benchmarks of the hot path, in process
