@@ -61,8 +61,7 @@ type peer struct {
 // conn is a connection to a peer.
 type conn struct {
 	net.Conn
-	peer  *peer
-	names map[string]uint32 // handles of links by name and role, as the other side chose them
+	peer *peer
 }
 
 // frame is what came.
@@ -222,7 +221,6 @@ func described(c byte) []byte    { return []byte{0x00, 0x53, c} }
 func value(b []byte) []byte      { return append(described(amqpValue), b...) }
 func data(s string) []byte       { return append(append(described(0x75), 0xa0, byte(len(s))), s...) }
 func textOf(b []byte) string     { return string(b[size(b)-length(b):]) }
-func pair(key string) []byte     { return symbol(key) }
 func boolean(v bool) []byte      { return []byte{map[bool]byte{true: 0x41, false: 0x42}[v]} }
 func text(s string) []byte       { return sized(0xa1, 0xb1, []byte(s)) }
 func mapOf(kv ...[]byte) []byte  { return compound(0xd1, kv) }

@@ -223,12 +223,14 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.helper == nil || !r.helper.alive() {
-		epmd, err := "epmd", error(nil)
+		epmd := "epmd"
 		if r.root == "" {
+			var err error
 			if epmd, err = exec.LookPath(epmd); err != nil {
 				return errors.New(rabbitmqInstall)
 			}
 		}
+		var err error
 		// One of our own: the broker would start one that stays for ever.
 		command := r.root.command(r.dir, epmd, "-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd))
 		r.helper, err = startProcess(ctx, processSpec{

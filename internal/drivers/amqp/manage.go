@@ -153,14 +153,14 @@ func (c *connection) queue(ctx context.Context, op, name string, o *Options) (qu
 	if err != nil {
 		return queueKind{}, c.explain(op, err)
 	}
-	switch {
-	case a.status == 200, a.status == 201:
-	case a.status == 404:
+	switch a.status {
+	case 200, 201:
+	case 404:
 		return queueKind{}, driver.Errorf(driver.ClassNotFound, op, hintDeclare, "it does not exist: %s", a.words())
-	case a.status == 409:
+	case 409:
 		return queueKind{}, driver.Errorf(driver.ClassOther, op, "leave out -o declare, or delete the queue, or use another name",
 			"the queue exists with other settings: %s", a.words())
-	case a.status == 401, a.status == 403:
+	case 401, 403:
 		return queueKind{}, driver.Errorf(driver.ClassAuth, op, "check the user's permissions for this queue on the broker",
 			"not authorised: %s", a.words())
 	default:

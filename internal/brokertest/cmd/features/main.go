@@ -24,7 +24,9 @@ import (
 )
 
 func main() {
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: features [-short] DIR, the folder that PERFMQ_TEST_FEATURES named") }
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: features [-short] DIR, the folder that PERFMQ_TEST_FEATURES named")
+	}
 	short := flag.Bool("short", false, "only what brokers lack, in words")
 	flag.Parse()
 	if err := run(os.Stdout, *short, flag.Args()); err != nil {
