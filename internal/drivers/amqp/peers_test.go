@@ -118,7 +118,7 @@ func TestOutcomes(t *testing.T) {
 		{0, full, driver.Rejected, driver.ClassFull, "Address is full"},
 		{6, encList(codeRejected), driver.Rejected, driver.ClassOther, "without saying why"},
 		{1, encList(codeReleased), driver.Released, driver.ClassOther, ""},
-		{3, encList(codeModified), driver.Released, driver.ClassOther, ""},
+		{3, encList(codeModified), driver.Modified, driver.ClassOther, ""},
 		{2, encNull(), driver.Unknown, driver.ClassProtocol, "without saying what became of it"},
 		{5, encList(codeRejected, encError("amqp:link:message-size-exceeded", "")), driver.Rejected, driver.ClassTooLarge, "too large"},
 	} {
