@@ -13,14 +13,15 @@ import (
 // Proton's example broker and of rhea.
 func mixed() [][]byte { return [][]byte{null(), null()} }
 
-// deliver sends n messages over each link that is to receive, and takes acceptances.
+// deliver sends n messages when a link that is to receive gives its first credit, and takes acceptances.
 func deliver(n int, settled bool, took chan<- uint32) func(*conn, *frame) bool {
+	sent := false
 	return func(k *conn, f *frame) bool {
 		switch {
-		case f.code == opAttach && isReceiver(f):
-			k.handle(f)
+		case f.code == opFlow && !isNull(f.fields[4]) && !sent: // senders have no reason for one
+			sent = true
 			for i := range n {
-				k.transfer(f.channel, numberOf(f.fields[1]), uint32(i), settled, data("m")) //nolint:gosec // small
+				k.transfer(f.channel, numberOf(f.fields[4]), uint32(i), settled, data("m")) //nolint:gosec // small
 			}
 			return true
 		case f.code == opDisposition && truth(f.fields[0]):
