@@ -66,7 +66,7 @@ func (r *run) problems(s *stats.Summary) {
 	}
 	if r.estranged(s) {
 		add("none of the %d messages received can be told to be of this run; a broker that passes messages from %s to %s without their "+
-			"properties, as RabbitMQ 3 does, looks like that: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
+			"properties looks like that, as RabbitMQ before 4 does, and ActiveMQ Classic if its AMQP connector has not transport.transformer=jms: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
 			s.Total.Foreign, r.plan.Producer.Factory.Title, r.plan.Consumer.Factory.Title)
 	}
 	if s.Missing > 0 {

@@ -21,9 +21,10 @@ import (
 type amqpDriver struct {
 	cfg config
 
-	mu     sync.Mutex
-	conns  map[string]*connection
-	closed bool
+	mu      sync.Mutex
+	conns   map[string]*connection
+	streams map[string]bool // of RabbitMQ: those with a consumer
+	closed  bool
 }
 
 // connection is an AMQP connection and its users.
@@ -38,6 +39,8 @@ type connection struct {
 	err   error
 	opened
 	dialect
+	speaks  dialect // what the broker says it is, whatever the user says
+	manager manager
 
 	namesMu sync.Mutex
 	names   map[string]bool // link names of subscriptions in use
@@ -94,11 +97,12 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 
 // speak chooses the dialect: the user's, or that of the broker.
 func (c *connection) speak(option string) {
-	switch {
-	case option != dialectAuto:
+	if c.err == nil {
+		c.speaks = dialectOf(c.amqp.Properties())
+		c.dialect = c.speaks
+	}
+	if option != dialectAuto {
 		c.dialect = dialect(option)
-	case c.err == nil:
-		c.dialect = dialectOf(c.amqp.Properties())
 	}
 }
 
@@ -120,12 +124,41 @@ func (c *connection) dead() bool {
 	}
 }
 
+// beginTry is how long to wait for the answer to the first begin of a session, where it may be lost.
+const beginTry = time.Second
+
+// newSession begins a session. RabbitMQ 4 (to 4.3 at least) gives a begin on a channel whose session has ended a moment ago to
+// that session, and so does not answer it. The library uses the lowest free channel, so that this happens often: another
+// channel is tried, and waited for longer each time.
 func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	s, err := c.amqp.NewSession(ctx, nil)
+	s, err := c.begin(ctx)
 	if err == nil {
 		c.admitted.Store(true)
 	}
 	return s, err
+}
+
+func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
+	if c.dialect != rabbitmq {
+		return c.amqp.NewSession(ctx, nil)
+	}
+	for wait := beginTry; ; wait *= 2 {
+		bounded, cancel := context.WithTimeout(ctx, wait)
+		session, err := c.amqp.NewSession(bounded, nil)
+		cancel()
+		if err == nil || ctx.Err() != nil || c.dead() || !errors.Is(err, context.DeadlineExceeded) {
+			return session, err
+		}
+	}
+}
+
+// anotherSession ends a session and begins another one, where names of links are free again: the library keeps that of a link
+// which it has refused.
+func (c *connection) anotherSession(ctx context.Context, session *amqp.Session) (*amqp.Session, error) {
+	bounded, cancel := context.WithTimeout(ctx, c.endPatience())
+	defer cancel()
+	_ = session.Close(bounded)
+	return c.newSession(ctx)
 }
 
 // leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of

@@ -212,6 +212,17 @@ func foul(op, what string, err error) error {
 		"the peer broke the protocol, so %s was ended from here (%s)", what, clip(err.Error(), maxWords))
 }
 
+// disagrees reports whether it was the library that refused a link, because the peer had answered with other settle modes than
+// were asked for: the default, mixed, if it said nothing. What the peer refuses is an error of its own.
+func (c *connection) disagrees(ctx context.Context, err error) bool {
+	var peer *amqp.Error
+	var link *amqp.LinkError
+	var session *amqp.SessionError
+	var conn *amqp.ConnError
+	return err != nil && ctx.Err() == nil && !c.dead() &&
+		!errors.As(err, &peer) && !errors.As(err, &link) && !errors.As(err, &session) && !errors.As(err, &conn)
+}
+
 // lost tells why the connection ended by itself. The library hides the cause, so it is taken from below.
 func (c *connection) lost(op string, err error) error {
 	var connErr *amqp.ConnError

@@ -29,8 +29,9 @@ type producer struct {
 	session *amqp.Session
 	link    *amqp.Sender
 	done    driver.Done
-	settled bool // at-most-once
-	maxBody int  // 0 for no limit but the broker's
+	settled bool              // at-most-once
+	how     *amqp.SendOptions // of Send, which sends settled messages
+	maxBody int               // 0 for no limit but the broker's
 
 	// Of the one handover that is under way.
 	msg      amqp.Message
@@ -77,7 +78,10 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.checkProducer(op, &spec); err != nil {
+	if err = conn.checkProducer(op, &spec, &d.cfg.opts); err == nil {
+		err = conn.prepareSend(ctx, op, &spec, &d.cfg.opts)
+	}
+	if err != nil {
 		conn.leave(ctx, nil)
 		return nil, err
 	}
@@ -109,9 +113,16 @@ func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err erro
 		TargetCapabilities: []string{spec.Destination.Kind.String()},
 		TargetDurability:   p.conn.durability(),
 	}
-	p.link, err = attach(p.conn.dialect, func() (*amqp.Sender, error) {
+	open := func() (*amqp.Sender, error) {
 		return p.session.NewSender(ctx, p.conn.address(spec.Destination), opts)
-	})
+	}
+	if p.link, err = attach(p.conn.dialect, open); p.conn.disagrees(ctx, err) {
+		// The peer leaves it to the sender, message by message: the same, said otherwise.
+		opts.SettlementMode, p.how = nil, &amqp.SendOptions{Settled: true}
+		if p.session, err = p.conn.anotherSession(ctx, p.session); err == nil {
+			p.link, err = attach(p.conn.dialect, open)
+		}
+	}
 	return err
 }
 
@@ -245,7 +256,7 @@ func (p *producer) transfer(s *slot) {
 	var receipt amqp.SendReceipt
 	var err error
 	if p.settled {
-		err = p.link.Send(&p.handover, &p.msg, nil)
+		err = p.link.Send(&p.handover, &p.msg, p.how)
 	} else {
 		receipt, err = p.link.SendWithReceipt(&p.handover, &p.msg, nil)
 	}

@@ -75,6 +75,7 @@ func (a *caller) call(ctx context.Context, c *conn, code uint16, fields []field,
 	if w.err != nil {
 		return nil, w.err
 	}
+	c.version.Store(int32(w.version))
 	return &w.reply, nil
 }
 

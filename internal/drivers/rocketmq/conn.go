@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/netdial"
@@ -51,6 +52,8 @@ type conn struct {
 	wake  chan struct{}
 	dead  chan struct{}
 	wg    sync.WaitGroup
+	// version is what the last answer to a caller said of the server, see reply.version.
+	version atomic.Int32
 
 	mu      sync.Mutex
 	err     error // why it ended

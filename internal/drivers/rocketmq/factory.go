@@ -21,7 +21,7 @@ type Options struct {
 	Tag        string        `opt:"tag" help:"tag of the messages"`
 	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
 	DelayLevel int           `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
-	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5)"`
+	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5; before 5 only by a time that is one of the delay levels)"`
 	Compress   bool          `opt:"compress" help:"compress bodies with zlib"`
 
 	Transactional        bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`

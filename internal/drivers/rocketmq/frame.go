@@ -50,6 +50,7 @@ const (
 	reqQueryOffset      = 14
 	reqUpdateOffset     = 15
 	reqCreateTopic      = 17
+	reqBrokerConfig     = 26
 	reqMaxOffset        = 30
 	reqMinOffset        = 31
 	reqHeartbeat        = 34
@@ -66,6 +67,7 @@ const (
 	reqClusterInfo      = 106
 	reqCreateGroup      = 200
 	reqDeleteGroup      = 207
+	reqConsumeStats     = 208
 	reqDeleteInBroker   = 215
 	reqDeleteInNamesrv  = 216
 	reqGetGroup         = 352
@@ -148,14 +150,15 @@ func endFrame(b []byte, body int) {
 
 // reply is an answer, or a request of the broker. Its slices are valid only while it is being handled.
 type reply struct {
-	from   *conn
-	err    error // there was no answer: the connection ended, or the time was over
-	code   int
-	flag   uint32
-	opaque uint32
-	remark []byte
-	fields []byte // in the binary codec
-	body   []byte
+	from    *conn
+	err     error // there was no answer: the connection ended, or the time was over
+	code    int
+	flag    uint32
+	opaque  uint32
+	version int // of the server that sent it (MQVersion.Version.ordinal); 0 if it did not say
+	remark  []byte
+	fields  []byte // in the binary codec
+	body    []byte
 
 	fieldsJSON []byte // instead of fields: an object whose values are texts without escapes
 }
@@ -207,6 +210,7 @@ func (r *reply) parseBinary(h []byte) error {
 		return errFrame
 	}
 	r.code = int(int16(binary.BigEndian.Uint16(h)))
+	r.version = int(binary.BigEndian.Uint16(h[3:]))
 	r.opaque = binary.BigEndian.Uint32(h[5:])
 	r.flag = binary.BigEndian.Uint32(h[9:])
 	var ok bool

@@ -141,6 +141,11 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.static = append(p.static, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
 			primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
 	}
+	if p.opts.Delay > 0 {
+		if err := p.delayByLevel(ctx, r, spec); err != nil {
+			return err
+		}
+	}
 	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])
 	hex.Encode(p.id[:idSeed], seed[:])

@@ -365,7 +365,9 @@ func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
 	}
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error {
-		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{{"groupName", group}, {"cleanOffset", "true"}}, nil)
+		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{
+			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
+		}, nil)
 		return err
 	})
 	return errors.Join(err, d.deleteTopic(ctx, retryPrefix+group, deadPrefix+group))

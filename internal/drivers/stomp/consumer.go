@@ -37,13 +37,15 @@ const (
 // for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of producers,
 // and as long as Run is not running, messages are copied and held, up to holdLimit.
 type consumer struct {
-	conn  *connection
-	op    string
-	id    uint64 // in conn.consumers, and the id of the subscription
-	sub   *subscription
-	mode  string // of acknowledgement
-	tx    bool
-	batch int // messages per ACK
+	conn   *connection
+	op     string
+	id     uint64 // in conn.consumers, and the id of the subscription
+	sub    *subscription
+	mode   string // of acknowledgement
+	tx     bool
+	stream string // of RabbitMQ: whose only consumer it is
+	topic  string // of old Artemis: reserved on conn
+	batch  int    // messages per ACK
 
 	probes int // so far; of the goroutine that calls Probe
 
@@ -56,6 +58,7 @@ type consumer struct {
 	arrived chan struct{} // held has grown
 	unheld  chan struct{} // held has shrunk, or the state has changed
 	listed  bool          // in conn.acking
+	fault   error         // why no more is delivered: the broker does not deliver what was sent
 	closed  bool
 
 	// Of whoever delivers: the reader with the lock in stateDirect, else Run.
@@ -79,21 +82,24 @@ func (m *heldMessage) ack() []byte { return m.text[m.body:] }
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	conn, err := d.acquire(ctx, spec.Connection)
+	k := &consumer{
+		op: "receive from " + spec.Destination.String(), tx: spec.Transacted,
+		batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+	}
+	conn, err := d.acquireFor(ctx, &spec, k)
 	if err != nil {
 		return nil, err
 	}
-	k := &consumer{
-		conn: conn, op: "receive from " + spec.Destination.String(), tx: spec.Transacted,
-		batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
-	}
+	k.conn = conn
 	err = conn.addConsumer(k)
 	if err == nil {
 		if err = k.subscribe(ctx, spec); err != nil {
 			conn.removeConsumer(k)
+			k.freeStream()
 		}
 	}
 	if err != nil {
+		conn.freeTopic(k.topic)
 		conn.release(ctx)
 		return nil, conn.explain(op, err)
 	}
@@ -124,14 +130,17 @@ func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err
 	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
 		return err
 	}
+	if err := k.takeStream(&spec); err != nil {
+		return err
+	}
 	k.mode = k.sub.ack
 	if err := k.conn.checkAck(k); err != nil {
 		return err
 	}
 	f := frame.New(frame.SUBSCRIBE, k.sub.subscribe...)
 	for i := range f.Header.Len() {
-		if key, value := f.Header.GetAt(i); !k.conn.version.carries(value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		if key, value := f.Header.GetAt(i); !k.conn.version.keeps(value) {
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry %q as %s", k.conn.version, value, key)
 		}
 	}
@@ -203,6 +212,15 @@ func (k *consumer) take(f *inbound) error {
 		if !k.conn.alive() {
 			return errClosed
 		}
+	}
+	if f.encoded && f.id != (driver.ID{}) && k.fault == nil {
+		k.fault = driver.Errorf(driver.ClassUnsupported, "",
+			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
+			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
+		notify(k.arrived)
+	}
+	if k.fault != nil {
+		return nil // not acknowledged: it stays with the broker
 	}
 	if k.state == stateDirect && k.conn.shared.Load() {
 		k.settle() // from here on Run delivers
@@ -324,6 +342,9 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 			continue
 		}
 		k.settle()
+		if k.fault != nil {
+			break
+		}
 		if !k.conn.shared.Load() {
 			k.state = stateDirect
 		}
@@ -337,7 +358,11 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 	}
 	k.settle()
 	k.state, k.deliver = stateHolding, nil
+	fault := k.fault
 	k.mu.Unlock()
+	if fault != nil {
+		return k.conn.explain(k.op, fault)
+	}
 	if ctx.Err() == nil {
 		return k.conn.explain(k.op, k.conn.whyEnded())
 	}

@@ -86,7 +86,7 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 
 // prepare writes the part of the frames that does not change.
 func (p *producer) prepare(spec driver.ProducerSpec) error {
-	headers, err := p.conn.dialect.send(spec)
+	headers, err := p.conn.dialect.send(spec, &p.conn.driver.cfg.opts, p.conn.server)
 	if err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func (p *producer) prepare(spec driver.ProducerSpec) error {
 		case reserved[h.Key]:
 			return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 				"the property %q is a header of STOMP's own", h.Key)
-		case !v.carriesKey(h.Key) || !v.carries(h.Value):
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		case !v.carriesKey(h.Key) || !v.keeps(h.Value):
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
 		}
 	}
 	for _, h := range headers {
-		if !v.carries(h.Value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		if !v.keeps(h.Value) {
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry %q as %s", v, h.Value, h.Key)
 		}
 	}

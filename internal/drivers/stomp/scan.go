@@ -35,6 +35,7 @@ type inbound struct {
 	hasTime     bool         //
 	id          driver.ID    // of MESSAGE; zero if there is none
 	redelivered bool         // of MESSAGE
+	encoded     bool         // of MESSAGE: the body is an AMQP message, see amqpEncoded
 	body        []byte       // of MESSAGE
 	other       *frame.Frame // of other kinds
 }
@@ -64,6 +65,10 @@ type scanner struct {
 func newScanner(r io.Reader, maxBody int) *scanner {
 	return &scanner{r: bufio.NewReaderSize(r, readBuffer), maxBody: maxBody}
 }
+
+// amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
+// properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
+const amqpEncoded = "JMS_AMQP_NATIVE"
 
 // errNotSTOMP is for what breaks the rules of the protocol.
 var errNotSTOMP = errors.New("not a STOMP frame")
@@ -209,6 +214,8 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		}
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
+	case amqpEncoded:
+		f.encoded = f.encoded || string(value) == "true"
 	}
 	return nil
 }

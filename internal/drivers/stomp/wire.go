@@ -50,6 +50,11 @@ func (v version) carries(s string) bool {
 	}
 }
 
+// keeps reports whether a peer reads s as it is written. That of STOMP 1.0 may leave out blanks around the value of a header.
+func (v version) keeps(s string) bool {
+	return v.carries(s) && (v != v10 || s == strings.TrimSpace(s))
+}
+
 // carriesKey is carries for the name of a header.
 func (v version) carriesKey(s string) bool {
 	return s != "" && v.carries(s) && (v != v10 || !strings.ContainsRune(s, ':'))
