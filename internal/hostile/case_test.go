@@ -47,7 +47,7 @@ func quiet(n int) want { return want{quiet: true, some: n} }
 // openFails is for what has to be found out while opening.
 func openFails(text string, classes ...driver.Class) want { return want{open: classes, text: text} }
 
-// runFails is for what has to be found out under load.
+// runFails is for what has to be found out under load, or, if that is when the driver comes to it, at the end of opening.
 func runFails(text string, classes ...driver.Class) want {
 	return want{run: classes, text: text, some: -1}
 }
@@ -93,6 +93,10 @@ func (c *testCase) judge(r *report, p *peer, memory int64) (wrong []string) {
 		} else if r.Opening >= c.job.Connect {
 			complain("opening took %s: it was the time-out that ended it", r.Opening)
 		}
+		return wrong
+	}
+	if r.Open != nil && c.want.run != nil {
+		c.failed(r.Open, c.want.run, "opening", complain)
 		return wrong
 	}
 	if r.Open != nil {

@@ -18,17 +18,17 @@ func rocketSends() []testCase {
 	soon := producing("send-timeout=200ms")
 	return []testCase{
 		{name: "send: silence", job: soon, want: runFails("no answer in time", timeout).after(0), play: at(rocketSay(""))},
-		{name: "send: silence, and the end of the run", job: producing(), want: quiet(0), play: at(rocketSay(""))},
-		{name: "send: closed", job: producing(), want: runFails("", lost).after(0), play: at(rocketEnd(""))},
-		{name: "send: reset", job: producing(), want: runFails("", lost).after(0), play: at(func(p *rocketPeer, _ *rocketRequest) { p.reset() })},
-		{name: "send: closed in mid-frame", job: producing(), want: runFails("", lost).after(0), play: at(rocketEnd(rocketHead(100, rocketBinary, 50) + "half"))},
-		{name: "send: answers three times", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: silence, and the end of the run", job: patiently(), want: quiet(0), play: at(rocketSay(""))},
+		{name: "send: closed", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(""))},
+		{name: "send: reset", job: patiently(), want: runFails("", lost).after(0), play: at(func(p *rocketPeer, _ *rocketRequest) { p.reset() })},
+		{name: "send: closed in mid-frame", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(rocketHead(100, rocketBinary, 50) + "half"))},
+		{name: "send: answers three times", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.confirm(q)
 			p.peer.confirmed.Add(-2)
 			p.confirm(q)
 			p.confirm(q)
 		})},
-		{name: "send: an answer, and then another one", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: an answer, and then another one", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.confirm(q)
 			p.answer(q, 1, "no, it was not stored", nil, "")
 		})},
@@ -38,37 +38,37 @@ func rocketSends() []testCase {
 			}
 		})},
 		{name: "send: answers to what was never sent, without end", job: soon, heavy: true, want: runFails("", timeout).after(0), play: at(rocketEndless("", rocketFrame(0, 1<<31, 1, "", nil, "")))},
-		{name: "send: answers byte by byte", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: answers byte by byte", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			p.slowly(rocketFrame(0, q.opaque, 1, "", nil, ""))
 		})},
-		{name: "send: answers in JSON", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: answers in JSON", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			rocketAnswerJSON(`{"code":0,"flag":1,"language":"JAVA","opaque":%d,"extFields":{"msgId":"1"},"serializeTypeCurrentRPC":"JSON","version":1}`)(p, q)
 		})},
-		{name: "send: answers in JSON with all that it allows", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: answers in JSON with all that it allows", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			rocketAnswerJSON(" { \"code\" : 0, \"x\":[{}, null, true, 1.5e300, \"\\ud800\"], \"flag\": 1,\r\n\t\"opaque\":%d , \"remark\":null, \"extFields\":null } ")(p, q)
 		})},
-		{name: "send: each is refused", job: producing(), want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, "the pool is full"))},
-		{name: "send: each is refused with 900 KB", job: producing(), heavy: true, want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, strings.Repeat("the pool is full ", 50_000)))},
-		{name: "send: each is refused with control characters", job: producing(), want: runFails("", driver.ClassFull).after(0), play: at(rocketRefuse(2, "\x1b]0;title\x07\x1b[2J\r\x00"))},
-		{name: "send: each is refused without words", job: producing(), want: runFails("no more than that", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
-		{name: "send: an unknown code", job: producing(), want: runFails("code 31000", driver.ClassOther).after(0), play: at(rocketRefuse(31000, "what?"))},
-		{name: "send: a body of 10 MB in each answer", job: producing(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: each is refused", job: patiently(), want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, "the pool is full"))},
+		{name: "send: each is refused with 900 KB", job: patiently(), heavy: true, want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, strings.Repeat("the pool is full ", 50_000)))},
+		{name: "send: each is refused with control characters", job: patiently(), want: runFails("", driver.ClassFull).after(0), play: at(rocketRefuse(2, "\x1b]0;title\x07\x1b[2J\r\x00"))},
+		{name: "send: each is refused without words", job: patiently(), want: runFails("no more than that", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
+		{name: "send: an unknown code", job: patiently(), want: runFails("code 31000", driver.ClassOther).after(0), play: at(rocketRefuse(31000, "what?"))},
+		{name: "send: a body of 10 MB in each answer", job: patiently(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			p.answer(q, 0, "", nil, zeros(10_000_000))
 		})},
-		{name: "send: a frame of 2^31-1 bytes", job: producing(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
-		{name: "send: a frame of 2^32-1 bytes", job: producing(), want: runFails("4294967295", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
-		{name: "send: garbage", job: producing(), want: runFails("", protocol).after(0), play: at(rocketSay("\x00\x00\x00\x08garbage!"))},
+		{name: "send: a frame of 2^31-1 bytes", job: patiently(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
+		{name: "send: a frame of 2^32-1 bytes", job: patiently(), want: runFails("4294967295", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
+		{name: "send: garbage", job: patiently(), want: runFails("", protocol).after(0), play: at(rocketSay("\x00\x00\x00\x08garbage!"))},
 		{name: "send: requests instead of answers", job: soon, want: runFails("", timeout).after(0), play: at(func(p *rocketPeer, q *rocketRequest) { p.say(rocketFrame(310, q.opaque, 0, "", nil, "")) })},
 		{name: "send: a batch is never answered", job: producing("send=batch", "send-timeout=200ms"), want: runFails("no answer in time", timeout).after(0), play: rocketAt(rocketSendBatch, rocketSay(""))},
-		{name: "send: a half message without an id", job: producing("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: a half message without an id", job: patiently("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			p.answer(q, 0, "", nil, "")
 		})},
-		{name: "send: a half message with an id of garbage", job: producing("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: a half message with an id of garbage", job: patiently("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			p.answer(q, 0, "", map[string]string{"msgId": strings.Repeat("z", 32), "transactionId": zeros(100_000), "queueOffset": "far"}, "")
 		})},
@@ -195,7 +195,6 @@ func rocketLargePulls() []testCase {
 	const most = driver.DefaultMaxBody
 	// each answers each pull of each of n queues with one message of that size.
 	each := func(queues, size int) func(*wire) {
-		body := make([]byte, size)
 		return rocketAt(rocketPull, func(p *rocketPeer, q *rocketRequest) {
 			from, err := strconv.ParseUint(q.fields["queueOffset"], 10, queueShift)
 			queue, err2 := strconv.ParseUint(q.fields["queueId"], 10, 20)
@@ -204,8 +203,7 @@ func rocketLargePulls() []testCase {
 			}
 			p.peer.delivered.Add(1)
 			time := "time\x01" + strconv.FormatUint(queue<<queueShift|from, 10) + "\x02"
-			m := rocketMessage{offset: from, topic: "q", properties: time, body: body}
-			p.pulledSome(q, int(from)+1, string(m.append(nil))) //nolint:gosec // small
+			p.pulledLarge(q, rocketMessage{offset: from, topic: "q", properties: time}, size)
 		}, rocketAct{rocketRoute, func(p *rocketPeer, q *rocketRequest) {
 			n := strconv.Itoa(queues)
 			p.answer(q, rocketSuccess, "", nil, p.route("b", n, n))
@@ -221,9 +219,9 @@ func rocketLargePulls() []testCase {
 		{name: "bomb: an empty compressed body", job: consuming(), want: runFails("", protocol).after(0), play: compressed(nil, 0)},
 		{name: "bomb: compressed by something else", job: consuming(), want: runFails("LZ4 or ZSTD", driver.ClassUnsupported).after(0), play: compressed([]byte("x"), 1<<8)},
 		{name: "bomb: a preset dictionary", job: consuming(), want: runFails("", protocol).after(0), play: compressed([]byte("\x78\xbb\x00\x00\x00\x01abc"), 0)},
-		{name: "large: the largest messages in one queue", job: ordered(consuming().messages(10)), heavy: true, want: works(), play: each(1, most)},
-		{name: "large: the largest messages in eight queues", job: ordered(consuming().messages(20)), heavy: true, want: works(), play: each(8, most)},
-		{name: "large: messages of 1 MB in a hundred queues", job: ordered(consuming().messages(200)), heavy: true, want: works(), play: each(100, 1<<20)},
+		{name: "large: the largest messages in one queue", job: ordered(consuming().messages(4)), heavy: true, want: works(), play: each(1, most)},
+		{name: "large: the largest messages in eight queues", job: ordered(consuming().messages(10)), heavy: true, want: works(), play: each(8, most)},
+		{name: "large: messages of 256 KB in a hundred queues", job: ordered(consuming().messages(150)), heavy: true, want: works(), play: each(100, 256<<10)},
 		{name: "large: a message of 18 MB", job: consuming(), want: runFails("bytes; perfmq accepts at most", tooLarge, protocol).after(0), play: each(1, 18<<20)},
 		{name: "large: a frame of 2^31-1 bytes", job: consuming(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: pulled(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
 		{name: "large: a frame of 2^32-1 bytes", job: consuming(), want: runFails("4294967295", tooLarge, protocol).after(0), play: pulled(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
@@ -243,7 +241,7 @@ func rocketRequests() []testCase {
 	}
 	check := rocketMessage{topic: "q", body: []byte("body"), properties: "UNIQ_KEY\x01" + strings.Repeat("A", 40) + "\x02PGROUP\x01g\x02perfmq-tx\x01c\x02"}.append(nil)
 	return []testCase{
-		{name: "request: unknown ones", job: producing(), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
+		{name: "request: unknown ones", job: patiently(), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for _, code := range []int{0, 1, 39, 40, 220, 221, 307, 326, 65535} {
 				p.say(rocketFrame(code, 7, 0, "", nil, "garbage"))
 				p.say(rocketFrame(code, 7, 2, "", map[string]string{"consumerGroup": zeros(1000)}, ""))
@@ -252,23 +250,23 @@ func rocketRequests() []testCase {
 		{name: "request: the members have changed, without end", job: consuming().watched(second).messages(1 << 30), heavy: true, want: want{quiet: true, some: -1}, play: afterHeartbeat(func(p *rocketPeer, q *rocketRequest) {
 			go p.endless(rocketFrame(rocketMembersChanged, 7, 2, "", map[string]string{"consumerGroup": "perfmq-queue-q"}, ""))
 		})},
-		{name: "request: checks of nobody's messages", job: producing("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
+		{name: "request: checks of nobody's messages", job: patiently("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for range 1000 {
 				p.say(rocketFrame(rocketCheckTransaction, 7, 2, "", map[string]string{"commitLogOffset": "1"}, string(check)))
 			}
 		})},
-		{name: "request: checks of garbage", job: producing("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
+		{name: "request: checks of garbage", job: patiently("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for n := range check {
 				p.say(rocketFrame(rocketCheckTransaction, 7, 2, "", nil, string(check[:n])))
 			}
 		})},
 		{
 			name: "request: checks without end, of a broker that does not read", heavy: true, want: runFails("", lost, timeout, protocol).after(0),
-			job: producing("transactional=true", "producer-group=g", "send-timeout=10s"), play: rocketAt(rocketSend, func(p *rocketPeer, _ *rocketRequest) {
+			job: producing("transactional=true", "producer-group=g", "send-timeout=40s"), play: rocketAt(rocketSend, func(p *rocketPeer, _ *rocketRequest) {
 				p.endless(rocketFrame(rocketCheckTransaction, 7, 2, "", map[string]string{"commitLogOffset": "1", "transactionId": zeros(500)}, string(check)))
 			}),
 		},
-		{name: "request: 10 MB", job: producing(), heavy: true, want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
+		{name: "request: 10 MB", job: patiently(), heavy: true, want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			p.say(rocketFrame(999, 7, 0, "", nil, zeros(10_000_000)))
 		})},
 	}
@@ -280,7 +278,7 @@ func rocketEnds() []testCase {
 		{name: "end: leaving the group is not answered", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketSay(""))},
 		{name: "end: leaving the group is answered by garbage", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketEndless("", "\xff"))},
 		{name: "end: leaving the group is answered by a close", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketEnd(""))},
-		{name: "end: the producer's group is not answered", job: producing(), want: works(), play: rocketAt(rocketUnregister, rocketSay(""))},
+		{name: "end: the producer's group is not answered", job: patiently(), want: works(), play: rocketAt(rocketUnregister, rocketSay(""))},
 		{name: "end: the offset is not saved", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketSay(""))},
 		{name: "end: the offset is refused", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketRefuse(1, "no"))},
 		{name: "end: the offset is answered by a frame without end", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketEndless(rocketHead(16<<20, 1, 17), "x"))},

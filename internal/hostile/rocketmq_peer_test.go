@@ -224,6 +224,26 @@ func (p *rocketPeer) pulledSome(q *rocketRequest, n int, body string) {
 	}, body)
 }
 
+// pulledLarge answers a pull by one message with a body of zeros.
+func (p *rocketPeer) pulledLarge(q *rocketRequest, m rocketMessage, size int) {
+	const bodyAt = 88 // behind its length
+	b := m.append(nil)
+	binary.BigEndian.PutUint32(b, uint32(len(b)+size))
+	binary.BigEndian.PutUint32(b[bodyAt-4:], uint32(size))
+	next := strconv.FormatUint(m.offset+1, 10)
+	frame := []byte(rocketFrame(rocketSuccess, q.opaque, 1, "FOUND", map[string]string{
+		"nextBeginOffset": next, "minOffset": "0", "maxOffset": next, "suggestWhichBrokerId": "0",
+	}, string(b)))
+	binary.BigEndian.PutUint32(frame, binary.BigEndian.Uint32(frame)+uint32(size))
+	at := len(frame) - len(b) + bodyAt
+	p.say(string(frame[:at]))
+	chunk := zeros(min(size, 64<<10))
+	for left := size; left > 0; left -= len(chunk) {
+		p.say(chunk[:min(left, len(chunk))])
+	}
+	p.say(string(frame[at:]))
+}
+
 // rocketMessage is a message as brokers send it (MessageDecoder).
 type rocketMessage struct {
 	offset     uint64

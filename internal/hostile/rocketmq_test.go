@@ -67,10 +67,10 @@ func rocketFrames() []testCase {
 				<-time.After(time.Millisecond)
 			}
 		})},
-		testCase{name: "frame: byte by byte", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		testCase{name: "frame: byte by byte", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.slowly(rocketFrame(0, q.opaque, 1, "", nil, p.route("b", "1", "1")))
 		})},
-		testCase{name: "frame: the answer twice", job: producing(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		testCase{name: "frame: the answer twice", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.behave(q)
 			p.behave(q)
 		})},
@@ -172,7 +172,7 @@ func rocketRoutes() []testCase {
 		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rocketRoute, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
 		testCase{name: "route: an array of 900 KB", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"queueDatas":[` + strings.Repeat("{},", 300_000) + "{}]}")},
 		testCase{name: "route: 100,000 addresses", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{` + strings.Repeat(`"1":"a",`, 100_000) + `"2":"b"}}]}`)},
-		testCase{name: "route: keys without quotes", job: producing(), want: works(), play: route(func(p *rocketPeer) string { return strings.ReplaceAll(p.route("b", "1", "1"), `"0":`, "0:") })},
+		testCase{name: "route: keys without quotes", job: patiently(), want: works(), play: route(func(p *rocketPeer) string { return strings.ReplaceAll(p.route("b", "1", "1"), `"0":`, "0:") })},
 		testCase{name: "route: an address that is none", job: producing(), want: openFails("", connect), play: route(func(p *rocketPeer) string {
 			return strings.ReplaceAll(p.route("b", "1", "1"), p.peer.listener.Addr().String(), "not an address")
 		})},
@@ -237,4 +237,9 @@ func rocketGroups() []testCase {
 			p.answer(q, 0, "", map[string]string{"offset": "9223372036854775807"}, "")
 		})},
 	)
+}
+
+// patiently is a job of a producer that waits for answers for longer than a busy machine needs.
+func patiently(options ...string) job {
+	return producing(append([]string{"send-timeout=40s"}, options...)...)
 }
