@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// patience bounds each wait for what must happen.
-const patience = 30 * time.Second
+// patience bounds each wait for what must happen: a hang is longer, a machine with much else to do is not.
+const patience = 2 * time.Minute
 
 // quiet is how long to look out for what must not happen.
 const quiet = 200 * time.Millisecond

@@ -67,6 +67,18 @@ func newTold(t *testing.T, version int) *told {
 
 func (p *told) url() string { return "rocketmq://" + p.l.Addr().String() }
 
+// open opens a driver that has time, on a machine with much else to do; it is closed with the test.
+func (p *told) open(options ...string) driver.Driver {
+	p.t.Helper()
+	f := Factory()
+	o := f.NewOptions()
+	require.NoError(p.t, driver.SetOptions(o, options))
+	d, err := f.Open(p.t.Context(), driver.OpenOptions{URL: p.url(), ConnectTimeout: 2 * time.Minute, Options: o})
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { require.NoError(p.t, d.Close(context.Background())) })
+	return d
+}
+
 func (p *told) serve(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
@@ -177,8 +189,8 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 			if c.saved {
 				p.saved = map[string]string{"g": "0"}
 			}
-			d := openDriver(t, p.url(), "group=g", "from=next")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			d := p.open("group=g", "from=next")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			k, err := d.Consumer(ctx, consumerSpec(topicNamed("t")))
 			require.NoError(t, err)
@@ -212,7 +224,7 @@ func TestDelayOnOldBrokers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newTold(t, c.version)
 			p.config = levels
-			d := openDriver(t, p.url(), "delay="+c.delay.String())
+			d := p.open("delay=" + c.delay.String())
 			o := &outcomes{}
 			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o.done)
 			if c.refused != "" {
@@ -235,8 +247,8 @@ func TestDelayOnOldBrokers(t *testing.T) {
 // TestRemovedGroupLeavesNoOffsets: brokers before 5 know the wish by another name.
 func TestRemovedGroupLeavesNoOffsets(t *testing.T) {
 	p := newTold(t, version49)
-	d := openDriver(t, p.url()).(*rocketDriver)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	d := p.open().(*rocketDriver)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	require.NoError(t, d.deleteGroup(ctx, "g"))
 	require.ElementsMatch(t, []string{"cleanOffset", "removeOffset"}, p.deleted)
