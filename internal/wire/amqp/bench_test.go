@@ -14,7 +14,7 @@ import (
 func stamped(t testing.TB) *amqp.Template {
 	t.Helper()
 	tmpl, err := amqp.NewTemplate(&amqp.Content{
-		Header:      amqp.Header{Durable: true, Priority: amqp.NormalPriority},
+		Header:      amqp.Header{Durable: true},
 		Application: []amqp.Property{{Key: "colour", Value: "red"}},
 		TimeKey:     "time", IDKey: "perfmq_id", Body: make([]byte, 1024),
 	})

@@ -6,7 +6,7 @@ const NormalPriority uint8 = 4
 // Header is the section header (Messaging, section 3.2.1).
 type Header struct {
 	Durable       bool
-	Priority      uint8       // default [NormalPriority], which decoding gives; brokers tell at least 0 to 9 apart
+	Priority      Opt[uint8]  // absent: [NormalPriority]; brokers tell at most 0 to 9 apart
 	TTL           Opt[uint32] // milliseconds; absent: for ever
 	FirstAcquirer bool        // nobody else has acquired the message before
 	DeliveryCount uint32      // unsuccessful attempts to deliver before
@@ -20,7 +20,7 @@ func (h *Header) decode(d *Decoder) error {
 		return nil // it is told of d
 	}
 	h.Durable = f.Bool()
-	h.Priority = f.Ubyte(NormalPriority)
+	h.Priority = f.optUbyte()
 	h.TTL = f.Uint()
 	h.FirstAcquirer = f.Bool()
 	h.DeliveryCount = f.Uint().Or(0)
@@ -31,7 +31,12 @@ func (h *Header) decode(d *Decoder) error {
 func (h *Header) AppendSection(b []byte) []byte {
 	b = append(b, CodeDescribed, CodeSmallUlong, byte(DescHeader), CodeList8, 0, 5)
 	at := len(b)
-	b = AppendUbyte(AppendBool(b, h.Durable), h.Priority)
+	b = AppendBool(b, h.Durable)
+	if h.Priority.OK {
+		b = AppendUbyte(b, h.Priority.V)
+	} else {
+		b = append(b, CodeNull)
+	}
 	if h.TTL.OK {
 		b = AppendUint(b, h.TTL.V)
 	} else {
@@ -44,7 +49,7 @@ func (h *Header) AppendSection(b []byte) []byte {
 
 // Message is a message in its sections (Messaging, section 3.2), all within the bytes that were decoded.
 type Message struct {
-	Header Header // with the defaults if there is none
+	Header Header // the zero value if there is none
 
 	// Encoded maps; nil: the section is not there. See [Lookup].
 	DeliveryAnnotations   []byte
@@ -73,7 +78,7 @@ type Message struct {
 // Decode reads a message. It fails with a *[DecodeError]: if a section is malformed, out of order or there twice. What is in
 // maps and sequences is left to whoever reads it. Decode keeps b, and allocates nothing.
 func (m *Message) Decode(b []byte) error {
-	*m = Message{Header: Header{Priority: NormalPriority}}
+	*m = Message{}
 	d := NewDecoder(b)
 	last := Descriptor(0)
 	for d.More() {

@@ -207,6 +207,14 @@ func (d *Decoder) optText() Opt[string] {
 	return Opt[string]{V: d.text(), OK: d.err == nil}
 }
 
+func (d *Decoder) optUbyte() Opt[uint8] {
+	if d.Peek() == CodeNull {
+		d.Skip()
+		return Opt[uint8]{}
+	}
+	return Opt[uint8]{V: d.Ubyte(0), OK: d.err == nil}
+}
+
 func (d *Decoder) optUshort() Opt[uint16] {
 	if d.Peek() == CodeNull {
 		d.Skip()

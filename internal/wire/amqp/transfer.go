@@ -30,19 +30,14 @@ func (t *Transfer) Decode(f *Decoder) error {
 	t.MessageFormat = f.Uint()
 	t.Settled = f.Bool()
 	t.More = f.Bool()
-	t.ReceiverSettleMode = Opt[uint8]{}
 	if len(t.DeliveryTag) > MaxDeliveryTag {
 		f.fail(ErrValue)
 	}
 	if f.n == 0 { // as nearly all end here
-		t.State, t.Resume, t.Aborted, t.Batchable = nil, false, false, false
+		t.ReceiverSettleMode, t.State, t.Resume, t.Aborted, t.Batchable = Opt[uint8]{}, nil, false, false, false
 		return f.wrap("transfer")
 	}
-	if f.Peek() == CodeNull {
-		f.Skip()
-	} else {
-		t.ReceiverSettleMode = Some(f.Ubyte(0))
-	}
+	t.ReceiverSettleMode = f.optUbyte()
 	t.State = f.Raw()
 	t.Resume = f.Bool()
 	t.Aborted = f.Bool()
