@@ -49,6 +49,7 @@ func (d *Decoder) id() []byte {
 	case CodeNull, CodeUlong0, CodeSmallUlong, CodeUlong, CodeUUID, CodeBin8, CodeBin32, CodeStr8, CodeStr32:
 		return d.Raw()
 	}
+	d.n-- // it is the one to blame
 	d.fail(ErrType)
 	return nil
 }

@@ -41,7 +41,10 @@ func ParseState(raw []byte) (State, error) {
 	}
 	d := NewDecoder(raw)
 	s := d.state(true)
-	return s, d.wrap("delivery-state")
+	if d.err != nil {
+		return State{}, &DecodeError{Type: "delivery-state", Err: d.err}
+	}
+	return s, nil
 }
 
 func (d *Decoder) state(outer bool) (s State) {
