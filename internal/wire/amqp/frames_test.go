@@ -495,6 +495,11 @@ func TestTransferOffsets(t *testing.T) {
 	for _, s := range [][]byte{nil, []byte(amqp.Accepted), bytesOf(128)} {
 		tr := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some[uint32](2), DeliveryTag: bytesOf(32), MessageFormat: amqp.Some[uint32](0), State: s}
 		b := tr.AppendHead(nil, 9)
+		if s == nil {
+			assert.Equal(t, amqp.CodeFalse, b[len(b)-1], "where More is")
+			tr.More = true
+			b[len(b)-1] = amqp.CodeTrue
+		}
 		copy(b[amqp.TransferChannelAt:], []byte{1, 2})
 		copy(b[amqp.TransferHandleAt:], []byte{0, 0, 0, 7})
 		copy(b[amqp.TransferDeliveryIDAt:], []byte{0xff, 0xff, 0xff, 0xff})

@@ -290,7 +290,7 @@ func TestMalformedMessages(t *testing.T) {
 		require.EqualError(t, err, c.says, c.name)
 		require.ErrorIs(t, err, c.want)
 	}
-	for _, list := range []string{"c0 02 01 42", "c0 03 01 a3 00", "c0 03 02 40 43", "c0 0a 09 40 40 40 40 40 40 40 40 43"} {
+	for _, list := range []string{"c0 02 01 42", "c0 03 01 a3 00", "c0 03 02 40 43", "c0 04 03 40 40 43", "c0 0a 09 40 40 40 40 40 40 40 40 43"} {
 		var p amqp.Properties
 		err := p.Decode(unhex(t, list))
 		require.ErrorIs(t, err, amqp.ErrType, list)

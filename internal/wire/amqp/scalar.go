@@ -185,19 +185,22 @@ func (d *Decoder) Integer() (int64, bool) {
 	return v, d.err == nil
 }
 
-// text returns a string or a symbol as a copy; "" for null. Peers mix them up, and nothing is gained by minding.
-func (d *Decoder) text() string {
+// anyText returns the bytes of a string or a symbol; nil for null. Peers mix them up, and nothing is gained by minding.
+func (d *Decoder) anyText() []byte {
 	switch c := d.code(); c {
 	case CodeNull:
-		return ""
+		return nil
 	case CodeStr8, CodeSym8:
-		return string(d.takeSized(false))
+		return d.takeSized(false)
 	case CodeStr32, CodeSym32:
-		return string(d.takeSized(true))
+		return d.takeSized(true)
 	}
 	d.fail(ErrType)
-	return ""
+	return nil
 }
+
+// text is anyText as a copy; "" for null.
+func (d *Decoder) text() string { return string(d.anyText()) }
 
 func (d *Decoder) optText() Opt[string] {
 	if d.Peek() == CodeNull {

@@ -54,7 +54,8 @@ const (
 	TransferTagAt        = 26 // as many bytes as the tag has
 )
 
-// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had.
+// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no field
+// behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
 func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {
 	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescTransfer), CodeList8, 0, 0)
