@@ -209,7 +209,7 @@ func conversation(t *testing.T) [][]byte {
 	}
 	inTxn := state(amqp.State{Transactional: true, TxnID: []byte{9, 8}})
 	return [][]byte{
-		join([]byte(amqp.HeaderAMQP), byName["open"], encode(nil, &amqp.Begin{IncomingWindow: 100, OutgoingWindow: 100}),
+		join([]byte(amqp.HeaderAMQP), byName["open"], encode(nil, &amqp.Begin{IncomingWindow: 200, OutgoingWindow: 100}),
 			byName["attach, sender"], byName["attach, receiver"], byName["attach, dynamic"], byName["attach, coordinator"]),
 		join(
 			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(0), DeliveryTag: []byte("a"), MessageFormat: some(0)}, body),
@@ -219,7 +219,7 @@ func conversation(t *testing.T) [][]byte {
 			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(2), DeliveryTag: []byte("c"), MessageFormat: some(0), Settled: true}, body),
 			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(3), DeliveryTag: []byte("d"), MessageFormat: some(0), More: true}, body[:5]),
 			transfer(amqp.Transfer{Handle: 3, Aborted: true}, nil),
-			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(4), DeliveryTag: []byte("e"), MessageFormat: some(0), State: inTxn}, body),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(4), DeliveryTag: []byte("e"), MessageFormat: some(0), State: inTxn, ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond)}, body),
 			transfer(amqp.Transfer{Handle: 2, DeliveryID: some(5), DeliveryTag: []byte("f"), MessageFormat: some(0)}, (&amqp.Declare{}).AppendMessage(nil)),
 			amqp.AppendHeartbeat(nil),
 			encode(nil, &amqp.Flow{
@@ -232,6 +232,8 @@ func conversation(t *testing.T) [][]byte {
 			disposition(1, amqp.State{Kind: amqp.DescRejected, Error: failure}),
 			disposition(2, amqp.State{Kind: amqp.DescReleased}),
 			disposition(3, amqp.State{Kind: amqp.DescModified, DeliveryFailed: true, UndeliverableHere: true, Annotations: fields("x-opt-reason", "none")}),
+			amqp.AppendAccepted(nil, channel, 70000, 70005, false),
+			encode(nil, &amqp.Disposition{Role: amqp.RoleSender, First: 80000, Last: 80009, Settled: true, Batchable: true}),
 			disposition(100, amqp.State{Kind: amqp.DescDeclared, TxnID: []byte{1, 2}}), // of deliveries that are not there
 			disposition(101, amqp.State{Kind: amqp.DescRejected, Error: failure, Transactional: true, TxnID: []byte{1, 2}}),
 			encode(nil, &amqp.Disposition{Role: amqp.RoleReceiver, First: 4, Last: 4, State: state(amqp.State{Kind: amqp.DescReceived, SectionNumber: 2, SectionOffset: 1 << 33})}),
