@@ -2,7 +2,8 @@ package amqp
 
 import "strings"
 
-// Format codes: the first byte of an encoded value, which gives its type and the width of what follows (Types, section 1.6).
+// Format codes: the first byte of an encoded value, which gives its type and the width of what follows (Types, section
+// 1.6).
 const (
 	CodeDescribed  byte = 0x00 // a descriptor and a value follow
 	CodeNull       byte = 0x40
@@ -46,13 +47,13 @@ const (
 	CodeArray32    byte = 0xf0
 )
 
-// Descriptor tells what a described value is. The standard ones are below. The zero value stands for none, and for symbolic
+// Descriptor is the type of a described value (Types, section 1.2). The zero value stands for none, and for symbolic
 // descriptors that this package does not know.
 type Descriptor uint64
 
 // Descriptors of performatives (Transport, section 2.7), delivery states and termini (Messaging, sections 3.4 and 3.5),
-// transactions (Transactions, section 4.5), SASL frames (Security, section 5.3.3) and message sections (Messaging, section
-// 3.2).
+// transactions (Transactions, section 4.5), SASL frames (Security, section 5.3.3) and message sections (Messaging,
+// section 3.2).
 const (
 	DescOpen        Descriptor = 0x10
 	DescBegin       Descriptor = 0x11
@@ -95,7 +96,8 @@ const (
 	DescValue                 Descriptor = 0x77
 	DescFooter                Descriptor = 0x78
 
-	// DescSelector is a filter of messages by a JMS selector (AMQP capability registry, filters; domain 0x468c is Apache's).
+	// DescSelector is a filter of messages by a JMS selector (AMQP capability registry, filters; domain 0x468c is
+	// Apache's).
 	DescSelector Descriptor = 0x0000468c_00000004
 )
 

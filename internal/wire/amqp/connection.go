@@ -4,12 +4,13 @@ package amqp
 type Open struct {
 	ContainerID string // mandatory
 	Hostname    string // "": none
-	// MaxFrameSize is the size of the largest frame that the sender of the open takes, in bytes, at least [MinMaxFrameSize];
-	// absent: 4294967295.
+	// MaxFrameSize is the size of the largest frame that the sender of the open takes, in bytes, at least
+	// [MinMaxFrameSize]; absent: 4294967295.
 	MaxFrameSize Opt[uint32]
 	// ChannelMax is the highest channel that may be used; absent: 65535.
 	ChannelMax Opt[uint16]
-	// IdleTimeout is after how many milliseconds of silence the sender of the open may end the connection; 0 or absent: never.
+	// IdleTimeout is after how many milliseconds of silence the sender of the open may end the connection; 0 or absent:
+	// never.
 	IdleTimeout         uint32
 	OutgoingLocales     []string
 	IncomingLocales     []string

@@ -8,14 +8,14 @@ const MaxEntries = 1024
 // unknown is the number of values of a Decoder that reads all there are.
 const unknown = 1 << 30
 
-// Decoder reads encoded values one after the other (Types, section 1.6). It keeps no copy: bytes that it returns are within
-// its input. Its errors stick: after the first one every value is null and [Decoder.Err] tells it. Fields that a list leaves
-// out at its end are null too. A Decoder follows sizes and never nests: whoever wants the inside of a list or map asks for a
-// Decoder of it.
+// Decoder reads encoded values one after the other (Types, section 1.6). It keeps no copy: bytes that it returns are
+// within its input. Its errors stick: after the first one every value is null and [Decoder.Err] tells it. Fields that a
+// list leaves out at its end are null too. A Decoder follows sizes and never nests: the inside of a list or map has a
+// Decoder of its own.
 //
 // The zero Decoder has no values. A copy reads on independently. It is not safe for concurrent use.
 type Decoder struct {
-	b     []byte // values, and whatever follows them
+	b     []byte // values, and any bytes behind them
 	pos   int    // of the next value in b
 	n     int    // values left
 	total int    // values at first; once err is set, the number of the value to blame
@@ -25,7 +25,7 @@ type Decoder struct {
 // NewDecoder returns a Decoder of all values in b.
 func NewDecoder(b []byte) Decoder { return Decoder{b: b, n: unknown, total: unknown} }
 
-// Err returns what was wrong with the first value that could not be read; nil so far nothing was.
+// Err returns the first error; nil if there was none so far.
 func (d *Decoder) Err() error { return d.err }
 
 // More reports whether there are values left.
@@ -148,8 +148,8 @@ func (d *Decoder) takeSized(wide bool) []byte {
 	return d.takeBytes(uint32(d.take8()))
 }
 
-// size returns how many bytes the value at the front of b takes, its format code included. What is in lists, maps and arrays
-// is not looked at. It needs no stack however deep descriptors are nested.
+// size returns how many bytes the value at the front of b takes, its format code included. What is in lists, maps and
+// arrays is not looked at. It needs no stack however deep descriptors are nested.
 func size(b []byte) (int, error) {
 	pos := 0
 	for pending := 1; pending > 0; pending-- {
@@ -254,7 +254,8 @@ func (d *Decoder) Map() (pairs Decoder, ok bool) {
 	return Decoder{}, false
 }
 
-// compound makes in a Decoder of what is in a list, map or array. A value takes at least one byte, which bounds the count.
+// compound makes in a Decoder of the values in a list, map or array. A value takes at least one byte, which bounds the
+// count.
 func (d *Decoder) compound(in *Decoder, wide bool) bool {
 	b, width := d.b[d.pos:], 1 // of size and count each
 	if wide {
@@ -284,7 +285,7 @@ func (d *Decoder) compound(in *Decoder, wide bool) bool {
 	return true
 }
 
-// mapValue returns a map as it is encoded; nil for null. What is in it is left to whoever reads it.
+// mapValue returns a map as it is encoded, its inside unread; nil for null.
 func (d *Decoder) mapValue() []byte {
 	raw := d.Raw()
 	if raw != nil && raw[0] != CodeMap8 && raw[0] != CodeMap32 {
@@ -328,8 +329,8 @@ func (d *Decoder) Symbols() (list []string) {
 	return nil
 }
 
-// Descriptor takes the descriptor of a described value; the value is what is read next. For null, and behind the last value,
-// it is 0.
+// Descriptor takes the descriptor of a described value; the value itself is read next. For null, and behind the last
+// value, it is 0.
 func (d *Decoder) Descriptor() Descriptor {
 	if b := d.b[d.pos:]; d.n > 0 && len(b) > 2 && b[0] == CodeDescribed && b[1] == CodeSmallUlong { // as nearly all are
 		d.pos += 3

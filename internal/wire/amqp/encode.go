@@ -133,14 +133,15 @@ func BeginMap(b []byte) []byte { return begin(b, CodeMap32) }
 
 func begin(b []byte, code byte) []byte { return append(b, code, 0, 0, 0, 0, 0, 0, 0, 0) }
 
-// EndCompound writes the size of the list or map that begins at b[at], and how many values it has (of a map keys and values).
+// EndCompound writes the size of the list or map that begins at b[at], and how many values it has (of a map keys and
+// values).
 func EndCompound(b []byte, at, count int) {
 	binary.BigEndian.PutUint32(b[at+1:], uint32(len(b)-at-5))
 	binary.BigEndian.PutUint32(b[at+5:], uint32(count))
 }
 
-// AppendScalar appends a value of any type that [Decoder.Scalar] returns, and int as a long. It fails with [ErrEncode] for any
-// other.
+// AppendScalar appends a value of any type that [Decoder.Scalar] returns, and int as a long. It fails with [ErrEncode]
+// for any other.
 func AppendScalar(b []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:

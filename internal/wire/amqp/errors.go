@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// What can be wrong with encoded bytes. Decoding errors wrap one of these.
+// The reasons why bytes cannot be decoded. A [DecodeError] wraps one of them.
 var (
 	// ErrTruncated: a value ends beyond its frame, list, map or array.
 	ErrTruncated = errors.New("a value ends beyond what contains it")
@@ -28,8 +28,8 @@ var (
 	ErrSections = errors.New("message sections are out of order")
 )
 
-// DecodeError is a described type that cannot be decoded. It wraps one of the sentinels above, or the DecodeError of a type
-// within.
+// DecodeError is a described type that cannot be decoded. It wraps one of the sentinels above, or the DecodeError of a
+// type within.
 type DecodeError struct {
 	Type  string // its name in the specification: "flow"
 	Field int    // of a list the number of the field, from 1; 0 if none is to blame
@@ -47,8 +47,8 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// FrameTooLargeError is a frame that was announced and not read, because it is larger than we said that we take (Transport,
-// section 2.7.1: a framing error).
+// FrameTooLargeError is a frame larger than the limit that was announced in our open. It was not read (Transport,
+// section 2.7.1; to be answered with [CondFraming]).
 type FrameTooLargeError struct {
 	Size, Max uint32 // bytes
 }
@@ -58,7 +58,7 @@ func (e *FrameTooLargeError) Error() string {
 	return fmt.Sprintf("a frame of %d bytes, where no more than %d were agreed on", e.Size, e.Max)
 }
 
-// FrameError is the head of a frame that contradicts itself (Transport, section 2.3.1: a framing error).
+// FrameError is a frame header that contradicts itself (Transport, section 2.3.1; to be answered with [CondFraming]).
 type FrameError struct {
 	Size       uint32 // bytes of the whole frame
 	DataOffset uint8  // where the body begins, in words of 4 bytes

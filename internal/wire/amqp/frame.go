@@ -20,8 +20,8 @@ const (
 	// FrameHeaderSize is how many bytes of a frame come before its body, unless there is an extended header (Transport,
 	// section 2.3.1).
 	FrameHeaderSize = 8
-	// MinMaxFrameSize is the size of frames that every peer takes, and the largest of SASL frames (Transport, section 2.4.1;
-	// Security, section 5.3.1).
+	// MinMaxFrameSize is the size of frames that every peer takes, and the largest of SASL frames (Transport, section
+	// 2.4.1; Security, section 5.3.1).
 	MinMaxFrameSize = 512
 )
 
@@ -38,8 +38,8 @@ const (
 type Frame struct {
 	Type    FrameType
 	Channel uint16 // of no meaning in SASL frames
-	// Body is a performative and its payload, for [ParseBody]. It is empty in heartbeats. It is valid until the next frame is
-	// read.
+	// Body is a performative and its payload, for [ParseBody]. It is empty in heartbeats. It is valid until the next
+	// frame is read.
 	Body []byte
 }
 
@@ -66,7 +66,7 @@ type Body struct {
 	Payload []byte
 }
 
-// ParseBody takes the performative at the front of a frame's body, whatever its kind. It fails with a *[DecodeError].
+// ParseBody takes the performative of any kind at the front of a frame's body. It fails with a *[DecodeError].
 func ParseBody(body []byte) (p Body, err error) {
 	d := NewDecoder(body)
 	p.Kind = d.Descriptor()
@@ -80,8 +80,8 @@ func ParseBody(body []byte) (p Body, err error) {
 	return p, nil
 }
 
-// FrameReader reads frames and protocol headers. Bodies of frames that fit the buffer of its input are returned in place; for
-// larger ones it has a buffer of its own, which grows with what arrives. It is for one goroutine.
+// FrameReader reads frames and protocol headers. Bodies of frames that fit the buffer of its input are returned in
+// place; for larger ones it has a buffer of its own, which grows as their bytes arrive. It is for one goroutine.
 type FrameReader struct {
 	r    *bufio.Reader
 	max  uint32
@@ -99,8 +99,8 @@ func NewFrameReader(r *bufio.Reader, maxSize uint32) *FrameReader {
 // SetMaxFrameSize changes the size of the largest frame that is read, in bytes; less than [MinMaxFrameSize] is that.
 func (f *FrameReader) SetMaxFrameSize(size uint32) { f.max = max(size, MinMaxFrameSize) }
 
-// ReadProtocolHeader returns the next [ProtocolHeaderSize] bytes, to be compared with [HeaderAMQP] and the others. A peer that
-// speaks another protocol may send less: io.ErrUnexpectedEOF.
+// ReadProtocolHeader returns the next [ProtocolHeaderSize] bytes, to be compared with [HeaderAMQP] and the others. A
+// peer that speaks another protocol may send less: io.ErrUnexpectedEOF.
 func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err error) {
 	b, err := f.peek(ProtocolHeaderSize)
 	if err != nil {
@@ -112,10 +112,10 @@ func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err erro
 	return h, err
 }
 
-// Next returns the next frame. A frame that is too large is refused before it is read, with a *[FrameTooLargeError]; one
-// whose head contradicts itself with a *[FrameError]. At the end of the input between frames the error is io.EOF, within a
-// frame io.ErrUnexpectedEOF. Other errors are the input's. After a deadline that has passed, Next may be called again: nothing
-// is lost. Frames of any type and heartbeats are returned alike.
+// Next returns the next frame. A frame that is too large is refused before it is read, with a *[FrameTooLargeError];
+// one whose head contradicts itself with a *[FrameError]. At the end of the input between frames the error is io.EOF,
+// within a frame io.ErrUnexpectedEOF. Other errors are the input's. After a deadline that has passed, Next may be
+// called again: nothing is lost. Frames of any type and heartbeats are returned alike.
 func (f *FrameReader) Next() (Frame, error) {
 	if f.size > 0 {
 		return f.large()
@@ -145,7 +145,7 @@ func (f *FrameReader) Next() (Frame, error) {
 // large reads the rest of a frame that does not fit the buffer.
 func (f *FrameReader) large() (Frame, error) {
 	for uint64(len(f.big)) < uint64(f.size) {
-		if len(f.big) == cap(f.big) { // what is not there yet takes no more memory than what is
+		if len(f.big) == cap(f.big) { // twice the bytes that have arrived, at most
 			grown := make([]byte, len(f.big), min(max(2*cap(f.big), 2*f.r.Size()), int(f.size)))
 			copy(grown, f.big)
 			f.big = grown
@@ -182,8 +182,8 @@ func within(err error) error {
 	return err
 }
 
-// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it refuses, is
-// in the buffer. So receivers tell when to settle what they have got.
+// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it refuses,
+// is in the buffer. A receiver settles its messages when it reports false.
 func (f *FrameReader) Ready() bool {
 	n := f.r.Buffered()
 	if f.size > 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	client "github.com/Azure/go-amqp"
@@ -102,230 +101,174 @@ func shown(v any) bool {
 
 // FuzzMessageOfGoAMQP: we read what go-amqp writes, and go-amqp reads what we write of the same content.
 func FuzzMessageOfGoAMQP(f *testing.F) {
-	f.Add(true, uint8(9), uint32(1000), uint32(3), "text", "key", int64(-5), 1.5, []byte("body"), uint8(0), uint16(0xffff))
+	f.Add(
+		true,
+		uint8(9),
+		uint32(1000),
+		uint32(3),
+		"text",
+		"key",
+		int64(-5),
+		1.5,
+		[]byte("body"),
+		uint8(0),
+		uint16(0xffff),
+	)
 	f.Add(false, uint8(4), uint32(0), uint32(0), "", "", int64(math.MaxInt64), -1e-300, []byte{}, uint8(1), uint16(0))
-	f.Add(false, uint8(0), uint32(1), uint32(math.MaxUint32), long, "k", int64(1<<40), math.MaxFloat64, []byte(long), uint8(2), uint16(0x0505))
-	f.Fuzz(func(t *testing.T, durable bool, priority uint8, ttl, number uint32, text, key string, n int64, x float64, body []byte, kind uint8, set uint16) {
-		if !utf8.ValidString(text) || !utf8.ValidString(key) || x != x {
-			return
-		}
-		c := content{durable, priority, ttl, number, text, key, n, x, body, kind % 4, set}
-		theirs := c.theirs()
-		b, err := theirs.MarshalBinary()
-		require.NoError(t, err)
-		sameMessage(t, b, theirs)
-		var read client.Message
-		require.NoError(t, read.UnmarshalBinary(c.ours(t)))
-		sameMessage(t, b, &read)
-		sameMessage(t, c.ours(t), theirs)
-	})
-}
-
-// content is what a message is made of, by us and by go-amqp; set has a bit for each property that it has.
-type content struct {
-	durable     bool
-	priority    uint8
-	ttl, number uint32
-	text, key   string
-	n           int64
-	x           float64
-	body        []byte
-	kind        uint8
-	set         uint16
-}
-
-func (c *content) has(bit int) bool { return c.set>>bit&1 == 1 }
-
-func (c *content) theirs() *client.Message {
-	m := &client.Message{
-		Header: &client.MessageHeader{
-			Durable: c.durable, Priority: c.priority, TTL: time.Duration(c.ttl) * time.Millisecond, FirstAcquirer: !c.durable, DeliveryCount: c.number,
+	f.Add(
+		false,
+		uint8(0),
+		uint32(1),
+		uint32(math.MaxUint32),
+		long,
+		"k",
+		int64(1<<40),
+		math.MaxFloat64,
+		[]byte(long),
+		uint8(2),
+		uint16(0x0505),
+	)
+	f.Fuzz(
+		func(t *testing.T, durable bool, priority uint8, ttl, number uint32, text, key string, n int64, x float64, body []byte, kind uint8, set uint16) {
+			if !utf8.ValidString(text) || !utf8.ValidString(key) || x != x {
+				return
+			}
+			c := content{durable, priority, ttl, number, text, key, n, x, body, kind % 4, set}
+			theirs := c.theirs()
+			b, err := theirs.MarshalBinary()
+			require.NoError(t, err)
+			sameMessage(t, b, theirs)
+			var read client.Message
+			require.NoError(t, read.UnmarshalBinary(c.ours(t)))
+			sameMessage(t, b, &read)
+			sameMessage(t, c.ours(t), theirs)
 		},
-		DeliveryAnnotations:   client.Annotations{"d": c.text, int64(1): c.n},
-		ApplicationProperties: map[string]any{c.key: c.text, c.key + "n": c.n, c.key + "x": c.x, c.key + "u": c.number, c.key + "b": c.durable},
-		Footer:                client.Annotations{"f": c.body},
-	}
-	text := func(bit int) *string {
-		if !c.has(bit) {
-			return nil
-		}
-		return &c.text
-	}
-	moment := time.UnixMilli(c.n)
-	p := &client.MessageProperties{
-		To: text(0), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4), GroupID: text(5), ReplyToGroupID: text(6),
-	}
-	if c.has(7) {
-		p.MessageID, p.CorrelationID = uint64(c.n), c.text
-	}
-	if c.has(8) {
-		p.MessageID, p.CorrelationID = client.UUID{1, byte(c.n), 15: byte(c.number)}, append([]byte{}, c.body...)
-	}
-	if c.has(9) {
-		p.UserID = append([]byte{1}, c.body...)
-	}
-	if c.has(10) {
-		p.AbsoluteExpiryTime, p.CreationTime = &moment, &moment
-	}
-	if c.has(11) {
-		p.GroupSequence = &c.number
-	}
-	m.Properties = p
-	switch c.kind {
-	case 0:
-		m.Data = [][]byte{c.body}
-	case 1:
-		m.Data = [][]byte{c.body, []byte(c.text)}
-	case 2:
-		m.Value = c.text
-	case 3:
-		m.Sequence = [][]any{{c.text, c.n, c.x}}
-	}
-	return m
-}
-
-func (c *content) ours(t testing.TB) []byte {
-	t.Helper()
-	b := (&amqp.Header{
-		Durable: c.durable, Priority: amqp.Some(c.priority), TTL: amqp.Some(c.ttl), FirstAcquirer: !c.durable, DeliveryCount: c.number,
-	}).AppendSection(nil)
-	at := len(amqp.AppendDescriptor(b, amqp.DescDeliveryAnnotations))
-	b = amqp.BeginMap(amqp.AppendDescriptor(b, amqp.DescDeliveryAnnotations))
-	b = amqp.AppendStr(amqp.AppendSymbol(b, "d"), c.text)
-	b = amqp.AppendLong(amqp.AppendLong(b, 1), c.n)
-	amqp.EndCompound(b, at, 4)
-	text := func(bit int) []byte {
-		if !c.has(bit) {
-			return nil
-		}
-		return append([]byte{}, c.text...)
-	}
-	p := amqp.Properties{
-		To: text(0), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4), GroupID: text(5), ReplyToGroupID: text(6),
-	}
-	if c.has(7) {
-		p.MessageID, p.CorrelationID = encoded(t, uint64(c.n)), encoded(t, c.text)
-	}
-	if c.has(8) {
-		p.MessageID, p.CorrelationID = encoded(t, amqp.UUID{1, byte(c.n), 15: byte(c.number)}), encoded(t, append([]byte{}, c.body...))
-	}
-	if c.has(9) {
-		p.UserID = append([]byte{1}, c.body...)
-	}
-	if c.has(10) {
-		p.AbsoluteExpiryTime, p.CreationTime = amqp.Some(c.n), amqp.Some(c.n)
-	}
-	if c.has(11) {
-		p.GroupSequence = amqp.Some(c.number)
-	}
-	if c.set&0xfff == 0 { // go-amqp writes a section without properties; AppendSection writes none
-		b = append(amqp.AppendDescriptor(b, amqp.DescProperties), amqp.CodeList0)
-	}
-	b = p.AppendSection(b)
-	b = append(amqp.AppendDescriptor(b, amqp.DescApplicationProperties), pairs(t,
-		amqp.Property{Key: c.key, Value: c.text}, amqp.Property{Key: c.key + "n", Value: c.n}, amqp.Property{Key: c.key + "x", Value: c.x},
-		amqp.Property{Key: c.key + "u", Value: c.number}, amqp.Property{Key: c.key + "b", Value: c.durable},
-	)...)
-	switch c.kind {
-	case 0:
-		b = amqp.AppendData(b, c.body)
-	case 1:
-		b = amqp.AppendData(amqp.AppendData(b, c.body), []byte(c.text))
-	case 2:
-		b = amqp.AppendTextValue(b, c.text)
-	case 3:
-		b = append(amqp.AppendDescriptor(b, amqp.DescSequence), encodedList(t, c.text, c.n, c.x)...)
-	}
-	at = len(amqp.AppendDescriptor(b, amqp.DescFooter))
-	b = amqp.BeginMap(amqp.AppendDescriptor(b, amqp.DescFooter))
-	b = amqp.AppendBinary(amqp.AppendSymbol(b, "f"), c.body)
-	amqp.EndCompound(b, at, 2)
-	return b
+	)
 }
 
 // FuzzTalkWithGoAMQP: a connection from open to close, with names, numbers, messages and errors of all kinds. Each side reads what
 // the other meant.
 func FuzzTalkWithGoAMQP(f *testing.F) {
-	f.Add("container", "queue", "key", "amqp:not-found", "why", []byte("body"), uint32(1000), uint16(600), uint64(1<<40))
+	f.Add(
+		"container",
+		"queue",
+		"key",
+		"amqp:not-found",
+		"why",
+		[]byte("body"),
+		uint32(1000),
+		uint16(600),
+		uint64(1<<40),
+	)
 	f.Add(long, "q/ü", "", "x", "", []byte{}, uint32(1), uint16(0), uint64(0))
 	f.Add("", long, long, long, long, []byte(long+long+long), uint32(255), uint16(255), uint64(255))
-	f.Fuzz(func(t *testing.T, container, address, key, condition, description string, body []byte, number uint32, maxFrame uint16, limit uint64) {
-		for _, s := range []string{container, address, key, condition, description} {
-			if !utf8.ValidString(s) {
-				return
+	f.Fuzz(
+		func(t *testing.T, container, address, key, condition, description string, body []byte, number uint32, maxFrame uint16, limit uint64) {
+			for _, s := range []string{container, address, key, condition, description} {
+				if !utf8.ValidString(s) {
+					return
+				}
 			}
-		}
-		if address == "" || condition == "" || limit > 0 && limit < uint64(len(body)+200) || len(body)+len(key) > 60_000 {
-			return // go-amqp takes it for something else, or does not send it
-		}
-		tmpl, err := amqp.NewTemplate(&amqp.Content{TimeKey: "time", IDKey: "perfmq_id", Body: body, Application: []amqp.Property{{Key: key, Value: number}}})
-		require.NoError(t, err)
-		message := tmpl.Append(nil, int64(limit>>1), []byte(description))
-		fake := peer()
-		largest := max(uint32(maxFrame), amqp.MinMaxFrameSize)
-		window := number | 1<<10
-		fake.open = amqp.Open{
-			ContainerID: container, Hostname: address, MaxFrameSize: amqp.Some(largest), IdleTimeout: number | 1<<16, Properties: fields(key+"!", container),
-			OfferedCapabilities: []string{key, address},
-		}
-		fake.begin = amqp.Begin{NextOutgoingID: number, IncomingWindow: window, OutgoingWindow: window, HandleMax: amqp.Some(number | 1)}
-		fake.credit = 1
-		fake.attach = func(a *amqp.Attach) amqp.Attach {
-			answer := echo(a)
-			answer.MaxMessageSize = limit
-			answer.InitialDeliveryCount = amqp.Some(uint32(0))
-			return answer
-		}
-		reason := &amqp.Error{Condition: condition, Description: description, Info: fields("k", description)}
-		fake.flow = func(w *amqp.Flow) []byte {
-			if !w.Handle.OK || w.LinkCredit.V == 0 {
-				return nil
+			if address == "" || condition == "" || limit > 0 && limit < uint64(len(body)+200) ||
+				len(body)+len(key) > 60_000 {
+				return // go-amqp takes it for something else, or does not send it
 			}
-			fake.flow = nil
-			return deliver(w.Handle.V, number, message, 512)
-		}
-		fake.transfer = func(tr *amqp.Transfer, _ []byte) []frame {
-			if tr.More {
-				return nil
+			tmpl, err := amqp.NewTemplate(
+				&amqp.Content{
+					TimeKey:     "time",
+					IDKey:       "perfmq_id",
+					Body:        body,
+					Application: []amqp.Property{{Key: key, Value: number}},
+				},
+			)
+			require.NoError(t, err)
+			message := tmpl.Append(nil, int64(limit>>1), []byte(description))
+			fake := peer()
+			largest := max(uint32(maxFrame), amqp.MinMaxFrameSize)
+			window := number | 1<<10
+			fake.open = amqp.Open{
+				ContainerID: container, Hostname: address, MaxFrameSize: amqp.Some(largest), IdleTimeout: number | 1<<16, Properties: fields(key+"!", container),
+				OfferedCapabilities: []string{key, address},
 			}
-			return []frame{&amqp.Disposition{Role: amqp.RoleReceiver, Settled: true, State: state(amqp.State{Kind: amqp.DescRejected, Error: reason})}}
-		}
-		var rejected amqp.State
-		settled := make(chan struct{}, 1)
-		fake.settle = func(d *amqp.Disposition) {
-			assert.Equal(t, number, d.First)
-			rejected, err = amqp.ParseState(d.State)
-			settled <- struct{}{}
-		}
-		want := &client.Error{Condition: client.ErrCond(condition), Description: description, Info: map[string]any{"k": description}}
-		var sent client.Message
-		require.NoError(t, sent.UnmarshalBinary(message))
-		talk(t, fake, &client.ConnOptions{ContainerID: address, MaxFrameSize: largest}, func(ctx context.Context, c *client.Conn) {
-			assert.Equal(t, map[string]any{key + "!": container}, c.Properties())
-			s, err := c.NewSession(ctx, nil)
+			fake.begin = amqp.Begin{
+				NextOutgoingID: number,
+				IncomingWindow: window,
+				OutgoingWindow: window,
+				HandleMax:      amqp.Some(number | 1),
+			}
+			fake.credit = 1
+			fake.attach = func(a *amqp.Attach) amqp.Attach {
+				answer := echo(a)
+				answer.MaxMessageSize = limit
+				answer.InitialDeliveryCount = amqp.Some(uint32(0))
+				return answer
+			}
+			reason := &amqp.Error{Condition: condition, Description: description, Info: fields("k", description)}
+			fake.flow = func(w *amqp.Flow) []byte {
+				if !w.Handle.OK || w.LinkCredit.V == 0 {
+					return nil
+				}
+				fake.flow = nil
+				return deliver(w.Handle.V, number, message, 512)
+			}
+			fake.transfer = func(tr *amqp.Transfer, _ []byte) []frame {
+				if tr.More {
+					return nil
+				}
+				return []frame{
+					&amqp.Disposition{
+						Role:    amqp.RoleReceiver,
+						Settled: true,
+						State:   state(amqp.State{Kind: amqp.DescRejected, Error: reason}),
+					},
+				}
+			}
+			var rejected amqp.State
+			settled := make(chan struct{}, 1)
+			fake.settle = func(d *amqp.Disposition) {
+				assert.Equal(t, number, d.First)
+				rejected, err = amqp.ParseState(d.State)
+				settled <- struct{}{}
+			}
+			want := &client.Error{
+				Condition:   client.ErrCond(condition),
+				Description: description,
+				Info:        map[string]any{"k": description},
+			}
+			var sent client.Message
+			require.NoError(t, sent.UnmarshalBinary(message))
+			talk(
+				t,
+				fake,
+				&client.ConnOptions{ContainerID: address, MaxFrameSize: largest},
+				func(ctx context.Context, c *client.Conn) {
+					assert.Equal(t, map[string]any{key + "!": container}, c.Properties())
+					s, err := c.NewSession(ctx, nil)
+					require.NoError(t, err)
+					r, err := s.NewReceiver(ctx, address, &client.ReceiverOptions{Name: key + "?", Credit: 1})
+					require.NoError(t, err)
+					assert.Equal(t, address, r.Address())
+					got, err := r.Receive(ctx, nil)
+					require.NoError(t, err)
+					sameMessage(t, message, got)
+					require.NoError(t, r.RejectMessage(ctx, got, want))
+					<-settled
+					l, err := s.NewSender(ctx, address, nil)
+					require.NoError(t, err)
+					assert.Equal(t, limit, l.MaxMessageSize())
+					receipt, err := l.SendWithReceipt(ctx, &sent, nil)
+					require.NoError(t, err)
+					outcome, err := receipt.Wait(ctx)
+					require.NoError(t, err)
+					assert.Equal(t, &client.StateRejected{Error: want}, outcome)
+				},
+			)
 			require.NoError(t, err)
-			r, err := s.NewReceiver(ctx, address, &client.ReceiverOptions{Name: key + "?", Credit: 1})
-			require.NoError(t, err)
-			assert.Equal(t, address, r.Address())
-			got, err := r.Receive(ctx, nil)
-			require.NoError(t, err)
-			sameMessage(t, message, got)
-			require.NoError(t, r.RejectMessage(ctx, got, want))
-			<-settled
-			l, err := s.NewSender(ctx, address, nil)
-			require.NoError(t, err)
-			assert.Equal(t, limit, l.MaxMessageSize())
-			receipt, err := l.SendWithReceipt(ctx, &sent, nil)
-			require.NoError(t, err)
-			outcome, err := receipt.Wait(ctx)
-			require.NoError(t, err)
-			assert.Equal(t, &client.StateRejected{Error: want}, outcome)
-		})
-		require.NoError(t, err)
-		assert.Equal(t, condition, rejected.Error.Condition)
-		assert.Equal(t, description, rejected.Error.Description)
-		checkTalk(t, fake, address, key, message)
-	})
+			assert.Equal(t, condition, rejected.Error.Condition)
+			assert.Equal(t, description, rejected.Error.Description)
+			checkTalk(t, fake, address, key, message)
+		},
+	)
 }
 
 // checkTalk holds what go-amqp has said against what it was told to.

@@ -22,17 +22,18 @@ const (
 	ReceiverSecond uint8 = 1 // after the sender has
 )
 
-// Attach is the performative attach (Transport, section 2.7.3). Strings are copies; encoded values are within the frame.
+// Attach is the performative attach (Transport, section 2.7.3). Strings are copies; encoded values are within the
+// frame.
 type Attach struct {
 	Name   string // mandatory
 	Handle uint32 // mandatory; at most the peer's HandleMax
 	Role   Role   // of the sender of the attach; mandatory
-	// SenderSettleMode and ReceiverSettleMode are one of the constants; the defaults when decoding are [SenderMixed] and
-	// [ReceiverFirst]. They are always written.
+	// SenderSettleMode and ReceiverSettleMode are one of the constants; the defaults when decoding are [SenderMixed]
+	// and [ReceiverFirst]. They are always written.
 	SenderSettleMode   uint8
 	ReceiverSettleMode uint8
-	// Source and Target are null, with a Kind of 0, in an attach that refuses a link (section 2.6.3). The target may be a
-	// coordinator.
+	// Source and Target are null, with a Kind of 0, in an attach that refuses a link (section 2.6.3). The target may be
+	// a coordinator.
 	Source, Target Terminus
 	// Unsettled is an encoded map of delivery tags and states; nil: none. IncompleteUnsettled: it is not all of it.
 	Unsettled           []byte

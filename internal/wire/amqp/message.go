@@ -8,7 +8,7 @@ type Header struct {
 	Durable       bool
 	Priority      Opt[uint8]  // absent: [NormalPriority]; brokers tell at most 0 to 9 apart
 	TTL           Opt[uint32] // milliseconds; absent: for ever
-	FirstAcquirer bool        // nobody else has acquired the message before
+	FirstAcquirer bool        // the message has not been acquired before
 	DeliveryCount uint32      // unsuccessful attempts to deliver before
 }
 
@@ -68,15 +68,15 @@ type Message struct {
 	// BodySections is how many there are: one or several of data or sequences, one value.
 	BodySections int
 
-	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are (section
-	// 3.2). nil: there are none.
+	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are
+	// (section 3.2). nil: there are none.
 	Forward []byte
 
-	bodies []byte // the sections of the body, and what follows
+	bodies []byte // the sections of the body, and the footer
 }
 
-// Decode reads a message. It fails with a *[DecodeError]: if a section is malformed, out of order or there twice. What is in
-// maps and sequences is left to whoever reads it. Decode keeps b, and allocates nothing.
+// Decode reads a message. It fails with a *[DecodeError] if a section is malformed, out of order or there twice. The
+// inside of maps, sequences and values is not read. Decode keeps b, and allocates nothing.
 func (m *Message) Decode(b []byte) error {
 	*m = Message{}
 	d := NewDecoder(b)
@@ -183,8 +183,9 @@ func (d *Decoder) listValue() []byte {
 	return nil
 }
 
-// Payload returns the body as bytes, in place: those of the data section, or of an amqp-value that is a string, symbol or
-// binary; nil for any other body and for none. Several data sections are appended to scratch[:0], one after the other.
+// Payload returns the body as bytes, in place: those of the data section, or of an amqp-value that is a string, symbol
+// or binary; nil for any other body and for none. Several data sections are appended to scratch[:0], one after the
+// other.
 func (m *Message) Payload(scratch []byte) []byte {
 	switch {
 	case m.BodyKind == DescData && m.BodySections == 1:

@@ -111,12 +111,12 @@ func (d *Decoder) Timestamp() Opt[int64] {
 // Binary returns a binary, within the input and not nil if it is empty; nil for null.
 func (d *Decoder) Binary() []byte { return d.sized(CodeBin8) }
 
-// Str returns the bytes of a string, within the input and not nil if it is empty; nil for null. That they are UTF-8 is not
-// checked.
+// Str returns the bytes of a string, within the input and not nil if it is empty; nil for null. That they are UTF-8 is
+// not checked.
 func (d *Decoder) Str() []byte { return d.sized(CodeStr8) }
 
-// Symbol returns the bytes of a symbol, within the input and not nil if it is empty; nil for null. That they are ASCII is not
-// checked.
+// Symbol returns the bytes of a symbol, within the input and not nil if it is empty; nil for null. That they are ASCII
+// is not checked.
 func (d *Decoder) Symbol() []byte { return d.sized(CodeSym8) }
 
 func (d *Decoder) sized(narrow byte) []byte {
@@ -130,8 +130,8 @@ func (d *Decoder) sized(narrow byte) []byte {
 	return nil
 }
 
-// Text returns the bytes of a string, symbol or binary, within the input, and true. Null is nil and true. A value of any
-// other type is passed over: nil and false.
+// Text returns the bytes of a string, symbol or binary, within the input, and true. Null is nil and true. A value of
+// any other type is passed over: nil and false.
 func (d *Decoder) Text() ([]byte, bool) {
 	switch c := d.Peek(); c {
 	case CodeStr8, CodeSym8, CodeBin8, CodeStr32, CodeSym32, CodeBin32:
@@ -146,8 +146,8 @@ func (d *Decoder) Text() ([]byte, bool) {
 	return nil, false
 }
 
-// Integer returns a byte, short, int, long, ubyte, ushort, uint, or an ulong below 1<<63, and true. A value of any other type
-// (null and timestamps among them) is passed over: 0 and false.
+// Integer returns a byte, short, int, long, ubyte, ushort, uint, or an ulong below 1<<63, and true. A value of any
+// other type (null and timestamps among them) is passed over: 0 and false.
 func (d *Decoder) Integer() (int64, bool) {
 	var v int64
 	switch c := d.Peek(); c {
@@ -280,8 +280,8 @@ type (
 )
 
 // Scalar returns the next value as the Go type that stands for its own: bool, uint8 to uint64, int8 to int64, float32,
-// float64, string, []byte within the input, [Symbol], [Char], [Timestamp], [UUID], the decimals; nil for null. Lists, maps,
-// arrays and described values are [Encoded], within the input.
+// float64, string, []byte within the input, [Symbol], [Char], [Timestamp], [UUID], the decimals; nil for null. Lists,
+// maps, arrays and described values are [Encoded], within the input.
 func (d *Decoder) Scalar() any {
 	switch d.Peek() {
 	case CodeNull:
@@ -347,8 +347,8 @@ func (d *Decoder) otherScalar() any {
 	return Encoded(raw)
 }
 
-// Lookup returns a Decoder of the value under a key of an encoded map, which has no values if there is none, the map is nil or
-// malformed. Keys are strings or symbols. It allocates nothing.
+// Lookup returns a Decoder of the value under a key of an encoded map, which has no values if there is none, the map is
+// nil or malformed. Keys are strings or symbols. It allocates nothing.
 func Lookup(m []byte, key string) Decoder {
 	if m == nil {
 		return Decoder{}

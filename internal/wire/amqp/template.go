@@ -25,12 +25,13 @@ type Property struct {
 	Value any // see [AppendScalar]
 }
 
-// Template is a message that is encoded once and sent many times with another time and ID each. It is immutable, and safe for
-// concurrent use.
+// Template is a message that is encoded once and sent many times with another time and ID each. It is immutable, and
+// safe for concurrent use.
 //
-// Time and ID are the last application properties. The time is a long of 8 bytes whatever its value, so that its place is
-// fixed; the ID is a string of any length, behind which the body follows. So a message is one copy of what is before the ID,
-// the ID, and one copy of the body, with three numbers put in their places: the time, and the size and the count of the map.
+// Time and ID are the last application properties. The time is a long of 8 bytes even if it is small, so that its place
+// is fixed; the ID is a string of any length, behind which the body follows. So a message is a copy of the bytes before
+// the ID, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
+// the map.
 type Template struct {
 	head   []byte // up to the ID property
 	tail   []byte // the body
@@ -94,7 +95,7 @@ func (t *Template) Append(b []byte, time int64, id []byte) []byte {
 	return append(t.AppendHead(b, time, id), t.tail...)
 }
 
-// AppendHead appends what comes before the body, for writers that copy no large bodies: [Template.Tail] is to follow.
+// AppendHead appends the message without its body, for writers that copy no large bodies: [Template.Tail] is to follow.
 func (t *Template) AppendHead(b []byte, time int64, id []byte) []byte {
 	at := len(b)
 	b = append(b, t.head...)

@@ -30,8 +30,8 @@ const (
 	TxnMultiSessions   = "amqp:multi-ssns-per-txn"
 )
 
-// Terminus is a source (Messaging, section 3.5.3), a target (section 3.5.4), a coordinator (Transactions, section 4.5.1) or
-// null. Strings are copies; encoded values are within the frame.
+// Terminus is a source (Messaging, section 3.5.3), a target (section 3.5.4), a coordinator (Transactions, section
+// 4.5.1) or null. Strings are copies; encoded values are within the frame.
 type Terminus struct {
 	// Kind is [DescSource], [DescTarget] or [DescCoordinator]; 0 for null. A coordinator has Capabilities alone.
 	Kind Descriptor
@@ -39,7 +39,8 @@ type Terminus struct {
 	Address Opt[string]
 	// Durable is one of the constants; default [DurableNone].
 	Durable uint32
-	// ExpiryPolicy is one of the constants; decoding gives the default if there is none, encoding leaves out "" and the default.
+	// ExpiryPolicy is one of the constants; decoding gives the default if there is none, encoding leaves out "" and the
+	// default.
 	ExpiryPolicy string
 	// Timeout is how many seconds a terminus that expires is still kept; default 0.
 	Timeout uint32
@@ -52,12 +53,12 @@ type Terminus struct {
 
 	// DistributionMode is one of the constants; "": none.
 	DistributionMode string
-	// Filters restrict which messages go over the link: as wished in the receiver's attach, as in place in the sender's. At most
-	// [MaxEntries].
+	// Filters restrict which messages go over the link: as wished in the receiver's attach, as in place in the
+	// sender's. At most [MaxEntries].
 	Filters []Filter
 	// DefaultOutcome is an encoded delivery state, for [ParseState]; nil: none.
 	DefaultOutcome []byte
-	// Outcomes are the symbolic descriptors of those that may be used: see [Descriptor.String].
+	// Outcomes are the symbolic descriptors of the outcomes in use: see [Descriptor.String].
 	Outcomes []string
 
 	Capabilities []string
@@ -66,7 +67,7 @@ type Terminus struct {
 // Filter is an entry of a filter set (Messaging, section 3.5.8).
 type Filter struct {
 	Name       string
-	Descriptor Descriptor // what the value is described by; 0: nothing, or a symbol that is not known
+	Descriptor Descriptor // of the value; 0: it is not described, or by an unknown symbol
 	Text       string     // the value, if it is a string or symbol
 	Value      []byte     // encoded, with its descriptor
 }

@@ -1,13 +1,13 @@
 package amqp
 
-// Declare asks a coordinator for a transaction (Transactions, section 4.5.2). It is the amqp-value of a message. The answer is
-// the state [DescDeclared].
+// Declare asks a coordinator for a transaction (Transactions, section 4.5.2). It is the amqp-value of a message. The
+// answer is the state [DescDeclared].
 type Declare struct {
 	GlobalID []byte // encoded, of a distributed transaction; nil: none
 }
 
-// Discharge ends a transaction (Transactions, section 4.5.3). It is the amqp-value of a message. The answer is accepted, or
-// rejected with the reason why the transaction was rolled back.
+// Discharge ends a transaction (Transactions, section 4.5.3). It is the amqp-value of a message. The answer is
+// accepted, or rejected with the reason why the transaction was rolled back.
 type Discharge struct {
 	TxnID []byte // mandatory
 	Fail  bool   // roll back

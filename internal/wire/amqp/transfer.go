@@ -3,8 +3,8 @@ package amqp
 // MaxDeliveryTag is how many bytes a delivery tag has at most (Transport, section 2.8.7).
 const MaxDeliveryTag = 32
 
-// Transfer is the performative transfer (Transport, section 2.7.5). Its payload is [Body.Payload]. Encoded values and the tag
-// are within the frame. The zero values of all but Handle are right in frames that continue a delivery.
+// Transfer is the performative transfer (Transport, section 2.7.5). Its payload is [Body.Payload]. Encoded values and
+// the tag are within the frame. The zero values of all but Handle are right in frames that continue a delivery.
 type Transfer struct {
 	Handle      uint32      // mandatory
 	DeliveryID  Opt[uint32] // a serial number; mandatory in the first frame of a delivery
@@ -45,8 +45,9 @@ func (t *Transfer) Decode(f *Decoder) error {
 	return f.wrap("transfer")
 }
 
-// Where fields are in what [Transfer.AppendHead] writes, in bytes from the beginning of the frame, provided that there is a
-// delivery ID and that the encoded State has at most 128 bytes. They are big-endian, and may be changed in place.
+// Offsets of fields in the output of [Transfer.AppendHead], in bytes from the beginning of the frame. They hold if
+// there is a delivery ID and the encoded State has at most 128 bytes. The fields are big-endian, and may be changed in
+// place.
 const (
 	TransferChannelAt    = 6  // 2 bytes
 	TransferHandleAt     = 15 // 4 bytes
@@ -54,8 +55,8 @@ const (
 	TransferTagAt        = 26 // as many bytes as the tag has
 )
 
-// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no field
-// behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
+// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no
+// field behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
 func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {
 	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescTransfer), CodeList8, 0, 0)
@@ -76,7 +77,8 @@ func (t *Transfer) appendLargeHead(b []byte) []byte {
 	return b
 }
 
-// appendFields appends the fields in front of trailing nulls. Numbers have their full width, so that they can be changed.
+// appendFields appends the fields in front of trailing nulls. Numbers have their full width, so that they can be
+// changed.
 func (t *Transfer) appendFields(b []byte) (out []byte, count byte) {
 	b = appendWideUint(b, t.Handle)
 	if t.DeliveryID.OK {
@@ -147,8 +149,8 @@ func (d *Disposition) AppendFrame(b []byte, channel uint16) []byte {
 	return w.frame(at)
 }
 
-// AppendAccepted appends the frame of a receiver that accepts the deliveries first to last: a disposition as they are sent
-// all the time.
+// AppendAccepted appends the frame of a receiver that accepts the deliveries first to last: a disposition as they are
+// sent all the time.
 func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
@@ -160,8 +162,8 @@ func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) 
 	return b
 }
 
-// Flow is the performative flow (Transport, section 2.7.4). Properties is within the frame. Without a Handle it is about the
-// session alone.
+// Flow is the performative flow (Transport, section 2.7.4). Properties is within the frame. Without a Handle it is
+// about the session alone.
 type Flow struct {
 	NextIncomingID Opt[uint32] // a serial number; absent until the peer's begin has come
 	IncomingWindow uint32      // transfer frames; mandatory
