@@ -197,13 +197,28 @@ func (m *Message) Payload(scratch []byte) []byte {
 	case m.BodyKind != DescData:
 		return nil
 	}
-	scratch = scratch[:0]
+	size := 0
+	for section := range m.dataSections {
+		size += len(section)
+	}
+	if scratch = scratch[:0]; cap(scratch) < size || scratch == nil {
+		scratch = make([]byte, 0, size)
+	}
+	for section := range m.dataSections {
+		scratch = append(scratch, section...)
+	}
+	return scratch
+}
+
+// dataSections calls yield with the bytes of each data section.
+func (m *Message) dataSections(yield func([]byte) bool) {
 	d := NewDecoder(m.bodies)
 	for range m.BodySections {
 		d.Descriptor()
-		scratch = append(scratch, d.Binary()...)
+		if !yield(d.Binary()) {
+			return
+		}
 	}
-	return scratch
 }
 
 // AppendData appends a body of one data section.

@@ -154,6 +154,9 @@ func TestMessages(t *testing.T) {
 	assert.Equal(t, 2, two.BodySections)
 	scratch := make([]byte, 3, 10)
 	assert.Same(t, &scratch[0], &two.Payload(scratch)[0])
+	var empty amqp.Message
+	require.NoError(t, empty.Decode(join(amqp.AppendData(nil, nil), amqp.AppendData(nil, nil))))
+	assert.Equal(t, []byte{}, empty.Payload(nil), "a body without bytes is a body")
 	value, sequence := read["long value"], read["sequence"]
 	assert.Equal(t, encoded(t, int64(1<<40)), value.Body)
 	assert.Equal(t, encodedList(t, uint32(1), "two"), sequence.Body)
