@@ -125,20 +125,10 @@ func TestMalformedFrames(t *testing.T) {
 // TestFilters: of all kinds; nulls are left out, and no more than a limit is taken.
 func TestFilters(t *testing.T) {
 	attach := func(set []byte) ([]amqp.Filter, error) {
-		source := amqp.BeginList(nil)
-		for range 7 {
-			source = amqp.AppendNull(source)
-		}
-		source = append(source, set...)
-		amqp.EndCompound(source, 0, 8)
-		b := amqp.BeginList(nil)
-		b = append(amqp.AppendBool(amqp.AppendUint(amqp.AppendStr(b, "l"), 0), true), amqp.CodeNull, amqp.CodeNull)
-		b = append(amqp.AppendDescriptor(b, amqp.DescSource), source...)
-		amqp.EndCompound(b, 0, 6)
-		d := amqp.NewDecoder(b)
-		list, _ := d.List()
+		p, err := amqp.ParseBody(attachWith(set))
+		require.NoError(t, err)
 		var a amqp.Attach
-		err := a.Decode(&list)
+		err = a.Decode(&p.Fields)
 		return a.Source.Filters, err
 	}
 	set := unhex(t, "a3 01 61 00 80 0000468c00000004 a1 01 78"+ // a: selector x
