@@ -62,16 +62,16 @@ func TestRunFindsFaults(t *testing.T) {
 		faults store.Faults
 		says   string
 	}{
-		"lost":     {store.Faults{LoseEvery: 10}, "deadline exceeded"},
-		"withheld": {store.Faults{WithholdEvery: 10}, "deadline exceeded"},
-		"dropped":  {store.Faults{DropEvery: 100}, ""},
+		"lost":     {store.Faults{LoseEvery: 3}, "deadline exceeded"},
+		"withheld": {store.Faults{WithholdEvery: 3}, "deadline exceeded"},
+		"dropped":  {store.Faults{DropEvery: 3}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, c.faults)
 			p := open(t, b.Addr("amqp"), Load{Queue: "Q", Size: 10, Pending: 5, Credit: 10})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			require.ErrorContains(t, p.Run(ctx, 100*time.Millisecond), c.says)
+			require.ErrorContains(t, p.Run(ctx, 500*time.Millisecond), c.says) // the first write already has one
 			_ = p.Close()
 		})
 	}
