@@ -109,12 +109,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	r = readerOf(sized(513), 1024, 0)
 	_, err = r.Next()
-	require.Equal(
-		t,
-		&amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize},
-		err,
-		"what every peer takes is the least limit",
-	)
+	require.Equal(t, &amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
 	r = readerOf(sized(513), 1024, 0)
 	r.SetMaxFrameSize(513)
 	_, err = r.Next()
@@ -143,11 +138,7 @@ func TestReady(t *testing.T) {
 	feed := &byHand{}
 	r := amqp.NewFrameReader(bufio.NewReaderSize(feed, 1024), 1<<20)
 	assert.False(t, r.Ready())
-	feed.pieces = [][]byte{
-		append(sized(100), sized(100)...),
-		append(append([]byte{}, sized(100)[:99]...), nil...),
-		{sized(100)[99]},
-	}
+	feed.pieces = [][]byte{append(sized(100), sized(100)...), append(append([]byte{}, sized(100)[:99]...), nil...), {sized(100)[99]}}
 	next := func() {
 		t.Helper()
 		f, err := r.Next()
