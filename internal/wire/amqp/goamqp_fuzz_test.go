@@ -142,7 +142,8 @@ func FuzzTalkWithGoAMQP(f *testing.F) {
 		if limit > 0 && limit < uint64(len(message))+64 { // what go-amqp makes of it may be a little longer
 			return
 		}
-		frames := max(uint32(frame), amqp.MinMaxFrameSize)
+		texts := len(container) + len(address) + len(key) + len(condition) + len(reason)
+		frames := max(uint32(frame), uint32(amqp.MinMaxFrameSize+3*texts)) // go-amqp sends no attach that is larger
 		c := conversationWith{container, address, key, condition, reason, message, n, frames, limit}
 		c.hold(t)
 	})
