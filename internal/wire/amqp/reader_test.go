@@ -147,8 +147,10 @@ func TestReady(t *testing.T) {
 	}
 	next()
 	assert.True(t, r.Ready())
+	assert.Equal(t, 100, r.Buffered())
 	next()
 	assert.False(t, r.Ready(), "nothing is left")
+	assert.Zero(t, r.Buffered())
 	next()
 	assert.False(t, r.Ready())
 	_, err := r.Next()
@@ -159,14 +161,16 @@ func TestReady(t *testing.T) {
 	feed.late = true
 	f, err := r.Next()
 	for errors.Is(err, os.ErrDeadlineExceeded) {
-		if ready := r.Ready(); ready {
+		if r.Ready() {
 			feed.pieces = nil // there is no need to read
+			assert.Equal(t, len(large), r.Buffered())
 		}
 		f, err = r.Next()
 	}
 	require.NoError(t, err)
 	assert.Equal(t, large[8:], f.Body)
 	assert.False(t, r.Ready())
+	assert.Zero(t, r.Buffered())
 }
 
 // byHand gives a piece for each call; with late, a deadline passes in between.
