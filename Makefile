@@ -45,7 +45,7 @@ features: ## make docs/features.md from the conformance suite on every broker, a
 	./scripts/features.sh docs/features.md
 
 bench: ## benchmarks of the hot path, in process
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...
 
 bench-artemis: build ## perfmq and artemis perf in turn on one real Artemis: ratios
 	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq

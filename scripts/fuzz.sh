@@ -7,6 +7,6 @@ grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do
 	dir=$(dirname "$file")
 	grep -o '^func Fuzz[A-Za-z0-9_]*' "$file" | cut -c6- | while read -r name; do
 		echo "== $dir $name"
-		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 1s "$dir"
 	done
 done

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // Capabilities of a terminus.
@@ -36,19 +37,19 @@ func parseAddress(address string, otherwise store.Kind) store.Address {
 	return store.Address{Kind: otherwise, Name: address}
 }
 
-// kind is that of a terminus without a prefix.
-func (t *terminus) kindOf() store.Kind {
-	if t.can(capTopic) || t.can(capTempTopic) {
+// kindOf is that of a terminus without a prefix.
+func kindOf(t *wire.Terminus) store.Kind {
+	if can(t, capTopic) || can(t, capTempTopic) {
 		return store.KindTopic
 	}
 	return store.KindQueue
 }
 
 // locate returns where a terminus is. A dynamic one gets an address that nobody else has, to be deleted with the link.
-func (t *terminus) locate() (addr store.Address, temporary bool) {
-	if t.dynamic {
-		t.address, t.hasAddress = "temporary-"+strings.ToLower(rand.Text()), true
-		return store.Address{Kind: t.kindOf(), Name: t.address}, true
+func locate(t *wire.Terminus) (addr store.Address, temporary bool) {
+	if t.Dynamic {
+		t.Address = wire.Some("temporary-" + strings.ToLower(rand.Text()))
+		return store.Address{Kind: kindOf(t), Name: t.Address.V}, true
 	}
-	return parseAddress(t.address, t.kindOf()), false
+	return parseAddress(t.Address.V, kindOf(t)), false
 }

@@ -5,41 +5,42 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // onAttach attaches a link, or refuses it: with an answer that lacks the terminus, and a detach (Transport, section 2.6.3).
-func (s *session) onAttach(f fields) error {
-	a := f.attach()
-	if f.bad {
-		return fail(condDecode, "attach")
+func (s *session) onAttach(f *wire.Decoder) error {
+	var a wire.Attach
+	if err := a.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	if s.ended {
 		return nil
 	}
-	if a.handle > ourHandleMax {
-		return fail(condFraming, "handle %d is beyond the highest one", a.handle)
+	if a.Handle > ourHandleMax {
+		return fail(wire.CondFraming, "handle %d is beyond the highest one", a.Handle)
 	}
-	if in, out := s.link(a.handle); in != nil || out != nil {
-		return failSession(condHandleInUse, "handle %d is attached", a.handle)
+	if in, out := s.link(a.Handle); in != nil || out != nil {
+		return failSession(wire.CondHandleInUse, "handle %d is attached", a.Handle)
 	}
 	if !s.admit(&a) {
-		return failSession(condResourceLimit, "%v", store.ErrNoMemory)
+		return failSession(wire.CondResourceLimit, "%v", store.ErrNoMemory)
 	}
 	s.c.flush()
-	if a.receiver {
+	if a.Role == wire.RoleReceiver {
 		return s.attachOut(&a)
 	}
 	return s.attachIn(&a)
 }
 
 // admit counts a link, and what the list grows by in which it is found by its handle.
-func (s *session) admit(a *attach) bool {
+func (s *session) admit(a *wire.Attach) bool {
 	length := len(s.in)
-	if a.receiver {
+	if a.Role == wire.RoleReceiver {
 		length = len(s.out)
 	}
 	const pointer = 8
-	growth := pointer * max(0, int64(a.handle)+1-int64(length))
+	growth := pointer * max(0, int64(a.Handle)+1-int64(length))
 	if !s.c.account.Take(linkSize + growth) {
 		return false
 	}
@@ -57,44 +58,49 @@ func put[L any](list []*L, handle uint32, l *L) []*L {
 }
 
 // answerAttach sends our attach: that of a with the roles changed.
-func (s *session) answerAttach(a *attach) {
-	s.c.send(func(b []byte) []byte {
-		b, frame := beginFrame(b, frameAMQP, s.channel)
-		b, at := beginDescribed(b, descAttach)
-		b = appendBool(appendUint(appendStr(b, a.name), a.handle), !a.receiver)
-		b = append(b, codeUbyte, a.sendMode, codeUbyte, a.receiveMode)
-		b = appendTerminus(appendTerminus(b, &a.source), &a.target)
-		b = appendNull(appendNull(b)) // unsettled, incomplete
-		if a.receiver {
-			b = appendUint(b, 0) // our delivery count
-		} else {
-			b = appendNull(b)
+func (s *session) answerAttach(a *wire.Attach) {
+	answer := wire.Attach{
+		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode, ReceiverSettleMode: a.ReceiverSettleMode,
+		Source: a.Source, Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
+	}
+	if source := &answer.Source; source.Kind == wire.DescSource {
+		source.DistributionMode, source.Timeout = "", 0
+		source.Outcomes = []string{
+			wire.DescAccepted.String(), wire.DescRejected.String(), wire.DescReleased.String(), wire.DescModified.String(),
 		}
-		b = appendUlong(b, uint64(s.c.srv.opts.MaxMessage)) //nolint:gosec // above zero
-		return finishFrame(finish(b, at, 11), frame)
-	})
+	}
+	switch target := &answer.Target; target.Kind {
+	case wire.DescTarget:
+		target.Timeout = 0
+	case wire.DescCoordinator:
+		target.Capabilities = []string{wire.TxnLocal, wire.TxnMultiPerSession}
+	}
+	if a.Role == wire.RoleReceiver {
+		answer.InitialDeliveryCount = wire.Some[uint32](0)
+	}
+	s.c.send(func(b []byte) []byte { return answer.AppendFrame(b, s.channel) })
 }
 
 // attachIn attaches a link over which the peer sends.
-func (s *session) attachIn(a *attach) error {
+func (s *session) attachIn(a *wire.Attach) error {
 	l := &inLink{
-		s: s, handle: a.handle, second: a.receiveMode == receiveSecond, count: a.initialCount,
+		s: s, handle: a.Handle, second: a.ReceiverSettleMode == wire.ReceiverSecond, count: a.InitialDeliveryCount.V,
 		source: s.c.srv.store.NewSource(),
 	}
-	switch t := &a.target; {
-	case t.kind == descCoordinator:
+	switch t := &a.Target; {
+	case t.Kind == wire.DescCoordinator:
 		l.coordinator = true
-	case t.kind == 0:
-		s.in = put(s.in, a.handle, l)
+	case t.Kind == 0:
+		s.in = put(s.in, a.Handle, l)
 		s.answerAttach(a)
-		l.detach(fail(condInvalidField, "a link needs a target"))
+		l.detach(fail(wire.CondInvalidField, "a link needs a target"))
 		return nil
-	case t.dynamic || t.hasAddress && t.address != "":
-		addr, temporary := t.locate()
+	case t.Dynamic || t.Address.V != "":
+		addr, temporary := locate(t)
 		var err error
 		if l.dest, err = s.c.srv.store.Open(addr); err != nil {
-			a.target = terminus{}
-			s.in = put(s.in, a.handle, l)
+			a.Target = wire.Terminus{}
+			s.in = put(s.in, a.Handle, l)
 			s.answerAttach(a)
 			l.detach(cannotOpen(addr, err))
 			return nil
@@ -103,60 +109,61 @@ func (s *session) attachIn(a *attach) error {
 			l.temporary = &addr
 		}
 	default:
-		l.defaultKind = t.kindOf()
+		l.defaultKind = kindOf(t)
 	}
-	s.in = put(s.in, a.handle, l)
+	s.in = put(s.in, a.Handle, l)
 	s.answerAttach(a)
 	l.grant()
 	return nil
 }
 
 // attachOut attaches a link over which we send.
-func (s *session) attachOut(a *attach) error {
-	l := &outLink{s: s, handle: a.handle, settled: a.sendMode == sendSettled, fallback: outcome{kind: descReleased}}
-	if a.sendMode == sendMixed {
-		a.sendMode = sendUnsettled
+func (s *session) attachOut(a *wire.Attach) error {
+	l := &outLink{s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled, fallback: outcome{kind: wire.DescReleased}}
+	if a.SenderSettleMode == wire.SenderMixed {
+		a.SenderSettleMode = wire.SenderUnsettled
 	}
 	refused, err := l.open(a)
 	if err != nil {
 		return err
 	}
-	s.out = put(s.out, a.handle, l)
+	s.out = put(s.out, a.Handle, l)
 	if refused != nil {
-		a.source = terminus{}
+		a.Source = wire.Terminus{}
 		l.detached, l.closed = true, true
 	}
 	s.answerAttach(a)
 	if refused != nil {
-		s.c.send(func(b []byte) []byte { return appendDetach(b, s.channel, a.handle, true, refused) })
+		detach := wire.Detach{Handle: a.Handle, Closed: true, Error: refused}
+		s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
 	}
 	return nil
 }
 
 // open finds what the link is to receive from, and changes the source of a into what it is.
-func (l *outLink) open(a *attach) (refused *failure, err error) {
-	t := &a.source
+func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
+	t := &a.Source
 	srv := l.s.c.srv
 	switch {
-	case t.kind == 0:
+	case t.Kind == 0:
 		return l.lookUp(a), nil
-	case t.kind != descSource || !t.dynamic && t.address == "":
-		return fail(condInvalidField, "a link needs a source with an address"), nil
-	case t.copies && t.kindOf() == store.KindQueue: // JMS clients ask for copies of topics, which all get anyway
-		return fail(condNotImplemented, "queues cannot be browsed"), nil
+	case t.Kind != wire.DescSource || !t.Dynamic && t.Address.V == "":
+		return fail(wire.CondInvalidField, "a link needs a source with an address"), nil
+	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue: // JMS clients ask for copies of topics, which all get anyway
+		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
 	}
-	if t.settles != nil {
-		o, ok := readOutcome(t.settles)
-		if !ok || !o.terminal() {
-			return nil, fail(condDecode, "a malformed default outcome")
+	if t.DefaultOutcome != nil {
+		o, _, _, err := readOutcome(t.DefaultOutcome)
+		if err != nil || !o.terminal() {
+			return nil, fail(wire.CondDecode, "a malformed default outcome")
 		}
 		l.fallback = o
 	}
-	text, filter, refused := t.selector()
+	text, filter, refused := selectorOf(t)
 	if refused != nil {
 		return refused, nil
 	}
-	addr, temporary := t.locate()
+	addr, temporary := locate(t)
 	if _, err := srv.store.Open(addr); err != nil {
 		return cannotOpen(addr, err), nil
 	}
@@ -172,73 +179,71 @@ func (l *outLink) open(a *attach) (refused *failure, err error) {
 	case errors.Is(err, store.ErrNoMemory):
 		return cannotOpen(addr, err), nil
 	case err != nil:
-		return fail(condNotFound, "%s: %v", addr, err), nil
+		return fail(wire.CondNotFound, "%s: %v", addr, err), nil
 	}
 	return nil, nil
 }
 
-// selector returns the selector among the filters, and leaves only it among them.
-func (t *terminus) selector() (text string, filter store.Filter, refused *failure) {
-	honoured := t.filters[:0]
-	for _, f := range t.filters {
-		if f.descriptor != descSelector && (f.descriptor != 0 || f.name != selectorFilter) {
+// selectorOf returns the selector among the filters, and leaves only it among them.
+func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *failure) {
+	honoured := t.Filters[:0]
+	for _, f := range t.Filters {
+		if f.Descriptor != wire.DescSelector && (f.Descriptor != 0 || f.Name != wire.SelectorFilterName) {
 			continue
 		}
 		var err error
-		if filter, err = selector.Parse(f.text); err != nil {
-			refused = fail(condInvalidField, "%v", err)
-			refused.field = "filter"
-			return "", nil, refused
+		if filter, err = selector.Parse(f.Text); err != nil {
+			return "", nil, failField("filter", "%v", err)
 		}
-		text = f.text
+		text = f.Text
 		honoured = append(honoured, f)
 	}
-	t.filters = honoured
+	t.Filters = honoured
 	return text, filter, nil
 }
 
 // lookUp shows a durable subscription without consuming from it.
-func (l *outLink) lookUp(a *attach) *failure {
-	sub := l.s.c.srv.findSub(l.s.c.container, a.name)
+func (l *outLink) lookUp(a *wire.Attach) *failure {
+	sub := l.s.c.srv.findSub(l.s.c.container, a.Name)
 	if sub == nil {
-		return fail(condNotFound, "there is no subscription %q", a.name)
+		return fail(wire.CondNotFound, "there is no subscription %q", a.Name)
 	}
 	l.sub = sub
-	a.source = terminus{
-		kind: descSource, address: sub.topic, hasAddress: true, durability: unsettledState, expiry: expireNever,
-		capabilities: []string{capTopic},
+	a.Source = wire.Terminus{
+		Kind: wire.DescSource, Address: wire.Some(sub.topic), Durable: wire.DurableUnsettledState, ExpiryPolicy: wire.ExpireNever,
+		Capabilities: []string{capTopic},
 	}
 	if sub.shared {
-		a.source.capabilities = append(a.source.capabilities, capShared)
+		a.Source.Capabilities = append(a.Source.Capabilities, capShared)
 	}
 	return nil
 }
 
 // subscribe makes the link a consumer of a subscription.
-func (l *outLink) subscribe(a *attach, topic, text string, filter store.Filter, notify func()) *failure {
-	t := &a.source
+func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *failure {
+	t := &a.Source
 	srv := l.s.c.srv
-	wanted := store.Subscription{Durable: t.expiry == expireNever, Selector: text, Filter: filter}
-	shared := t.can(capShared)
+	wanted := store.Subscription{Durable: t.ExpiryPolicy == wire.ExpireNever, Selector: text, Filter: filter}
+	shared := can(t, capShared)
 	var err error
 	if !wanted.Durable && !shared {
 		l.consumer, err = srv.store.Subscribe(topic, wanted, notify)
 	} else {
 		container := l.s.c.container
-		if t.can(capGlobal) {
+		if can(t, capGlobal) {
 			container = ""
 		}
-		wanted.Name = subscriptionKey(container, a.name, wanted.Durable)
+		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)
 		l.sub, l.consumer, err = srv.joinSub(topic, wanted, shared, notify)
 	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrInUse):
-		return fail(condResourceLocked, "the subscription %q is in use", a.name)
+		return fail(wire.CondResourceLocked, "the subscription %q is in use", a.Name)
 	case errors.Is(err, store.ErrNoMemory), errors.Is(err, store.ErrLongName):
 		return cannotOpen(store.Address{Kind: store.KindTopic, Name: topic}, err)
 	default:
-		return fail(condInternal, "subscribe to %q: %v", topic, err)
+		return fail(wire.CondInternal, "subscribe to %q: %v", topic, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -17,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // raw is a client that costs as little as it can.
 type raw struct {
 	net.Conn
 	b testing.TB
-	r *bufio.Reader
+	r *wire.FrameReader
 
 	limit     atomic.Int64 // deliveries that we may send
 	confirmed atomic.Int64
@@ -34,50 +34,47 @@ func connectRaw(b testing.TB, addr string, attach []byte) *raw {
 	b.Helper()
 	nc, err := net.Dial("tcp", addr)
 	require.NoError(b, err)
-	c := &raw{Conn: nc, b: b, r: bufio.NewReaderSize(nc, 256<<10), changed: make(chan struct{}, 1)}
-	_, err = nc.Write(append(append([]byte(headerAMQP),
-		frameOf(0, descOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, descBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
+	c := &raw{Conn: nc, b: b, r: wire.NewFrameReader(bufio.NewReaderSize(nc, 256<<10), 256<<10), changed: make(chan struct{}, 1)}
+	_, err = nc.Write(append(append([]byte(wire.HeaderAMQP),
+		frameOf(0, wire.DescOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, wire.DescBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
 	require.NoError(b, err)
 	_, err = nc.Write(attach)
 	require.NoError(b, err)
-	_, err = io.ReadFull(c.r, make([]byte, headerSize))
+	_, err = c.r.ReadProtocolHeader()
 	require.NoError(b, err)
 	return c
 }
 
-// next returns the next frame's performative and what follows it.
-func (c *raw) next(buf []byte) (descriptor uint64, list fields, size int, err error) {
-	head, err := c.r.Peek(4)
-	if err != nil {
-		return 0, list, 0, err
+// next returns the next frame that is no heartbeat.
+func (c *raw) next() (wire.Body, error) {
+	for {
+		f, err := c.r.Next()
+		if err != nil {
+			return wire.Body{}, err
+		}
+		if len(f.Body) > 0 {
+			return wire.ParseBody(f.Body)
+		}
 	}
-	size = int(binary.BigEndian.Uint32(head))
-	if _, err := io.ReadFull(c.r, buf[:size]); err != nil {
-		return 0, list, 0, err
-	}
-	if size == frameHeader {
-		return 0, list, size, nil
-	}
-	f := values(buf[frameHeader:size])
-	descriptor, list = f.performative()
-	return descriptor, list, size, nil
 }
 
 func (c *raw) follow() {
-	buf := make([]byte, 256<<10)
 	for {
-		descriptor, list, _, err := c.next(buf)
+		p, err := c.next()
 		if err != nil {
 			return
 		}
-		switch descriptor {
-		case descFlow:
-			w := list.flow()
-			if w.hasHandle {
-				c.limit.Store(int64(w.count + w.credit))
+		switch p.Kind {
+		case wire.DescFlow:
+			var w wire.Flow
+			if err := w.Decode(&p.Fields); err == nil && w.Handle.OK {
+				c.limit.Store(int64(w.DeliveryCount.V + w.LinkCredit.V))
 			}
-		case descDisposition:
-			c.confirmed.Store(int64(list.disposition().last) + 1)
+		case wire.DescDisposition:
+			var d wire.Disposition
+			if err := d.Decode(&p.Fields); err == nil {
+				c.confirmed.Store(int64(d.Last) + 1)
+			}
 		default:
 			continue
 		}
@@ -91,6 +88,7 @@ func (c *raw) follow() {
 // produce sends n messages with at most pending in flight.
 func (c *raw) produce(n, pending int, payload []byte) {
 	var out []byte
+	var tag [4]byte
 	for sent := 0; sent < n || c.confirmed.Load() < int64(n); {
 		may := min(int64(n), c.limit.Load(), c.confirmed.Load()+int64(pending)) - int64(sent)
 		if may <= 0 {
@@ -104,13 +102,13 @@ func (c *raw) produce(n, pending int, payload []byte) {
 		}
 		out = out[:0]
 		for range min(may, 64) {
-			var frame, at int
-			out, frame = beginFrame(out, frameAMQP, 0)
-			out, at = beginShort(out, descTransfer)
-			out = appendUint(appendUint(out, 0), uint32(sent))
-			out = binary.BigEndian.AppendUint32(append(out, codeBin8, 4), uint32(sent))
-			out = append(finishShort(out, at, 3), payload...)
-			out = finishFrame(out, frame)
+			at := len(out)
+			t := wire.Transfer{
+				DeliveryID: wire.Some(uint32(sent)), DeliveryTag: binary.BigEndian.AppendUint32(tag[:0], uint32(sent)),
+				MessageFormat: wire.Some[uint32](0),
+			}
+			out = append(t.AppendHead(out, 0), payload...)
+			wire.EndFrame(out, at)
 			sent++
 		}
 		if _, err := c.Write(out); err != nil {
@@ -122,24 +120,22 @@ func (c *raw) produce(n, pending int, payload []byte) {
 
 // consume receives n messages, and accepts them in ranges.
 func (c *raw) consume(n, credit int) {
-	buf := make([]byte, 256<<10)
 	flow := func(count int) {
-		_, _ = c.Write(frameOf(0, descFlow, nil, u(uint32(count)), u(1<<30), u(0), u(1<<30), u(0), u(uint32(count)), u(uint32(credit))))
+		_, _ = c.Write(frameOf(0, wire.DescFlow, nil, u(uint32(count)), u(1<<30), u(0), u(1<<30), u(0), u(uint32(count)), u(uint32(credit))))
 	}
-	accepted := func(b []byte) []byte { return append(b, acceptedState()...) }
 	flow(0)
 	first, got := 0, 0
 	for got < n {
-		descriptor, _, _, err := c.next(buf)
+		p, err := c.next()
 		if err != nil {
 			c.b.Error(err)
 			return
 		}
-		if descriptor != descTransfer {
+		if p.Kind != wire.DescTransfer {
 			continue
 		}
 		if got++; got-first >= credit/2 || got == n || c.r.Buffered() == 0 && got-first >= 32 {
-			_, _ = c.Write(frameOf(0, descDisposition, nil, yes, u(uint32(first)), u(uint32(got-1)), yes, accepted))
+			_, _ = c.Write(frameOf(0, wire.DescDisposition, nil, yes, u(uint32(first)), u(uint32(got-1)), yes, accepted))
 			flow(got)
 			first = got
 		}
@@ -175,14 +171,11 @@ func benchThrough(b *testing.B, pending int) {
 			serving.Go(func() { _ = srv.Serve(ctx, nc) })
 		}
 	})
-	q := terminus{kind: descTarget, address: "Q", hasAddress: true, expiry: expireSessionEnd}
-	src := q
-	src.kind = descSource
-	out := connectRaw(b, l.Addr().String(), frameOf(0, descAttach, nil, str("s"), u(0), no, ub(2), ub(0), null, term(q), null, null, u(0)))
-	in := connectRaw(b, l.Addr().String(), frameOf(0, descAttach, nil, str("r"), u(0), yes, ub(0), ub(0), term(src), term(q)))
+	out := connectRaw(b, l.Addr().String(), attachSender("s", 0, atQ(wire.DescTarget)))
+	in := connectRaw(b, l.Addr().String(), attachReceiver("r", 0, atQ(wire.DescSource), atQ(wire.DescTarget)))
 	serving.Go(out.follow)
 	payload := appendApplication(nil, []store.Property{{Key: "time", Value: int64(1 << 50)}})
-	payload = appendBinary(appendDescriptor(payload, descData), make([]byte, 1024))
+	payload = wire.AppendData(payload, make([]byte, 1024))
 	b.ResetTimer()
 	began := cpu()
 	var work sync.WaitGroup

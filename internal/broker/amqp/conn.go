@@ -1,7 +1,7 @@
 package amqp
 
 import (
-	"encoding/binary"
+	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 const (
 	// ourMaxFrame is the size of the largest frame that we take.
 	ourMaxFrame = 128 << 10
-	// minMaxFrame is what every peer must take (Transport, section 2.4.1).
-	minMaxFrame = 512
 	readBuffer  = 64 << 10
 	// maxBacklog is how much may wait to be written before nothing more is read.
 	maxBacklog = 1 << 20
@@ -30,8 +29,7 @@ type conn struct {
 	account *store.Account
 
 	// The reader's.
-	in        []byte // from is the first byte that was not used, to the end of what there is
-	from, to  int
+	frames    *wire.FrameReader
 	begun     bool // protocol headers were exchanged
 	opened    bool // we have sent our open
 	greeted   bool // the peer has sent its open
@@ -71,11 +69,13 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{
-		srv: s, nc: nc, account: s.store.NewAccount(), in: make([]byte, readBuffer), maxFrame: minMaxFrame,
+	c := &conn{
+		srv: s, nc: nc, account: s.store.NewAccount(), maxFrame: wire.MinMaxFrameSize,
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
+	c.frames = wire.NewFrameReader(bufio.NewReaderSize(input{c}, readBuffer), ourMaxFrame)
+	return c
 }
 
 // stop ends the connection; it may be called by any goroutine.
@@ -104,17 +104,17 @@ func (c *conn) read() error {
 		return err
 	}
 	for {
-		kind, channel, body, err := c.frame()
+		f, err := c.frame()
 		if err != nil {
 			return err
 		}
-		if kind != frameAMQP {
-			return fail(condFraming, "a frame of type %d", kind)
+		if f.Type != wire.FrameAMQP {
+			return fail(wire.CondFraming, "a frame of type %d", f.Type)
 		}
-		if len(body) == 0 {
+		if len(f.Body) == 0 {
 			continue // a heartbeat
 		}
-		if err := c.handle(channel, body); err != nil {
+		if err := c.handle(f.Channel, f.Body); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (c *conn) part(err error) {
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, errStopped):
-		f = fail(condForced, "the broker ends all connections")
+		f = fail(wire.CondForced, "the broker ends all connections")
 	case errors.Is(err, errClosed), errors.Is(err, errHandshake):
 	default:
 		_ = c.nc.Close() // it broke; the writer must not wait for it
@@ -136,7 +136,7 @@ func (c *conn) part(err error) {
 		if !c.opened {
 			c.out = c.appendOpen(c.out, nil)
 		}
-		c.out = appendEnding(c.out, 0, descClose, f)
+		c.out = (&wire.Close{Error: f}).AppendFrame(c.out)
 	}
 	c.closing = true
 	c.mu.Unlock()
@@ -155,8 +155,9 @@ func (c *conn) linger() {
 	}
 	until := time.Now().Add(farewell / 2)
 	_ = c.nc.SetReadDeadline(until) // likewise
+	rest := make([]byte, 4<<10)
 	for time.Now().Before(until) {
-		if _, err := c.nc.Read(c.in); err != nil {
+		if _, err := c.nc.Read(rest); err != nil {
 			return
 		}
 	}
@@ -181,75 +182,50 @@ func (c *conn) leave(orderly bool) {
 	}
 }
 
-// frame returns the next frame; body is valid until the next call.
-func (c *conn) frame() (kind byte, channel uint16, body []byte, err error) {
-	if err := c.need(frameHeader); err != nil {
-		return 0, 0, nil, err
+// frame returns the next frame, valid until the next call.
+func (c *conn) frame() (wire.Frame, error) {
+	f, err := c.frames.Next()
+	var tooLarge *wire.FrameTooLargeError
+	var malformed *wire.FrameError
+	if errors.As(err, &tooLarge) || errors.As(err, &malformed) {
+		return f, fail(wire.CondFraming, "%v", err)
 	}
-	head := c.in[c.from:c.to]
-	size, doff := binary.BigEndian.Uint32(head), int(head[4])*4
-	if size > ourMaxFrame || doff < frameHeader || doff > int(size) {
-		return 0, 0, nil, fail(condFraming, "a frame of %d bytes with a header of %d", size, doff)
-	}
-	if err := c.need(int(size)); err != nil {
-		return 0, 0, nil, err
-	}
-	head = c.in[c.from:]
-	c.from += int(size)
-	return head[5], binary.BigEndian.Uint16(head[6:]), head[doff:size:size], nil
+	return f, err
 }
 
-// need reads until there are n bytes that were not used.
-func (c *conn) need(n int) error {
-	for c.to-c.from < n {
-		if c.from == c.to {
-			c.from, c.to = 0, 0
-		}
-		if c.from+n > len(c.in) {
-			in := c.in
-			if n > len(in) {
-				in = make([]byte, ourMaxFrame)
-			}
-			c.to = copy(in, c.in[c.from:c.to])
-			c.in, c.from = in, 0
-		}
-		if err := c.fill(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// input is what frames are read from.
+type input struct{ c *conn }
 
-// fill reads once. Before it may have to wait, it hands over what the frames so far gave to answer.
-func (c *conn) fill() error {
+// Read reads once. Before it may have to wait, it hands over what the frames so far gave to answer.
+func (in input) Read(b []byte) (int, error) {
+	c := in.c
 	c.flush()
 	if err := c.waitForWriter(); err != nil {
-		return err
+		return 0, err
 	}
 	for {
 		if err := c.nc.SetReadDeadline(c.deadline()); err != nil {
-			return fmt.Errorf("set a deadline: %w", err)
+			return 0, fmt.Errorf("set a deadline: %w", err)
 		}
 		if c.stopped.Load() {
-			return errStopped
+			return 0, errStopped
 		}
 		if c.roomy.CompareAndSwap(true, false) {
 			c.grantRooms()
 			continue
 		}
-		n, err := c.nc.Read(c.in[c.to:])
-		c.to += n
+		n, err := c.nc.Read(b)
 		if n > 0 {
 			c.lastRead = time.Now()
-			return nil
+			return n, nil
 		}
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			if d := c.deadline(); !d.IsZero() && !time.Now().Before(d) {
-				return fail(condResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
+				return 0, fail(wire.CondResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
 			}
 			continue // woken: stopped, or there is room
 		}
-		return fmt.Errorf("read: %w", err)
+		return 0, fmt.Errorf("read: %w", err)
 	}
 }
 
@@ -283,7 +259,7 @@ func (c *conn) waitForWriter() error {
 		select {
 		case <-c.written:
 		case <-late:
-			return fail(condResourceLimit, "answers were not read")
+			return fail(wire.CondResourceLimit, "answers were not read")
 		case <-c.finished:
 			return errors.New("write: the connection broke")
 		}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // encoded returns the sections of a message that came over another protocol, from the properties on.
@@ -16,9 +17,9 @@ func encoded(m *store.Message) []byte {
 		b = appendApplication(b, h.Properties)
 	}
 	if strings.HasPrefix(h.ContentType, "text/") && utf8.Valid(body) {
-		return appendSized(appendDescriptor(b, descValue), codeStr8, body)
+		return wire.AppendTextValue(b, body)
 	}
-	return appendBinary(appendDescriptor(b, descData), body)
+	return wire.AppendData(b, body)
 }
 
 func appendProperties(b []byte, h *store.Header, m *store.Message) []byte {
@@ -26,44 +27,49 @@ func appendProperties(b []byte, h *store.Header, m *store.Message) []byte {
 		h.Created == 0 && m.Expires == 0 && m.Group == "" {
 		return b
 	}
-	b, at := beginDescribed(b, descProperties)
+	b = wire.AppendDescriptor(b, wire.DescProperties)
+	at := len(b)
+	b = wire.BeginList(b)
 	b = appendText(b, h.MessageID)
-	b = appendNull(appendNull(b)) // user-id, to
+	b = wire.AppendNull(wire.AppendNull(b)) // user-id, to
 	b = appendText(appendText(appendText(b, h.Subject), h.ReplyTo), h.CorrelationID)
 	if h.ContentType == "" {
-		b = appendNull(b)
+		b = wire.AppendNull(b)
 	} else {
-		b = appendSymbol(b, h.ContentType)
+		b = wire.AppendSymbol(b, h.ContentType)
 	}
-	b = appendNull(b) // content-encoding
+	b = wire.AppendNull(b) // content-encoding
 	for _, t := range []int64{m.Expires, h.Created} {
 		if t == 0 {
-			b = appendNull(b)
+			b = wire.AppendNull(b)
 		} else {
-			b = appendTimestamp(b, t)
+			b = wire.AppendTimestamp(b, t)
 		}
 	}
-	return finish(appendText(b, m.Group), at, 11)
+	b = appendText(b, m.Group)
+	wire.EndCompound(b, at, 11)
+	return b
+}
+
+// appendText appends a string, or null if it is empty.
+func appendText(b []byte, v string) []byte {
+	if v == "" {
+		return wire.AppendNull(b)
+	}
+	return wire.AppendStr(b, v)
 }
 
 func appendApplication(b []byte, list []store.Property) []byte {
-	b, at := begin(appendDescriptor(b, descAppProperties), codeMap32)
+	b = wire.AppendDescriptor(b, wire.DescApplicationProperties)
+	at := len(b)
+	b = wire.BeginMap(b)
 	for _, p := range list {
-		b = appendStr(b, p.Key)
-		switch v := p.Value.(type) {
-		case string:
-			b = appendStr(b, v)
-		case bool:
-			b = appendBool(b, v)
-		case int64:
-			b = appendLong(b, v)
-		case float64:
-			b = appendDouble(b, v)
-		case []byte:
-			b = appendBinary(b, v)
-		default:
-			b = appendNull(b)
+		b = wire.AppendStr(b, p.Key)
+		var err error
+		if b, err = wire.AppendScalar(b, p.Value); err != nil {
+			b = wire.AppendNull(b)
 		}
 	}
-	return finish(b, at, 2*len(list))
+	wire.EndCompound(b, at, 2*len(list))
+	return b
 }

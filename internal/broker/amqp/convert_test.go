@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // foreign is a message of another protocol.
@@ -38,19 +39,19 @@ func TestConvert(t *testing.T) {
 	binary.ContentType = "application/octet-stream"
 	for name, c := range map[string]struct {
 		content foreign
-		kind    uint64
+		kind    wire.Descriptor
 	}{
-		"empty":        {foreign{}, descData},
-		"text":         {foreign{[]byte("täxt"), full}, descValue},
-		"binary":       {foreign{[]byte{0, 255}, binary}, descData},
-		"not text":     {foreign{[]byte{0xff, 0xfe}, full}, descData},
-		"a large body": {foreign{make([]byte, 1000), store.Header{}}, descData},
+		"empty":        {foreign{}, wire.DescData},
+		"text":         {foreign{[]byte("täxt"), full}, wire.DescValue},
+		"binary":       {foreign{[]byte{0, 255}, binary}, wire.DescData},
+		"not text":     {foreign{[]byte{0xff, 0xfe}, full}, wire.DescData},
+		"a large body": {foreign{make([]byte, 1000), store.Header{}}, wire.DescData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &store.Message{Content: c.content, Group: "g", Expires: 1 << 40}
 			var n node
-			_, ok := n.read(encoded(m), "")
-			require.True(t, ok)
+			_, err := n.read(encoded(m), "")
+			require.NoError(t, err)
 			assert.Equal(t, c.kind, n.content.bodyKind)
 			assert.Equal(t, string(c.content.body), string(n.content.Body()))
 			assert.Equal(t, "g", n.msg.Group)
@@ -69,27 +70,27 @@ func TestConvert(t *testing.T) {
 
 // TestBodies: how bodies of all kinds are shown to other protocols, and replaced.
 func TestBodies(t *testing.T) {
-	section := func(code uint64, value []byte) []byte { return append(appendDescriptor(nil, code), value...) }
-	text := appendStr(nil, "text")
-	list := []byte{codeList8, 3, 2, codeTrue, codeFalse}
+	section := func(d wire.Descriptor, value []byte) []byte { return append(wire.AppendDescriptor(nil, d), value...) }
+	text := wire.AppendStr(nil, "text")
+	list := []byte{wire.CodeList8, 3, 2, wire.CodeTrue, wire.CodeFalse}
 	for name, c := range map[string]struct {
 		message []byte
 		body    string
 		text    bool
 	}{
-		"data":          {section(descData, appendBinary(nil, []byte("ab"))), "ab", false},
-		"data in parts": {append(section(descData, appendBinary(nil, []byte("ab"))), section(descData, appendBinary(nil, []byte("cd")))...), "abcd", false},
-		"text":          {section(descValue, text), "text", true},
-		"binary value":  {section(descValue, appendBinary(nil, []byte("b"))), "b", false},
-		"null":          {section(descValue, []byte{codeNull}), "", false},
-		"another value": {section(descValue, list), string(list), false},
-		"sequence":      {section(descSequence, list), string(list), false},
+		"data":          {section(wire.DescData, wire.AppendBinary(nil, []byte("ab"))), "ab", false},
+		"data in parts": {append(section(wire.DescData, wire.AppendBinary(nil, []byte("ab"))), section(wire.DescData, wire.AppendBinary(nil, []byte("cd")))...), "abcd", false},
+		"text":          {section(wire.DescValue, text), "text", true},
+		"binary value":  {section(wire.DescValue, wire.AppendBinary(nil, []byte("b"))), "b", false},
+		"null":          {section(wire.DescValue, []byte{wire.CodeNull}), "", false},
+		"another value": {section(wire.DescValue, list), string(list), false},
+		"sequence":      {section(wire.DescSequence, list), string(list), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			props := appendApplication(nil, []store.Property{{Key: "k", Value: "v"}})
 			var n node
-			_, ok := n.read(append(props, c.message...), "")
-			require.True(t, ok)
+			_, err := n.read(append(props, c.message...), "")
+			require.NoError(t, err)
 			assert.Equal(t, c.body, string(n.content.Body()))
 			want := ""
 			if c.text {

@@ -5,50 +5,35 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-)
 
-// Error conditions (Transport, section 2.8.15 to 2.8.17; Transactions, section 4.5.8).
-const (
-	condInternal       = "amqp:internal-error"
-	condNotFound       = "amqp:not-found"
-	condDeleted        = "amqp:resource-deleted"
-	condUnauthorized   = "amqp:unauthorized-access"
-	condDecode         = "amqp:decode-error"
-	condResourceLimit  = "amqp:resource-limit-exceeded"
-	condNotAllowed     = "amqp:not-allowed"
-	condInvalidField   = "amqp:invalid-field"
-	condNotImplemented = "amqp:not-implemented"
-	condResourceLocked = "amqp:resource-locked"
-	condForced         = "amqp:connection:forced"
-	condFraming        = "amqp:connection:framing-error"
-	condWindow         = "amqp:session:window-violation"
-	condHandleInUse    = "amqp:session:handle-in-use"
-	condUnattached     = "amqp:session:unattached-handle"
-	condTransferLimit  = "amqp:link:transfer-limit-exceeded"
-	condMessageSize    = "amqp:link:message-size-exceeded"
-	condTxUnknown      = "amqp:transaction:unknown-id"
-	condTxRollback     = "amqp:transaction:rollback"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // failure is an AMQP error on its way to the peer.
-type failure struct {
-	condition, description string
-	field                  string // for info: the invalid field
-}
-
-func (f *failure) Error() string { return f.condition + ": " + f.description }
+type failure = wire.Error
 
 func fail(condition, format string, args ...any) *failure {
-	return &failure{condition: condition, description: fmt.Sprintf(format, args...)}
+	return &failure{Condition: condition, Description: fmt.Sprintf(format, args...)}
 }
 
 // cannotOpen tells why there is no destination.
 func cannotOpen(a store.Address, err error) *failure {
 	if errors.Is(err, store.ErrLongName) {
-		return fail(condInvalidField, "%.80q: %v", a, err)
+		return fail(wire.CondInvalidField, "%.80q: %v", a, err)
 	}
-	return fail(condResourceLimit, "%.80q: %v", a, err)
+	return fail(wire.CondResourceLimit, "%.80q: %v", a, err)
 }
+
+// failField is a failure because of a field, which it names (Transport, section 2.8.14; Messaging of JMS).
+func failField(field, format string, args ...any) *failure {
+	f := fail(wire.CondInvalidField, format, args...)
+	f.Info = wire.AppendSymbol(wire.AppendSymbol(wire.BeginMap(nil), "invalid-field"), field)
+	wire.EndCompound(f.Info, 0, 2)
+	return f
+}
+
+// failDecode is a failure to read what the peer sent.
+func failDecode(err error) *failure { return fail(wire.CondDecode, "%v", err) }
 
 // sessionFailure ends a session rather than the connection.
 type sessionFailure struct{ *failure }

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
 	"net"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // tape is a connection whose peer has said all it will ever say.
@@ -37,40 +37,59 @@ func play(t testing.TB, said []byte) (string, error) {
 	return nc.said.String(), err
 }
 
-func frameOf(channel uint16, descriptor uint64, payload []byte, fields ...func([]byte) []byte) []byte {
-	b, frame := beginFrame(nil, frameAMQP, channel)
-	b, at := beginDescribed(b, descriptor)
+func frameOf(channel uint16, d wire.Descriptor, payload []byte, fields ...func([]byte) []byte) []byte {
+	b := wire.AppendDescriptor(wire.BeginFrame(nil, wire.FrameAMQP, channel), d)
+	at := len(b)
+	b = wire.BeginList(b)
 	for _, f := range fields {
 		b = f(b)
 	}
-	return finishFrame(append(finish(b, at, len(fields)), payload...), frame)
+	wire.EndCompound(b, at, len(fields))
+	b = append(b, payload...)
+	wire.EndFrame(b, 0)
+	return b
 }
 
-func u(v uint32) func([]byte) []byte   { return func(b []byte) []byte { return appendUint(b, v) } }
-func str(v string) func([]byte) []byte { return func(b []byte) []byte { return appendStr(b, v) } }
-func null(b []byte) []byte             { return appendNull(b) }
-func yes(b []byte) []byte              { return appendBool(b, true) }
-func no(b []byte) []byte               { return appendBool(b, false) }
+func u(v uint32) func([]byte) []byte { return func(b []byte) []byte { return wire.AppendUint(b, v) } }
 
-func ub(v byte) func([]byte) []byte {
-	return func(b []byte) []byte { return append(b, codeUbyte, v) }
+func str(v string) func([]byte) []byte { return func(b []byte) []byte { return wire.AppendStr(b, v) } }
+func null(b []byte) []byte             { return wire.AppendNull(b) }
+func yes(b []byte) []byte              { return wire.AppendBool(b, true) }
+func no(b []byte) []byte               { return wire.AppendBool(b, false) }
+func tag(b []byte) []byte              { return wire.AppendBinary(b, []byte{1}) }
+func accepted(b []byte) []byte         { return append(b, wire.Accepted...) }
+
+// atQ is a source or target.
+func atQ(kind wire.Descriptor) wire.Terminus {
+	return wire.Terminus{Kind: kind, Address: wire.Some("Q")}
 }
 
-func term(v terminus) func([]byte) []byte {
-	return func(b []byte) []byte { return appendTerminus(b, &v) }
+// attachSender and attachReceiver attach links of the peer's.
+func attachSender(name string, handle uint32, target wire.Terminus) []byte {
+	a := wire.Attach{
+		Name: name, Handle: handle, SenderSettleMode: wire.SenderMixed, Target: target, InitialDeliveryCount: wire.Some[uint32](0),
+	}
+	return a.AppendFrame(nil, 0)
+}
+
+func attachReceiver(name string, handle uint32, source, target wire.Terminus) []byte {
+	a := wire.Attach{Name: name, Handle: handle, Role: wire.RoleReceiver, Source: source, Target: target}
+	return a.AppendFrame(nil, 0)
+}
+
+// inTxn appends a state in a transaction; kind is its outcome, or 0.
+func inTxn(txn []byte, kind wire.Descriptor) func([]byte) []byte {
+	return (&wire.State{Kind: kind, Transactional: true, TxnID: txn}).Append
 }
 
 // opening is a connection with a session, a sender on handle 0 and a receiver on handle 1, both of Q.
 func opening() []byte {
-	q := terminus{kind: descTarget, address: "Q", hasAddress: true, expiry: expireSessionEnd}
-	src := q
-	src.kind = descSource
 	return bytes.Join([][]byte{
-		[]byte(headerAMQP),
-		frameOf(0, descOpen, nil, str("me")),
-		frameOf(0, descBegin, nil, null, u(0), u(100), u(100)),
-		frameOf(0, descAttach, nil, str("s"), u(0), no, ub(2), ub(0), null, term(q), null, null, u(0)),
-		frameOf(0, descAttach, nil, str("r"), u(1), yes, ub(0), ub(0), term(src), term(q)),
+		[]byte(wire.HeaderAMQP),
+		frameOf(0, wire.DescOpen, nil, str("me")),
+		frameOf(0, wire.DescBegin, nil, null, u(0), u(100), u(100)),
+		attachSender("s", 0, atQ(wire.DescTarget)),
+		attachReceiver("r", 1, atQ(wire.DescSource), atQ(wire.DescTarget)),
 	}, nil)
 }
 
@@ -89,22 +108,21 @@ func message(t testing.TB) []byte {
 }
 
 func send(id uint32, payload []byte) []byte {
-	return frameOf(0, descTransfer, payload, u(0), u(id), func(b []byte) []byte { return appendBinary(b, []byte{1}) }, u(0))
+	return frameOf(0, wire.DescTransfer, payload, u(0), u(id), tag, u(0))
 }
 
 // conversation is a bit of all that peers say.
 func conversation(t testing.TB) []byte {
 	m := message(t)
-	accepted := func(b []byte) []byte { return append(b, acceptedState()...) }
 	return bytes.Join([][]byte{
 		opening(), send(0, m), send(1, m),
-		frameOf(0, descFlow, nil, u(0), u(100), u(2), u(100), u(1), u(0), u(10), null, yes, yes),
-		frameOf(0, descTransfer, m[:10], u(0), u(2), func(b []byte) []byte { return appendBinary(b, []byte{1}) }, u(0), no, yes),
-		frameOf(0, descTransfer, m[10:], u(0)),
-		frameOf(0, descDisposition, nil, yes, u(0), u(1<<31), yes, accepted),
-		frameOf(0, descDetach, nil, u(0), yes),
-		frameOf(0, descEnd, nil),
-		frameOf(0, descClose, nil),
+		frameOf(0, wire.DescFlow, nil, u(0), u(100), u(2), u(100), u(1), u(0), u(10), null, yes, yes),
+		frameOf(0, wire.DescTransfer, m[:10], u(0), u(2), tag, u(0), no, yes),
+		frameOf(0, wire.DescTransfer, m[10:], u(0)),
+		frameOf(0, wire.DescDisposition, nil, yes, u(0), u(1<<31), yes, accepted),
+		frameOf(0, wire.DescDetach, nil, u(0), yes),
+		frameOf(0, wire.DescEnd, nil),
+		frameOf(0, wire.DescClose, nil),
 	}, nil)
 }
 
@@ -115,7 +133,7 @@ func TestConversation(t *testing.T) {
 
 // FuzzServe lets a connection end however it likes, but end.
 func FuzzServe(f *testing.F) {
-	f.Add([]byte(headerSASL))
+	f.Add([]byte(wire.HeaderSASL))
 	f.Add(opening())
 	f.Add(conversation(f))
 	f.Fuzz(func(t *testing.T, said []byte) {
@@ -124,49 +142,22 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// FuzzPerformatives reads all performatives from the same bytes.
-func FuzzPerformatives(f *testing.F) {
-	for b := conversation(f)[headerSize:]; len(b) > 0; {
-		size := binary.BigEndian.Uint32(b)
-		f.Add(b[frameHeader:size])
-		b = b[size:]
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, read := range []func(*fields){
-			func(f *fields) { f.open() }, func(f *fields) { f.begin() }, func(f *fields) { f.attach() }, func(f *fields) { f.flow() },
-			func(f *fields) { f.transfer() }, func(f *fields) { f.disposition() }, func(f *fields) { f.detach() },
-			func(f *fields) { f.terminus() }, func(f *fields) { f.outcome(true) }, func(f *fields) { f.filters() },
-			func(f *fields) { f.symbols() }, func(f *fields) { f.scalar() },
-		} {
-			in := values(b)
-			_, list := in.performative()
-			read(&list)
-			in = values(b)
-			read(&in)
-		}
-		if n := valueSize(b); n > len(b) {
-			t.Fatalf("a value of %d bytes within %d", n, len(b))
-		}
-	})
-}
-
 // FuzzMessage reads messages; what was read once is read again from what is kept of it.
 func FuzzMessage(f *testing.F) {
 	f.Add(message(f))
 	f.Add(encoded(&store.Message{Content: &content{}}))
-	text := appendSized(appendDescriptor(nil, descValue), codeStr8, "text")
-	f.Add(text)
+	f.Add(wire.AppendTextValue(nil, "text"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n, again node
-		if _, ok := n.read(b, ""); !ok {
+		if _, err := n.read(b, ""); err != nil {
 			return
 		}
 		h := n.content.Header()
 		for _, p := range h.Properties {
 			n.content.Property(p.Key)
 		}
-		_, ok := again.read(n.content.bare, "")
-		require.True(t, ok)
+		_, err := again.read(n.content.bare, "")
+		require.NoError(t, err)
 		assert.Equal(t, n.content.body, again.content.body)
 		body := bytes.Repeat([]byte{'x'}, len(n.content.Body()))
 		changed := n.content.WithBody(body)
@@ -182,27 +173,27 @@ func TestMalformed(t *testing.T) {
 		said []byte
 		want string
 	}{
-		"no performative":          {append(opening(), 0, 0, 0, 9, 2, 0, 0, 0, 0x40), condDecode},
-		"frame too large":          {append(opening(), 0xff, 0, 0, 0, 2, 0, 0, 0), condFraming},
-		"frame too small":          {append(opening(), 0, 0, 0, 7, 2, 0, 0, 0), condFraming},
-		"header beyond the frame":  {append(opening(), 0, 0, 0, 8, 3, 0, 0, 0), condFraming},
-		"type of a frame":          {append(opening(), 0, 0, 0, 8, 2, 7, 0, 0), condFraming},
-		"second open":              {append(opening(), frameOf(0, descOpen, nil, str("me"))...), condFraming},
-		"no open":                  {append([]byte(headerAMQP), frameOf(0, descBegin, nil, null, u(0), u(1), u(1))...), condFraming},
-		"no session":               {append(opening(), frameOf(7, descEnd, nil)...), condNotAllowed},
-		"session twice":            {append(opening(), frameOf(0, descBegin, nil, null, u(0), u(1), u(1))...), condNotAllowed},
-		"unknown performative":     {append(opening(), frameOf(0, 0x60, nil)...), condDecode},
-		"wrong type of a field":    {append(opening(), frameOf(0, descFlow, nil, str("x"))...), condDecode},
-		"transfer without number":  {append(opening(), frameOf(0, descTransfer, m, u(0))...), condDecode},
-		"malformed message":        {append(opening(), send(0, m[:len(m)-1])...), condDecode},
-		"no message":               {append(opening(), send(0, nil)...), condDecode},
-		"malformed state":          {append(opening(), frameOf(0, descDisposition, nil, yes, u(0), u(0), yes, u(5))...), condDecode},
-		"handle beyond the limit":  {append(opening(), frameOf(0, descAttach, nil, str("x"), u(1<<31), yes)...), condFraming},
-		"unattached handle":        {append(opening(), frameOf(0, descDetach, nil, u(9))...), condUnattached},
-		"handle in use":            {append(opening(), frameOf(0, descAttach, nil, str("x"), u(0), yes)...), condHandleInUse},
-		"transfer to a receiver":   {append(opening(), frameOf(0, descTransfer, m, u(1), u(0))...), condUnattached},
-		"acknowledged in no txn":   {append(opening(), frameOf(0, descDisposition, nil, yes, u(0), u(0), yes, func(b []byte) []byte { return appendTxState(b, []byte{1}, nil) })...), condTxUnknown},
-		"message beyond the limit": {append(opening(), send(0, append(m, make([]byte, 1<<16)...))...), condMessageSize},
+		"no performative":          {append(opening(), 0, 0, 0, 9, 2, 0, 0, 0, 0x40), wire.CondDecode},
+		"frame too large":          {append(opening(), 0xff, 0, 0, 0, 2, 0, 0, 0), wire.CondFraming},
+		"frame too small":          {append(opening(), 0, 0, 0, 7, 2, 0, 0, 0), wire.CondFraming},
+		"header beyond the frame":  {append(opening(), 0, 0, 0, 8, 3, 0, 0, 0), wire.CondFraming},
+		"type of a frame":          {append(opening(), 0, 0, 0, 8, 2, 7, 0, 0), wire.CondFraming},
+		"second open":              {append(opening(), frameOf(0, wire.DescOpen, nil, str("me"))...), wire.CondFraming},
+		"no open":                  {append([]byte(wire.HeaderAMQP), frameOf(0, wire.DescBegin, nil, null, u(0), u(1), u(1))...), wire.CondFraming},
+		"no session":               {append(opening(), frameOf(7, wire.DescEnd, nil)...), wire.CondNotAllowed},
+		"session twice":            {append(opening(), frameOf(0, wire.DescBegin, nil, null, u(0), u(1), u(1))...), wire.CondNotAllowed},
+		"unknown performative":     {append(opening(), frameOf(0, 0x60, nil)...), wire.CondDecode},
+		"wrong type of a field":    {append(opening(), frameOf(0, wire.DescFlow, nil, str("x"))...), wire.CondDecode},
+		"transfer without number":  {append(opening(), frameOf(0, wire.DescTransfer, m, u(0))...), wire.CondDecode},
+		"malformed message":        {append(opening(), send(0, m[:len(m)-1])...), wire.CondDecode},
+		"no message":               {append(opening(), send(0, nil)...), wire.CondDecode},
+		"malformed state":          {append(opening(), frameOf(0, wire.DescDisposition, nil, yes, u(0), u(0), yes, u(5))...), wire.CondDecode},
+		"handle beyond the limit":  {append(opening(), frameOf(0, wire.DescAttach, nil, str("x"), u(1<<31), yes)...), wire.CondFraming},
+		"unattached handle":        {append(opening(), frameOf(0, wire.DescDetach, nil, u(9))...), wire.CondUnattachedHandle},
+		"handle in use":            {append(opening(), frameOf(0, wire.DescAttach, nil, str("x"), u(0), yes)...), wire.CondHandleInUse},
+		"transfer to a receiver":   {append(opening(), frameOf(0, wire.DescTransfer, m, u(1), u(0))...), wire.CondUnattachedHandle},
+		"acknowledged in no txn":   {append(opening(), frameOf(0, wire.DescDisposition, nil, yes, u(0), u(0), yes, inTxn([]byte{1}, 0))...), wire.CondUnknownTxn},
+		"message beyond the limit": {append(opening(), send(0, append(m, make([]byte, 1<<16)...))...), wire.CondMessageSize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := play(t, c.said)
@@ -214,54 +205,55 @@ func TestMalformed(t *testing.T) {
 
 // TestDeep: values nested as deep as a frame allows are passed over without a stack to match.
 func TestDeep(t *testing.T) {
-	deep := bytes.Repeat([]byte{codeDescribed, codeSmallUlong, 1}, 30_000)
-	said := frameOf(0, descFlow, nil, func(b []byte) []byte { return append(b, deep...) })
+	deep := bytes.Repeat([]byte{wire.CodeDescribed, wire.CodeSmallUlong, 1}, 30_000)
+	said := frameOf(0, wire.DescFlow, nil, func(b []byte) []byte { return append(b, deep...) })
 	got, err := play(t, append(opening(), said...))
 	require.Error(t, err)
-	assert.Contains(t, got, condDecode)
+	assert.Contains(t, got, wire.CondDecode)
 }
 
 // TestSoleConnection: of two connections that each want to be the only one of their container, the second is refused.
 func TestSoleConnection(t *testing.T) {
 	srv := New(store.New(store.Config{}), Options{})
-	desired := func(b []byte) []byte { return appendSymbols(b, []string{capSole}) }
-	said := append([]byte(headerAMQP), frameOf(0, descOpen, nil, str("me"), null, null, null, null, null, null, null, desired)...)
+	desired := func(b []byte) []byte { return wire.AppendSymbols(b, []string{capSole}) }
+	said := append([]byte(wire.HeaderAMQP), frameOf(0, wire.DescOpen, nil, str("me"), null, null, null, null, null, null, null, desired)...)
 	here, there := net.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(t.Context(), there) }()
 	_, err := here.Write(said)
 	require.NoError(t, err)
-	_, err = io.ReadFull(here, make([]byte, headerSize+frameHeader)) // our open has begun: it is in
+	_, err = io.ReadFull(here, make([]byte, wire.ProtocolHeaderSize+wire.FrameHeaderSize)) // our open has begun: it is in
 	require.NoError(t, err)
 	second := &tape{Reader: bytes.NewReader(said)}
 	require.Error(t, srv.Serve(t.Context(), second))
-	assert.Contains(t, second.said.String(), condInvalidField)
+	assert.Contains(t, second.said.String(), wire.CondInvalidField)
 	assert.Contains(t, second.said.String(), "container-id")
 	require.NoError(t, here.Close())
 	require.Error(t, <-ended)
-	third := &tape{Reader: bytes.NewReader(append(said, frameOf(0, descClose, nil)...))}
+	third := &tape{Reader: bytes.NewReader(append(said, frameOf(0, wire.DescClose, nil)...))}
 	require.NoError(t, srv.Serve(t.Context(), third), "the name is free again")
 }
 
 // TestLookUp: a receiver without a source is shown the subscription of its name, and may remove it.
 func TestLookUp(t *testing.T) {
 	srv := New(store.New(store.Config{}), Options{})
-	durable := terminus{
-		kind: descSource, address: "T", hasAddress: true, durability: unsettledState, expiry: expireNever, capabilities: []string{capTopic},
+	durable := wire.Terminus{
+		Kind: wire.DescSource, Address: wire.Some("T"), Durable: wire.DurableUnsettledState, ExpiryPolicy: wire.ExpireNever,
+		Capabilities: []string{capTopic},
 	}
 	dialogue := func(frames ...[]byte) string {
 		frames = append([][]byte{
-			[]byte(headerAMQP), frameOf(0, descOpen, nil, str("me")), frameOf(0, descBegin, nil, null, u(0), u(100), u(100)),
-		}, append(frames, frameOf(0, descClose, nil))...)
+			[]byte(wire.HeaderAMQP), frameOf(0, wire.DescOpen, nil, str("me")), frameOf(0, wire.DescBegin, nil, null, u(0), u(100), u(100)),
+		}, append(frames, frameOf(0, wire.DescClose, nil))...)
 		nc := &tape{Reader: bytes.NewReader(bytes.Join(frames, nil))}
 		require.NoError(t, srv.Serve(t.Context(), nc))
 		return nc.said.String()
 	}
-	lookUp := frameOf(0, descAttach, nil, str("sub"), u(0), yes, ub(0), ub(0), null, term(terminus{kind: descTarget}))
-	closing := frameOf(0, descDetach, nil, u(0), yes)
-	assert.Contains(t, dialogue(lookUp), condNotFound)
-	dialogue(frameOf(0, descAttach, nil, str("sub"), u(0), yes, ub(0), ub(0), term(durable), term(terminus{kind: descTarget})))
-	assert.NotContains(t, dialogue(lookUp), condNotFound, "the end of the connection has kept it")
+	lookUp := attachReceiver("sub", 0, wire.Terminus{}, wire.Terminus{Kind: wire.DescTarget})
+	closing := frameOf(0, wire.DescDetach, nil, u(0), yes)
+	assert.Contains(t, dialogue(lookUp), wire.CondNotFound)
+	dialogue(attachReceiver("sub", 0, durable, wire.Terminus{Kind: wire.DescTarget}))
+	assert.NotContains(t, dialogue(lookUp), wire.CondNotFound, "the end of the connection has kept it")
 	dialogue(lookUp, closing)
-	assert.Contains(t, dialogue(lookUp), condNotFound, "a closing detach has removed it")
+	assert.Contains(t, dialogue(lookUp), wire.CondNotFound, "a closing detach has removed it")
 }

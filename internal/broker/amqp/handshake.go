@@ -4,19 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"time"
-)
 
-// The protocol headers (Transport, section 2.2; Security, section 5.3.2).
-const (
-	headerSize = 8
-	headerAMQP = "AMQP\x00\x01\x00\x00"
-	headerSASL = "AMQP\x03\x01\x00\x00"
-)
-
-// Codes of a SASL outcome (Security, section 5.3.3.6).
-const (
-	saslOK   = 0
-	saslAuth = 1
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // handshake goes through the protocol headers and SASL. A header that we do not speak is answered with one that we do, and
@@ -24,25 +13,24 @@ const (
 func (c *conn) handshake() error {
 	authenticated := c.srv.opts.Authenticate == nil
 	for {
-		if err := c.need(headerSize); err != nil {
+		header, err := c.frames.ReadProtocolHeader()
+		if err != nil {
 			return err
 		}
-		header := string(c.in[c.from : c.from+headerSize])
-		c.from += headerSize
 		switch {
-		case header == headerAMQP && authenticated:
-			c.send(func(b []byte) []byte { return append(b, headerAMQP...) })
+		case string(header[:]) == wire.HeaderAMQP && authenticated:
+			c.send(func(b []byte) []byte { return append(b, wire.HeaderAMQP...) })
 			c.begun = true
 			return nil
-		case header == headerSASL:
+		case string(header[:]) == wire.HeaderSASL:
 			if err := c.sasl(); err != nil {
 				return err
 			}
 			authenticated = true
 		default:
-			wanted := headerAMQP
+			wanted := wire.HeaderAMQP
 			if !authenticated {
-				wanted = headerSASL
+				wanted = wire.HeaderSASL
 			}
 			c.send(func(b []byte) []byte { return append(b, wanted...) })
 			return errNoProtocol
@@ -51,35 +39,29 @@ func (c *conn) handshake() error {
 }
 
 func (c *conn) sasl() error {
-	c.send(func(b []byte) []byte {
-		mechanisms := []string{"PLAIN"}
-		if c.srv.opts.Authenticate == nil {
-			mechanisms = []string{"ANONYMOUS", "PLAIN"}
-		}
-		b, frame := beginFrame(append(b, headerSASL...), frameSASL, 0)
-		b, at := beginDescribed(b, descMechanisms)
-		return finishFrame(finish(appendSymbols(b, mechanisms), at, 1), frame)
-	})
-	kind, _, body, err := c.frame()
+	offer := wire.SASLMechanisms{Mechanisms: []string{"PLAIN"}}
+	if c.srv.opts.Authenticate == nil {
+		offer.Mechanisms = []string{"ANONYMOUS", "PLAIN"}
+	}
+	c.send(func(b []byte) []byte { return offer.AppendFrame(append(b, wire.HeaderSASL...)) })
+	f, err := c.frame()
 	if err != nil {
 		return err
 	}
-	f := values(body)
-	descriptor, list := f.performative()
-	mechanism, response := string(list.symbol()), list.binary()
-	if f.bad || list.bad || kind != frameSASL || descriptor != descInit {
+	p, err := wire.ParseBody(f.Body)
+	if err != nil || f.Type != wire.FrameSASL || p.Kind != wire.DescInit {
 		return errBadSASL
 	}
-	code := byte(saslAuth)
-	if c.admits(mechanism, response) {
-		code = saslOK
+	var init wire.SASLInit
+	if err := init.Decode(&p.Fields); err != nil {
+		return errBadSASL
 	}
-	c.send(func(b []byte) []byte {
-		b, frame := beginFrame(b, frameSASL, 0)
-		b, at := beginDescribed(b, descOutcome)
-		return finishFrame(finish(append(b, codeUbyte, code), at, 1), frame)
-	})
-	if code != saslOK {
+	outcome := wire.SASLOutcome{Code: wire.SASLAuth}
+	if c.admits(init.Mechanism, init.InitialResponse) {
+		outcome.Code = wire.SASLOK
+	}
+	c.send(outcome.AppendFrame)
+	if outcome.Code != wire.SASLOK {
 		return errRefused
 	}
 	return nil
@@ -107,23 +89,23 @@ const (
 )
 
 // onOpen answers the peer's open.
-func (c *conn) onOpen(f fields) error {
-	o := f.open()
-	if f.bad {
-		return fail(condDecode, "open")
+func (c *conn) onOpen(f *wire.Decoder) error {
+	var o wire.Open
+	if err := o.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	if c.greeted {
-		return fail(condFraming, "a second open")
+		return fail(wire.CondFraming, "a second open")
 	}
-	c.greeted, c.container = true, o.container
-	c.maxFrame = int(min(max(o.maxFrame, minMaxFrame), 1<<20))
+	c.greeted, c.container = true, o.ContainerID
+	c.maxFrame = int(min(max(o.MaxFrameSize.Or(1<<20), wire.MinMaxFrameSize), 1<<20))
 	var refused *failure
-	if slices.Contains(o.desired, capSole) {
+	if slices.Contains(o.DesiredCapabilities, capSole) {
 		refused = c.beSole()
 	}
 	c.mu.Lock()
-	if o.idle > 0 {
-		c.beat = max(time.Duration(o.idle)*time.Millisecond/2, time.Millisecond)
+	if o.IdleTimeout > 0 {
+		c.beat = max(time.Duration(o.IdleTimeout)*time.Millisecond/2, time.Millisecond)
 	}
 	c.out = c.appendOpen(c.out, refused)
 	c.mu.Unlock()
@@ -139,9 +121,7 @@ func (c *conn) beSole() *failure {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	if c.srv.containers[c.container] {
-		f := fail(condInvalidField, "there is a connection of the container %q already", c.container)
-		f.field = "container-id"
-		return f
+		return failField("container-id", "there is a connection of the container %q already", c.container)
 	}
 	c.srv.containers[c.container], c.exclusive = true, true
 	return nil
@@ -150,27 +130,21 @@ func (c *conn) beSole() *failure {
 // appendOpen appends our open; refused is why a close follows at once, or nil.
 func (c *conn) appendOpen(b []byte, refused *failure) []byte {
 	c.opened = true
-	b, frame := beginFrame(b, frameAMQP, 0)
-	b, at := beginDescribed(b, descOpen)
-	b = appendNull(appendStr(b, "perfmq"))
-	b = appendUint(b, ourMaxFrame)
-	b = appendUshort(b, ourChannelMax)
-	if idle := c.srv.opts.IdleTimeout; idle > 0 {
-		b = appendUint(b, uint32(max(1, min(idle.Milliseconds()/2, 1<<31)))) //nolint:gosec // bounded
-	} else {
-		b = appendNull(b)
-	}
-	b = appendNull(appendNull(b)) // locales
-	b = appendSymbols(b, []string{capAnonymousRelay, capSharedSubs, capDelayed, capSole})
-	b = appendNull(b) // desired capabilities
-	b, props := begin(b, codeMap32)
-	b = appendStr(appendSymbol(b, "product"), "perfmq")
-	b = appendStr(appendSymbol(b, "version"), c.srv.version)
 	count := 4
+	props := wire.BeginMap(nil)
+	props = wire.AppendStr(wire.AppendSymbol(props, "product"), "perfmq")
+	props = wire.AppendStr(wire.AppendSymbol(props, "version"), c.srv.version)
 	if refused != nil {
-		b = appendBool(appendSymbol(b, "amqp:connection-establishment-failed"), true)
+		props = wire.AppendBool(wire.AppendSymbol(props, "amqp:connection-establishment-failed"), true)
 		count += 2
 	}
-	b = finish(b, props, count)
-	return finishFrame(finish(b, at, 10), frame)
+	wire.EndCompound(props, 0, count)
+	o := wire.Open{
+		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
+		OfferedCapabilities: []string{capAnonymousRelay, capSharedSubs, capDelayed, capSole}, Properties: props,
+	}
+	if idle := c.srv.opts.IdleTimeout; idle > 0 {
+		o.IdleTimeout = uint32(max(1, min(idle.Milliseconds()/2, 1<<31))) //nolint:gosec // bounded
+	}
+	return o.AppendFrame(b)
 }

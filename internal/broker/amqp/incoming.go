@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // Credit for senders: a window of messages that shrinks with their size, so that what may come beyond a queue's limit
@@ -53,22 +54,22 @@ type receipts struct {
 	first, last uint32
 }
 
-func (s *session) onTransfer(f fields, payload []byte) error {
-	t := f.transfer()
-	if f.bad {
-		return fail(condDecode, "transfer")
+func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
+	var t wire.Transfer
+	if err := t.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	if s.ended {
 		return nil
 	}
 	if s.windowLeft == 0 {
-		return failSession(condWindow, "more transfers than the window had")
+		return failSession(wire.CondWindow, "more transfers than the window had")
 	}
 	s.windowLeft--
 	s.nextIncoming++
-	l, _ := s.link(t.handle)
+	l, _ := s.link(t.Handle)
 	if l == nil {
-		return failSession(condUnattached, "handle %d is not attached for sending", t.handle)
+		return failSession(wire.CondUnattachedHandle, "handle %d is not attached for sending", t.Handle)
 	}
 	if s.windowLeft < ourIncomingWindow/2 {
 		s.sendFlow()
@@ -79,35 +80,35 @@ func (s *session) onTransfer(f fields, payload []byte) error {
 	return l.onTransfer(&t, payload)
 }
 
-func (l *inLink) onTransfer(t *transfer, payload []byte) error {
+func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 	if !l.busy {
-		if !t.hasID {
-			return fail(condDecode, "a delivery without a number")
+		if !t.DeliveryID.OK {
+			return fail(wire.CondDecode, "a delivery without a number")
 		}
 		if l.credit == 0 {
-			l.detach(fail(condTransferLimit, "there was no credit"))
+			l.detach(fail(wire.CondTransferLimit, "there was no credit"))
 			return nil
 		}
-		l.busy, l.id, l.settled, l.format, l.state, l.partial = true, t.id, false, t.format, nil, nil
-	} else if t.hasID && t.id != l.id {
-		return fail(condDecode, "delivery %d begins within delivery %d", t.id, l.id)
+		l.busy, l.id, l.settled, l.format, l.state, l.partial = true, t.DeliveryID.V, false, t.MessageFormat.V, nil, nil
+	} else if t.DeliveryID.OK && t.DeliveryID.V != l.id {
+		return fail(wire.CondDecode, "delivery %d begins within delivery %d", t.DeliveryID.V, l.id)
 	}
-	l.settled = l.settled || t.settled
-	if t.state != nil {
-		l.state = append([]byte(nil), t.state...)
+	l.settled = l.settled || t.Settled
+	if t.State != nil {
+		l.state = append([]byte(nil), t.State...)
 	}
-	if t.aborted {
+	if t.Aborted {
 		l.dropPartial()
 		l.used(0)
 		return nil
 	}
 	if len(l.partial)+len(payload) > l.s.c.srv.opts.MaxMessage {
-		l.detach(fail(condMessageSize, "a message of more than %d bytes", l.s.c.srv.opts.MaxMessage))
+		l.detach(fail(wire.CondMessageSize, "a message of more than %d bytes", l.s.c.srv.opts.MaxMessage))
 		return nil
 	}
-	if t.more {
+	if t.More {
 		if !l.s.c.account.Take(int64(len(payload))) {
-			l.detach(fail(condResourceLimit, "%v", store.ErrNoMemory))
+			l.detach(fail(wire.CondResourceLimit, "%v", store.ErrNoMemory))
 			return nil
 		}
 		l.held += int64(len(payload))
@@ -128,13 +129,13 @@ func (l *inLink) dropPartial() {
 
 // complete takes over a whole message.
 func (l *inLink) complete(n *node, b []byte) error {
-	a, ok := n.read(b, l.group)
-	if !ok {
-		return fail(condDecode, "a malformed message")
+	a, err := n.read(b, l.group)
+	if err != nil {
+		return failDecode(err)
 	}
-	state, ok := readOutcome(l.state)
-	if !ok {
-		return fail(condDecode, "a malformed delivery state")
+	_, txn, inTxn, err := readOutcome(l.state)
+	if err != nil {
+		return failDecode(err)
 	}
 	l.group, n.content.format, n.msg.Source = n.msg.Group, l.format, l.source
 	defer l.used(len(b)) // after what it is answered with, so that it is credited together
@@ -157,8 +158,8 @@ func (l *inLink) complete(n *node, b []byte) error {
 		}
 		return nil
 	}
-	if state.inTxn {
-		return l.sendInTxn(state.txn, dest, &n.msg, len(b))
+	if inTxn {
+		return l.sendInTxn(txn, dest, &n.msg, len(b))
 	}
 	verdict := dest.Send(&n.msg)
 	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.tellRoom(l) }) {
@@ -168,7 +169,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 	case store.Stored:
 		l.accept()
 	case store.Full:
-		l.reject(fail(condResourceLimit, "%s is full", dest.Address()))
+		l.reject(fail(wire.CondResourceLimit, "%s is full", dest.Address()))
 	case store.Withheld:
 	}
 	return nil
@@ -177,7 +178,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 // lookup returns where a message to an anonymous terminus goes.
 func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
 	if !a.hasTo || len(a.to) == 0 {
-		return nil, fail(condNotFound, "the message does not say where it is to go")
+		return nil, fail(wire.CondNotFound, "the message does not say where it is to go")
 	}
 	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind && !dest.Gone() {
 		return dest, nil
@@ -224,17 +225,8 @@ func (c *conn) sendReceipts() {
 		return
 	}
 	c.send(func(b []byte) []byte {
-		return appendReceipt(b, p.s.channel, p.first, p.last, !p.second)
+		return wire.AppendAccepted(b, p.s.channel, p.first, p.last, !p.second)
 	})
-}
-
-// appendReceipt is appendDisposition for accepted, which is what is sent all the time.
-func appendReceipt(b []byte, channel uint16, first, last uint32, settled bool) []byte {
-	b, frame := beginFrame(b, frameAMQP, channel)
-	b, at := beginShort(b, descDisposition)
-	b = appendUint(appendUint(appendBool(b, true), first), last)
-	b = append(appendBool(b, settled), codeDescribed, codeSmallUlong, descAccepted, codeList0)
-	return finishFrame(finishShort(b, at, 5), frame)
 }
 
 // answer sends a state for the delivery.
@@ -245,9 +237,8 @@ func (l *inLink) answer(state []byte) {
 	if l.s.c.pending.any {
 		l.s.c.sendReceipts()
 	}
-	l.s.c.send(func(b []byte) []byte {
-		return appendDisposition(b, l.s.channel, true, l.id, l.id, !l.second, state)
-	})
+	d := wire.Disposition{Role: wire.RoleReceiver, First: l.id, Last: l.id, Settled: !l.second, State: state}
+	l.s.c.send(func(b []byte) []byte { return d.AppendFrame(b, l.s.channel) })
 }
 
 func (l *inLink) reject(f *failure) { l.answer(appendRejected(nil, f)) }
@@ -323,8 +314,8 @@ func (l *inLink) sendFlow() {
 	c.send(func(b []byte) []byte {
 		l.s.renew()
 		state := l.s.state()
-		state.handle, state.hasHandle, state.count, state.credit = l.handle, true, l.count, l.credit
-		return appendFlow(b, l.s.channel, state)
+		state.Handle, state.DeliveryCount, state.LinkCredit = wire.Some(l.handle), wire.Some(l.count), wire.Some(l.credit)
+		return state.AppendFrame(b, l.s.channel)
 	})
 }
 
@@ -338,7 +329,8 @@ func (l *inLink) detach(f *failure) {
 func (l *inLink) part(f *failure) {
 	l.end()
 	l.detached = true
-	l.s.c.send(func(b []byte) []byte { return appendDetach(b, l.s.channel, l.handle, true, f) })
+	detach := wire.Detach{Handle: l.handle, Closed: true, Error: f}
+	l.s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, l.s.channel) })
 }
 
 // deleted tells whether what is sent to a destination is lost, because it is a queue that was deleted (a temporary one, with
@@ -348,7 +340,7 @@ func deleted(dest *store.Destination) bool {
 }
 
 func errDeleted(dest *store.Destination) *failure {
-	return fail(condDeleted, "%s was deleted", dest.Address())
+	return fail(wire.CondResourceDeleted, "%s was deleted", dest.Address())
 }
 
 // end undoes what the link had.

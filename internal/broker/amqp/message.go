@@ -2,10 +2,12 @@ package amqp
 
 import (
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this front-end.
@@ -17,9 +19,8 @@ type content struct {
 	// Where sections are in bare: their values, without descriptors; nil if there are none.
 	properties, application []byte
 	body                    []byte
-	bodyKind                uint64 // the descriptor of its section; 0 for none
-	text                    bool   // the body is an amqp-value string
-	joined                  bool   // the body is that of several sections, and not within bare
+	bodyKind                wire.Descriptor // of its section; 0 for none
+	text                    bool            // the body is an amqp-value string
 }
 
 // node is a message with its content, to be allocated together.
@@ -27,9 +28,6 @@ type node struct {
 	msg     store.Message
 	content content
 }
-
-// normalPriority is that of messages that do not say (Messaging, section 3.2.1).
-const normalPriority = 4
 
 // arrival is what is asked of a message when it arrives, beside what is in [store.Message].
 type arrival struct {
@@ -40,152 +38,115 @@ type arrival struct {
 }
 
 // read fills in n from an encoded message. It keeps b. group is the last message's group, to be used again if it is the same.
-func (n *node) read(b []byte, group string) (a arrival, ok bool) {
-	n.msg.Priority, n.msg.Content = normalPriority, &n.content
-	f := values(b)
-	last, start := uint64(0), -1
-	for len(f.b) > 0 {
-		offset := len(b) - len(f.b)
-		section := f.described()
-		if f.bad || section < descHeader || section > descFooter || section < last {
-			return a, false
-		}
-		if section == last && section != descData && section != descSequence {
-			return a, false
-		}
-		last = section
-		if start < 0 && section > descDeliveryAnnotations {
-			start = offset
-		}
-		value := f.raw()
-		if value == nil && section != descValue {
-			return a, false
-		}
-		if f.bad || !n.section(section, value, &a, group) {
-			return a, false
-		}
+func (n *node) read(b []byte, group string) (a arrival, err error) {
+	var m wire.Message
+	if err := m.Decode(b); err != nil {
+		return a, err
 	}
-	if start < 0 {
-		return a, false // there is no body, not even a section
+	if m.Forward == nil {
+		return a, errNoBody
 	}
-	n.content.bare = b[start:]
 	n.content.size += len(b)
-	return a, true
-}
-
-func (n *node) section(section uint64, value []byte, a *arrival, group string) bool {
-	f := values(value)
 	c := &n.content
-	switch section {
-	case descHeader:
-		h, ok := f.list()
-		n.msg.Durable = h.boolean()
-		n.msg.Priority = min(h.ubyte(normalPriority), 9)
-		if ttl, has := h.uint(); has {
-			n.msg.Expires = time.Now().UnixMilli() + int64(ttl)
-		}
-		return ok && !h.bad
-	case descMessageAnnotations:
-		return n.annotations(f.pairs(), a)
-	case descProperties:
-		c.properties = value
-		return n.addressing(f, a, group)
-	case descAppProperties:
-		c.application = value
-		p := f.pairs()
-		return !p.bad
-	case descData:
-		return c.data(f.binary()) && !f.bad
-	case descSequence:
-		c.bodyKind = descSequence
-		if c.body == nil {
-			c.body = value
-		}
-	case descValue:
-		c.bodyKind, c.body = descValue, value
-		if len(value) == 0 {
-			return true
-		}
-		switch value[0] {
-		case codeStr8, codeStr32:
-			c.body, c.text = f.str(), true
-		case codeBin8, codeBin32:
-			c.body = f.binary()
-		}
-		return !f.bad
+	n.msg.Content, n.msg.Durable = c, m.Header.Durable
+	n.msg.Priority = min(m.Header.Priority.Or(wire.NormalPriority), 9)
+	if m.Header.TTL.OK {
+		n.msg.Expires = time.Now().UnixMilli() + int64(m.Header.TTL.V)
 	}
-	return true
+	c.bare, c.properties, c.application = m.Forward, m.Properties, m.ApplicationProperties
+	c.bodyKind, c.body = m.BodyKind, m.Body
+	switch m.BodyKind {
+	case wire.DescData:
+		if c.body = m.Payload(nil); m.BodySections > 1 { // it is a copy
+			c.size += cap(c.body)
+		}
+	case wire.DescValue:
+		switch m.Body[0] {
+		case wire.CodeStr8, wire.CodeStr32:
+			c.body, c.text = m.Payload(nil), true
+		case wire.CodeBin8, wire.CodeBin32:
+			c.body = m.Payload(nil)
+		case wire.CodeNull:
+			c.body = nil
+		}
+	}
+	if m.MessageAnnotations != nil {
+		if err := n.annotations(m.MessageAnnotations, &a); err != nil {
+			return a, err
+		}
+	}
+	if m.Properties != nil {
+		return a, n.addressing(m.Properties, &a, group)
+	}
+	return a, nil
 }
 
-// data adds a data section to the body.
-func (c *content) data(b []byte) bool {
-	if c.bodyKind == descData {
-		if !c.joined { // it is part of bare
-			c.body, c.joined = c.body[:len(c.body):len(c.body)], true
-		}
-		c.body = append(c.body, b...)
-		c.size = cap(c.body)
-		return true
-	}
-	c.body, c.bodyKind = b, descData
-	return true
-}
+// errNoBody: a message without a body, and without a section that has to be there instead.
+var errNoBody = errors.New("a message without a body")
 
 // addressing reads what is needed of the properties (Messaging, section 3.2.4).
-func (n *node) addressing(f fields, a *arrival, group string) bool {
-	p, ok := f.list()
-	p.raw() // message-id
-	p.raw() // user-id
-	a.to = p.str()
+func (n *node) addressing(properties []byte, a *arrival, group string) error {
+	d := wire.NewDecoder(properties)
+	p, _ := d.List()
+	p.Skip() // message-id
+	p.Skip() // user-id
+	a.to = p.Str()
 	a.hasTo = a.to != nil
 	for range 5 { // subject, reply-to, correlation-id, content-type, content-encoding
-		p.raw()
+		p.Skip()
 	}
-	if expires := p.timestamp(); expires > 0 && n.msg.Expires == 0 {
-		n.msg.Expires = expires
+	if expires := p.Timestamp(); expires.V > 0 && n.msg.Expires == 0 {
+		n.msg.Expires = expires.V
 	}
-	p.raw() // creation-time
-	if g := p.str(); string(g) == group {
+	p.Skip() // creation-time
+	if g := p.Str(); string(g) == group {
 		n.msg.Group = group
 	} else {
 		n.msg.Group = string(g)
 	}
-	return ok && !p.bad
+	return p.Err()
 }
 
 // annotations reads what JMS clients say of the destination's kind and of the delivery's time.
-func (n *node) annotations(p fields, a *arrival) bool {
-	for p.n > 0 && !p.bad {
-		key := p.raw()
-		name := values(key)
-		if len(key) == 0 || key[0] != codeSym8 {
-			p.raw()
+func (n *node) annotations(annotations []byte, a *arrival) error {
+	d := wire.NewDecoder(annotations)
+	p, _ := d.Map()
+	for p.More() {
+		if p.Peek() != wire.CodeSym8 {
+			p.Skip()
+			p.Skip()
 			continue
 		}
-		switch string(name.symbol()) {
+		switch string(p.Symbol()) {
 		case "x-opt-jms-dest":
-			if v, ok := p.scalar().(int64); ok {
+			if v, ok := integer(&p); ok {
 				a.hasKind, a.kind = true, store.KindQueue
 				if v%2 == 1 {
 					a.kind = store.KindTopic
 				}
 			}
 		case "x-opt-delivery-time":
-			if v, ok := p.scalar().(int64); ok && v > 0 && v < farFuture {
+			if v, ok := integer(&p); ok && v > 0 && v < farFuture {
 				n.msg.NotBefore = time.UnixMilli(v).UnixNano()
 			}
 		case "x-opt-delivery-delay":
-			switch v := p.scalar().(type) {
-			case int64:
+			if v, ok := integer(&p); ok {
 				n.delay(v)
-			case uint64:
-				n.delay(int64(min(v, farFuture))) //nolint:gosec // just bounded
 			}
 		default:
-			p.raw()
+			p.Skip()
 		}
 	}
-	return !p.bad
+	return p.Err()
+}
+
+// integer returns the next value if it is an integer or a timestamp.
+func integer(d *wire.Decoder) (int64, bool) {
+	if d.Peek() == wire.CodeTimestamp {
+		t := d.Timestamp()
+		return t.V, t.OK
+	}
+	return d.Integer()
 }
 
 // farFuture is a time in milliseconds whose nanoseconds still fit an int64.
@@ -205,18 +166,14 @@ func (c *content) Body() []byte { return c.body }
 
 // WithBody implements [store.Content].
 func (c *content) WithBody(body []byte) store.Content {
-	e := *c
-	e.bodyKind, e.text = descData, false
 	bare := append([]byte(nil), c.beforeBody()...)
-	switch {
-	case c.text:
-		e.text, e.bodyKind = true, descValue
-		bare = appendSized(appendDescriptor(bare, descValue), codeStr8, body)
-	default:
-		bare = appendBinary(appendDescriptor(bare, descData), body)
+	if c.text {
+		bare = wire.AppendTextValue(bare, body)
+	} else {
+		bare = wire.AppendData(bare, body)
 	}
 	var n node
-	if _, ok := n.read(bare, ""); !ok {
+	if _, err := n.read(bare, ""); err != nil {
 		return c // cannot be: the sections were read before
 	}
 	n.content.format = c.format
@@ -225,81 +182,115 @@ func (c *content) WithBody(body []byte) store.Content {
 
 // beforeBody returns the sections before the body.
 func (c *content) beforeBody() []byte {
-	f := values(c.bare)
-	for len(f.b) > 0 {
-		at := len(c.bare) - len(f.b)
-		if f.described() >= descData {
+	d := wire.NewDecoder(c.bare)
+	for d.More() {
+		at := len(c.bare) - len(d.Rest())
+		if d.Descriptor() >= wire.DescData {
 			return c.bare[:at]
 		}
-		f.raw()
+		d.Skip()
 	}
 	return c.bare
 }
 
 // Header implements [store.Content].
 func (c *content) Header() (h store.Header) {
-	f := values(c.properties)
-	p, _ := f.list()
-	h.MessageID = p.id()
-	p.raw() // user-id
-	p.raw() // to
-	h.Subject = string(p.str())
-	h.ReplyTo = string(p.str())
-	h.CorrelationID = p.id()
-	h.ContentType = string(p.symbol())
-	p.raw() // content-encoding
-	p.raw() // absolute-expiry-time
-	h.Created = p.timestamp()
+	p := fieldsOf(c.properties)
+	h.MessageID = id(&p)
+	p.Skip() // user-id
+	p.Skip() // to
+	h.Subject = string(p.Str())
+	h.ReplyTo = string(p.Str())
+	h.CorrelationID = id(&p)
+	h.ContentType = string(p.Symbol())
+	p.Skip() // content-encoding
+	p.Skip() // absolute-expiry-time
+	h.Created = p.Timestamp().V
 	if h.ContentType == "" && c.text {
 		h.ContentType = "text/plain"
 	}
-	f = values(c.application)
-	pairs := f.pairs()
-	h.Properties = make([]store.Property, 0, min(pairs.n/2, 64))
-	for pairs.n > 0 && !pairs.bad {
-		key, _ := pairs.scalar().(string)
-		if v := neutral(pairs.scalar()); v != nil {
+	pairs := pairsOf(c.application)
+	h.Properties = make([]store.Property, 0, min(pairs.Len()/2, 64))
+	for pairs.More() {
+		key, _ := neutral(pairs.Scalar()).(string)
+		if v := neutral(pairs.Scalar()); v != nil && pairs.Err() == nil {
 			h.Properties = append(h.Properties, store.Property{Key: key, Value: v})
 		}
 	}
 	return h
 }
 
+// fieldsOf returns the fields of a list, none of nil; pairsOf the keys and values of a map.
+func fieldsOf(list []byte) wire.Decoder {
+	if list == nil {
+		return wire.Decoder{}
+	}
+	d := wire.NewDecoder(list)
+	fields, _ := d.List()
+	return fields
+}
+
+func pairsOf(m []byte) wire.Decoder {
+	if m == nil {
+		return wire.Decoder{}
+	}
+	d := wire.NewDecoder(m)
+	pairs, _ := d.Map()
+	return pairs
+}
+
 // Property returns one application property, nil if there is none, without making all headers for it.
 func (c *content) Property(key string) any {
-	f := values(c.application)
-	pairs := f.pairs()
-	for pairs.n > 0 && !pairs.bad {
-		name := pairs.raw()
-		v := values(name)
-		if len(name) > 0 && (name[0] == codeStr8 || name[0] == codeStr32) && string(v.str()) == key {
-			return neutral(pairs.scalar())
+	d := wire.Lookup(c.application, key)
+	return neutral(d.Scalar())
+}
+
+// neutral returns a value as [store.Property] has it; nil if there is no such form of it.
+func neutral(v any) any {
+	switch v := v.(type) {
+	case string, bool, int64, float64, []byte:
+		return v
+	case wire.Symbol:
+		return string(v)
+	case wire.Char:
+		return string(rune(v)) //nolint:gosec // what is none becomes U+FFFD
+	case wire.UUID:
+		h := hex.EncodeToString(v[:])
+		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	case wire.Timestamp:
+		return int64(v)
+	case uint64:
+		if v > 1<<63-1 {
+			return float64(v)
 		}
-		pairs.raw()
+		return int64(v)
+	case uint32:
+		return int64(v)
+	case uint16:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case int8:
+		return int64(v)
+	case float32:
+		return float64(v)
 	}
 	return nil
 }
 
-// neutral returns a value as [store.Property] has it.
-func neutral(v any) any {
-	if u, ok := v.(uint64); ok {
-		if u > 1<<63-1 {
-			return float64(u)
-		}
-		return int64(u)
-	}
-	return v
-}
-
 // id returns a message-id or correlation-id as text.
-func (f *fields) id() string {
-	switch v := f.scalar().(type) {
-	case string:
-		return v
+func id(d *wire.Decoder) string {
+	switch v := d.Scalar().(type) {
 	case uint64:
 		return strconv.FormatUint(v, 10)
 	case []byte:
 		return hex.EncodeToString(v)
+	default:
+		text, _ := neutral(v).(string)
+		return text
 	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // takeBatch is how many messages are taken from a queue at a time.
@@ -28,22 +29,17 @@ type outLink struct {
 	taken        []store.Delivery // from the queue, and not sent
 	hungry       bool             // the queue had less than was asked for: it tells when there is more
 	rest         []byte           // of a message of which a part was sent
-	format       uint32
 }
 
 // onFlow takes the credit that the peer gives; the lock is held.
-func (l *outLink) onFlow(w *flow) {
-	if w.hasCredit {
-		count := w.count
-		if !w.hasCount { // the peer has not seen our first delivery count, which is 0
-			count = 0
-		}
-		l.limit = count + w.credit
-		if l.limit-l.count > 1<<31 { // more were sent than it wants now
+func (l *outLink) onFlow(w *wire.Flow) {
+	if w.LinkCredit.OK {
+		l.limit = w.DeliveryCount.V + w.LinkCredit.V // no count: the peer has not seen our first one, which is 0
+		if l.limit-l.count > 1<<31 {                 // more were sent than it wants now
 			l.limit = l.count
 		}
 	}
-	l.drain, l.echo = w.drain, l.echo || w.echo
+	l.drain, l.echo = w.Drain, l.echo || w.Echo
 }
 
 // serve appends what the link has to send, and may; the lock is held.
@@ -100,10 +96,10 @@ func (l *outLink) answerFlow(b []byte) []byte {
 		l.count = l.limit
 	}
 	state := l.s.state()
-	state.handle, state.hasHandle, state.drain = l.handle, true, l.drain
-	state.count, state.credit = l.count, l.limit-l.count
+	state.Handle, state.Drain = wire.Some(l.handle), l.drain
+	state.DeliveryCount, state.LinkCredit = wire.Some(l.count), wire.Some(l.limit-l.count)
 	l.drain, l.echo = false, false
-	return appendFlow(b, l.s.channel, state)
+	return state.AppendFrame(b, l.s.channel)
 }
 
 // deliver appends a message, or as much of it as fits.
@@ -125,95 +121,89 @@ func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	} else {
 		bare = encoded(m)
 	}
-	b, frame := beginFrame(b, frameAMQP, s.channel)
-	b, at := beginShort(b, descTransfer)
-	b = appendUint(appendUint(b, l.handle), number)
-	b = binary.BigEndian.AppendUint32(append(b, codeBin8, 4), number)
-	b = appendBool(appendUint(b, format), l.settled)
-	more := len(b)
-	b = finishShort(appendBool(b, false), at, 6)
+	frame := len(b)
+	var tag [4]byte
+	binary.BigEndian.PutUint32(tag[:], number)
+	t := wire.Transfer{
+		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some(format), Settled: l.settled,
+	}
+	b = t.AppendHead(b, s.channel)
+	more := len(b) - 1
 	b = l.header(b, m, d.Attempts)
 	fits := min(s.c.maxFrame-(len(b)-frame), len(bare))
 	b = append(b, bare[:fits]...)
 	if l.rest = bare[fits:]; len(l.rest) > 0 {
-		b[more] = codeTrue
-		l.format = format
+		b[more] = wire.CodeTrue
 	}
 	s.nextOutgoing++
 	s.remoteWindow--
-	return finishFrame(b, frame)
+	wire.EndFrame(b, frame)
+	return b
 }
 
 // more appends further frames of a message.
 func (l *outLink) more(b []byte) []byte {
 	s := l.s
 	for len(l.rest) > 0 && s.remoteWindow > 0 && len(b) < writeBatch {
-		var frame, at int
-		b, frame = beginFrame(b, frameAMQP, s.channel)
-		b, at = beginShort(b, descTransfer)
-		b = appendUint(b, l.handle)
-		b = appendBool(append(b, codeNull, codeNull, codeNull), l.settled)
-		more := len(b)
-		b = finishShort(appendBool(b, false), at, 6)
+		frame := len(b)
+		t := wire.Transfer{Handle: l.handle, Settled: l.settled}
+		b = t.AppendHead(b, s.channel)
+		more := len(b) - 1
 		fits := min(s.c.maxFrame-(len(b)-frame), len(l.rest))
 		b = append(b, l.rest[:fits]...)
 		if l.rest = l.rest[fits:]; len(l.rest) > 0 {
-			b[more] = codeTrue
+			b[more] = wire.CodeTrue
 		}
 		s.nextOutgoing++
 		s.remoteWindow--
-		b = finishFrame(b, frame)
+		wire.EndFrame(b, frame)
 	}
 	return b
 }
 
 // header appends the header section (Messaging, section 3.2.1).
 func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
-	b, at := beginShort(b, descHeader)
-	b = append(appendBool(b, m.Durable), codeUbyte, m.Priority)
-	if m.Expires == 0 {
-		b = appendNull(b)
-	} else {
+	h := wire.Header{Durable: m.Durable, Priority: wire.Some(m.Priority), FirstAcquirer: attempts == 0, DeliveryCount: attempts}
+	if m.Expires != 0 {
 		left := min(max(m.Expires-l.s.c.clock(), 1), 1<<32-1)
-		b = appendUint(b, uint32(left)) //nolint:gosec // bounded
+		h.TTL = wire.Some(uint32(left)) //nolint:gosec // bounded
 	}
-	b = appendUint(appendBool(b, attempts == 0), attempts)
-	return finishShort(b, at, 5)
+	return h.AppendSection(b)
 }
 
 // onDisposition takes what receivers say of their deliveries. What senders say needs no answer: nothing is kept of theirs.
-func (s *session) onDisposition(f fields) error {
-	d := f.disposition()
-	if f.bad {
-		return fail(condDecode, "disposition")
+func (s *session) onDisposition(f *wire.Decoder) error {
+	var d wire.Disposition
+	if err := d.Decode(f); err != nil {
+		return failDecode(err)
 	}
-	o, ok := readOutcome(d.state)
-	if !ok {
-		return fail(condDecode, "a malformed delivery state")
+	o, txnID, inTxn, err := readOutcome(d.State)
+	if err != nil {
+		return failDecode(err)
 	}
-	if !d.receiver || s.ended {
+	if d.Role != wire.RoleReceiver || s.ended {
 		return nil
 	}
 	c := s.c
 	var t *txn
-	if o.inTxn {
-		if t = c.txns[string(o.txn)]; t == nil {
-			return failSession(condTxUnknown, "there is no such transaction")
+	if inTxn {
+		if t = c.txns[string(txnID)]; t == nil {
+			return failSession(wire.CondUnknownTxn, "there is no such transaction")
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first, last := uint64(0), uint64(0)
 	settled := false
-	s.unsettled.each(d.first, d.last, func(n uint64) {
+	s.unsettled.each(d.First, d.Last, func(n uint64) {
 		one := s.unsettled.get(n)
 		if t != nil {
-			t.acknowledge(s, n, one, o, d.settled)
+			t.acknowledge(s, n, one, o, d.Settled)
 			return
 		}
 		verdict := o
 		if !o.terminal() {
-			if !d.settled {
+			if !d.Settled {
 				return
 			}
 			verdict = one.link.fallback
@@ -225,8 +215,9 @@ func (s *session) onDisposition(f fields) error {
 		}
 		last = n
 	})
-	if settled && !d.settled { // the receiver settles after us, or leaves it to us
-		c.out = appendDisposition(c.out, s.channel, false, uint32(first), uint32(last), true, d.state) //nolint:gosec // serial
+	if settled && !d.Settled { // the receiver settles after us, or leaves it to us
+		answer := wire.Disposition{Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true, State: d.State} //nolint:gosec // serial
+		c.out = answer.AppendFrame(c.out, s.channel)
 		c.poke()
 	}
 	return nil
@@ -235,12 +226,12 @@ func (s *session) onDisposition(f fields) error {
 // apply settles a delivery.
 func (o outcome) apply(c *store.Consumer, id uint64) {
 	switch {
-	case o.kind == descAccepted:
+	case o.kind == wire.DescAccepted:
 		c.Accept(id)
-	case o.kind == descRejected, o.kind == descModified && o.refuse:
+	case o.kind == wire.DescRejected, o.kind == wire.DescModified && o.refuse:
 		c.Reject(id)
 	default:
-		c.Release(id, o.kind == descModified && o.failed)
+		c.Release(id, o.kind == wire.DescModified && o.failed)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 const (
@@ -41,43 +42,41 @@ type session struct {
 
 // handle handles one frame.
 func (c *conn) handle(channel uint16, body []byte) error {
-	f := values(body)
-	descriptor, list := f.performative()
-	if f.bad {
-		return fail(condDecode, "not a performative")
+	p, err := wire.ParseBody(body)
+	if err != nil {
+		return failDecode(err)
 	}
-	if !c.greeted && descriptor != descOpen {
-		return fail(condFraming, "a frame before open")
+	if !c.greeted && p.Kind != wire.DescOpen {
+		return fail(wire.CondFraming, "a frame before open")
 	}
-	switch descriptor {
-	case descOpen:
-		return c.onOpen(list)
-	case descClose:
+	switch p.Kind {
+	case wire.DescOpen:
+		return c.onOpen(&p.Fields)
+	case wire.DescClose:
 		return errClosed
-	case descBegin:
-		return c.onBegin(channel, list)
+	case wire.DescBegin:
+		return c.onBegin(channel, &p.Fields)
 	}
 	if int(channel) >= len(c.sessions) || c.sessions[channel] == nil {
-		return fail(condNotAllowed, "channel %d has no session", channel)
+		return fail(wire.CondNotAllowed, "channel %d has no session", channel)
 	}
 	s := c.sessions[channel]
-	var err error
-	switch descriptor {
-	case descTransfer:
-		err = s.onTransfer(list, f.b)
-	case descDisposition:
-		err = s.onDisposition(list)
-	case descFlow:
-		err = s.onFlow(list)
-	case descAttach:
-		err = s.onAttach(list)
-	case descDetach:
-		err = s.onDetach(list)
-	case descEnd:
+	switch p.Kind {
+	case wire.DescTransfer:
+		err = s.onTransfer(&p.Fields, p.Payload)
+	case wire.DescDisposition:
+		err = s.onDisposition(&p.Fields)
+	case wire.DescFlow:
+		err = s.onFlow(&p.Fields)
+	case wire.DescAttach:
+		err = s.onAttach(&p.Fields)
+	case wire.DescDetach:
+		err = s.onDetach(&p.Fields)
+	case wire.DescEnd:
 		c.endSession(s, nil)
 		return nil
 	default:
-		return fail(condDecode, "an unknown performative, %#x", descriptor)
+		return fail(wire.CondDecode, "an unknown performative, %#x", uint64(p.Kind))
 	}
 	var ends sessionFailure
 	if errors.As(err, &ends) {
@@ -87,32 +86,30 @@ func (c *conn) handle(channel uint16, body []byte) error {
 	return err
 }
 
-func (c *conn) onBegin(channel uint16, f fields) error {
-	b := f.begin()
-	if f.bad {
-		return fail(condDecode, "begin")
+func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
+	var b wire.Begin
+	if err := b.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	for int(channel) >= len(c.sessions) {
 		c.sessions = append(c.sessions, nil)
 	}
 	if c.sessions[channel] != nil {
-		return fail(condNotAllowed, "channel %d has a session already", channel)
+		return fail(wire.CondNotAllowed, "channel %d has a session already", channel)
 	}
 	if !c.account.Take(sessionSize) {
-		return fail(condResourceLimit, "%v", store.ErrNoMemory)
+		return fail(wire.CondResourceLimit, "%v", store.ErrNoMemory)
 	}
 	s := &session{
-		c: c, channel: channel, nextIncoming: b.nextOutgoing, windowLeft: ourIncomingWindow,
-		published: b.nextOutgoing, remoteWindow: b.incomingWindow,
+		c: c, channel: channel, nextIncoming: b.NextOutgoingID, windowLeft: ourIncomingWindow,
+		published: b.NextOutgoingID, remoteWindow: b.IncomingWindow,
 	}
 	c.sessions[channel] = s
-	c.send(func(out []byte) []byte {
-		out, frame := beginFrame(out, frameAMQP, channel)
-		out, at := beginDescribed(out, descBegin)
-		out = appendUint(appendUshort(out, channel), 0)
-		out = appendUint(appendUint(out, ourIncomingWindow), ourOutgoingWindow)
-		return finishFrame(finish(appendUint(out, ourHandleMax), at, 5), frame)
-	})
+	answer := wire.Begin{
+		RemoteChannel: wire.Some(channel), IncomingWindow: ourIncomingWindow, OutgoingWindow: ourOutgoingWindow,
+		HandleMax: wire.Some[uint32](ourHandleMax),
+	}
+	c.send(func(out []byte) []byte { return answer.AppendFrame(out, channel) })
 	return nil
 }
 
@@ -123,7 +120,7 @@ func (c *conn) endSession(s *session, f *failure) {
 	c.account.Give(sessionSize)
 	c.sessions[s.channel] = nil
 	if !s.ended {
-		c.send(func(b []byte) []byte { return appendEnding(b, s.channel, descEnd, f) })
+		c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
 	}
 }
 
@@ -135,7 +132,7 @@ func (c *conn) failSession(s *session, f *failure) {
 	c.flush()
 	c.endLinks(s, false)
 	s.ended = true
-	c.send(func(b []byte) []byte { return appendEnding(b, s.channel, descEnd, f) })
+	c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
 }
 
 // endLinks ends all links of a session. failed is as in [store.Consumer.Close].
@@ -156,10 +153,10 @@ func (c *conn) endLinks(s *session, failed bool) {
 	s.in, s.out, s.listed = nil, nil, 0
 }
 
-func (s *session) onFlow(f fields) error {
-	w := f.flow()
-	if f.bad {
-		return fail(condDecode, "flow")
+func (s *session) onFlow(f *wire.Decoder) error {
+	var w wire.Flow
+	if err := w.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	if s.ended {
 		return nil
@@ -167,15 +164,15 @@ func (s *session) onFlow(f fields) error {
 	c := s.c
 	var in *inLink
 	var out *outLink
-	if w.hasHandle {
-		if in, out = s.link(w.handle); in == nil && out == nil {
-			return failSession(condUnattached, "handle %d is not attached", w.handle)
+	if w.Handle.OK {
+		if in, out = s.link(w.Handle.V); in == nil && out == nil {
+			return failSession(wire.CondUnattachedHandle, "handle %d is not attached", w.Handle.V)
 		}
 	}
 	c.mu.Lock()
-	window := w.incomingWindow
-	if w.hasNextIncoming { // until the peer has our begin it does not know our first number, which is 0
-		window += w.nextIncoming - s.nextOutgoing
+	window := w.IncomingWindow
+	if w.NextIncomingID.OK { // until the peer has our begin it does not know our first number, which is 0
+		window += w.NextIncomingID.V - s.nextOutgoing
 	} else {
 		window -= s.nextOutgoing
 	}
@@ -198,9 +195,9 @@ func (s *session) onFlow(f fields) error {
 		c.makeReady(out)
 	}
 	switch {
-	case in != nil && w.echo:
+	case in != nil && w.Echo:
 		in.sendFlow()
-	case w.echo && out == nil:
+	case w.Echo && out == nil:
 		s.sendFlow()
 	}
 	return nil
@@ -218,8 +215,11 @@ func (s *session) link(handle uint32) (*inLink, *outLink) {
 }
 
 // state returns what a flow says of the session; the lock is held.
-func (s *session) state() flowState {
-	return flowState{nextIncoming: s.published, incomingWindow: ourIncomingWindow, nextOutgoing: s.nextOutgoing}
+func (s *session) state() wire.Flow {
+	return wire.Flow{
+		NextIncomingID: wire.Some(s.published), IncomingWindow: ourIncomingWindow,
+		NextOutgoingID: s.nextOutgoing, OutgoingWindow: ourOutgoingWindow,
+	}
 }
 
 // renew is called by the reader, with the lock held, before it sends a flow.
@@ -230,38 +230,45 @@ func (s *session) renew() {
 func (s *session) sendFlow() {
 	s.c.send(func(b []byte) []byte {
 		s.renew()
-		return appendFlow(b, s.channel, s.state())
+		state := s.state()
+		return state.AppendFrame(b, s.channel)
 	})
 }
 
-func (s *session) onDetach(f fields) error {
-	d := f.detach()
-	if f.bad {
-		return fail(condDecode, "detach")
+func (s *session) onDetach(f *wire.Decoder) error {
+	var d wire.Detach
+	if err := d.Decode(f); err != nil {
+		return failDecode(err)
 	}
 	if s.ended {
 		return nil
 	}
-	in, out := s.link(d.handle)
+	in, out := s.link(d.Handle)
 	if in != nil || out != nil {
 		s.c.account.Give(linkSize)
 	}
 	switch {
 	case in != nil:
 		s.c.flush()
-		s.in[d.handle] = nil
+		s.in[d.Handle] = nil
 		in.end()
 		if !in.detached {
-			s.c.send(func(b []byte) []byte { return appendDetach(b, s.channel, d.handle, d.closed, nil) })
+			s.answerDetach(&d, nil)
 		}
 	case out != nil:
-		s.out[d.handle] = nil
-		err := out.end(false, d.closed)
+		s.out[d.Handle] = nil
+		err := out.end(false, d.Closed)
 		if !out.detached {
-			s.c.send(func(b []byte) []byte { return appendDetach(b, s.channel, d.handle, d.closed, err) })
+			s.answerDetach(&d, err)
 		}
 	default:
-		return failSession(condUnattached, "handle %d is not attached", d.handle)
+		return failSession(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)
 	}
 	return nil
+}
+
+// answerDetach ends a link as the peer did; f is what went wrong with that, or nil.
+func (s *session) answerDetach(d *wire.Detach, f *failure) {
+	answer := wire.Detach{Handle: d.Handle, Closed: d.Closed, Error: f}
+	s.c.send(func(b []byte) []byte { return answer.AppendFrame(b, s.channel) })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // subscription is a named subscription of a topic that links have, or may come back to.
@@ -93,7 +94,7 @@ func (s *Server) leaveSub(sub *subscription, joined, remove bool) *failure {
 		if joined {
 			return nil
 		}
-		return fail(condResourceLocked, "the subscription has consumers")
+		return fail(wire.CondResourceLocked, "the subscription has consumers")
 	}
 	delete(s.subs, sub.key)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // maxTxnBytes bounds what a transaction may hold before it is committed.
@@ -35,30 +36,34 @@ type txnAck struct {
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
 func (l *inLink) coordinate(n *node) error {
-	f := values(n.content.body)
-	descriptor, list := f.performative()
-	id, rollback := list.binary(), list.boolean()
 	c := l.s.c
+	p, err := wire.ParseBody(n.content.body)
 	switch {
-	case n.content.bodyKind != descValue || f.bad || list.bad:
-		return fail(condDecode, "a malformed message to the coordinator")
-	case descriptor == descDeclare:
+	case n.content.bodyKind != wire.DescValue:
+		return fail(wire.CondDecode, "a message to the coordinator that is no value")
+	case err != nil:
+		return failDecode(err)
+	case p.Kind == wire.DescDeclare:
 		if len(c.txns) >= 1024 {
-			l.reject(fail(condResourceLimit, "too many transactions at once"))
+			l.reject(fail(wire.CondResourceLimit, "too many transactions at once"))
 			return nil
 		}
 		c.txnCount++
 		name := binary.BigEndian.AppendUint64(nil, c.txnCount)
 		c.txns[string(name)] = &txn{owner: l}
-		l.answer(appendDeclared(nil, name))
-	case descriptor == descDischarge:
-		t := c.txns[string(id)]
+		l.answer((&wire.State{Kind: wire.DescDeclared, TxnID: name}).Append(nil))
+	case p.Kind == wire.DescDischarge:
+		var d wire.Discharge
+		if err := d.Decode(&p.Fields); err != nil {
+			return failDecode(err)
+		}
+		t := c.txns[string(d.TxnID)]
 		if t == nil {
-			l.reject(fail(condTxUnknown, "there is no such transaction"))
+			l.reject(fail(wire.CondUnknownTxn, "there is no such transaction"))
 			return nil
 		}
-		delete(c.txns, string(id))
-		if rollback {
+		delete(c.txns, string(d.TxnID))
+		if d.Fail {
 			t.rollback(c)
 			l.answer(acceptedState())
 			return nil
@@ -71,7 +76,7 @@ func (l *inLink) coordinate(n *node) error {
 			l.answer(acceptedState())
 		}
 	default:
-		return fail(condDecode, "neither declare nor discharge")
+		return fail(wire.CondDecode, "neither declare nor discharge")
 	}
 	return nil
 }
@@ -80,7 +85,7 @@ func (l *inLink) coordinate(n *node) error {
 func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message, size int) error {
 	t := l.s.c.txns[string(id)]
 	if t == nil {
-		return failSession(condTxUnknown, "there is no such transaction")
+		return failSession(wire.CondUnknownTxn, "there is no such transaction")
 	}
 	count := int64(size) + store.MessageSize
 	switch t.bytes += int(count); {
@@ -91,7 +96,7 @@ func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message,
 		t.held += count
 		t.sends = append(t.sends, txnSend{dest, m})
 	}
-	l.answer(appendTxState(nil, append([]byte(nil), id...), acceptedState()))
+	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
 	return nil
 }
 
@@ -118,24 +123,24 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settle
 		t.spend(s.c)
 		return
 	}
-	t.acks = append(t.acks, txnAck{s, n, one, outcome{kind: o.kind, failed: o.failed, refuse: o.refuse}, settled})
+	t.acks = append(t.acks, txnAck{s, n, one, o, settled})
 }
 
 // commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if t.spent {
-		return false, fail(condTxRollback, "the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
+		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
 	for _, s := range t.sends {
 		if deleted(s.dest) {
-			return false, fail(condTxRollback, "%s was deleted", s.dest.Address())
+			return false, fail(wire.CondTxnRollback, "%s was deleted", s.dest.Address())
 		}
 	}
 	if !c.srv.blocks {
 		for _, s := range t.sends {
 			if !s.dest.Room(nil) {
 				c.srv.store.CountFull(len(t.sends))
-				return false, fail(condTxRollback, "%s is full", s.dest.Address())
+				return false, fail(wire.CondTxnRollback, "%s is full", s.dest.Address())
 			}
 		}
 	}
@@ -154,7 +159,8 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			}
 			a.s.unsettled.remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
-			c.out = appendDisposition(c.out, a.s.channel, false, number, number, true, acceptedState())
+			d := wire.Disposition{Role: wire.RoleSender, First: number, Last: number, Settled: true, State: acceptedState()}
+			c.out = d.AppendFrame(c.out, a.s.channel)
 		}
 		a.verdict.apply(a.one.link.consumer, a.one.id)
 	}

@@ -11,19 +11,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // until reads frames up to one of a kind.
-func (c *raw) until(descriptor uint64) fields {
+func (c *raw) until(kind wire.Descriptor) *wire.Decoder {
 	c.b.Helper()
 	require.NoError(c.b, c.SetReadDeadline(time.Now().Add(10*time.Second)))
 	for {
-		got, list, _, err := c.next(make([]byte, 4096))
+		p, err := c.next()
 		require.NoError(c.b, err)
-		if got == descriptor {
-			return list
+		if p.Kind == kind {
+			return &p.Fields
 		}
 	}
+}
+
+// state reads frames up to a disposition, and returns what it says.
+func (c *raw) state() wire.State {
+	c.b.Helper()
+	var d wire.Disposition
+	require.NoError(c.b, d.Decode(c.until(wire.DescDisposition)))
+	s, err := wire.ParseState(d.State)
+	require.NoError(c.b, err)
+	return s
 }
 
 func (c *raw) say(frame []byte) {
@@ -52,85 +63,62 @@ func TestTransactions(t *testing.T) {
 	for _, body := range []string{"a", "b"} {
 		dest.Send(&store.Message{Content: foreign{body: []byte(body)}, Priority: 4})
 	}
-	target := terminus{kind: descTarget, address: "Q", hasAddress: true, expiry: expireSessionEnd}
-	source := target
-	source.kind = descSource
-	c := connectRaw(t, l.Addr().String(), frameOf(0, descAttach, nil, str("s"), u(0), no, ub(2), ub(0), null, term(target), null, null, u(0)))
-	c.say(frameOf(0, descAttach, nil, str("c"), u(1), no, ub(0), ub(0), null, term(terminus{kind: descCoordinator}), null, null, u(0)))
-	c.say(frameOf(0, descAttach, nil, str("r"), u(2), yes, ub(0), ub(0), term(source), term(target)))
+	c := connectRaw(t, l.Addr().String(), attachSender("s", 0, atQ(wire.DescTarget)))
+	c.say(attachSender("c", 1, wire.Terminus{Kind: wire.DescCoordinator}))
+	c.say(attachReceiver("r", 2, atQ(wire.DescSource), atQ(wire.DescTarget)))
 	next := uint32(0)
-	transfer := func(handle uint32, payload []byte, state func([]byte) []byte) outcome {
-		c.say(frameOf(0, descTransfer, payload, u(handle), u(next), func(b []byte) []byte { return appendBinary(b, []byte{1}) },
-			u(0), no, no, null, state))
+	transfer := func(handle uint32, payload []byte, state func([]byte) []byte) wire.State {
+		c.say(frameOf(0, wire.DescTransfer, payload, u(handle), u(next), tag, u(0), no, no, null, state))
 		next++
-		d := outcomeOf(t, c.until(descDisposition))
-		return d
+		return c.state()
 	}
-	value := func(list []byte) []byte { return append(appendDescriptor(nil, descValue), list...) }
 	var txn []byte
 	declare := func() {
-		b, at := beginDescribed(nil, descDeclare)
-		c.say(frameOf(0, descTransfer, value(finish(b, at, 0)), u(1), u(next), func(b []byte) []byte { return appendBinary(b, []byte{1}) }))
-		next++
-		list := c.until(descDisposition)
-		d := list.disposition()
-		f := values(d.state)
-		require.Equal(t, uint64(descDeclared), f.described())
-		declared, _ := f.list()
-		txn = append([]byte(nil), declared.binary()...)
+		s := transfer(1, (&wire.Declare{}).AppendMessage(nil), null)
+		require.Equal(t, wire.DescDeclared, s.Kind)
+		txn = append([]byte(nil), s.TxnID...)
 	}
-	discharge := func(rollback bool) outcome {
-		b, at := beginDescribed(nil, descDischarge)
-		return transfer(1, value(finish(appendBool(appendBinary(b, txn), rollback), at, 2)), null)
-	}
-	inTxn := func(provisional []byte) func([]byte) []byte {
-		return func(b []byte) []byte { return appendTxState(b, txn, provisional) }
+	discharge := func(rollback bool) wire.State {
+		return transfer(1, (&wire.Discharge{TxnID: txn, Fail: rollback}).AppendMessage(nil), null)
 	}
 	receive := func(credit uint32) (id uint32) {
-		c.say(frameOf(0, descFlow, nil, u(0), u(1<<30), u(0), u(1<<30), u(2), u(credit-1), u(1)))
-		list := c.until(descTransfer)
-		got := list.transfer()
-		return got.id
+		c.say(frameOf(0, wire.DescFlow, nil, u(0), u(1<<30), u(0), u(1<<30), u(2), u(credit-1), u(1)))
+		var got wire.Transfer
+		require.NoError(t, got.Decode(c.until(wire.DescTransfer)))
+		return got.DeliveryID.V
 	}
-	body := appendBinary(appendDescriptor(nil, descData), []byte("x"))
+	body := wire.AppendData(nil, []byte("x"))
 
 	declare()
-	o := transfer(0, body, inTxn(nil))
-	assert.True(t, o.inTxn)
+	o := transfer(0, body, inTxn(txn, 0))
+	assert.True(t, o.Transactional)
 	id := receive(1)
-	c.say(frameOf(0, descDisposition, nil, yes, u(id), u(id), yes, inTxn(acceptedState())))
+	c.say(frameOf(0, wire.DescDisposition, nil, yes, u(id), u(id), yes, inTxn(txn, wire.DescAccepted)))
 	o = discharge(true)
-	assert.Equal(t, uint64(descAccepted), o.kind)
+	assert.Equal(t, wire.DescAccepted, o.Kind)
 	assert.Equal(t, uint64(2), dest.Stats().Sent, "the send was rolled back")
 	assert.Equal(t, uint64(1), q.Stats().Returned, "and so was the acknowledgement")
 
 	declare()
-	transfer(0, body, inTxn(nil))
+	transfer(0, body, inTxn(txn, 0))
 	assert.Equal(t, uint64(2), dest.Stats().Sent)
 	id = receive(2)
-	c.say(frameOf(0, descDisposition, nil, yes, u(id), u(id), yes, inTxn(acceptedState())))
+	c.say(frameOf(0, wire.DescDisposition, nil, yes, u(id), u(id), yes, inTxn(txn, wire.DescAccepted)))
 	discharge(false)
 	assert.Equal(t, uint64(3), dest.Stats().Sent)
 	assert.Equal(t, uint64(1), q.Stats().Settled)
 	o = discharge(false)
-	assert.Equal(t, uint64(descRejected), o.kind, "it is over")
+	assert.Equal(t, wire.DescRejected, o.Kind, "it is over")
 
 	declare()
 	id = receive(3)
-	c.say(frameOf(0, descDisposition, nil, yes, u(id), u(id), yes, inTxn(acceptedState())))
-	c.say(frameOf(0, descDetach, nil, u(1), yes))
-	c.until(descDetach)
+	c.say(frameOf(0, wire.DescDisposition, nil, yes, u(id), u(id), yes, inTxn(txn, wire.DescAccepted)))
+	c.say(frameOf(0, wire.DescDetach, nil, u(1), yes))
+	c.until(wire.DescDetach)
 	assert.Equal(t, uint64(2), q.Stats().Returned, "the coordinator is gone")
-	c.say(frameOf(0, descClose, nil))
-	c.until(descClose)
+	c.say(frameOf(0, wire.DescClose, nil))
+	c.until(wire.DescClose)
 	require.NoError(t, c.Close())
 	require.NoError(t, <-ended)
 	assert.Equal(t, int64(2), q.Stats().Depth)
-}
-
-func outcomeOf(t testing.TB, list fields) outcome {
-	t.Helper()
-	o, ok := readOutcome(list.disposition().state)
-	require.True(t, ok)
-	return o
 }

@@ -1,6 +1,10 @@
 package amqp
 
-import "time"
+import (
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+)
 
 const (
 	// writeBatch is how many bytes are gathered before they are written.
@@ -38,10 +42,7 @@ func (c *conn) write() {
 		case <-c.wake:
 		case <-timer.C:
 			if beat > 0 {
-				c.send(func(b []byte) []byte {
-					b, at := beginFrame(b, frameAMQP, 0)
-					return finishFrame(b, at)
-				})
+				c.send(wire.AppendHeartbeat)
 			}
 		}
 	}

@@ -3,12 +3,13 @@ package rawamqp
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 const (
@@ -23,7 +24,7 @@ var errEnded = errors.New("the broker has ended")
 // conn is a connection with one session and one link, all of number 0. Reading is for one goroutine, writing for one.
 type conn struct {
 	net.Conn
-	r        *bufio.Reader
+	r        *wire.FrameReader
 	maxFrame uint32 // the peer's
 	window   int64  // transfers that the peer's begin allows
 }
@@ -45,52 +46,53 @@ func dial(ctx context.Context, addr string) (*conn, error) {
 	return c, nil
 }
 
-func newConn(nc net.Conn) *conn { return &conn{Conn: nc, r: bufio.NewReaderSize(nc, 2*maxFrame)} }
+func newConn(nc net.Conn) *conn {
+	return &conn{Conn: nc, r: wire.NewFrameReader(bufio.NewReaderSize(nc, 2*maxFrame), maxFrame)}
+}
 
 // greet goes through SASL, open and begin.
 func (c *conn) greet() error {
-	if err := c.header(headerSASL); err != nil {
+	if err := c.authenticate(); err != nil {
 		return err
 	}
-	if _, err := c.expect(saslMechanisms); err != nil {
+	if err := c.header(wire.HeaderAMQP); err != nil {
 		return err
 	}
-	init := frame(frameSASL, described(saslInit, symbol("ANONYMOUS"), binaryOf("anonymous")))
-	if _, err := c.Write(init); err != nil {
+	open := wire.Open{ContainerID: "rawamqp", Hostname: "localhost", MaxFrameSize: wire.Some[uint32](maxFrame)}
+	begin := wire.Begin{IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30}
+	if _, err := c.Write(begin.AppendFrame(open.AppendFrame(nil), 0)); err != nil {
 		return err
 	}
-	outcome, err := c.expect(saslOutcome)
-	if err != nil {
+	if err := c.expect(wire.DescOpen, &open); err != nil {
 		return err
 	}
-	if code, _ := outcome.number(); code != 0 {
-		return fmt.Errorf("the broker wants a login (SASL code %d)", code)
-	}
-	if err := c.header(headerAMQP); err != nil {
+	c.maxFrame = open.MaxFrameSize.Or(1<<32 - 1)
+	if err := c.expect(wire.DescBegin, &begin); err != nil {
 		return err
 	}
-	open := frame(frameAMQP, described(opOpen, text("rawamqp"), text("localhost"), number(maxFrame)))
-	begin := frame(frameAMQP, described(opBegin, null(), number(0), number(1<<30), number(1<<30)))
-	if _, err := c.Write(append(open, begin...)); err != nil {
+	c.window = int64(begin.IncomingWindow)
+	return nil
+}
+
+// authenticate says that we are nobody in particular.
+func (c *conn) authenticate() error {
+	if err := c.header(wire.HeaderSASL); err != nil {
 		return err
 	}
-	answer, err := c.expect(opOpen)
-	if err != nil {
+	if err := c.expect(wire.DescMechanisms, &wire.SASLMechanisms{}); err != nil {
 		return err
 	}
-	answer.next() // container
-	answer.next() // host
-	c.maxFrame = 1<<32 - 1
-	if size, ok := answer.number(); ok {
-		c.maxFrame = uint32(size) //nolint:gosec // an uint
-	}
-	if answer, err = c.expect(opBegin); err != nil {
+	init := wire.SASLInit{Mechanism: "ANONYMOUS", InitialResponse: []byte("anonymous")}
+	if _, err := c.Write(init.AppendFrame(nil)); err != nil {
 		return err
 	}
-	answer.next() // channel
-	answer.next() // its first number
-	window, _ := answer.number()
-	c.window = int64(window) //nolint:gosec // an uint
+	var outcome wire.SASLOutcome
+	if err := c.expect(wire.DescOutcome, &outcome); err != nil {
+		return err
+	}
+	if outcome.Code != wire.SASLOK {
+		return fmt.Errorf("the broker wants a login (SASL code %d)", outcome.Code)
+	}
 	return nil
 }
 
@@ -98,11 +100,11 @@ func (c *conn) header(h string) error {
 	if _, err := c.Write([]byte(h)); err != nil {
 		return err
 	}
-	got := make([]byte, len(h))
-	if _, err := io.ReadFull(c.r, got); err != nil {
+	got, err := c.r.ReadProtocolHeader()
+	switch {
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
-	}
-	if string(got) != h {
+	case string(got[:]) != h:
 		return fmt.Errorf("the peer does not speak AMQP 1.0: %q", got)
 	}
 	return nil
@@ -110,83 +112,72 @@ func (c *conn) header(h string) error {
 
 // attach makes the link.
 func (c *conn) attach(queue string, receiver bool) error {
-	address := func(kind byte) []byte {
-		return described(kind, text(queue), number(0), symbol("session-end"), number(0), boolean(false), null(),
-			null(), null(), null(), null(), symbol("queue"))
+	at := wire.Terminus{Kind: wire.DescSource, Address: wire.Some(queue), Capabilities: []string{"queue"}}
+	a := wire.Attach{
+		Name: "rawamqp:" + queue, Role: wire.Role(receiver), SenderSettleMode: wire.SenderUnsettled, Source: at, Target: at,
+		InitialDeliveryCount: wire.Some[uint32](0),
 	}
-	source := address(typeSource)
-	target := described(typeTarget, text(queue), number(0), symbol("session-end"), number(0), boolean(false), null(), symbol("queue"))
-	f := frame(frameAMQP, described(opAttach, text("rawamqp:"+queue), number(0), boolean(receiver), ubyte(0), ubyte(0),
-		source, target, null(), null(), number(0)))
-	if _, err := c.Write(f); err != nil {
+	a.Target.Kind = wire.DescTarget
+	if _, err := c.Write(a.AppendFrame(nil, 0)); err != nil {
 		return err
 	}
-	if _, err := c.expect(opAttach); err != nil {
+	if err := c.expect(wire.DescAttach, &a); err != nil {
 		return fmt.Errorf("attach to %s: %w", queue, err)
 	}
 	return nil
 }
 
-// frame reads the next frame that is no heartbeat, and returns its body, valid until the next call.
-func (c *conn) frame() ([]byte, error) {
-	for {
-		head, err := c.r.Peek(frameHead)
-		if err != nil {
-			return nil, err
-		}
-		size, offset := int(binary.BigEndian.Uint32(head)), int(head[4])*4
-		if size > maxFrame || offset < frameHead || offset > size {
-			return nil, fmt.Errorf("a frame of %d bytes with a header of %d", size, offset)
-		}
-		b, err := c.r.Peek(size) // the buffer is larger than any frame
-		if err != nil {
-			return nil, err
-		}
-		if _, err := c.r.Discard(size); err != nil {
-			return nil, err
-		}
-		if size > offset {
-			return b[offset:], nil
-		}
+// next reads the next frame that is no heartbeat, valid until the next call. What the peer ends is an error.
+func (c *conn) next() (wire.Body, error) {
+	f, err := c.r.Next()
+	for err == nil && len(f.Body) == 0 {
+		f, err = c.r.Next()
 	}
-}
-
-// performative reads the next frame: its descriptor, its fields, and what follows them. What the peer ends is an error.
-func (c *conn) performative() (descriptor uint64, in list, payload []byte, err error) {
-	body, err := c.frame()
 	if err != nil {
-		return 0, list{}, nil, err
+		return wire.Body{}, err
 	}
-	l := list{b: body}
-	descriptor, in = l.described()
-	switch {
-	case l.bad:
-		return 0, list{}, nil, errors.New("a malformed frame")
-	case descriptor == opDetach:
-		in.next() // handle
-		in.next() // closed
-		return 0, list{}, nil, fmt.Errorf("%w the link: %s", errEnded, in.explain())
-	case descriptor == opEnd, descriptor == opClose:
-		return 0, list{}, nil, fmt.Errorf("%w the connection: %s", errEnded, in.explain())
+	p, err := wire.ParseBody(f.Body)
+	if err != nil {
+		return p, err
 	}
-	return descriptor, in, l.b, nil
+	switch p.Kind {
+	case wire.DescDetach:
+		var d wire.Detach
+		err = d.Decode(&p.Fields)
+		return p, errors.Join(err, ended("the link", d.Error))
+	case wire.DescEnd, wire.DescClose: // they have the same fields
+		var e wire.Close
+		err = e.Decode(&p.Fields)
+		return p, errors.Join(err, ended("the connection", e.Error))
+	}
+	return p, nil
 }
 
-// expect reads the next frame, which must be that one.
-func (c *conn) expect(descriptor uint64) (list, error) {
-	got, in, _, err := c.performative()
-	if err == nil && got != descriptor {
-		err = fmt.Errorf("a frame %#x where %#x was due", got, descriptor)
+func ended(what string, reason *wire.Error) error {
+	if reason == nil {
+		return fmt.Errorf("%w %s: without a reason", errEnded, what)
 	}
-	return in, err
+	return fmt.Errorf("%w %s: %w", errEnded, what, reason)
+}
+
+// expect reads the next frame, which must be of that kind.
+func (c *conn) expect(kind wire.Descriptor, into interface{ Decode(f *wire.Decoder) error }) error {
+	p, err := c.next()
+	if err != nil {
+		return err
+	}
+	if p.Kind != kind {
+		return fmt.Errorf("a frame %#x where %#x was due", uint64(p.Kind), uint64(kind))
+	}
+	return into.Decode(&p.Fields)
 }
 
 // part says goodbye and closes the connection.
 func (c *conn) part() error {
 	_ = c.SetDeadline(time.Now().Add(farewell)) // it fails only once the connection is closed
-	_, err := c.Write(frame(frameAMQP, described(opClose)))
+	_, err := c.Write((&wire.Close{}).AppendFrame(nil))
 	for err == nil {
-		_, _, _, err = c.performative()
+		_, err = c.next()
 	}
 	if errors.Is(err, errEnded) { // as it should
 		err = nil

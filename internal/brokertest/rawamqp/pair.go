@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
 // Load is what is to be done.
@@ -62,7 +64,7 @@ func Open(ctx context.Context, addr string, l Load) (*Pair, error) {
 	}
 	p.window.Store(p.out.window)
 	err = errors.Join(p.in.attach(l.Queue, true), p.out.attach(l.Queue, false))
-	if size := len(message(l.Size)) + frameHead; err == nil && size > int(p.out.maxFrame) {
+	if size := len(frameOf(l.Size)); err == nil && size > int(p.out.maxFrame) {
 		err = fmt.Errorf("a message takes %d bytes, a frame no more than %d", size, p.out.maxFrame)
 	}
 	if err != nil {
@@ -120,20 +122,19 @@ func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// message is what is sent: a header that says not durable, and a body.
-func message(size int) []byte {
-	b := described(sectionHeader, boolean(false))
-	return append(append(b, 0x00, 0x53, sectionData), binaryOf(string(make([]byte, size)))...)
+// frameOf is what is sent: a transfer of a message with a header that says not durable, and a body.
+func frameOf(size int) []byte {
+	t := wire.Transfer{DeliveryID: wire.Some[uint32](0), DeliveryTag: make([]byte, 4), MessageFormat: wire.Some[uint32](0)}
+	b := t.AppendHead(nil, 0)
+	b = (&wire.Header{}).AppendSection(b)
+	b = wire.AppendData(b, make([]byte, size))
+	wire.EndFrame(b, 0)
+	return b
 }
 
 // send sends until the moment, and waits until all is confirmed.
 func (p *Pair) send(ctx context.Context, until time.Time) error {
-	one := frame(frameAMQP,
-		described(opTransfer, number(0), number(0), binaryOf("\x00\x00\x00\x00"), number(0), boolean(false)), message(p.load.Size))
-	const ( // behind the head, the descriptor, size and count, and the handle
-		idAt  = frameHead + 12 + 5 + 1
-		tagAt = idAt + 4 + 5
-	)
+	one := frameOf(p.load.Size)
 	var frames []byte
 	for range batch {
 		frames = append(frames, one...)
@@ -155,8 +156,8 @@ func (p *Pair) send(ctx context.Context, until time.Time) error {
 		n = min(n, batch)
 		for i := range n {
 			f := frames[int(i)*len(one):]
-			binary.BigEndian.PutUint32(f[idAt:], uint32(sent+i))  //nolint:gosec // serial
-			binary.BigEndian.PutUint32(f[tagAt:], uint32(sent+i)) //nolint:gosec // serial
+			binary.BigEndian.PutUint32(f[wire.TransferDeliveryIDAt:], uint32(sent+i)) //nolint:gosec // serial
+			binary.BigEndian.PutUint32(f[wire.TransferTagAt:], uint32(sent+i))        //nolint:gosec // serial
 		}
 		sent += n
 		p.sent.Store(sent)
@@ -170,54 +171,49 @@ func (p *Pair) send(ctx context.Context, until time.Time) error {
 func (p *Pair) follow() error {
 	early := make([]bool, p.load.Pending) // answered before one that was sent earlier; by number modulo Pending
 	for {
-		descriptor, in, _, err := p.out.performative()
+		b, err := p.out.next()
+		switch {
+		case err != nil:
+		case b.Kind == wire.DescFlow:
+			err = p.credit(&b.Fields)
+		case b.Kind == wire.DescDisposition:
+			err = p.confirm(&b.Fields, early)
+		}
 		if err != nil {
 			return fmt.Errorf("wait for confirmations: %w", err)
-		}
-		switch descriptor {
-		case opFlow:
-			p.credit(&in)
-		case opDisposition:
-			if err := p.confirm(&in, early); err != nil {
-				return err
-			}
-		}
-		if in.bad {
-			return errors.New("wait for confirmations: a malformed frame")
 		}
 		notify(p.answers)
 	}
 }
 
 // credit reads a flow.
-func (p *Pair) credit(in *list) {
-	next, _ := in.number()
-	window, _ := in.number()
-	p.window.Store(int64(next + window)) //nolint:gosec // uints
-	in.next()                            // its own next number
-	in.next()                            // its own window
-	in.next()                            // handle
-	count, _ := in.number()
-	if credit, ok := in.number(); ok {
-		p.allowed.Store(int64(count + credit)) //nolint:gosec // uints
+func (p *Pair) credit(f *wire.Decoder) error {
+	var w wire.Flow
+	if err := w.Decode(f); err != nil {
+		return err
 	}
+	p.window.Store(int64(w.NextIncomingID.V) + int64(w.IncomingWindow))
+	if w.LinkCredit.OK {
+		p.allowed.Store(int64(w.DeliveryCount.V) + int64(w.LinkCredit.V))
+	}
+	return nil
 }
 
 // confirm reads a disposition. All of its messages must be in flight.
-func (p *Pair) confirm(in *list, early []bool) error {
-	in.next() // role
-	first, ok := in.number()
-	last, more := in.number()
-	if !more {
-		last = first
+func (p *Pair) confirm(f *wire.Decoder, early []bool) error {
+	var d wire.Disposition
+	if err := d.Decode(f); err != nil {
+		return err
 	}
-	settled := in.boolean()
-	state, _ := in.described()
-	if !ok || !settled || state != stateAccepted {
-		return fmt.Errorf("messages %d to %d were not accepted: state %#x, settled %v", first, last, state, settled)
+	state, err := wire.ParseState(d.State)
+	if err != nil {
+		return err
+	}
+	if !d.Settled || state.Kind != wire.DescAccepted {
+		return fmt.Errorf("messages %d to %d were not accepted: state %#x, settled %v", d.First, d.Last, uint64(state.Kind), d.Settled)
 	}
 	done, sent := p.accepted.Load(), p.sent.Load()
-	for n := int64(first); n <= int64(last); n++ { //nolint:gosec // uints
+	for n := int64(d.First); n <= int64(d.Last); n++ {
 		slot := &early[n%int64(len(early))]
 		if n < done || n >= sent || *slot {
 			return fmt.Errorf("message %d was confirmed though it was not in flight", n)
@@ -234,44 +230,40 @@ func (p *Pair) confirm(in *list, early []bool) error {
 
 // receive takes messages and accepts them.
 func (p *Pair) receive() error {
-	flow := described(opFlow, number(0), number(1<<30), number(0), number(1<<30), number(0), number(0), number(uint32(p.load.Credit))) //nolint:gosec // an option
-	accept := described(opDisposition, boolean(true), number(0), number(0), boolean(true), described(stateAccepted))
-	const (
-		nextAt  = frameHead + 12 + 1
-		countAt = nextAt + 5*5
-		firstAt = frameHead + 12 + 2
-		lastAt  = firstAt + 5
-	)
-	flow, accept = frame(frameAMQP, flow), frame(frameAMQP, accept)
-	if _, err := p.in.Write(flow); err != nil {
+	credit := uint32(p.load.Credit) //nolint:gosec // an option
+	flow := wire.Flow{
+		NextIncomingID: wire.Some[uint32](0), IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30, Handle: wire.Some[uint32](0),
+		DeliveryCount: wire.Some[uint32](0), LinkCredit: wire.Some(credit),
+	}
+	if _, err := p.in.Write(flow.AppendFrame(nil, 0)); err != nil {
 		return fmt.Errorf("give credit: %w", err)
 	}
 	var out []byte
+	var t wire.Transfer
 	var got, settled, credited uint32
 	for {
-		descriptor, in, body, err := p.in.performative()
+		b, err := p.in.next()
+		if err == nil && b.Kind == wire.DescTransfer {
+			err = t.Decode(&b.Fields)
+		}
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
-		if descriptor != opTransfer {
+		if b.Kind != wire.DescTransfer {
 			continue
 		}
-		in.next()                                                                       // handle
-		if id, ok := in.number(); !ok || uint32(id) != got || len(body) < p.load.Size { //nolint:gosec // an uint
-			return fmt.Errorf("receive: delivery %d of %d bytes where %d of %d was due", id, len(body), got, p.load.Size)
+		if t.DeliveryID != wire.Some(got) || len(b.Payload) < p.load.Size {
+			return fmt.Errorf("receive: delivery %d of %d bytes where %d of %d was due", t.DeliveryID.V, len(b.Payload), got, p.load.Size)
 		}
 		got++
-		if p.in.r.Buffered() > 0 && got-settled < uint32(p.load.Credit)/2 { //nolint:gosec // an option
+		if p.in.r.Buffered() > 0 && got-settled < credit/2 {
 			continue
 		}
-		binary.BigEndian.PutUint32(accept[firstAt:], settled)
-		binary.BigEndian.PutUint32(accept[lastAt:], got-1)
-		out = append(out[:0], accept...)
+		out = wire.AppendAccepted(out[:0], 0, settled, got-1, true)
 		settled = got
-		if got-credited >= uint32(p.load.Credit)/2 { //nolint:gosec // an option
-			binary.BigEndian.PutUint32(flow[nextAt:], got)
-			binary.BigEndian.PutUint32(flow[countAt:], got)
-			out = append(out, flow...)
+		if got-credited >= credit/2 {
+			flow.NextIncomingID, flow.DeliveryCount = wire.Some(got), wire.Some(got)
+			out = flow.AppendFrame(out, 0)
 			credited = got
 		}
 		if _, err := p.in.Write(out); err != nil {

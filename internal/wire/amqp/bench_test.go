@@ -1,0 +1,227 @@
+package amqp_test
+
+import (
+	"bufio"
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+// stamped is a message as perfmq sends them: 1 KiB, with a time and an ID.
+func stamped(t testing.TB) *amqp.Template {
+	t.Helper()
+	tmpl, err := amqp.NewTemplate(&amqp.Content{
+		Header:      amqp.Header{Durable: true},
+		Application: []amqp.Property{{Key: "colour", Value: "red"}},
+		TimeKey:     "time", IDKey: "perfmq_id", Body: make([]byte, 1024),
+	})
+	require.NoError(t, err)
+	return tmpl
+}
+
+const messageID = "6130672371284362087-0-9999-4011327420186375208"
+
+// appendTransfer appends a whole message in one frame.
+func appendTransfer(b []byte, tmpl *amqp.Template, number uint32, time int64, id []byte) []byte {
+	at := len(b)
+	tag := [4]byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}
+	head := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some(number), DeliveryTag: tag[:], MessageFormat: amqp.Some[uint32](0)}
+	b = head.AppendHead(b, 0)
+	b = tmpl.Append(b, time, id)
+	amqp.EndFrame(b, at)
+	return b
+}
+
+func appendFlow(b []byte, n uint32) []byte {
+	flow := amqp.Flow{
+		NextIncomingID: amqp.Some(n), IncomingWindow: 8192, NextOutgoingID: n, OutgoingWindow: 1 << 31, Handle: amqp.Some[uint32](1),
+		DeliveryCount: amqp.Some(n), LinkCredit: amqp.Some[uint32](1000),
+	}
+	return flow.AppendFrame(b, 0)
+}
+
+// readStamps is how a receiver finds the time and the ID of a message.
+func readStamps(properties []byte) (time int64, id []byte) {
+	d := amqp.NewDecoder(properties)
+	pairs, _ := d.Map()
+	for pairs.More() {
+		key, _ := pairs.Text()
+		switch string(key) {
+		case "time":
+			time, _ = pairs.Integer()
+		case "perfmq_id":
+			id, _ = pairs.Text()
+		default:
+			pairs.Skip()
+		}
+	}
+	return time, id
+}
+
+func receive(body []byte) (number uint32, time int64, id, payload []byte, err error) {
+	p, err := amqp.ParseBody(body)
+	if err != nil {
+		return 0, 0, nil, nil, err
+	}
+	var t amqp.Transfer
+	if err := t.Decode(&p.Fields); err != nil {
+		return 0, 0, nil, nil, err
+	}
+	var m amqp.Message
+	if err := m.Decode(p.Payload); err != nil {
+		return 0, 0, nil, nil, err
+	}
+	time, id = readStamps(m.ApplicationProperties)
+	return t.DeliveryID.V, time, id, m.Payload(nil), nil
+}
+
+func settle(body []byte) (first, last uint32, kind amqp.Descriptor, err error) {
+	p, err := amqp.ParseBody(body)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	var d amqp.Disposition
+	if err := d.Decode(&p.Fields); err != nil {
+		return 0, 0, 0, err
+	}
+	s, err := amqp.ParseState(d.State)
+	return d.First, d.Last, s.Kind, err
+}
+
+func credit(body []byte) (uint32, error) {
+	p, err := amqp.ParseBody(body)
+	if err != nil {
+		return 0, err
+	}
+	var f amqp.Flow
+	err = f.Decode(&p.Fields)
+	return f.LinkCredit.V, err
+}
+
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	tmpl, id := stamped(t), []byte(messageID)
+	buf := make([]byte, 0, 4096)
+	transfer := appendTransfer(nil, tmpl, 7, 1<<50, id)
+	accepted := amqp.AppendAccepted(nil, 0, 1000, 1999, true)
+	flow := appendFlow(nil, 70000)
+	txn := amqp.State{Kind: amqp.DescAccepted, Transactional: true, TxnID: []byte{1, 2, 3, 4}}
+	disposition := amqp.Disposition{Role: amqp.RoleReceiver, First: 1, Last: 1 << 20, State: txn.Append(nil)}
+	transacted := disposition.AppendFrame(nil, 0)
+	for name, f := range map[string]func() error{
+		"encode transfer":    func() error { buf = appendTransfer(buf[:0], tmpl, 7, 1<<50, id); return nil },
+		"encode accepted":    func() error { buf = amqp.AppendAccepted(buf[:0], 0, 1000, 1999, true); return nil },
+		"encode disposition": func() error { buf = disposition.AppendFrame(buf[:0], 0); return nil },
+		"encode flow":        func() error { buf = appendFlow(buf[:0], 70000); return nil },
+		"encode state":       func() error { buf = txn.Append(buf[:0]); return nil },
+		"encode heartbeat":   func() error { buf = amqp.AppendHeartbeat(buf[:0]); return nil },
+		"decode transfer":    func() error { _, _, _, _, err := receive(transfer[8:]); return err },
+		"decode disposition": func() error { _, _, _, err := settle(accepted[8:]); return err },
+		"decode transacted":  func() error { _, _, _, err := settle(transacted[8:]); return err },
+		"decode flow":        func() error { _, err := credit(flow[8:]); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, f())
+			require.Zero(t, testing.AllocsPerRun(100, func() { _ = f() }))
+		})
+	}
+}
+
+// TestFrameReaderDoesNotAllocate: neither for frames in the buffer, nor for larger ones after the first.
+func TestFrameReaderDoesNotAllocate(t *testing.T) {
+	small := amqp.AppendAccepted(nil, 0, 1, 2, true)
+	large := amqp.BeginFrame(nil, amqp.FrameAMQP, 0)
+	large = append(large, make([]byte, 100_000)...)
+	amqp.EndFrame(large, 0)
+	both := append(append([]byte{}, small...), large...)
+	in := bytes.NewReader(both)
+	buffered := bufio.NewReaderSize(in, 4096)
+	r := amqp.NewFrameReader(buffered, 1<<20)
+	read := func() {
+		in.Reset(both)
+		buffered.Reset(in)
+		for range 2 {
+			_, err := r.Next()
+			require.NoError(t, err)
+		}
+	}
+	read()
+	require.Zero(t, testing.AllocsPerRun(100, read))
+}
+
+func BenchmarkEncodeTransfer(b *testing.B) {
+	tmpl, id, buf := stamped(b), []byte(messageID), make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for n := uint32(0); b.Loop(); n++ {
+		buf = appendTransfer(buf[:0], tmpl, n, 1<<50, id)
+	}
+	b.SetBytes(int64(len(buf)))
+}
+
+func BenchmarkEncodeAccepted(b *testing.B) {
+	buf := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for n := uint32(0); b.Loop(); n++ {
+		buf = amqp.AppendAccepted(buf[:0], 0, n, n+100, true)
+	}
+}
+
+func BenchmarkEncodeFlow(b *testing.B) {
+	buf := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for n := uint32(0); b.Loop(); n++ {
+		buf = appendFlow(buf[:0], n)
+	}
+}
+
+// BenchmarkDecodeTransfer reads the performative, the sections, the time and the ID.
+func BenchmarkDecodeTransfer(b *testing.B) {
+	frame := appendTransfer(nil, stamped(b), 70000, 1<<50, []byte(messageID))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, time, id, payload, err := receive(frame[8:])
+		if err != nil || time != 1<<50 || len(id) != len(messageID) || len(payload) != 1024 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeDisposition(b *testing.B) {
+	frame := amqp.AppendAccepted(nil, 0, 70000, 70100, true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, last, kind, err := settle(frame[8:]); err != nil || last != 70100 || kind != amqp.DescAccepted {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeFlow(b *testing.B) {
+	frame := appendFlow(nil, 70000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if c, err := credit(frame[8:]); err != nil || c != 1000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFrameReader(b *testing.B) {
+	var frames []byte
+	for n := range uint32(1000) {
+		frames = amqp.AppendAccepted(frames, 0, n, n+100, true)
+	}
+	in := bytes.NewReader(frames)
+	r := amqp.NewFrameReader(bufio.NewReaderSize(in, 64<<10), 1<<20)
+	b.ReportAllocs()
+	for b.Loop() {
+		if in.Len() == 0 && !r.Ready() {
+			in.Reset(frames)
+		}
+		if _, err := r.Next(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

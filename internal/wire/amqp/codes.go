@@ -1,0 +1,226 @@
+package amqp
+
+import "strings"
+
+// Format codes: the first byte of an encoded value, which gives its type and the width of what follows (Types, section
+// 1.6).
+const (
+	CodeDescribed  byte = 0x00 // a descriptor and a value follow
+	CodeNull       byte = 0x40
+	CodeTrue       byte = 0x41
+	CodeFalse      byte = 0x42
+	CodeUint0      byte = 0x43
+	CodeUlong0     byte = 0x44
+	CodeList0      byte = 0x45
+	CodeUbyte      byte = 0x50
+	CodeByte       byte = 0x51
+	CodeSmallUint  byte = 0x52
+	CodeSmallUlong byte = 0x53
+	CodeSmallInt   byte = 0x54
+	CodeSmallLong  byte = 0x55
+	CodeBool       byte = 0x56
+	CodeUshort     byte = 0x60
+	CodeShort      byte = 0x61
+	CodeUint       byte = 0x70
+	CodeInt        byte = 0x71
+	CodeFloat      byte = 0x72
+	CodeChar       byte = 0x73
+	CodeDecimal32  byte = 0x74
+	CodeUlong      byte = 0x80
+	CodeLong       byte = 0x81
+	CodeDouble     byte = 0x82
+	CodeTimestamp  byte = 0x83
+	CodeDecimal64  byte = 0x84
+	CodeDecimal128 byte = 0x94
+	CodeUUID       byte = 0x98
+	CodeBin8       byte = 0xa0
+	CodeStr8       byte = 0xa1
+	CodeSym8       byte = 0xa3
+	CodeBin32      byte = 0xb0
+	CodeStr32      byte = 0xb1
+	CodeSym32      byte = 0xb3
+	CodeList8      byte = 0xc0
+	CodeMap8       byte = 0xc1
+	CodeList32     byte = 0xd0
+	CodeMap32      byte = 0xd1
+	CodeArray8     byte = 0xe0
+	CodeArray32    byte = 0xf0
+)
+
+// Descriptor is the type of a described value (Types, section 1.2). The zero value stands for none, and for symbolic
+// descriptors that this package does not know.
+type Descriptor uint64
+
+// Descriptors of performatives (Transport, section 2.7), delivery states and termini (Messaging, sections 3.4 and 3.5),
+// transactions (Transactions, section 4.5), SASL frames (Security, section 5.3.3) and message sections (Messaging,
+// section 3.2).
+const (
+	DescOpen        Descriptor = 0x10
+	DescBegin       Descriptor = 0x11
+	DescAttach      Descriptor = 0x12
+	DescFlow        Descriptor = 0x13
+	DescTransfer    Descriptor = 0x14
+	DescDisposition Descriptor = 0x15
+	DescDetach      Descriptor = 0x16
+	DescEnd         Descriptor = 0x17
+	DescClose       Descriptor = 0x18
+	DescError       Descriptor = 0x1d
+
+	DescReceived Descriptor = 0x23
+	DescAccepted Descriptor = 0x24
+	DescRejected Descriptor = 0x25
+	DescReleased Descriptor = 0x26
+	DescModified Descriptor = 0x27
+	DescSource   Descriptor = 0x28
+	DescTarget   Descriptor = 0x29
+
+	DescCoordinator        Descriptor = 0x30
+	DescDeclare            Descriptor = 0x31
+	DescDischarge          Descriptor = 0x32
+	DescDeclared           Descriptor = 0x33
+	DescTransactionalState Descriptor = 0x34
+
+	DescMechanisms Descriptor = 0x40
+	DescInit       Descriptor = 0x41
+	DescChallenge  Descriptor = 0x42
+	DescResponse   Descriptor = 0x43
+	DescOutcome    Descriptor = 0x44
+
+	DescHeader                Descriptor = 0x70
+	DescDeliveryAnnotations   Descriptor = 0x71
+	DescMessageAnnotations    Descriptor = 0x72
+	DescProperties            Descriptor = 0x73
+	DescApplicationProperties Descriptor = 0x74
+	DescData                  Descriptor = 0x75
+	DescSequence              Descriptor = 0x76
+	DescValue                 Descriptor = 0x77
+	DescFooter                Descriptor = 0x78
+
+	// DescSelector is a filter of messages by a JMS selector (AMQP capability registry, filters; domain 0x468c is
+	// Apache's).
+	DescSelector Descriptor = 0x0000468c_00000004
+)
+
+// SelectorFilterName is the symbolic form of [DescSelector], and the usual name of such a filter.
+const SelectorFilterName = "apache.org:selector-filter:string"
+
+// String returns the symbolic form of a standard descriptor, such as "amqp:accepted:list", and "" of any other.
+func (d Descriptor) String() string {
+	switch {
+	case d == DescSelector:
+		return SelectorFilterName
+	case d >= DescHeader:
+		return d.section()
+	case d >= DescSource:
+		return d.other()
+	}
+	switch d {
+	case DescOpen:
+		return "amqp:open:list"
+	case DescBegin:
+		return "amqp:begin:list"
+	case DescAttach:
+		return "amqp:attach:list"
+	case DescFlow:
+		return "amqp:flow:list"
+	case DescTransfer:
+		return "amqp:transfer:list"
+	case DescDisposition:
+		return "amqp:disposition:list"
+	case DescDetach:
+		return "amqp:detach:list"
+	case DescEnd:
+		return "amqp:end:list"
+	case DescClose:
+		return "amqp:close:list"
+	case DescError:
+		return "amqp:error:list"
+	case DescReceived:
+		return "amqp:received:list"
+	case DescAccepted:
+		return "amqp:accepted:list"
+	case DescRejected:
+		return "amqp:rejected:list"
+	case DescReleased:
+		return "amqp:released:list"
+	case DescModified:
+		return "amqp:modified:list"
+	}
+	return ""
+}
+
+// name is the symbolic form without domain and type: "accepted".
+func (d Descriptor) name() string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(d.String(), "amqp:"), ":")
+	return name
+}
+
+// other returns the symbolic form of termini, and of types for transactions and SASL.
+func (d Descriptor) other() string {
+	switch d {
+	case DescSource:
+		return "amqp:source:list"
+	case DescTarget:
+		return "amqp:target:list"
+	case DescCoordinator:
+		return "amqp:coordinator:list"
+	case DescDeclare:
+		return "amqp:declare:list"
+	case DescDischarge:
+		return "amqp:discharge:list"
+	case DescDeclared:
+		return "amqp:declared:list"
+	case DescTransactionalState:
+		return "amqp:transactional-state:list"
+	case DescMechanisms:
+		return "amqp:sasl-mechanisms:list"
+	case DescInit:
+		return "amqp:sasl-init:list"
+	case DescChallenge:
+		return "amqp:sasl-challenge:list"
+	case DescResponse:
+		return "amqp:sasl-response:list"
+	case DescOutcome:
+		return "amqp:sasl-outcome:list"
+	}
+	return ""
+}
+
+// section returns the symbolic form of message sections.
+func (d Descriptor) section() string {
+	switch d {
+	case DescHeader:
+		return "amqp:header:list"
+	case DescProperties:
+		return "amqp:properties:list"
+	case DescSequence:
+		return "amqp:amqp-sequence:list"
+	case DescDeliveryAnnotations:
+		return "amqp:delivery-annotations:map"
+	case DescMessageAnnotations:
+		return "amqp:message-annotations:map"
+	case DescApplicationProperties:
+		return "amqp:application-properties:map"
+	case DescData:
+		return "amqp:data:binary"
+	case DescValue:
+		return "amqp:amqp-value:*"
+	case DescFooter:
+		return "amqp:footer:map"
+	}
+	return ""
+}
+
+// symbolicDescriptor returns the descriptor with that symbolic form; 0 if there is none. Peers hardly ever send one, so
+// that a walk over all of them does.
+func symbolicDescriptor(symbol []byte) Descriptor {
+	for d := DescOpen; d <= DescFooter; d++ {
+		if name := d.String(); name != "" && name == string(symbol) {
+			return d
+		}
+	}
+	if string(symbol) == SelectorFilterName {
+		return DescSelector
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package amqp
+
+// Open is the performative open (Transport, section 2.7.1). Strings are copies; Properties is within the frame.
+type Open struct {
+	ContainerID string // mandatory
+	Hostname    string // "": none
+	// MaxFrameSize is the size of the largest frame that the sender of the open takes, in bytes, at least
+	// [MinMaxFrameSize]; absent: 4294967295.
+	MaxFrameSize Opt[uint32]
+	// ChannelMax is the highest channel that may be used; absent: 65535.
+	ChannelMax Opt[uint16]
+	// IdleTimeout is after how many milliseconds of silence the sender of the open may end the connection; 0 or absent:
+	// never.
+	IdleTimeout         uint32
+	OutgoingLocales     []string
+	IncomingLocales     []string
+	OfferedCapabilities []string
+	DesiredCapabilities []string
+	// Properties is an encoded map with symbols as keys, such as product and version; nil: none. See [Lookup].
+	Properties []byte
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
+func (o *Open) Decode(f *Decoder) error {
+	*o = Open{
+		ContainerID:         f.mustText(),
+		Hostname:            f.text(),
+		MaxFrameSize:        f.Uint(),
+		ChannelMax:          f.optUshort(),
+		IdleTimeout:         f.Uint().Or(0),
+		OutgoingLocales:     f.Symbols(),
+		IncomingLocales:     f.Symbols(),
+		OfferedCapabilities: f.Symbols(),
+		DesiredCapabilities: f.Symbols(),
+		Properties:          f.mapValue(),
+	}
+	return f.wrap("open")
+}
+
+// AppendFrame appends a frame, on channel 0.
+func (o *Open) AppendFrame(b []byte) []byte {
+	at := len(b)
+	w := beginList(BeginFrame(b, FrameAMQP, 0), DescOpen)
+	w.mustStr(o.ContainerID)
+	w.str(o.Hostname)
+	w.opt(o.MaxFrameSize)
+	w.optUshort(o.ChannelMax)
+	w.uintOr(o.IdleTimeout, 0)
+	w.symbols(o.OutgoingLocales)
+	w.symbols(o.IncomingLocales)
+	w.symbols(o.OfferedCapabilities)
+	w.symbols(o.DesiredCapabilities)
+	w.raw(o.Properties)
+	return w.frame(at)
+}
+
+// frame ends the list and the frame that it is the body of.
+func (w *listWriter) frame(at int) []byte {
+	b := w.finish()
+	EndFrame(b, at)
+	return b
+}
+
+// Begin is the performative begin (Transport, section 2.7.2). Properties is within the frame.
+type Begin struct {
+	// RemoteChannel is that of the begin which this one answers; absent in one that answers none.
+	RemoteChannel  Opt[uint16]
+	NextOutgoingID uint32 // of the sender's first transfer frame, a serial number (RFC 1982); mandatory
+	IncomingWindow uint32 // transfer frames that the sender of the begin takes; mandatory
+	OutgoingWindow uint32 // transfer frames that it may send; mandatory
+	// HandleMax is the highest handle of a link; absent: 4294967295.
+	HandleMax           Opt[uint32]
+	OfferedCapabilities []string
+	DesiredCapabilities []string
+	Properties          []byte // an encoded map; nil: none
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
+func (p *Begin) Decode(f *Decoder) error {
+	*p = Begin{
+		RemoteChannel:       f.optUshort(),
+		NextOutgoingID:      f.mustUint(),
+		IncomingWindow:      f.mustUint(),
+		OutgoingWindow:      f.mustUint(),
+		HandleMax:           f.Uint(),
+		OfferedCapabilities: f.Symbols(),
+		DesiredCapabilities: f.Symbols(),
+		Properties:          f.mapValue(),
+	}
+	return f.wrap("begin")
+}
+
+// AppendFrame appends a frame.
+func (p *Begin) AppendFrame(b []byte, channel uint16) []byte {
+	at := len(b)
+	w := beginList(BeginFrame(b, FrameAMQP, channel), DescBegin)
+	w.optUshort(p.RemoteChannel)
+	w.uint(p.NextOutgoingID)
+	w.uint(p.IncomingWindow)
+	w.uint(p.OutgoingWindow)
+	w.opt(p.HandleMax)
+	w.symbols(p.OfferedCapabilities)
+	w.symbols(p.DesiredCapabilities)
+	w.raw(p.Properties)
+	return w.frame(at)
+}
+
+// End is the performative end (Transport, section 2.7.8).
+type End struct {
+	Error *Error // why; nil: in good order
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
+func (e *End) Decode(f *Decoder) error {
+	*e = End{Error: f.nullableError()}
+	return f.wrap("end")
+}
+
+// AppendFrame appends a frame.
+func (e *End) AppendFrame(b []byte, channel uint16) []byte {
+	at := len(b)
+	w := beginList(BeginFrame(b, FrameAMQP, channel), DescEnd)
+	w.error(e.Error)
+	return w.frame(at)
+}
+
+// Close is the performative close (Transport, section 2.7.9).
+type Close struct {
+	Error *Error // why; nil: in good order
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
+func (c *Close) Decode(f *Decoder) error {
+	*c = Close{Error: f.nullableError()}
+	return f.wrap("close")
+}
+
+// AppendFrame appends a frame, on channel 0.
+func (c *Close) AppendFrame(b []byte) []byte {
+	at := len(b)
+	w := beginList(BeginFrame(b, FrameAMQP, 0), DescClose)
+	w.error(c.Error)
+	return w.frame(at)
+}

@@ -1,0 +1,370 @@
+package amqp
+
+import "encoding/binary"
+
+// MaxEntries is how many symbols of an array, and how many filters of a source, are decoded at most.
+const MaxEntries = 1024
+
+// unknown is the number of values of a Decoder that reads all there are.
+const unknown = 1 << 30
+
+// Decoder reads encoded values one after the other (Types, section 1.6). It keeps no copy: bytes that it returns are
+// within its input. Its errors stick: after the first one every value is null and [Decoder.Err] tells it. Fields that a
+// list leaves out at its end are null too. A Decoder follows sizes and never nests: the inside of a list or map has a
+// Decoder of its own.
+//
+// The zero Decoder has no values. A copy reads on independently. It is not safe for concurrent use.
+type Decoder struct {
+	b     []byte // values, and any bytes behind them
+	pos   int    // of the next value in b
+	n     int    // values left
+	total int    // values at first; once err is set, the number of the value to blame
+	err   error
+}
+
+// NewDecoder returns a Decoder of all values in b.
+func NewDecoder(b []byte) Decoder { return Decoder{b: b, n: unknown, total: unknown} }
+
+// Err returns the first error; nil if there was none so far.
+func (d *Decoder) Err() error { return d.err }
+
+// More reports whether there are values left.
+func (d *Decoder) More() bool { return d.n > 0 && (d.pos < len(d.b) || d.total != unknown) }
+
+// Len returns how many values are left in a list or map (of a map keys and values), at most as many as it has bytes.
+func (d *Decoder) Len() int { return min(d.n, len(d.b)-d.pos) }
+
+// Rest returns the bytes behind the values read.
+func (d *Decoder) Rest() []byte { return d.b[d.pos:] }
+
+// Peek returns the format code of the next value, without reading it; CodeNull if there is none.
+func (d *Decoder) Peek() byte {
+	if d.n == 0 || d.pos >= len(d.b) {
+		return CodeNull
+	}
+	return d.b[d.pos]
+}
+
+func (d *Decoder) fail(err error) {
+	if d.err == nil {
+		d.err, d.total = err, d.total-d.n
+	}
+	d.n, d.b, d.pos = 0, nil, 0
+}
+
+// join makes the error of a type within, or of a container that was read to its last field, the error of d.
+func (d *Decoder) join(inner *Decoder, name string) bool {
+	if inner.err == nil {
+		return d.err == nil
+	}
+	d.fail(inner.wrap(name))
+	return false
+}
+
+// wrap returns the error as that of a type; nil if there is none.
+func (d *Decoder) wrap(name string) error {
+	if d.err == nil {
+		return nil
+	}
+	field := d.total
+	if d.err == ErrMissing { //nolint:errorlint // set by fail alone; it is wrapped here
+		field = 0
+	}
+	return &DecodeError{Type: name, Field: field, Err: d.err}
+}
+
+// code takes the next format code.
+func (d *Decoder) code() byte {
+	if d.n == 0 {
+		return CodeNull
+	}
+	d.n--
+	if d.pos >= len(d.b) {
+		d.fail(ErrTruncated)
+		return CodeNull
+	}
+	c := d.b[d.pos]
+	d.pos++
+	return c
+}
+
+func (d *Decoder) take8() uint8 {
+	if d.pos >= len(d.b) {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	v := d.b[d.pos]
+	d.pos++
+	return v
+}
+
+func (d *Decoder) take16() uint16 {
+	if len(d.b)-d.pos < 2 {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	v := binary.BigEndian.Uint16(d.b[d.pos:])
+	d.pos += 2
+	return v
+}
+
+func (d *Decoder) take32() uint32 {
+	if len(d.b)-d.pos < 4 {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	v := binary.BigEndian.Uint32(d.b[d.pos:])
+	d.pos += 4
+	return v
+}
+
+func (d *Decoder) take64() uint64 {
+	if len(d.b)-d.pos < 8 {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	v := binary.BigEndian.Uint64(d.b[d.pos:])
+	d.pos += 8
+	return v
+}
+
+// takeBytes takes n bytes; nil if there are not as many.
+func (d *Decoder) takeBytes(n uint32) []byte {
+	if uint64(n) > uint64(len(d.b)-d.pos) {
+		d.fail(ErrTruncated)
+		return nil
+	}
+	end := d.pos + int(n)
+	v := d.b[d.pos:end:end]
+	d.pos = end
+	return v
+}
+
+// takeSized takes the bytes behind a size of one or four bytes.
+func (d *Decoder) takeSized(wide bool) []byte {
+	if wide {
+		return d.takeBytes(d.take32())
+	}
+	return d.takeBytes(uint32(d.take8()))
+}
+
+// size returns how many bytes the value at the front of b takes, its format code included. What is in lists, maps and
+// arrays is not looked at. It needs no stack however deep descriptors are nested.
+func size(b []byte) (int, error) {
+	pos := 0
+	for pending := 1; pending > 0; pending-- {
+		if pos >= len(b) {
+			return 0, ErrTruncated
+		}
+		code := b[pos]
+		pos++
+		left := len(b) - pos
+		switch code >> 4 {
+		case 0x0:
+			if code != CodeDescribed {
+				return 0, ErrFormatCode
+			}
+			pending += 2
+		case 0x4:
+		case 0x5, 0x6, 0x7, 0x8, 0x9:
+			pos += 1 << (code>>4 - 5)
+		case 0xa, 0xc, 0xe:
+			if left < 1 {
+				return 0, ErrTruncated
+			}
+			pos += 1 + int(b[pos])
+		case 0xb, 0xd, 0xf:
+			if left < 4 {
+				return 0, ErrTruncated
+			}
+			n := binary.BigEndian.Uint32(b[pos:])
+			if uint64(n)+4 > uint64(left) {
+				return 0, ErrTruncated
+			}
+			pos += 4 + int(n)
+		default:
+			return 0, ErrFormatCode
+		}
+		if pos > len(b) {
+			return 0, ErrTruncated
+		}
+	}
+	return pos, nil
+}
+
+// Raw returns the next value as it is encoded, with its format code and descriptor; nil for null.
+func (d *Decoder) Raw() []byte {
+	if d.n == 0 {
+		return nil
+	}
+	d.n--
+	v := d.whole()
+	if v == nil || v[0] == CodeNull {
+		return nil
+	}
+	return v
+}
+
+// whole takes the next value as it is encoded, null or not.
+func (d *Decoder) whole() []byte {
+	n, err := size(d.b[d.pos:])
+	if err != nil {
+		d.fail(err)
+		return nil
+	}
+	return d.takeBytes(uint32(n))
+}
+
+// Skip passes over the next value.
+func (d *Decoder) Skip() { d.Raw() }
+
+// List returns a Decoder of the fields of a list, and false for null.
+func (d *Decoder) List() (fields Decoder, ok bool) {
+	ok = d.list(&fields)
+	return fields, ok
+}
+
+func (d *Decoder) list(in *Decoder) bool {
+	switch c := d.code(); c {
+	case CodeNull:
+		return false
+	case CodeList8, CodeList32:
+		return d.compound(in, c == CodeList32)
+	case CodeList0:
+		return true
+	}
+	d.fail(ErrType)
+	return false
+}
+
+// Map returns a Decoder of the keys and values of a map in turn, and false for null.
+func (d *Decoder) Map() (pairs Decoder, ok bool) {
+	switch c := d.code(); c {
+	case CodeNull:
+		return Decoder{}, false
+	case CodeMap8, CodeMap32:
+		ok = d.compound(&pairs, c == CodeMap32)
+		if pairs.n%2 != 0 {
+			d.fail(ErrCount)
+			return Decoder{}, false
+		}
+		return pairs, ok
+	}
+	d.fail(ErrType)
+	return Decoder{}, false
+}
+
+// compound makes in a Decoder of the values in a list, map or array. A value takes at least one byte, which bounds the
+// count.
+func (d *Decoder) compound(in *Decoder, wide bool) bool {
+	b, width := d.b[d.pos:], 1 // of size and count each
+	if wide {
+		width = 4
+	}
+	if len(b) < 2*width {
+		d.fail(ErrTruncated)
+		return false
+	}
+	var size, count uint32
+	if wide {
+		size, count = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+	} else {
+		size, count = uint32(b[0]), uint32(b[1])
+	}
+	end := uint64(width) + uint64(size)
+	switch {
+	case end > uint64(len(b)), end < uint64(2*width):
+		d.fail(ErrTruncated)
+		return false
+	case uint64(count) > end-uint64(2*width):
+		d.fail(ErrCount)
+		return false
+	}
+	in.b, in.pos, in.n, in.total = b[:end:end], 2*width, int(count), int(count)
+	d.pos += int(end)
+	return true
+}
+
+// mapValue returns a map as it is encoded, its inside unread; nil for null.
+func (d *Decoder) mapValue() []byte {
+	raw := d.Raw()
+	if raw != nil && raw[0] != CodeMap8 && raw[0] != CodeMap32 {
+		d.fail(ErrType)
+		return nil
+	}
+	return raw
+}
+
+// Symbols returns one symbol or an array of them; nil for null and for an array without any.
+func (d *Decoder) Symbols() (list []string) {
+	switch c := d.code(); c {
+	case CodeNull:
+		return nil
+	case CodeSym8, CodeSym32:
+		return []string{string(d.takeSized(c == CodeSym32))}
+	case CodeArray8, CodeArray32:
+		var in Decoder
+		if !d.compound(&in, c == CodeArray32) || in.n == 0 {
+			return nil
+		}
+		element := in.take8()
+		switch {
+		case element != CodeSym8 && element != CodeSym32:
+			d.fail(ErrType)
+			return nil
+		case in.n > MaxEntries:
+			d.fail(ErrLimit)
+			return nil
+		}
+		for ; in.n > 0 && in.err == nil; in.n-- {
+			list = append(list, string(in.takeSized(element == CodeSym32)))
+		}
+		if in.err == nil {
+			return list
+		}
+		d.fail(ErrTruncated)
+		return nil
+	}
+	d.fail(ErrType)
+	return nil
+}
+
+// Descriptor takes the descriptor of a described value; the value itself is read next. For null, and behind the last
+// value, it is 0.
+func (d *Decoder) Descriptor() Descriptor {
+	if b := d.b[d.pos:]; d.n > 0 && len(b) > 2 && b[0] == CodeDescribed && b[1] == CodeSmallUlong { // as nearly all are
+		d.pos += 3
+		return Descriptor(b[2])
+	}
+	switch d.code() {
+	case CodeNull:
+		return 0
+	case CodeDescribed:
+	default:
+		d.fail(ErrType)
+		return 0
+	}
+	d.n += 2 // one value as far as the list is concerned, but two to be read
+	switch d.Peek() {
+	case CodeSym8, CodeSym32:
+		return symbolicDescriptor(d.Symbol())
+	case CodeNull:
+		d.fail(ErrType)
+		return 0
+	}
+	return Descriptor(d.Ulong(0))
+}
+
+// described takes a described list, which must be of that type.
+func (d *Decoder) described(want Descriptor) (fields Decoder) {
+	got := d.Descriptor()
+	ok := d.list(&fields)
+	switch {
+	case d.err != nil:
+	case !ok:
+		d.fail(ErrType)
+	case got != want:
+		d.fail(ErrDescriptor)
+	}
+	return fields
+}

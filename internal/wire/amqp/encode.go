@@ -1,0 +1,350 @@
+package amqp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrEncode is the error for a Go value that stands for no AMQP type.
+var ErrEncode = errors.New("no AMQP type stands for this value")
+
+// AppendNull appends null.
+func AppendNull(b []byte) []byte { return append(b, CodeNull) }
+
+// AppendBool appends a boolean.
+func AppendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, CodeTrue)
+	}
+	return append(b, CodeFalse)
+}
+
+// AppendUbyte appends an ubyte.
+func AppendUbyte(b []byte, v uint8) []byte { return append(b, CodeUbyte, v) }
+
+// AppendUshort appends an ushort.
+func AppendUshort(b []byte, v uint16) []byte {
+	return binary.BigEndian.AppendUint16(append(b, CodeUshort), v)
+}
+
+// AppendUint appends an uint in as few bytes as it takes.
+func AppendUint(b []byte, v uint32) []byte {
+	switch {
+	case v == 0:
+		return append(b, CodeUint0)
+	case v <= math.MaxUint8:
+		return append(b, CodeSmallUint, byte(v))
+	}
+	return appendWideUint(b, v)
+}
+
+// appendWideUint appends an uint in full width, so that another one may be put in its place.
+func appendWideUint(b []byte, v uint32) []byte {
+	return append(b, CodeUint, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
+}
+
+// AppendUlong appends an ulong in as few bytes as it takes.
+func AppendUlong(b []byte, v uint64) []byte {
+	switch {
+	case v == 0:
+		return append(b, CodeUlong0)
+	case v <= math.MaxUint8:
+		return append(b, CodeSmallUlong, byte(v))
+	}
+	return binary.BigEndian.AppendUint64(append(b, CodeUlong), v)
+}
+
+// AppendInt appends an int in as few bytes as it takes.
+func AppendInt(b []byte, v int32) []byte {
+	if v >= math.MinInt8 && v <= math.MaxInt8 {
+		return append(b, CodeSmallInt, byte(v))
+	}
+	return binary.BigEndian.AppendUint32(append(b, CodeInt), uint32(v))
+}
+
+// AppendLong appends a long in as few bytes as it takes.
+func AppendLong(b []byte, v int64) []byte {
+	if v >= math.MinInt8 && v <= math.MaxInt8 {
+		return append(b, CodeSmallLong, byte(v))
+	}
+	return binary.BigEndian.AppendUint64(append(b, CodeLong), uint64(v))
+}
+
+// AppendTimestamp appends a time in milliseconds since the Unix epoch.
+func AppendTimestamp(b []byte, v int64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, CodeTimestamp), uint64(v))
+}
+
+// AppendDouble appends a double.
+func AppendDouble(b []byte, v float64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, CodeDouble), math.Float64bits(v))
+}
+
+// AppendStr appends a string; it should be UTF-8 and must be shorter than 4 GiB.
+func AppendStr[T ~[]byte | ~string](b []byte, v T) []byte { return appendSized(b, CodeStr8, v) }
+
+// AppendSymbol appends a symbol; it should be ASCII and must be shorter than 4 GiB.
+func AppendSymbol[T ~[]byte | ~string](b []byte, v T) []byte { return appendSized(b, CodeSym8, v) }
+
+// AppendBinary appends a binary, which must be shorter than 4 GiB.
+func AppendBinary[T ~[]byte | ~string](b []byte, v T) []byte { return appendSized(b, CodeBin8, v) }
+
+func appendSized[T ~[]byte | ~string](b []byte, narrow byte, v T) []byte {
+	if len(v) <= math.MaxUint8 {
+		return append(append(b, narrow, byte(len(v))), v...)
+	}
+	return append(binary.BigEndian.AppendUint32(append(b, narrow+0x10), uint32(len(v))), v...)
+}
+
+// AppendSymbols appends an array of symbols, or null if there are none.
+func AppendSymbols(b []byte, list []string) []byte {
+	if len(list) == 0 {
+		return AppendNull(b)
+	}
+	at := len(b)
+	b = append(begin(b, CodeArray32), CodeSym32)
+	for _, s := range list {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+	}
+	EndCompound(b, at, len(list))
+	return b
+}
+
+// AppendEncoded appends a value that is encoded already, or null if it is nil.
+func AppendEncoded(b, value []byte) []byte {
+	if value == nil {
+		return AppendNull(b)
+	}
+	return append(b, value...)
+}
+
+// AppendDescriptor appends a descriptor; the value that it describes is to follow.
+func AppendDescriptor(b []byte, d Descriptor) []byte {
+	return AppendUlong(append(b, CodeDescribed), uint64(d))
+}
+
+// BeginList appends the head of a list32. Append its values, and call [EndCompound].
+func BeginList(b []byte) []byte { return begin(b, CodeList32) }
+
+// BeginMap appends the head of a map32. Append its keys and values in turn, and call [EndCompound].
+func BeginMap(b []byte) []byte { return begin(b, CodeMap32) }
+
+func begin(b []byte, code byte) []byte { return append(b, code, 0, 0, 0, 0, 0, 0, 0, 0) }
+
+// EndCompound writes the size of the list or map that begins at b[at], and how many values it has (of a map keys and
+// values).
+func EndCompound(b []byte, at, count int) {
+	binary.BigEndian.PutUint32(b[at+1:], uint32(len(b)-at-5))
+	binary.BigEndian.PutUint32(b[at+5:], uint32(count))
+}
+
+// AppendScalar appends a value of any type that [Decoder.Scalar] returns, and int as a long. It fails with [ErrEncode]
+// for any other.
+func AppendScalar(b []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return AppendNull(b), nil
+	case bool:
+		return AppendBool(b, v), nil
+	case int:
+		return AppendLong(b, int64(v)), nil
+	case int8:
+		return append(b, CodeByte, byte(v)), nil
+	case int16:
+		return binary.BigEndian.AppendUint16(append(b, CodeShort), uint16(v)), nil
+	case int32:
+		return AppendInt(b, v), nil
+	case int64:
+		return AppendLong(b, v), nil
+	case uint8:
+		return AppendUbyte(b, v), nil
+	case uint16:
+		return AppendUshort(b, v), nil
+	case uint32:
+		return AppendUint(b, v), nil
+	case uint64:
+		return AppendUlong(b, v), nil
+	case float32:
+		return binary.BigEndian.AppendUint32(append(b, CodeFloat), math.Float32bits(v)), nil
+	case float64:
+		return AppendDouble(b, v), nil
+	case string:
+		return AppendStr(b, v), nil
+	case []byte:
+		return AppendBinary(b, v), nil
+	case Symbol:
+		return AppendSymbol(b, v), nil
+	case Char:
+		return binary.BigEndian.AppendUint32(append(b, CodeChar), uint32(v)), nil
+	case Timestamp:
+		return AppendTimestamp(b, int64(v)), nil
+	case UUID:
+		return append(append(b, CodeUUID), v[:]...), nil
+	case Decimal32:
+		return append(append(b, CodeDecimal32), v[:]...), nil
+	case Decimal64:
+		return append(append(b, CodeDecimal64), v[:]...), nil
+	case Decimal128:
+		return append(append(b, CodeDecimal128), v[:]...), nil
+	case Encoded:
+		return AppendEncoded(b, v), nil
+	}
+	return b, fmt.Errorf("%w: %T", ErrEncode, value)
+}
+
+// listWriter appends a described list. Nulls at its end are left out, as fields that have their default.
+type listWriter struct {
+	b     []byte
+	at    int // where the list begins
+	count int // fields so far
+	used  int // fields up to the last one that is not null
+	end   int // where that one ends
+}
+
+func beginList(b []byte, d Descriptor) listWriter {
+	b = AppendDescriptor(b, d)
+	at := len(b)
+	b = BeginList(b)
+	return listWriter{b: b, at: at, end: len(b)}
+}
+
+func (w *listWriter) finish() []byte {
+	b := w.b[:w.end]
+	if w.used == 0 {
+		return append(b[:w.at], CodeList0)
+	}
+	EndCompound(b, w.at, w.used)
+	return b
+}
+
+// null leaves a field out.
+func (w *listWriter) null() {
+	w.b = AppendNull(w.b)
+	w.count++
+}
+
+// set counts the field that was appended to w.b.
+func (w *listWriter) set() {
+	w.count++
+	w.used, w.end = w.count, len(w.b)
+}
+
+// flag writes a boolean whose default is false.
+func (w *listWriter) flag(v bool) {
+	if !v {
+		w.null()
+		return
+	}
+	w.boolean(v)
+}
+
+func (w *listWriter) boolean(v bool) {
+	w.b = AppendBool(w.b, v)
+	w.set()
+}
+
+func (w *listWriter) uint(v uint32) {
+	w.b = AppendUint(w.b, v)
+	w.set()
+}
+
+func (w *listWriter) uintOr(v, absent uint32) {
+	if v == absent {
+		w.null()
+		return
+	}
+	w.uint(v)
+}
+
+func (w *listWriter) opt(v Opt[uint32]) {
+	if !v.OK {
+		w.null()
+		return
+	}
+	w.uint(v.V)
+}
+
+func (w *listWriter) optTimestamp(v Opt[int64]) {
+	if !v.OK {
+		w.null()
+		return
+	}
+	w.b = AppendTimestamp(w.b, v.V)
+	w.set()
+}
+
+func (w *listWriter) optUshort(v Opt[uint16]) {
+	if !v.OK {
+		w.null()
+		return
+	}
+	w.b = AppendUshort(w.b, v.V)
+	w.set()
+}
+
+func (w *listWriter) ubyte(v uint8) {
+	w.b = AppendUbyte(w.b, v)
+	w.set()
+}
+
+func (w *listWriter) ulong(v uint64) {
+	w.b = AppendUlong(w.b, v)
+	w.set()
+}
+
+// mustStr writes a string even if it is empty, str only if it is not; and so on.
+func (w *listWriter) mustStr(v string) {
+	w.b = AppendStr(w.b, v)
+	w.set()
+}
+
+func (w *listWriter) str(v string) {
+	if v == "" {
+		w.null()
+		return
+	}
+	w.mustStr(v)
+}
+
+func (w *listWriter) symbol(v string) {
+	if v == "" {
+		w.null()
+		return
+	}
+	w.mustSymbol(v)
+}
+
+func (w *listWriter) mustSymbol(v string) {
+	w.b = AppendSymbol(w.b, v)
+	w.set()
+}
+
+func (w *listWriter) symbols(list []string) {
+	if len(list) == 0 {
+		w.null()
+		return
+	}
+	w.b = AppendSymbols(w.b, list)
+	w.set()
+}
+
+// sized writes bytes as a string, symbol or binary; null if they are nil.
+func (w *listWriter) sized(narrow byte, v []byte) {
+	if v == nil {
+		w.null()
+		return
+	}
+	w.b = appendSized(w.b, narrow, v)
+	w.set()
+}
+
+func (w *listWriter) raw(v []byte) {
+	if v == nil {
+		w.null()
+		return
+	}
+	w.b = append(w.b, v...)
+	w.set()
+}

@@ -1,0 +1,159 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// The reasons why bytes cannot be decoded. A [DecodeError] wraps one of them.
+var (
+	// ErrTruncated: a value ends beyond its frame, list, map or array.
+	ErrTruncated = errors.New("a value ends beyond what contains it")
+	// ErrFormatCode: a byte that is no format code (Types, section 1.6).
+	ErrFormatCode = errors.New("there is no such format code")
+	// ErrType: a value is of another type than its field.
+	ErrType = errors.New("a value of another type was expected")
+	// ErrCount: a list, map or array counts more values than its bytes can hold, or a map an odd number.
+	ErrCount = errors.New("the number of values cannot be right")
+	// ErrValue: a value that its type does not allow, such as a boolean of 2.
+	ErrValue = errors.New("a value out of its range")
+	// ErrMissing: a mandatory field is null or absent.
+	ErrMissing = errors.New("a mandatory field is missing")
+	// ErrDescriptor: a described type that has no place there, or none that is known.
+	ErrDescriptor = errors.New("an unexpected descriptor")
+	// ErrLimit: more entries than [MaxEntries].
+	ErrLimit = errors.New("too many entries")
+	// ErrSections: message sections that are out of order, or there twice (Messaging, section 3.2).
+	ErrSections = errors.New("message sections are out of order")
+)
+
+// DecodeError is a described type that cannot be decoded. It wraps one of the sentinels above, or the DecodeError of a
+// type within.
+type DecodeError struct {
+	Type  string // its name in the specification: "flow"
+	Field int    // of a list the number of the field, from 1; 0 if none is to blame
+	Err   error
+}
+
+// Error implements error: "flow, field 5: a value of another type was expected".
+func (e *DecodeError) Error() string {
+	if e.Field == 0 {
+		return e.Type + ": " + e.Err.Error()
+	}
+	return e.Type + ", field " + strconv.Itoa(e.Field) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// FrameTooLargeError is a frame larger than the limit that was announced in our open. It was not read (Transport,
+// section 2.7.1; to be answered with [CondFraming]).
+type FrameTooLargeError struct {
+	Size, Max uint32 // bytes
+}
+
+// Error implements error.
+func (e *FrameTooLargeError) Error() string {
+	return fmt.Sprintf("a frame of %d bytes, where no more than %d were agreed on", e.Size, e.Max)
+}
+
+// FrameError is a frame header that contradicts itself (Transport, section 2.3.1; to be answered with [CondFraming]).
+type FrameError struct {
+	Size       uint32 // bytes of the whole frame
+	DataOffset uint8  // where the body begins, in words of 4 bytes
+}
+
+// Error implements error.
+func (e *FrameError) Error() string {
+	return fmt.Sprintf("a frame of %d bytes with a header of %d", e.Size, 4*int(e.DataOffset))
+}
+
+// Error conditions (Transport, sections 2.8.15 to 2.8.18; Transactions, section 4.5.8). Brokers have others besides.
+const (
+	CondInternal         = "amqp:internal-error"
+	CondNotFound         = "amqp:not-found"
+	CondUnauthorized     = "amqp:unauthorized-access"
+	CondDecode           = "amqp:decode-error"
+	CondResourceLimit    = "amqp:resource-limit-exceeded"
+	CondNotAllowed       = "amqp:not-allowed"
+	CondInvalidField     = "amqp:invalid-field"
+	CondNotImplemented   = "amqp:not-implemented"
+	CondResourceLocked   = "amqp:resource-locked"
+	CondPrecondition     = "amqp:precondition-failed"
+	CondResourceDeleted  = "amqp:resource-deleted"
+	CondIllegalState     = "amqp:illegal-state"
+	CondFrameSize        = "amqp:frame-size-too-small"
+	CondForced           = "amqp:connection:forced"
+	CondFraming          = "amqp:connection:framing-error"
+	CondRedirect         = "amqp:connection:redirect"
+	CondWindow           = "amqp:session:window-violation"
+	CondErrantLink       = "amqp:session:errant-link"
+	CondHandleInUse      = "amqp:session:handle-in-use"
+	CondUnattachedHandle = "amqp:session:unattached-handle"
+	CondDetachForced     = "amqp:link:detach-forced"
+	CondTransferLimit    = "amqp:link:transfer-limit-exceeded"
+	CondMessageSize      = "amqp:link:message-size-exceeded"
+	CondLinkRedirect     = "amqp:link:redirect"
+	CondStolen           = "amqp:link:stolen"
+	CondUnknownTxn       = "amqp:transaction:unknown-id"
+	CondTxnRollback      = "amqp:transaction:rollback"
+	CondTxnTimeout       = "amqp:transaction:timeout"
+)
+
+// Error is an AMQP error, as detach, end, close and rejected carry it (Transport, section 2.8.14).
+type Error struct {
+	// Condition is a symbol, one of the Cond constants or the broker's own; mandatory.
+	Condition string
+	// Description is for people; "" if there is none.
+	Description string
+	// Info is an encoded map with symbols as keys, a copy of the peer's; nil if there is none. See [Lookup].
+	Info []byte
+}
+
+// Error implements error: condition and description, in quotes if there is anything in them that does not print.
+func (e *Error) Error() string {
+	if e.Description == "" {
+		return printable(e.Condition)
+	}
+	return printable(e.Condition) + ": " + printable(e.Description)
+}
+
+func printable(text string) string {
+	for _, r := range text {
+		if !strconv.IsPrint(r) || r == '\uFFFD' {
+			return strconv.Quote(text)
+		}
+	}
+	return text
+}
+
+// nullableError reads an error that may be null.
+func (d *Decoder) nullableError() *Error {
+	if d.Peek() == CodeNull {
+		d.Skip()
+		return nil
+	}
+	list := d.described(DescError)
+	e := &Error{Condition: list.mustText(), Description: list.text()}
+	if info := list.mapValue(); info != nil {
+		e.Info = append([]byte(nil), info...)
+	}
+	if !d.join(&list, "error") {
+		return nil
+	}
+	return e
+}
+
+func (w *listWriter) error(e *Error) {
+	if e == nil {
+		w.null()
+		return
+	}
+	inner := beginList(w.b, DescError)
+	inner.mustSymbol(e.Condition)
+	inner.str(e.Description)
+	inner.raw(e.Info)
+	w.b = inner.finish()
+	w.set()
+}

@@ -1,0 +1,207 @@
+package amqp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// Protocol headers, which begin each layer of a connection (Transport, section 2.2; Security, sections 5.2 and 5.3).
+const (
+	ProtocolHeaderSize = 8
+
+	HeaderAMQP = "AMQP\x00\x01\x00\x00"
+	HeaderTLS  = "AMQP\x02\x01\x00\x00"
+	HeaderSASL = "AMQP\x03\x01\x00\x00"
+)
+
+const (
+	// FrameHeaderSize is how many bytes of a frame come before its body, unless there is an extended header (Transport,
+	// section 2.3.1).
+	FrameHeaderSize = 8
+	// MinMaxFrameSize is the size of frames that every peer takes, and the largest of SASL frames (Transport, section
+	// 2.4.1; Security, section 5.3.1).
+	MinMaxFrameSize = 512
+)
+
+// FrameType is the type of a frame.
+type FrameType uint8
+
+// The types of frames (Transport, section 2.3.1; Security, section 5.3.1).
+const (
+	FrameAMQP FrameType = 0
+	FrameSASL FrameType = 1
+)
+
+// Frame is one frame as it was read.
+type Frame struct {
+	Type    FrameType
+	Channel uint16 // of no meaning in SASL frames
+	// Body is a performative and its payload, for [ParseBody]. It is empty in heartbeats. It is valid until the next
+	// frame is read.
+	Body []byte
+}
+
+// BeginFrame appends the head of a frame. Append its body, and call [EndFrame].
+func BeginFrame(b []byte, t FrameType, channel uint16) []byte {
+	return append(b, 0, 0, 0, 0, 2, byte(t), byte(channel>>8), byte(channel))
+}
+
+// EndFrame writes the size of the frame that begins at b[at] and ends with b.
+func EndFrame(b []byte, at int) { binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at)) }
+
+// AppendHeartbeat appends an empty frame (Transport, section 2.4.5).
+func AppendHeartbeat(b []byte) []byte {
+	return append(b, 0, 0, 0, FrameHeaderSize, 2, byte(FrameAMQP), 0, 0)
+}
+
+// Body is the body of a frame in its parts.
+type Body struct {
+	// Kind tells the performative, and which Decode method is for it.
+	Kind Descriptor
+	// Fields are those of the performative.
+	Fields Decoder
+	// Payload follows the performative: in transfers a message, or a part of one. It is within the frame.
+	Payload []byte
+}
+
+// ParseBody takes the performative of any kind at the front of a frame's body. It fails with a *[DecodeError].
+func ParseBody(body []byte) (p Body, err error) {
+	d := NewDecoder(body)
+	p.Kind = d.Descriptor()
+	if !d.list(&p.Fields) && d.err == nil {
+		d.fail(ErrType)
+	}
+	if d.err != nil {
+		return Body{}, &DecodeError{Type: "performative", Err: d.err}
+	}
+	p.Payload = d.Rest()
+	return p, nil
+}
+
+// FrameReader reads frames and protocol headers. Bodies of frames that fit the buffer of its input are returned in
+// place; for larger ones it has a buffer of its own, which grows as their bytes arrive. It is for one goroutine.
+type FrameReader struct {
+	r    *bufio.Reader
+	max  uint32
+	size uint32 // of the large frame that is being read; 0 if none is
+	big  []byte // as much of it as has arrived
+}
+
+// NewFrameReader returns a reader of frames of at most maxSize bytes, [MinMaxFrameSize] or more.
+func NewFrameReader(r *bufio.Reader, maxSize uint32) *FrameReader {
+	f := &FrameReader{r: r}
+	f.SetMaxFrameSize(maxSize)
+	return f
+}
+
+// SetMaxFrameSize changes the size of the largest frame that is read, in bytes; less than [MinMaxFrameSize] is that.
+func (f *FrameReader) SetMaxFrameSize(size uint32) { f.max = max(size, MinMaxFrameSize) }
+
+// ReadProtocolHeader returns the next [ProtocolHeaderSize] bytes, to be compared with [HeaderAMQP] and the others. A
+// peer that speaks another protocol may send less: io.ErrUnexpectedEOF.
+func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err error) {
+	b, err := f.peek(ProtocolHeaderSize)
+	if err != nil {
+		copy(h[:], b)
+		return h, err
+	}
+	copy(h[:], b)
+	_, err = f.r.Discard(ProtocolHeaderSize)
+	return h, err
+}
+
+// Next returns the next frame. A frame that is too large is refused before it is read, with a *[FrameTooLargeError];
+// one whose head contradicts itself with a *[FrameError]. At the end of the input between frames the error is io.EOF,
+// within a frame io.ErrUnexpectedEOF. Other errors are the input's. After a deadline that has passed, Next may be
+// called again: nothing is lost. Frames of any type and heartbeats are returned alike.
+func (f *FrameReader) Next() (Frame, error) {
+	if f.size > 0 {
+		return f.large()
+	}
+	head, err := f.peek(FrameHeaderSize)
+	if err != nil {
+		return Frame{}, err
+	}
+	size, offset := binary.BigEndian.Uint32(head), head[4]
+	switch {
+	case size > f.max:
+		return Frame{}, &FrameTooLargeError{Size: size, Max: f.max}
+	case offset < 2 || uint32(offset)*4 > size:
+		return Frame{}, &FrameError{Size: size, DataOffset: offset}
+	case uint64(size) > uint64(f.r.Size()):
+		f.size, f.big = size, f.big[:0]
+		return f.large()
+	}
+	b, err := f.r.Peek(int(size))
+	if err != nil {
+		return Frame{}, within(err)
+	}
+	_, err = f.r.Discard(int(size)) // it does not touch the bytes
+	return split(b), err
+}
+
+// large reads the rest of a frame that does not fit the buffer.
+func (f *FrameReader) large() (Frame, error) {
+	for uint64(len(f.big)) < uint64(f.size) {
+		if len(f.big) == cap(f.big) { // twice the bytes that have arrived, at most
+			grown := make([]byte, len(f.big), min(max(2*cap(f.big), 2*f.r.Size()), int(f.size)))
+			copy(grown, f.big)
+			f.big = grown
+		}
+		room := f.big[len(f.big):min(cap(f.big), int(f.size))]
+		n, err := io.ReadAtLeast(f.r, room, 1)
+		f.big = f.big[:len(f.big)+n]
+		if err != nil {
+			return Frame{}, within(err)
+		}
+	}
+	f.size = 0
+	return split(f.big), nil
+}
+
+// split returns a frame in its parts; that its header is right is known.
+func split(b []byte) Frame {
+	return Frame{Type: FrameType(b[5]), Channel: binary.BigEndian.Uint16(b[6:]), Body: b[4*int(b[4]):]}
+}
+
+func (f *FrameReader) peek(n int) ([]byte, error) {
+	b, err := f.r.Peek(n)
+	if err != nil && len(b) > 0 {
+		return b, within(err)
+	}
+	return b, err
+}
+
+// within is an error in the middle of something.
+func within(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Buffered returns how many bytes have been read from the input and not been returned in frames. Before an input without any
+// is read on, a receiver settles its messages: a part of a frame is soon followed by the rest.
+func (f *FrameReader) Buffered() int {
+	if f.size > 0 {
+		return len(f.big) + f.r.Buffered()
+	}
+	return f.r.Buffered()
+}
+
+// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it refuses, is
+// in the buffer.
+func (f *FrameReader) Ready() bool {
+	n := f.r.Buffered()
+	if f.size > 0 {
+		return uint64(len(f.big))+uint64(n) >= uint64(f.size)
+	}
+	if n < FrameHeaderSize {
+		return false
+	}
+	head, _ := f.r.Peek(FrameHeaderSize) // they are there
+	size, offset := binary.BigEndian.Uint32(head), uint32(head[4])*4
+	return size > f.max || offset < FrameHeaderSize || offset > size || uint64(size) <= uint64(n)
+}

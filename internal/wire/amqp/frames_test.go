@@ -1,0 +1,288 @@
+package amqp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+// frame is any performative or SASL frame.
+type frame interface {
+	Decode(f *amqp.Decoder) error
+}
+
+const channel = 0x0102
+
+// encode appends the frame of any kind.
+func encode(b []byte, f frame) []byte { return encodeOn(b, f, channel) }
+
+func encodeOn(b []byte, f frame, channel uint16) []byte {
+	switch f := f.(type) {
+	case *amqp.Transfer:
+		at := len(b)
+		b = f.AppendHead(b, channel)
+		amqp.EndFrame(b, at)
+		return b
+	case interface{ AppendFrame(b []byte) []byte }:
+		return f.AppendFrame(b)
+	case interface {
+		AppendFrame(b []byte, channel uint16) []byte
+	}:
+		return f.AppendFrame(b, channel)
+	}
+	panic("no frame")
+}
+
+// blank returns an empty frame of a kind; nil if there is none.
+func blank(kind amqp.Descriptor) frame {
+	switch kind {
+	case amqp.DescOpen:
+		return &amqp.Open{}
+	case amqp.DescBegin:
+		return &amqp.Begin{}
+	case amqp.DescAttach:
+		return &amqp.Attach{}
+	case amqp.DescFlow:
+		return &amqp.Flow{}
+	case amqp.DescTransfer:
+		return &amqp.Transfer{}
+	case amqp.DescDisposition:
+		return &amqp.Disposition{}
+	case amqp.DescDetach:
+		return &amqp.Detach{}
+	case amqp.DescEnd:
+		return &amqp.End{}
+	case amqp.DescClose:
+		return &amqp.Close{}
+	case amqp.DescMechanisms:
+		return &amqp.SASLMechanisms{}
+	case amqp.DescInit:
+		return &amqp.SASLInit{}
+	case amqp.DescChallenge:
+		return &amqp.SASLChallenge{}
+	case amqp.DescResponse:
+		return &amqp.SASLResponse{}
+	case amqp.DescOutcome:
+		return &amqp.SASLOutcome{}
+	case amqp.DescDeclare:
+		return &amqp.Declare{}
+	case amqp.DescDischarge:
+		return &amqp.Discharge{}
+	}
+	return nil
+}
+
+// state returns a state as it is encoded.
+func state(s amqp.State) []byte { return s.Append(nil) }
+
+// fields returns a map of symbols and strings.
+func fields(pairs ...string) []byte {
+	b := amqp.BeginMap(nil)
+	for i := 0; i < len(pairs); i += 2 {
+		b = amqp.AppendStr(amqp.AppendSymbol(b, pairs[i]), pairs[i+1])
+	}
+	amqp.EndCompound(b, 0, len(pairs))
+	return b
+}
+
+func lifetime() []byte { // delete on close (Messaging, section 3.5.10)
+	b := amqp.AppendSymbol(amqp.BeginMap(nil), "lifetime-policy")
+	b = append(b, amqp.CodeDescribed, amqp.CodeSmallUlong, 0x2b, amqp.CodeList0)
+	amqp.EndCompound(b, 0, 2)
+	return b
+}
+
+var failure = &amqp.Error{
+	Condition: amqp.CondInvalidField, Description: "there is one already", Info: fields("invalid-field", "container-id"),
+}
+
+// frames has each kind of frame with as little as it may have, and with all.
+var frames = []struct {
+	name  string
+	frame frame
+}{
+	{"open, least", &amqp.Open{ContainerID: "c"}},
+	{"open", &amqp.Open{
+		ContainerID: "container", Hostname: "host", MaxFrameSize: amqp.Some[uint32](131072), ChannelMax: amqp.Some[uint16](1023),
+		IdleTimeout: 30000, OutgoingLocales: []string{"en-US"}, IncomingLocales: []string{"de-DE", "en-US"},
+		OfferedCapabilities: []string{"ANONYMOUS-RELAY", "SHARED-SUBS"}, DesiredCapabilities: []string{"sole-connection-for-container"},
+		Properties: fields("product", "perfmq", "version", "2"),
+	}},
+	{"begin, least", &amqp.Begin{NextOutgoingID: 0, IncomingWindow: 1, OutgoingWindow: 1}},
+	{"begin", &amqp.Begin{
+		RemoteChannel: amqp.Some[uint16](7), NextOutgoingID: 0xfffffffd, IncomingWindow: 8192, OutgoingWindow: 1<<31 - 1,
+		HandleMax: amqp.Some[uint32](1023), OfferedCapabilities: []string{"a"}, DesiredCapabilities: []string{"b", "c"},
+		Properties: fields("k", "v"),
+	}},
+	{"attach, refused", &amqp.Attach{Name: "link", Handle: 0, Role: amqp.RoleSender}},
+	{"attach, sender", &amqp.Attach{
+		Name: "sender", Handle: 3, Role: amqp.RoleSender, SenderSettleMode: amqp.SenderMixed, ReceiverSettleMode: amqp.ReceiverSecond,
+		Source: amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd},
+		Target: amqp.Terminus{
+			Kind: amqp.DescTarget, Address: amqp.Some("queue"), Durable: amqp.DurableUnsettledState, ExpiryPolicy: amqp.ExpireNever,
+			Timeout: 60, Capabilities: []string{"queue"},
+		},
+		Unsettled: unsettledMap(), IncompleteUnsettled: true, InitialDeliveryCount: amqp.Some[uint32](5), MaxMessageSize: 1 << 40,
+		OfferedCapabilities: []string{"DELAYED_DELIVERY"}, DesiredCapabilities: []string{"x"}, Properties: fields("paired", "yes"),
+	}},
+	{"attach, receiver", &amqp.Attach{
+		Name: "sub|global", Handle: 258, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderSettled,
+		Source: amqp.Terminus{
+			Kind: amqp.DescSource, Address: amqp.Some("topic"), Durable: amqp.DurableConfiguration, ExpiryPolicy: amqp.ExpireLinkDetach,
+			Timeout: 5, DistributionMode: amqp.DistributionCopy, Filters: []amqp.Filter{amqp.SelectorFilter("colour = 'red'")},
+			DefaultOutcome: state(amqp.State{Kind: amqp.DescModified, DeliveryFailed: true}),
+			Outcomes:       []string{amqp.DescAccepted.String(), amqp.DescRejected.String()}, Capabilities: []string{"topic", "shared", "global"},
+		},
+		Target: amqp.Terminus{Kind: amqp.DescTarget, Address: amqp.Some(""), ExpiryPolicy: amqp.ExpireConnectionClose},
+	}},
+	{"attach, dynamic", &amqp.Attach{
+		Name: "dynamic", Handle: 1, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderMixed,
+		Source: amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd, Dynamic: true, NodeProperties: lifetime()},
+		Target: amqp.Terminus{Kind: amqp.DescTarget, ExpiryPolicy: amqp.ExpireSessionEnd, Dynamic: true, NodeProperties: lifetime()},
+	}},
+	{"attach, coordinator", &amqp.Attach{
+		Name: "txn", Handle: 2, Role: amqp.RoleSender, SenderSettleMode: amqp.SenderMixed,
+		Source:               amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd},
+		Target:               amqp.Terminus{Kind: amqp.DescCoordinator, Capabilities: []string{amqp.TxnLocal, amqp.TxnMultiPerSession}},
+		InitialDeliveryCount: amqp.Some[uint32](0),
+	}},
+	{"flow, session", &amqp.Flow{IncomingWindow: 8192, NextOutgoingID: 1, OutgoingWindow: 1<<31 - 1}},
+	{"flow", &amqp.Flow{
+		NextIncomingID: amqp.Some[uint32](0xffffffff), IncomingWindow: 0, NextOutgoingID: 300, OutgoingWindow: 5,
+		Handle: amqp.Some[uint32](0), DeliveryCount: amqp.Some[uint32](70000), LinkCredit: amqp.Some[uint32](0),
+		Available: amqp.Some[uint32](12), Drain: true, Echo: true, Properties: fields("k", "v"),
+	}},
+	{"transfer, continued", &amqp.Transfer{Handle: 5, More: true}},
+	{"transfer", &amqp.Transfer{
+		Handle: 5, DeliveryID: amqp.Some[uint32](0xfffffffe), DeliveryTag: []byte{0, 0, 1, 2}, MessageFormat: amqp.Some[uint32](0), Settled: true,
+	}},
+	{"transfer, all", &amqp.Transfer{
+		Handle: 0, DeliveryID: amqp.Some[uint32](0), DeliveryTag: []byte{}, MessageFormat: amqp.Some[uint32](1 << 8), More: true,
+		ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond), State: state(amqp.State{Transactional: true, TxnID: []byte{9, 8}}),
+		Resume: true, Aborted: true, Batchable: true,
+	}},
+	{"transfer, large state", &amqp.Transfer{
+		Handle: 1, DeliveryID: amqp.Some[uint32](1), DeliveryTag: []byte("tag"), MessageFormat: amqp.Some[uint32](0),
+		State: state(amqp.State{Transactional: true, TxnID: []byte(long)}),
+	}},
+	{"disposition, least", &amqp.Disposition{Role: amqp.RoleSender, First: 4, Last: 4}},
+	{"disposition, accepted", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 0xfffffff0, Last: 15, Settled: true, State: []byte(amqp.Accepted), Batchable: true,
+	}},
+	{"disposition, received", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 0, Last: 0, State: state(amqp.State{Kind: amqp.DescReceived, SectionNumber: 2, SectionOffset: 1 << 33}),
+	}},
+	{"disposition, rejected", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 2, Settled: true, State: state(amqp.State{Kind: amqp.DescRejected, Error: failure}),
+	}},
+	{"disposition, rejected without a reason", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 2, Settled: true, State: state(amqp.State{Kind: amqp.DescRejected}),
+	}},
+	{"disposition, released", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 1, Settled: true, State: state(amqp.State{Kind: amqp.DescReleased}),
+	}},
+	{"disposition, modified", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 1, Settled: true, State: state(amqp.State{
+			Kind: amqp.DescModified, DeliveryFailed: true, UndeliverableHere: true, Annotations: fields("x-opt-reason", "none"),
+		}),
+	}},
+	{"disposition, declared", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 1, Settled: true, State: state(amqp.State{Kind: amqp.DescDeclared, TxnID: []byte{1, 2, 3}}),
+	}},
+	{"disposition, accepted in a transaction", &amqp.Disposition{
+		Role: amqp.RoleReceiver, First: 1, Last: 9, State: state(amqp.State{Kind: amqp.DescAccepted, Transactional: true, TxnID: []byte{1, 2, 3}}),
+	}},
+	{"detach, least", &amqp.Detach{Handle: 9}},
+	{"detach", &amqp.Detach{Handle: 0, Closed: true, Error: failure}},
+	{"end, least", &amqp.End{}},
+	{"end", &amqp.End{Error: &amqp.Error{Condition: amqp.CondWindow}}},
+	{"close, least", &amqp.Close{}},
+	{"close", &amqp.Close{Error: failure}},
+	{"mechanisms", &amqp.SASLMechanisms{Mechanisms: []string{"SCRAM-SHA-256", "PLAIN", "ANONYMOUS"}}},
+	{"init, least", &amqp.SASLInit{Mechanism: "EXTERNAL"}},
+	{"init", &amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("\x00user\x00secret"), Hostname: "host"}},
+	{"challenge", &amqp.SASLChallenge{Challenge: []byte("r=nonce")}},
+	{"response", &amqp.SASLResponse{Response: []byte{}}},
+	{"outcome, least", &amqp.SASLOutcome{Code: amqp.SASLOK}},
+	{"outcome", &amqp.SASLOutcome{Code: amqp.SASLSysTemp, AdditionalData: []byte("v=sum")}},
+}
+
+func unsettledMap() []byte {
+	b := amqp.AppendBinary(amqp.BeginMap(nil), []byte{1})
+	b = append(b, amqp.Accepted...)
+	amqp.EndCompound(b, 0, 2)
+	return b
+}
+
+// TestFrames: every frame is written as the golden file has it, and read again as it was.
+func TestFrames(t *testing.T) {
+	cases := make([]golden, 0, len(frames))
+	for _, f := range frames {
+		cases = append(cases, golden{f.name, encode([]byte("what was there"), f.frame)[len("what was there"):]})
+	}
+	checkGolden(t, "frames.golden", cases)
+	var stream []byte
+	for _, g := range readGolden(t, "frames.golden") {
+		stream = append(stream, g.bytes...)
+	}
+	r := readerOf(stream, 4096, 1<<20)
+	for _, f := range frames {
+		got, err := r.Next()
+		require.NoError(t, err, f.name)
+		p, err := amqp.ParseBody(got.Body)
+		require.NoError(t, err, f.name)
+		assert.Empty(t, p.Payload)
+		read := blank(p.Kind)
+		require.IsType(t, f.frame, read, f.name)
+		require.NoError(t, read.Decode(&p.Fields), f.name)
+		assert.Equal(t, f.frame, read, f.name)
+		switch f.frame.(type) {
+		case *amqp.Open, *amqp.Close:
+			assert.Equal(t, amqp.Frame{Type: amqp.FrameAMQP, Channel: 0, Body: got.Body}, got)
+		case *amqp.SASLMechanisms, *amqp.SASLInit, *amqp.SASLChallenge, *amqp.SASLResponse, *amqp.SASLOutcome:
+			assert.Equal(t, amqp.Frame{Type: amqp.FrameSASL, Channel: 0, Body: got.Body}, got)
+		default:
+			assert.Equal(t, amqp.Frame{Type: amqp.FrameAMQP, Channel: channel, Body: got.Body}, got)
+		}
+	}
+}
+
+// TestStates: a state is read as it was written.
+func TestStates(t *testing.T) {
+	for _, s := range []amqp.State{
+		{},
+		{Kind: amqp.DescAccepted},
+		{Kind: amqp.DescReleased},
+		{Kind: amqp.DescRejected},
+		{Kind: amqp.DescRejected, Error: failure},
+		{Kind: amqp.DescModified},
+		{Kind: amqp.DescModified, UndeliverableHere: true, Annotations: fields("a", "b")},
+		{Kind: amqp.DescReceived, SectionNumber: 0, SectionOffset: 0},
+		{Kind: amqp.DescReceived, SectionNumber: 3, SectionOffset: 1 << 60},
+		{Kind: amqp.DescDeclared, TxnID: []byte{}},
+		{Transactional: true, TxnID: []byte{1}},
+		{Kind: amqp.DescRejected, Error: failure, Transactional: true, TxnID: []byte(long)},
+		{Kind: amqp.DescModified, DeliveryFailed: true, Transactional: true, TxnID: []byte{}},
+	} {
+		raw := state(s)
+		if s.Kind == 0 && !s.Transactional {
+			assert.Equal(t, []byte{amqp.CodeNull}, raw)
+			raw = nil // as null is read
+		}
+		got, err := amqp.ParseState(raw)
+		require.NoError(t, err)
+		assert.Equal(t, s, got)
+		assert.Equal(t, s.Kind >= amqp.DescAccepted && s.Kind <= amqp.DescModified, got.Terminal())
+	}
+	for _, accepted := range []string{
+		"00 53 24 45", "00 53 24 c0 01 00", "00 80 0000000000000024 d0 00000004 00000000",
+		"00 a3 12 616d71703a61636365707465643a6c697374 45",
+	} {
+		s, err := amqp.ParseState(unhex(t, accepted))
+		require.NoError(t, err)
+		assert.Equal(t, amqp.State{Kind: amqp.DescAccepted}, s)
+	}
+}

@@ -1,0 +1,387 @@
+package amqp_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"reflect"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+// within fails unless part lies within whole: nothing that is decoded comes from elsewhere.
+func within(t testing.TB, whole, part []byte) {
+	t.Helper()
+	if len(part) == 0 {
+		return
+	}
+	start, end := uint(reflect.ValueOf(whole).Pointer()), uint(len(whole))
+	at := uint(reflect.ValueOf(part).Pointer())
+	if at < start || at+uint(len(part)) > start+end {
+		t.Fatalf("%d bytes from outside of the input", len(part))
+	}
+}
+
+// FuzzDecoder reads any bytes in any way. It ends, errors stick, and what can be written again says the same.
+func FuzzDecoder(f *testing.F) {
+	for _, g := range readGolden(f, "types.golden") {
+		f.Add(g.bytes, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17})
+	}
+	for i, c := range foreignTypes {
+		f.Add(unhex(f, c.hex), []byte{byte(i), 12, 13, 0, 1})
+	}
+	f.Fuzz(func(t *testing.T, b, program []byte) {
+		d := amqp.NewDecoder(b)
+		var outer []amqp.Decoder
+		for _, op := range program {
+			failed, left := d.Err(), len(d.Rest())
+			d.Peek()
+			if d.More() && d.Len() > len(b) {
+				t.Fatal("more values than bytes")
+			}
+			readAny(t, &d, op, b, &outer)
+			if op%20 == 19 { // back to what contains it
+				continue
+			}
+			if failed != nil && (!errors.Is(d.Err(), failed) || d.More() || len(d.Rest()) > 0) {
+				t.Fatal("the error was forgotten")
+			}
+			if len(outer) == 0 && len(d.Rest()) > left {
+				t.Fatal("bytes were read twice")
+			}
+		}
+	})
+}
+
+func readAny(t testing.TB, d *amqp.Decoder, op byte, b []byte, outer *[]amqp.Decoder) {
+	t.Helper()
+	switch op % 20 {
+	case 0:
+		v := d.Scalar()
+		if d.Err() == nil {
+			sameAgain(t, v)
+		}
+	case 1:
+		within(t, b, d.Raw())
+	case 2:
+		d.Skip()
+	case 3:
+		d.Bool()
+	case 4:
+		d.Ubyte(1)
+	case 5:
+		d.Ushort(1)
+	case 6:
+		d.Uint()
+	case 7:
+		d.Ulong(1)
+	case 8:
+		d.Timestamp()
+	case 9:
+		within(t, b, d.Binary())
+	case 10:
+		within(t, b, d.Str())
+	case 11:
+		within(t, b, d.Symbol())
+	case 12:
+		if in, ok := d.List(); ok {
+			*outer = append(*outer, *d)
+			*d = in
+		}
+	case 13:
+		if in, ok := d.Map(); ok {
+			if in.Len()%2 != 0 {
+				t.Fatal("half a pair")
+			}
+			*outer = append(*outer, *d)
+			*d = in
+		}
+	case 14:
+		if n := len(d.Symbols()); n > amqp.MaxEntries || n > len(b) {
+			t.Fatalf("%d symbols", n)
+		}
+	case 15:
+		d.Descriptor()
+	case 16:
+		text, _ := d.Text()
+		within(t, b, text)
+	case 17:
+		d.Integer()
+	case 18:
+		in := amqp.Lookup(d.Raw(), "k")
+		in.Scalar()
+	case 19:
+		if n := len(*outer); n > 0 {
+			*d, *outer = (*outer)[n-1], (*outer)[:n-1]
+		}
+	}
+}
+
+// sameAgain writes a value and reads it again.
+func sameAgain(t testing.TB, v any) {
+	t.Helper()
+	b, err := amqp.AppendScalar(nil, v)
+	require.NoError(t, err)
+	d := amqp.NewDecoder(b)
+	got := d.Scalar()
+	require.NoError(t, d.Err())
+	require.False(t, d.More())
+	require.Equal(t, bits(v), bits(got))
+}
+
+// bits makes numbers comparable that are none.
+func bits(v any) any {
+	switch v := v.(type) {
+	case float64:
+		return math.Float64bits(v)
+	case float32:
+		return math.Float32bits(v)
+	}
+	return v
+}
+
+// FuzzPerformatives decodes any bytes as any performative. What can be decoded is written in bytes that say the same.
+func FuzzPerformatives(f *testing.F) {
+	for _, g := range readGolden(f, "frames.golden") {
+		f.Add(g.bytes[amqp.FrameHeaderSize:])
+	}
+	for _, m := range []interface{ AppendMessage(b []byte) []byte }{&amqp.Declare{}, &amqp.Discharge{TxnID: []byte{1}, Fail: true}} {
+		f.Add(m.AppendMessage(nil)[3:])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := amqp.ParseBody(b)
+		if err != nil {
+			assertDecodeError(t, err)
+			return
+		}
+		within(t, b, p.Payload)
+		for kind := amqp.DescOpen; kind <= amqp.DescOutcome; kind++ {
+			fr, fields := blank(kind), p.Fields
+			if fr == nil {
+				continue
+			}
+			if err := fr.Decode(&fields); err != nil {
+				assertDecodeError(t, err)
+				continue
+			}
+			if kind == p.Kind {
+				checkAgain(t, fr)
+			}
+		}
+	})
+}
+
+func assertDecodeError(t testing.TB, err error) {
+	t.Helper()
+	var d *amqp.DecodeError
+	if !errors.As(err, &d) || errors.Unwrap(err) == nil {
+		t.Fatalf("an error of another type: %v", err)
+	}
+}
+
+// checkAgain writes a frame, and reads it again.
+func checkAgain(t testing.TB, fr frame) {
+	t.Helper()
+	again := blankLike(fr)
+	var body []byte
+	if m, ok := fr.(interface{ AppendMessage(b []byte) []byte }); ok {
+		body = m.AppendMessage(nil)[3:]
+	} else {
+		body = encode(nil, fr)[amqp.FrameHeaderSize:]
+	}
+	p, err := amqp.ParseBody(body)
+	require.NoError(t, err)
+	require.Empty(t, p.Payload)
+	require.NoError(t, again.Decode(&p.Fields))
+	require.Equal(t, fr, again)
+	switch fr := fr.(type) {
+	case *amqp.Transfer:
+		checkState(t, fr.State)
+	case *amqp.Disposition:
+		checkState(t, fr.State)
+	case *amqp.Attach:
+		checkState(t, fr.Source.DefaultOutcome)
+		if n := len(fr.Source.Filters); n > amqp.MaxEntries {
+			t.Fatalf("%d filters", n)
+		}
+	}
+}
+
+func checkState(t testing.TB, raw []byte) {
+	t.Helper()
+	s, err := amqp.ParseState(raw)
+	if err != nil {
+		assertDecodeError(t, err)
+		return
+	}
+	again := s.Append(nil)
+	if s.Kind == 0 && !s.Transactional {
+		again = nil
+	}
+	got, err := amqp.ParseState(again)
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+}
+
+// FuzzFrameReader reads any stream. It gives the same frames in whatever pieces it comes, and none that is too large.
+func FuzzFrameReader(f *testing.F) {
+	f.Add(append(amqp.AppendAccepted(nil, 1, 2, 3, true), amqp.AppendHeartbeat(nil)...), uint16(512))
+	f.Add(append(sized(20), sized(30)[:15]...), uint16(100))
+	f.Add(append(sized(600), sized(8)...), uint16(5000))
+	f.Add([]byte(amqp.HeaderSASL+amqp.HeaderAMQP), uint16(0))
+	f.Fuzz(func(t *testing.T, b []byte, limit uint16) {
+		want, wantErr := readFrames(t, bytes.NewReader(b), uint32(limit))
+		for _, in := range []io.Reader{
+			iotest.HalfReader(bytes.NewReader(b)), iotest.DataErrReader(bytes.NewReader(b)), &flaky{Reader: bytes.NewReader(b)},
+		} {
+			got, err := readFrames(t, in, uint32(limit))
+			require.Equal(t, want, got)
+			require.Equal(t, wantErr, err)
+		}
+		var tooLarge *amqp.FrameTooLargeError
+		var malformed *amqp.FrameError
+		if !errors.Is(wantErr, io.EOF) && !errors.Is(wantErr, io.ErrUnexpectedEOF) && !errors.As(wantErr, &tooLarge) && !errors.As(wantErr, &malformed) {
+			t.Fatalf("an error of another type: %v", wantErr)
+		}
+	})
+}
+
+func readFrames(t testing.TB, in io.Reader, limit uint32) (list []amqp.Frame, err error) {
+	t.Helper()
+	r := amqp.NewFrameReader(bufio.NewReaderSize(in, 512), limit)
+	for {
+		fr, err := r.Next()
+		switch {
+		case err == nil:
+			if len(fr.Body)+amqp.FrameHeaderSize > int(max(limit, amqp.MinMaxFrameSize)) {
+				t.Fatalf("a frame of %d bytes", len(fr.Body))
+			}
+			fr.Body = append([]byte{}, fr.Body...)
+			list = append(list, fr)
+		case !isDeadline(err):
+			return list, err
+		}
+	}
+}
+
+func isDeadline(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// FuzzMessage decodes any bytes as a message. What can be decoded is put together again from its parts, and says the same.
+func FuzzMessage(f *testing.F) {
+	for _, g := range readGolden(f, "messages.golden") {
+		f.Add(g.bytes)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m amqp.Message
+		if err := m.Decode(b); err != nil {
+			assertDecodeError(t, err)
+			return
+		}
+		for _, part := range [][]byte{
+			m.DeliveryAnnotations, m.MessageAnnotations, m.Properties, m.ApplicationProperties, m.Body, m.Footer, m.Forward,
+		} {
+			within(t, b, part)
+		}
+		payload := m.Payload(nil)
+		if len(payload) > len(b) {
+			t.Fatal("more than there was")
+		}
+		var p amqp.Properties
+		if err := p.Decode(m.Properties); err != nil {
+			assertDecodeError(t, err)
+			return
+		}
+		var again amqp.Message
+		require.NoError(t, again.Decode(assemble(&m, &p)))
+		var q amqp.Properties
+		require.NoError(t, q.Decode(again.Properties))
+		require.Equal(t, p, q)
+		require.Equal(t, m.Header, again.Header)
+		require.Equal(t, m.ApplicationProperties, again.ApplicationProperties)
+		require.Equal(t, m.MessageAnnotations, again.MessageAnnotations)
+		require.Equal(t, m.DeliveryAnnotations, again.DeliveryAnnotations)
+		require.Equal(t, m.Footer, again.Footer)
+		require.Equal(t, m.BodyKind, again.BodyKind)
+		require.Equal(t, payload, again.Payload(nil))
+		if m.BodySections == 1 {
+			require.Equal(t, m.Body, again.Body)
+		}
+		var kept amqp.Message
+		require.NoError(t, kept.Decode(m.Forward))
+		require.Equal(t, payload, kept.Payload(nil))
+		for _, pairs := range [][]byte{m.ApplicationProperties, m.MessageAnnotations} {
+			d := pairsOf(pairs)
+			for d.More() {
+				key, _ := d.Text()
+				d.Scalar()
+				found := amqp.Lookup(pairs, string(key))
+				found.Scalar()
+			}
+		}
+	})
+}
+
+// assemble writes a message from its parts; data sections become one.
+func assemble(m *amqp.Message, p *amqp.Properties) []byte {
+	b := m.Header.AppendSection(nil)
+	add := func(d amqp.Descriptor, value []byte) {
+		if value != nil {
+			b = append(amqp.AppendDescriptor(b, d), value...)
+		}
+	}
+	add(amqp.DescDeliveryAnnotations, m.DeliveryAnnotations)
+	add(amqp.DescMessageAnnotations, m.MessageAnnotations)
+	b = p.AppendSection(b)
+	add(amqp.DescApplicationProperties, m.ApplicationProperties)
+	switch m.BodyKind {
+	case amqp.DescData:
+		b = amqp.AppendData(b, m.Payload(nil))
+	case amqp.DescSequence, amqp.DescValue:
+		add(m.BodyKind, m.Body)
+	}
+	add(amqp.DescFooter, m.Footer)
+	return b
+}
+
+// FuzzTemplate writes messages from any content; they are read as they were meant.
+func FuzzTemplate(f *testing.F) {
+	f.Add("colour", "red", []byte("body"), false, int64(1), []byte("1-2-3-4"), uint32(0))
+	f.Add("", "", []byte{}, true, int64(math.MinInt64), []byte{}, uint32(math.MaxUint32))
+	f.Add(long, long, []byte(long), true, int64(math.MaxInt64), []byte(long), uint32(5))
+	f.Fuzz(func(t *testing.T, key, value string, body []byte, text bool, time int64, id []byte, ttl uint32) {
+		tmpl, err := amqp.NewTemplate(&amqp.Content{
+			Header: amqp.Header{Durable: text, TTL: amqp.Opt[uint32]{V: ttl, OK: ttl > 0}}, Properties: amqp.Properties{GroupID: []byte(key)},
+			Application: []amqp.Property{{Key: key, Value: value}}, TimeKey: "time", IDKey: "perfmq_id", Body: body, Text: text,
+		})
+		require.NoError(t, err)
+		b := tmpl.Append(nil, time, id)
+		assert.Len(t, b, tmpl.Size(len(id)))
+		var m amqp.Message
+		require.NoError(t, m.Decode(b))
+		assert.Equal(t, string(body), string(m.Payload(nil)))
+		assert.Equal(t, amqp.Opt[uint32]{V: ttl, OK: ttl > 0}, m.Header.TTL)
+		pairs := pairsOf(m.ApplicationProperties)
+		want := []any{key, value, "time", time, "perfmq_id", string(id)}
+		if len(id) == 0 {
+			want = want[:4]
+		}
+		for _, v := range want {
+			assert.Equal(t, v, pairs.Scalar())
+		}
+		assert.False(t, pairs.More())
+		require.NoError(t, pairs.Err())
+		size := binary.BigEndian.Uint32(m.ApplicationProperties[1:])
+		assert.Len(t, m.ApplicationProperties, int(size)+5)
+	})
+}

@@ -1,0 +1,63 @@
+package amqp_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Golden files have a line for each case: its name, and bytes in hexadecimal. `go test -update` writes them anew; what they
+// say is then for Qpid Proton and go-amqp to confirm, in the tests of this package.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+type golden struct {
+	name  string
+	bytes []byte
+}
+
+func unhex(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+	require.NoError(t, err)
+	return b
+}
+
+// checkGolden compares the cases with a golden file, or writes it.
+func checkGolden(t *testing.T, file string, cases []golden) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		var b bytes.Buffer
+		for _, c := range cases {
+			fmt.Fprintf(&b, "%s: %x\n", c.name, c.bytes)
+		}
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	want := readGolden(t, file)
+	require.Len(t, cases, len(want))
+	for i, c := range cases {
+		assert.Equal(t, want[i].name, c.name)
+		assert.Equal(t, fmt.Sprintf("%x", want[i].bytes), fmt.Sprintf("%x", c.bytes), c.name)
+	}
+}
+
+func readGolden(t testing.TB, file string) (list []golden) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		name, digits, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		require.True(t, ok, line)
+		list = append(list, golden{name, unhex(t, digits)})
+	}
+	return list
+}

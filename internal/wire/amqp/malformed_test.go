@@ -1,0 +1,182 @@
+package amqp_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+// TestForeignFrames: what other implementations write, and we do not.
+func TestForeignFrames(t *testing.T) {
+	for _, c := range []struct {
+		name, hex string
+		want      frame
+	}{
+		{"open of symbols alone", "00 53 10 c0 30 0a a3 01 63 40 40 40 40 a3 05 656e2d5553 e0 08 01 a3 05 656e2d5553" +
+			" a3 01 61 e0 02 00 a3 d1 0000000b 00000002 a3 01 6b a1 02 7676", &amqp.Open{
+			ContainerID: "c", OutgoingLocales: []string{"en-US"}, IncomingLocales: []string{"en-US"}, OfferedCapabilities: []string{"a"},
+			Properties: []byte{0xd1, 0, 0, 0, 11, 0, 0, 0, 2, 0xa3, 1, 'k', 0xa1, 2, 'v', 'v'},
+		}},
+		{
+			"begin with all the width", "00 80 0000000000000011 d0 0000001b 00000005 60 0000 70 00000001 70 00000002 70 00000003 70 000003ff",
+			&amqp.Begin{
+				RemoteChannel: amqp.Some[uint16](0), NextOutgoingID: 1, IncomingWindow: 2, OutgoingWindow: 3, HandleMax: amqp.Some[uint32](1023),
+			},
+		},
+		{"flow of nulls at the end", "00 53 13 c0 0c 0b 40 43 43 43 40 40 40 40 40 40 40", &amqp.Flow{}},
+		{"detach with a boolean in a byte", "00 53 16 c0 05 02 52 07 56 01", &amqp.Detach{Handle: 7, Closed: true}},
+		{
+			"end with a symbol for a description", "00 53 17 c0 0d 01 00 53 1d c0 07 02 a3 01 63 a3 01 64",
+			&amqp.End{Error: &amqp.Error{Condition: "c", Description: "d"}},
+		},
+		{"end with more fields than there are", "00 53 17 c0 03 02 40 40", &amqp.End{}},
+		{
+			"disposition by symbol", "00 a3 15 616d71703a646973706f736974696f6e3a6c697374 c0 09 05 41 43 40 41 00 53 24 45",
+			&amqp.Disposition{Role: amqp.RoleReceiver, Settled: true, State: []byte(amqp.Accepted)},
+		},
+		{"close, wide and empty", "00 53 18 d0 00000004 00000000", &amqp.Close{}},
+		{"declare", "00 53 31 45", &amqp.Declare{}},
+		{"declare, global", "00 53 31 c0 04 01 a0 01 07", &amqp.Declare{GlobalID: []byte{0xa0, 1, 7}}},
+		{"discharge", "00 53 32 c0 05 02 a0 01 07 41", &amqp.Discharge{TxnID: []byte{7}, Fail: true}},
+	} {
+		p, err := amqp.ParseBody(unhex(t, c.hex))
+		require.NoError(t, err, c.name)
+		got := blank(p.Kind)
+		require.NoError(t, got.Decode(&p.Fields), c.name)
+		assert.Equal(t, c.want, got, c.name)
+	}
+}
+
+// TestMalformedFrames: what is wrong is told with the place.
+func TestMalformedFrames(t *testing.T) {
+	for _, c := range []struct {
+		hex, says string
+		want      error
+	}{
+		{"00 53 10 45", "open: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 11 c0 05 04 40 43 43 40", "begin: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 12 c0 04 01 a1 01 61", "attach: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 12 c0 05 02 a1 01 61 43", "attach: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 13 c0 05 04 a1 00 43 43", "flow, field 1: a value of another type was expected", amqp.ErrType},
+		{"00 53 13 c0 04 03 43 43 43", "flow: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 14 45", "transfer: a mandatory field is missing", amqp.ErrMissing},
+		{
+			"00 53 14 c0 26 03 43 43 a0 21" + "000000000000000000000000000000000000000000000000000000000000000000",
+			"transfer, field 3: a value out of its range", amqp.ErrValue,
+		},
+		{"00 53 15 c0 02 01 41", "disposition: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 15 c0 03 02 40 43", "disposition: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 15 c0 03 02 41 52", "disposition, field 2: a value ends beyond what contains it", amqp.ErrTruncated},
+		{"00 53 16 45", "detach: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 18 c0 05 01 00 53 1d 45", "close, field 1: error: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 18 c0 05 01 00 53 24 45", "close, field 1: an unexpected descriptor", amqp.ErrDescriptor},
+		{"00 53 18 c0 0c 01 00 53 1d c0 06 03 a3 01 63 40 45", "close, field 1: error, field 3: a value of another type was expected", amqp.ErrType},
+		{"00 53 12 c0 0e 06 a1 01 61 43 41 40 40 00 53 1d c0 01 00", "attach, field 6: an unexpected descriptor", amqp.ErrDescriptor},
+		{
+			"00 53 12 c0 0f 06 a1 01 61 43 41 40 40 00 53 28 c0 02 01 43",
+			"attach, field 6: source, field 1: a value of another type was expected", amqp.ErrType,
+		},
+		{
+			"00 53 12 c0 10 07 a1 01 61 43 41 40 40 40 00 53 30 c0 02 01 43",
+			"attach, field 7: coordinator, field 1: a value of another type was expected", amqp.ErrType,
+		},
+		{"00 53 40 45", "sasl-mechanisms: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 41 45", "sasl-init: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 42 45", "sasl-challenge: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 43 45", "sasl-response: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 44 45", "sasl-outcome: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 32 45", "discharge: a mandatory field is missing", amqp.ErrMissing},
+		{"00 53 10 40", "performative: a value of another type was expected", amqp.ErrType},
+		{"00 53 10 a1 00", "performative: a value of another type was expected", amqp.ErrType},
+		{"45", "performative: a value of another type was expected", amqp.ErrType},
+		{"40", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
+		{"", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
+		{"00 53 10", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
+	} {
+		p, err := amqp.ParseBody(unhex(t, c.hex))
+		if err == nil {
+			err = blank(p.Kind).Decode(&p.Fields)
+		}
+		require.EqualError(t, err, c.says, c.hex)
+		require.ErrorIs(t, err, c.want)
+		var d *amqp.DecodeError
+		require.True(t, errors.As(err, &d))
+	}
+	for text, says := range map[string]string{
+		"43":          "delivery-state: a value of another type was expected",
+		"00 53 24 40": "delivery-state: a value of another type was expected",
+		"00 53 10 45": "delivery-state: an unexpected descriptor",
+		"00 53 23 45": "delivery-state: received: a mandatory field is missing",
+		"00 53 33 45": "delivery-state: declared: a mandatory field is missing",
+		"00 53 34 45": "delivery-state: transactional-state: a mandatory field is missing",
+		"00 53 34 c0 0a 02 a0 00 00 53 34 c0 02 01 40": "delivery-state: transactional-state, field 2: an unexpected descriptor",
+		"00 53 27 c0 02 01 43":                         "delivery-state: modified, field 1: a value of another type was expected",
+	} {
+		_, err := amqp.ParseState(unhex(t, text))
+		require.ErrorContains(t, err, says, text)
+	}
+}
+
+// TestFilters: of all kinds; nulls are left out, and no more than a limit is taken.
+func TestFilters(t *testing.T) {
+	attach := func(set []byte) ([]amqp.Filter, error) {
+		p, err := amqp.ParseBody(attachWith(set))
+		require.NoError(t, err)
+		var a amqp.Attach
+		err = a.Decode(&p.Fields)
+		return a.Source.Filters, err
+	}
+	set := unhex(t, "a3 01 61 00 80 0000468c00000004 a1 01 78"+ // a: selector x
+		"a3 01 62 40"+ // b: null
+		"a3 01 63 b1 00000001 79"+ // c: the string y, not described
+		"a3 01 64 00 a3 04 61626364 45"+ // d: described by a symbol that is not known
+		"a3 01 65 00 a3 01 7a a3 01 77") // e: likewise, a symbol
+	list, err := attach(append([]byte{amqp.CodeMap8, byte(len(set) + 1), 10}, set...))
+	require.NoError(t, err)
+	assert.Equal(t, []amqp.Filter{
+		{Name: "a", Descriptor: amqp.DescSelector, Text: "x", Value: amqp.SelectorFilter("x").Value},
+		{Name: "c", Text: "y", Value: []byte{0xb1, 0, 0, 0, 1, 'y'}},
+		{Name: "d", Value: []byte{0, 0xa3, 4, 'a', 'b', 'c', 'd', 0x45}},
+		{Name: "e", Text: "w", Value: []byte{0, 0xa3, 1, 'z', 0xa3, 1, 'w'}},
+	}, list)
+	many := amqp.BeginMap(nil)
+	for range amqp.MaxEntries + 1 {
+		many = amqp.AppendBool(amqp.AppendSymbol(many, "f"), true)
+	}
+	amqp.EndCompound(many, 0, 2*amqp.MaxEntries+2)
+	_, err = attach(many)
+	require.ErrorIs(t, err, amqp.ErrLimit)
+	_, err = attach(unhex(t, "c1 03 02 43 40"))
+	require.EqualError(t, err, "attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected")
+}
+
+// TestErrorText: what a peer says of an error is shown in quotes if it does not print.
+func TestErrorText(t *testing.T) {
+	for want, e := range map[string]*amqp.Error{
+		"amqp:not-found":             {Condition: amqp.CondNotFound},
+		"amqp:not-found: no queue Q": {Condition: amqp.CondNotFound, Description: "no queue Q"},
+		`x: "\x1b[2J"`:               {Condition: "x", Description: "\x1b[2J"},
+		`"a\nb": "c\xffd"`:           {Condition: "a\nb", Description: "c\xffd"},
+	} {
+		require.EqualError(t, e, want)
+	}
+	require.EqualError(t, &amqp.FrameError{Size: 7, DataOffset: 2}, "a frame of 7 bytes with a header of 8")
+	for _, secret := range []any{
+		amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("secret")},
+		&amqp.SASLInit{InitialResponse: []byte("secret")},
+		amqp.SASLResponse{Response: []byte("secret")},
+		&amqp.SASLResponse{Response: []byte("secret")},
+	} {
+		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
+			text := fmt.Sprintf(format, secret)
+			for _, form := range []string{"secret", "736563", "115 101 99", "0x73, 0x65"} {
+				assert.NotContains(t, text, form, format)
+			}
+		}
+	}
+}

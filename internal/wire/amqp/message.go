@@ -1,0 +1,232 @@
+package amqp
+
+// NormalPriority is that of messages that do not say (Messaging, section 3.2.1).
+const NormalPriority uint8 = 4
+
+// Header is the section header (Messaging, section 3.2.1).
+type Header struct {
+	Durable       bool
+	Priority      Opt[uint8]  // absent: [NormalPriority]; brokers tell at most 0 to 9 apart
+	TTL           Opt[uint32] // milliseconds; absent: for ever
+	FirstAcquirer bool        // the message has not been acquired before
+	DeliveryCount uint32      // unsuccessful attempts to deliver before
+}
+
+// decode reads the value of the section. It allocates nothing.
+func (h *Header) decode(d *Decoder) error {
+	var f Decoder
+	if !d.list(&f) {
+		d.fail(ErrType)
+		return nil // it is told of d
+	}
+	h.Durable = f.Bool()
+	h.Priority = f.optUbyte()
+	h.TTL = f.Uint()
+	h.FirstAcquirer = f.Bool()
+	h.DeliveryCount = f.Uint().Or(0)
+	return f.wrap("header")
+}
+
+// AppendSection appends the section.
+func (h *Header) AppendSection(b []byte) []byte {
+	b = append(b, CodeDescribed, CodeSmallUlong, byte(DescHeader), CodeList8, 0, 5)
+	at := len(b)
+	b = AppendBool(b, h.Durable)
+	if h.Priority.OK {
+		b = AppendUbyte(b, h.Priority.V)
+	} else {
+		b = append(b, CodeNull)
+	}
+	if h.TTL.OK {
+		b = AppendUint(b, h.TTL.V)
+	} else {
+		b = append(b, CodeNull)
+	}
+	b = AppendUint(AppendBool(b, h.FirstAcquirer), h.DeliveryCount)
+	b[at-2] = byte(len(b) - at + 1)
+	return b
+}
+
+// Message is a message in its sections (Messaging, section 3.2), all within the bytes that were decoded.
+type Message struct {
+	Header Header // the zero value if there is none
+
+	// Encoded maps; nil: the section is not there. See [Lookup].
+	DeliveryAnnotations   []byte
+	MessageAnnotations    []byte
+	ApplicationProperties []byte
+	Footer                []byte
+
+	// Properties is an encoded list; nil: the section is not there. See [Properties.Decode].
+	Properties []byte
+
+	// BodyKind is [DescData], [DescSequence] or [DescValue]; 0: there is no body.
+	BodyKind Descriptor
+	// Body is that of the first section: the bytes of data; of a sequence and a value the encoded value, not nil. See
+	// [Message.Payload].
+	Body []byte
+	// BodySections is how many there are: one or several of data or sequences, one value.
+	BodySections int
+
+	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are
+	// (section 3.2). nil: there are none.
+	Forward []byte
+
+	bodies []byte // the sections of the body, and the footer
+}
+
+// Decode reads a message. It fails with a *[DecodeError] if a section is malformed, out of order or there twice. The
+// inside of maps, sequences and values is not read. Decode keeps b, and allocates nothing.
+func (m *Message) Decode(b []byte) error {
+	*m = Message{}
+	d := NewDecoder(b)
+	last := Descriptor(0)
+	for d.More() {
+		start := d.Rest()
+		section := d.Descriptor()
+		isBody := section >= DescData && section <= DescValue
+		switch {
+		case d.err != nil:
+			return &DecodeError{Type: "message", Err: d.err}
+		case section < DescHeader || section > DescFooter:
+			return &DecodeError{Type: "message", Err: ErrDescriptor}
+		case section < last, section == last && (!isBody || section == DescValue), isBody && m.BodySections > 0 && section != last:
+			return &DecodeError{Type: "message", Err: ErrSections}
+		}
+		last = section
+		if m.Forward == nil && section > DescDeliveryAnnotations {
+			m.Forward = start
+		}
+		var err error
+		switch {
+		case isBody:
+			if m.BodySections == 0 {
+				m.BodyKind, m.bodies = section, start
+			}
+			m.BodySections++
+			m.body(&d)
+		case section == DescHeader:
+			err = m.Header.decode(&d)
+		default:
+			m.keep(section, &d)
+		}
+		if err == nil && d.err != nil {
+			err = &DecodeError{Type: section.name(), Err: d.err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// body reads the value of a body section; that of the first is kept.
+func (m *Message) body(d *Decoder) {
+	var body []byte
+	switch m.BodyKind {
+	case DescData:
+		if body = d.Binary(); body == nil {
+			d.fail(ErrType)
+		}
+	case DescSequence:
+		body = d.listValue()
+	default:
+		d.n--
+		body = d.whole() // which may be null
+	}
+	if m.BodySections == 1 {
+		m.Body = body
+	}
+}
+
+// keep notes where the value of a section is.
+func (m *Message) keep(section Descriptor, d *Decoder) {
+	if section == DescProperties {
+		m.Properties = d.listValue()
+		return
+	}
+	value := d.mapValue()
+	if value == nil {
+		d.fail(ErrType)
+		return
+	}
+	inner := NewDecoder(value)
+	inner.Map()
+	if inner.err != nil {
+		d.fail(inner.err)
+		return
+	}
+	switch section {
+	case DescDeliveryAnnotations:
+		m.DeliveryAnnotations = value
+	case DescMessageAnnotations:
+		m.MessageAnnotations = value
+	case DescApplicationProperties:
+		m.ApplicationProperties = value
+	default:
+		m.Footer = value
+	}
+}
+
+// listValue returns a list as it is encoded, which is mandatory.
+func (d *Decoder) listValue() []byte {
+	switch d.Peek() {
+	case CodeList0, CodeList8, CodeList32:
+		raw := d.Raw()
+		inner := NewDecoder(raw)
+		if inner.List(); inner.err != nil && d.err == nil {
+			d.fail(inner.err)
+		}
+		return raw
+	}
+	d.fail(ErrType)
+	return nil
+}
+
+// Payload returns the body as bytes, in place: those of the data section, or of an amqp-value that is a string, symbol
+// or binary; nil for any other body and for none. Several data sections are appended to scratch[:0], one after the
+// other.
+func (m *Message) Payload(scratch []byte) []byte {
+	switch {
+	case m.BodyKind == DescData && m.BodySections == 1:
+		return m.Body
+	case m.BodyKind == DescValue:
+		value := NewDecoder(m.Body)
+		text, _ := value.Text()
+		return text
+	case m.BodyKind != DescData:
+		return nil
+	}
+	size := 0
+	for section := range m.dataSections {
+		size += len(section)
+	}
+	if scratch = scratch[:0]; cap(scratch) < size || scratch == nil {
+		scratch = make([]byte, 0, size)
+	}
+	for section := range m.dataSections {
+		scratch = append(scratch, section...)
+	}
+	return scratch
+}
+
+// dataSections calls yield with the bytes of each data section.
+func (m *Message) dataSections(yield func([]byte) bool) {
+	d := NewDecoder(m.bodies)
+	for range m.BodySections {
+		d.Descriptor()
+		if !yield(d.Binary()) {
+			return
+		}
+	}
+}
+
+// AppendData appends a body of one data section.
+func AppendData(b, body []byte) []byte {
+	return AppendBinary(AppendDescriptor(b, DescData), body)
+}
+
+// AppendTextValue appends a body that is a string as amqp-value; it should be UTF-8.
+func AppendTextValue[T ~[]byte | ~string](b []byte, text T) []byte {
+	return AppendStr(AppendDescriptor(b, DescValue), text)
+}

@@ -1,0 +1,77 @@
+package amqp
+
+// Properties is the section properties (Messaging, section 3.2.4). What is nil or absent is not there; an empty text
+// is. Decoded texts are within the message.
+type Properties struct {
+	MessageID          []byte // encoded: an ulong, UUID, binary or string
+	UserID             []byte
+	To                 []byte
+	Subject            []byte
+	ReplyTo            []byte
+	CorrelationID      []byte // encoded: an ulong, UUID, binary or string
+	ContentType        []byte // ASCII
+	ContentEncoding    []byte // ASCII
+	AbsoluteExpiryTime Opt[int64]
+	CreationTime       Opt[int64] // both in milliseconds since the Unix epoch
+	GroupID            []byte
+	GroupSequence      Opt[uint32] // a serial number
+	ReplyToGroupID     []byte
+}
+
+// Decode reads [Message.Properties]; nil has none. It fails with a *[DecodeError]. It allocates nothing.
+func (p *Properties) Decode(list []byte) error {
+	*p = Properties{}
+	if list == nil {
+		return nil
+	}
+	d := NewDecoder(list)
+	f, _ := d.List()
+	p.MessageID = f.id()
+	p.UserID = f.Binary()
+	p.To = f.anyText()
+	p.Subject = f.anyText()
+	p.ReplyTo = f.anyText()
+	p.CorrelationID = f.id()
+	p.ContentType = f.anyText()
+	p.ContentEncoding = f.anyText()
+	p.AbsoluteExpiryTime = f.Timestamp()
+	p.CreationTime = f.Timestamp()
+	p.GroupID = f.anyText()
+	p.GroupSequence = f.Uint()
+	p.ReplyToGroupID = f.anyText()
+	d.join(&f, "properties")
+	return d.err
+}
+
+// id returns an encoded message ID.
+func (d *Decoder) id() []byte {
+	switch d.Peek() {
+	case CodeNull, CodeUlong0, CodeSmallUlong, CodeUlong, CodeUUID, CodeBin8, CodeBin32, CodeStr8, CodeStr32:
+		return d.Raw()
+	}
+	d.n-- // it is the one to blame
+	d.fail(ErrType)
+	return nil
+}
+
+// AppendSection appends the section, or nothing if there are no properties.
+func (p *Properties) AppendSection(b []byte) []byte {
+	w := beginList(b, DescProperties)
+	w.raw(p.MessageID)
+	w.sized(CodeBin8, p.UserID)
+	w.sized(CodeStr8, p.To)
+	w.sized(CodeStr8, p.Subject)
+	w.sized(CodeStr8, p.ReplyTo)
+	w.raw(p.CorrelationID)
+	w.sized(CodeSym8, p.ContentType)
+	w.sized(CodeSym8, p.ContentEncoding)
+	w.optTimestamp(p.AbsoluteExpiryTime)
+	w.optTimestamp(p.CreationTime)
+	w.sized(CodeStr8, p.GroupID)
+	w.opt(p.GroupSequence)
+	w.sized(CodeStr8, p.ReplyToGroupID)
+	if w.used == 0 {
+		return b
+	}
+	return w.finish()
+}

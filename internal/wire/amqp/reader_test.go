@@ -1,0 +1,216 @@
+package amqp_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+func readerOf(b []byte, buffer int, limit uint32) *amqp.FrameReader {
+	return amqp.NewFrameReader(bufio.NewReaderSize(bytes.NewReader(b), buffer), limit)
+}
+
+// sized is a frame of that many bytes in all.
+func sized(n int) []byte {
+	b := amqp.BeginFrame(nil, amqp.FrameAMQP, 7)
+	for i := len(b); i < n; i++ {
+		b = append(b, byte(i))
+	}
+	amqp.EndFrame(b, 0)
+	return b
+}
+
+// TestFrameReader: frames of all sizes, whatever the pieces they come in.
+func TestFrameReader(t *testing.T) {
+	const buffer = 1024
+	sizes := []int{8, 9, 511, 512, 513, 1023, 1024, 1025, 2048, 5000, 8, 100_000, 8, 9}
+	var stream []byte
+	for _, n := range sizes {
+		stream = append(stream, sized(n)...)
+	}
+	for name, in := range map[string]io.Reader{
+		"at once":       bytes.NewReader(stream),
+		"byte by byte":  iotest.OneByteReader(bytes.NewReader(stream)),
+		"half of it":    iotest.HalfReader(bytes.NewReader(stream)),
+		"end with data": iotest.DataErrReader(bytes.NewReader(stream)),
+		"deadlines":     &flaky{Reader: iotest.HalfReader(bytes.NewReader(stream))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := amqp.NewFrameReader(bufio.NewReaderSize(in, buffer), 100_000)
+			for _, n := range sizes {
+				f, err := r.Next()
+				for errors.Is(err, os.ErrDeadlineExceeded) {
+					f, err = r.Next()
+				}
+				require.NoError(t, err)
+				require.Equal(t, amqp.Frame{Type: amqp.FrameAMQP, Channel: 7, Body: sized(n)[8:]}, f)
+			}
+			_, err := r.Next()
+			for errors.Is(err, os.ErrDeadlineExceeded) {
+				_, err = r.Next()
+			}
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
+}
+
+// flaky passes a deadline before each read.
+type flaky struct {
+	io.Reader
+	passed bool
+}
+
+func (f *flaky) Read(b []byte) (int, error) {
+	if f.passed = !f.passed; f.passed {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return f.Reader.Read(b)
+}
+
+func TestFrameReaderRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, hex string
+		want      error
+	}{
+		{"too large", "00002711 02000000", &amqp.FrameTooLargeError{Size: 10001, Max: 10000}},
+		{"4 GiB", "ffffffff 02000000", &amqp.FrameTooLargeError{Size: 1<<32 - 1, Max: 10000}},
+		{"smaller than a header", "00000007 02000000", &amqp.FrameError{Size: 7, DataOffset: 2}},
+		{"of no size", "00000000 02000000", &amqp.FrameError{Size: 0, DataOffset: 2}},
+		{"header of one word", "00000008 01000000", &amqp.FrameError{Size: 8, DataOffset: 1}},
+		{"header of none", "00000008 00000000", &amqp.FrameError{Size: 8, DataOffset: 0}},
+		{"header beyond the frame", "0000000b 03000000 000000", &amqp.FrameError{Size: 11, DataOffset: 3}},
+	} {
+		r := readerOf(append(sized(8), unhex(t, c.hex)...), 512, 10_000)
+		_, err := r.Next()
+		require.NoError(t, err)
+		assert.True(t, r.Ready(), "a head that is refused is waited for by nobody: %s", c.name)
+		_, err = r.Next()
+		require.Equal(t, c.want, err, c.name)
+		_, err = r.Next()
+		require.Equal(t, c.want, err, "and so it stays")
+	}
+	for _, n := range []int{1, 7, 8, 11, 600, 5000} {
+		r := readerOf(sized(5001)[:n], 512, 10_000)
+		_, err := r.Next()
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, n)
+	}
+	r := readerOf(nil, 512, 0)
+	_, err := r.Next()
+	require.Equal(t, io.EOF, err)
+	r = readerOf(sized(513), 1024, 0)
+	_, err = r.Next()
+	require.Equal(t, &amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
+	r = readerOf(sized(513), 1024, 0)
+	r.SetMaxFrameSize(513)
+	_, err = r.Next()
+	require.NoError(t, err)
+}
+
+// TestExtendedHeader: what is between header and body is passed over (Transport, section 2.3.1).
+func TestExtendedHeader(t *testing.T) {
+	f, err := readerOf(unhex(t, "0000000e 03 01 0002 aabbccdd 4041"), 512, 512).Next()
+	require.NoError(t, err)
+	assert.Equal(t, amqp.Frame{Type: amqp.FrameSASL, Channel: 2, Body: []byte{0x40, 0x41}}, f)
+}
+
+// TestFrameReaderMemory: a peer that announces much and sends little takes little memory.
+func TestFrameReaderMemory(t *testing.T) {
+	head := []byte{0x3f, 0xff, 0xff, 0xff, 2, 0, 0, 0}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readerOf(append(head, bytesOf(3000)...), 1024, 1<<30).Next()
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
+}
+
+func TestReady(t *testing.T) {
+	feed := &byHand{}
+	r := amqp.NewFrameReader(bufio.NewReaderSize(feed, 1024), 1<<20)
+	assert.False(t, r.Ready())
+	feed.pieces = [][]byte{append(sized(100), sized(100)...), append(append([]byte{}, sized(100)[:99]...), nil...), {sized(100)[99]}}
+	next := func() {
+		t.Helper()
+		f, err := r.Next()
+		require.NoError(t, err)
+		require.Len(t, f.Body, 92)
+	}
+	next()
+	assert.True(t, r.Ready())
+	assert.Equal(t, 100, r.Buffered())
+	next()
+	assert.False(t, r.Ready(), "nothing is left")
+	assert.Zero(t, r.Buffered())
+	next()
+	assert.False(t, r.Ready())
+	_, err := r.Next()
+	require.ErrorIs(t, err, io.EOF)
+
+	large := sized(5000)
+	feed.pieces = [][]byte{large[:5], large[5:3000], large[3000:]}
+	feed.late = true
+	f, err := r.Next()
+	for errors.Is(err, os.ErrDeadlineExceeded) {
+		if r.Ready() {
+			feed.pieces = nil // there is no need to read
+			assert.Equal(t, len(large), r.Buffered())
+		}
+		f, err = r.Next()
+	}
+	require.NoError(t, err)
+	assert.Equal(t, large[8:], f.Body)
+	assert.False(t, r.Ready())
+	assert.Zero(t, r.Buffered())
+}
+
+// byHand gives a piece for each call; with late, a deadline passes in between.
+type byHand struct {
+	pieces [][]byte
+	late   bool
+	given  bool
+}
+
+func (h *byHand) Read(b []byte) (int, error) {
+	if h.given = !h.given; h.late && !h.given {
+		return 0, os.ErrDeadlineExceeded
+	}
+	if len(h.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, h.pieces[0])
+	if h.pieces[0] = h.pieces[0][n:]; len(h.pieces[0]) == 0 {
+		h.pieces = h.pieces[1:]
+	}
+	return n, nil
+}
+
+func TestProtocolHeaders(t *testing.T) {
+	r := readerOf(append([]byte(amqp.HeaderSASL+amqp.HeaderAMQP), sized(8)...), 512, 512)
+	for _, want := range []string{amqp.HeaderSASL, amqp.HeaderAMQP} {
+		h, err := r.ReadProtocolHeader()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(h[:]))
+	}
+	f, err := r.Next()
+	require.NoError(t, err)
+	assert.Empty(t, f.Body)
+	_, err = r.ReadProtocolHeader()
+	require.Equal(t, io.EOF, err)
+	h, err := readerOf([]byte("HTTP"), 512, 512).ReadProtocolHeader()
+	require.Equal(t, io.ErrUnexpectedEOF, err)
+	assert.Equal(t, "HTTP\x00\x00\x00\x00", string(h[:]))
+	b := amqp.AppendHeartbeat(nil)
+	assert.Equal(t, sizedHeartbeat(), b)
+}
+
+func sizedHeartbeat() []byte { return []byte{0, 0, 0, 8, 2, 0, 0, 0} }

@@ -1,0 +1,169 @@
+package amqp_test
+
+import (
+	"testing"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/wire/amqp"
+)
+
+// sameMessage checks that go-amqp has read of a message what we read of it.
+func sameMessage(t testing.TB, b []byte, got *client.Message) {
+	t.Helper()
+	var m amqp.Message
+	require.NoError(t, m.Decode(b))
+	header := client.MessageHeader{}
+	if got.Header != nil {
+		header = *got.Header
+	} else {
+		header.Priority = amqp.NormalPriority
+	}
+	assert.Equal(t, header.Durable, m.Header.Durable)
+	assert.Equal(t, header.Priority, m.Header.Priority.Or(amqp.NormalPriority))
+	assert.Equal(t, header.TTL, time.Duration(m.Header.TTL.V)*time.Millisecond)
+	assert.Equal(t, header.FirstAcquirer, m.Header.FirstAcquirer)
+	assert.Equal(t, header.DeliveryCount, m.Header.DeliveryCount)
+	sameAnnotations(t, m.DeliveryAnnotations, got.DeliveryAnnotations)
+	sameAnnotations(t, m.MessageAnnotations, got.Annotations)
+	sameAnnotations(t, m.Footer, got.Footer)
+	sameProperties(t, m.Properties, got.Properties)
+	want := map[string]any{}
+	pairs := pairsOf(m.ApplicationProperties)
+	for pairs.More() {
+		key, _ := pairs.Text()
+		want[string(key)] = clientValue(t, pairs.Scalar())
+	}
+	require.NoError(t, pairs.Err())
+	if len(want) > 0 || len(got.ApplicationProperties) > 0 {
+		assert.Equal(t, want, got.ApplicationProperties)
+	}
+	sameBody(t, &m, got)
+}
+
+func pairsOf(b []byte) amqp.Decoder {
+	if b == nil {
+		return amqp.Decoder{}
+	}
+	d := amqp.NewDecoder(b)
+	pairs, _ := d.Map()
+	return pairs
+}
+
+func sameAnnotations(t testing.TB, b []byte, got client.Annotations) {
+	t.Helper()
+	want := client.Annotations{}
+	pairs := pairsOf(b)
+	for pairs.More() {
+		key := clientValue(t, pairs.Scalar())
+		want[key] = clientValue(t, pairs.Scalar())
+	}
+	require.NoError(t, pairs.Err())
+	if len(want) > 0 || len(got) > 0 {
+		assert.Equal(t, want, got)
+	}
+}
+
+func sameProperties(t testing.TB, b []byte, got *client.MessageProperties) {
+	t.Helper()
+	var p amqp.Properties
+	require.NoError(t, p.Decode(b))
+	if got == nil {
+		assert.Nil(t, b)
+		return
+	}
+	id := func(raw []byte, got any) {
+		if raw == nil {
+			assert.Nil(t, got)
+			return
+		}
+		d := amqp.NewDecoder(raw)
+		assert.Equal(t, clientValue(t, d.Scalar()), got)
+	}
+	text := func(raw []byte, got *string) {
+		if raw == nil {
+			assert.Nil(t, got)
+		} else if assert.NotNil(t, got) {
+			assert.Equal(t, string(raw), *got)
+		}
+	}
+	moment := func(ms amqp.Opt[int64], got *time.Time) {
+		if !ms.OK {
+			assert.Nil(t, got)
+		} else if assert.NotNil(t, got) {
+			assert.Equal(t, ms.V, got.UnixMilli())
+		}
+	}
+	id(p.MessageID, got.MessageID)
+	id(p.CorrelationID, got.CorrelationID)
+	assert.Equal(t, string(p.UserID), string(got.UserID))
+	text(p.To, got.To)
+	text(p.Subject, got.Subject)
+	text(p.ReplyTo, got.ReplyTo)
+	text(p.ContentType, got.ContentType)
+	text(p.ContentEncoding, got.ContentEncoding)
+	text(p.GroupID, got.GroupID)
+	text(p.ReplyToGroupID, got.ReplyToGroupID)
+	moment(p.AbsoluteExpiryTime, got.AbsoluteExpiryTime)
+	moment(p.CreationTime, got.CreationTime)
+	if p.GroupSequence.OK && assert.NotNil(t, got.GroupSequence) {
+		assert.Equal(t, p.GroupSequence.V, *got.GroupSequence)
+	} else {
+		assert.Nil(t, got.GroupSequence)
+	}
+}
+
+func sameBody(t testing.TB, m *amqp.Message, got *client.Message) {
+	t.Helper()
+	switch m.BodyKind {
+	case amqp.DescData:
+		assert.Len(t, got.Data, m.BodySections)
+		var all []byte
+		for _, b := range got.Data {
+			all = append(all, b...)
+		}
+		assert.Equal(t, string(all), string(m.Payload(nil)))
+		assert.Equal(t, string(got.Data[0]), string(m.Body))
+	case amqp.DescSequence:
+		assert.Len(t, got.Sequence, m.BodySections)
+		d := amqp.NewDecoder(m.Body)
+		in, _ := d.List()
+		want := []any{}
+		for in.More() {
+			want = append(want, clientValue(t, in.Scalar()))
+		}
+		assert.Equal(t, want, append([]any{}, got.Sequence[0]...))
+	case amqp.DescValue:
+		d := amqp.NewDecoder(m.Body)
+		assert.Equal(t, clientValue(t, d.Scalar()), got.Value)
+		switch v := got.Value.(type) {
+		case string:
+			assert.Equal(t, v, string(m.Payload(nil)))
+		case []byte:
+			assert.Equal(t, string(v), string(m.Payload(nil)))
+		default:
+			assert.Nil(t, m.Payload(nil))
+		}
+	default:
+		assert.Empty(t, got.Data)
+		assert.Empty(t, got.Sequence)
+		assert.Nil(t, got.Value)
+	}
+}
+
+// clientValue returns a value as go-amqp has it.
+func clientValue(t testing.TB, v any) any {
+	t.Helper()
+	switch v := v.(type) {
+	case amqp.Symbol:
+		return string(v)
+	case amqp.Timestamp:
+		return time.UnixMilli(int64(v))
+	case amqp.UUID:
+		return client.UUID(v)
+	}
+	return v
+}

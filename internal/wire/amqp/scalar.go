@@ -1,0 +1,367 @@
+package amqp
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Opt is a value that may be absent, which is its zero value.
+type Opt[T any] struct {
+	V  T
+	OK bool // V is present
+}
+
+// Some returns a present value.
+func Some[T any](v T) Opt[T] { return Opt[T]{V: v, OK: true} }
+
+// Or returns the value, or another one if it is absent.
+func (o Opt[T]) Or(absent T) T {
+	if o.OK {
+		return o.V
+	}
+	return absent
+}
+
+// Bool returns a boolean; false for null.
+func (d *Decoder) Bool() bool {
+	switch d.code() {
+	case CodeNull, CodeFalse:
+		return false
+	case CodeTrue:
+		return true
+	case CodeBool:
+		v := d.take8()
+		if v > 1 {
+			d.fail(ErrValue)
+		}
+		return v == 1
+	}
+	d.fail(ErrType)
+	return false
+}
+
+// Ubyte returns an ubyte; absent for null.
+func (d *Decoder) Ubyte(absent uint8) uint8 {
+	switch d.code() {
+	case CodeNull:
+		return absent
+	case CodeUbyte:
+		return d.take8()
+	}
+	d.fail(ErrType)
+	return absent
+}
+
+// Ushort returns an ushort; absent for null.
+func (d *Decoder) Ushort(absent uint16) uint16 {
+	switch d.code() {
+	case CodeNull:
+		return absent
+	case CodeUshort:
+		return d.take16()
+	}
+	d.fail(ErrType)
+	return absent
+}
+
+// Uint returns an uint, which is absent for null.
+func (d *Decoder) Uint() Opt[uint32] {
+	switch d.code() {
+	case CodeNull:
+		return Opt[uint32]{}
+	case CodeUint0:
+		return Some(uint32(0))
+	case CodeSmallUint:
+		return Some(uint32(d.take8()))
+	case CodeUint:
+		return Some(d.take32())
+	}
+	d.fail(ErrType)
+	return Opt[uint32]{}
+}
+
+// Ulong returns an ulong; absent for null.
+func (d *Decoder) Ulong(absent uint64) uint64 {
+	switch d.code() {
+	case CodeNull:
+		return absent
+	case CodeUlong0:
+		return 0
+	case CodeSmallUlong:
+		return uint64(d.take8())
+	case CodeUlong:
+		return d.take64()
+	}
+	d.fail(ErrType)
+	return absent
+}
+
+// Timestamp returns milliseconds since the Unix epoch, absent for null.
+func (d *Decoder) Timestamp() Opt[int64] {
+	switch d.code() {
+	case CodeNull:
+		return Opt[int64]{}
+	case CodeTimestamp:
+		return Some(int64(d.take64()))
+	}
+	d.fail(ErrType)
+	return Opt[int64]{}
+}
+
+// Binary returns a binary, within the input and not nil if it is empty; nil for null.
+func (d *Decoder) Binary() []byte { return d.sized(CodeBin8) }
+
+// Str returns the bytes of a string, within the input and not nil if it is empty; nil for null. That they are UTF-8 is
+// not checked.
+func (d *Decoder) Str() []byte { return d.sized(CodeStr8) }
+
+// Symbol returns the bytes of a symbol, within the input and not nil if it is empty; nil for null. That they are ASCII
+// is not checked.
+func (d *Decoder) Symbol() []byte { return d.sized(CodeSym8) }
+
+func (d *Decoder) sized(narrow byte) []byte {
+	switch c := d.code(); c {
+	case CodeNull:
+		return nil
+	case narrow, narrow + 0x10:
+		return d.takeSized(c != narrow)
+	}
+	d.fail(ErrType)
+	return nil
+}
+
+// Text returns the bytes of a string, symbol or binary, within the input, and true. Null is nil and true. A value of
+// any other type is passed over: nil and false.
+func (d *Decoder) Text() ([]byte, bool) {
+	switch c := d.Peek(); c {
+	case CodeStr8, CodeSym8, CodeBin8, CodeStr32, CodeSym32, CodeBin32:
+		d.code()
+		v := d.takeSized(c >= CodeBin32)
+		return v, d.err == nil
+	case CodeNull:
+		d.Skip()
+		return nil, d.err == nil
+	}
+	d.Skip()
+	return nil, false
+}
+
+// Integer returns a byte, short, int, long, ubyte, ushort, uint, or an ulong below 1<<63, and true. A value of any
+// other type (null and timestamps among them) is passed over: 0 and false.
+func (d *Decoder) Integer() (int64, bool) {
+	var v int64
+	switch c := d.Peek(); c {
+	case CodeUint0, CodeUlong0:
+		d.code()
+	case CodeUbyte, CodeSmallUint, CodeSmallUlong:
+		d.code()
+		v = int64(d.take8())
+	case CodeByte, CodeSmallInt, CodeSmallLong:
+		d.code()
+		v = int64(int8(d.take8()))
+	case CodeUshort:
+		d.code()
+		v = int64(d.take16())
+	case CodeShort:
+		d.code()
+		v = int64(int16(d.take16()))
+	case CodeUint:
+		d.code()
+		v = int64(d.take32())
+	case CodeInt:
+		d.code()
+		v = int64(int32(d.take32()))
+	case CodeLong, CodeUlong:
+		d.code()
+		u := d.take64()
+		if c == CodeUlong && u > math.MaxInt64 {
+			return 0, false
+		}
+		v = int64(u)
+	default:
+		d.Skip()
+		return 0, false
+	}
+	return v, d.err == nil
+}
+
+// anyText returns the bytes of a string or a symbol; nil for null. Peers mix them up, and nothing is gained by minding.
+func (d *Decoder) anyText() []byte {
+	switch c := d.code(); c {
+	case CodeNull:
+		return nil
+	case CodeStr8, CodeSym8:
+		return d.takeSized(false)
+	case CodeStr32, CodeSym32:
+		return d.takeSized(true)
+	}
+	d.fail(ErrType)
+	return nil
+}
+
+// text is anyText as a copy; "" for null.
+func (d *Decoder) text() string { return string(d.anyText()) }
+
+func (d *Decoder) optText() Opt[string] {
+	if d.Peek() == CodeNull {
+		d.Skip()
+		return Opt[string]{}
+	}
+	return Opt[string]{V: d.text(), OK: d.err == nil}
+}
+
+func (d *Decoder) optUbyte() Opt[uint8] {
+	if d.Peek() == CodeNull {
+		d.Skip()
+		return Opt[uint8]{}
+	}
+	return Opt[uint8]{V: d.Ubyte(0), OK: d.err == nil}
+}
+
+func (d *Decoder) optUshort() Opt[uint16] {
+	if d.Peek() == CodeNull {
+		d.Skip()
+		return Opt[uint16]{}
+	}
+	return Opt[uint16]{V: d.Ushort(0), OK: d.err == nil}
+}
+
+// Mandatory fields.
+
+func (d *Decoder) mustText() string {
+	v := d.optText()
+	if !v.OK {
+		d.fail(ErrMissing)
+	}
+	return v.V
+}
+
+func (d *Decoder) mustUint() uint32 {
+	v := d.Uint()
+	if !v.OK {
+		d.fail(ErrMissing)
+	}
+	return v.V
+}
+
+func (d *Decoder) mustBinary() []byte {
+	v := d.Binary()
+	if v == nil {
+		d.fail(ErrMissing)
+	}
+	return v
+}
+
+func (d *Decoder) mustBool() bool {
+	if d.Peek() == CodeNull {
+		d.fail(ErrMissing)
+	}
+	return d.Bool()
+}
+
+// Types that Go has none of, as [Decoder.Scalar] returns them and [AppendScalar] takes them.
+type (
+	// Symbol is an ASCII text from a limited domain (Types, section 1.6.21).
+	Symbol string
+	// Char is a Unicode character (Types, section 1.6.16).
+	Char uint32
+	// Timestamp is in milliseconds since the Unix epoch (Types, section 1.6.17).
+	Timestamp int64
+	// UUID is as RFC 4122 has it (Types, section 1.6.18).
+	UUID [16]byte
+	// Decimal32 is encoded as IEEE 754-2008 has it (Types, section 1.6.13), and so are the others.
+	Decimal32 [4]byte
+	// Decimal64 see Decimal32.
+	Decimal64 [8]byte
+	// Decimal128 see Decimal32.
+	Decimal128 [16]byte
+	// Encoded is any value as it is encoded, with its format code.
+	Encoded []byte
+)
+
+// Scalar returns the next value as the Go type that stands for its own: bool, uint8 to uint64, int8 to int64, float32,
+// float64, string, []byte within the input, [Symbol], [Char], [Timestamp], [UUID], the decimals; nil for null. Lists,
+// maps, arrays and described values are [Encoded], within the input.
+func (d *Decoder) Scalar() any {
+	switch d.Peek() {
+	case CodeNull:
+		d.Skip()
+		return nil
+	case CodeTrue, CodeFalse, CodeBool:
+		return d.Bool()
+	case CodeUbyte:
+		return d.Ubyte(0)
+	case CodeUshort:
+		return d.Ushort(0)
+	case CodeUint0, CodeSmallUint, CodeUint:
+		return d.Uint().V
+	case CodeUlong0, CodeSmallUlong, CodeUlong:
+		return d.Ulong(0)
+	case CodeTimestamp:
+		return Timestamp(d.Timestamp().V)
+	case CodeBin8, CodeBin32:
+		return d.Binary()
+	case CodeStr8, CodeStr32:
+		return string(d.Str())
+	case CodeSym8, CodeSym32:
+		return Symbol(d.Symbol())
+	}
+	return d.otherScalar()
+}
+
+// otherScalar returns values of the types that no field of the protocol has.
+func (d *Decoder) otherScalar() any {
+	raw := d.Raw()
+	if d.err != nil {
+		return nil
+	}
+	v := raw[1:]
+	switch raw[0] {
+	case CodeByte:
+		return int8(v[0])
+	case CodeShort:
+		return int16(binary.BigEndian.Uint16(v))
+	case CodeSmallInt:
+		return int32(int8(v[0]))
+	case CodeInt:
+		return int32(binary.BigEndian.Uint32(v))
+	case CodeSmallLong:
+		return int64(int8(v[0]))
+	case CodeLong:
+		return int64(binary.BigEndian.Uint64(v))
+	case CodeFloat:
+		return math.Float32frombits(binary.BigEndian.Uint32(v))
+	case CodeDouble:
+		return math.Float64frombits(binary.BigEndian.Uint64(v))
+	case CodeChar:
+		return Char(binary.BigEndian.Uint32(v))
+	case CodeDecimal32:
+		return Decimal32(v)
+	case CodeDecimal64:
+		return Decimal64(v)
+	case CodeDecimal128:
+		return Decimal128(v)
+	case CodeUUID:
+		return UUID(v)
+	}
+	return Encoded(raw)
+}
+
+// Lookup returns a Decoder of the value under a key of an encoded map, which has no values if there is none, the map is
+// nil or malformed. Keys are strings or symbols. It allocates nothing.
+func Lookup(m []byte, key string) Decoder {
+	if m == nil {
+		return Decoder{}
+	}
+	d := NewDecoder(m)
+	pairs, _ := d.Map()
+	for pairs.More() {
+		k, _ := pairs.Text()
+		if string(k) == key && k != nil {
+			pairs.n, pairs.total = min(pairs.n, 1), 1
+			return pairs
+		}
+		pairs.Skip()
+	}
+	return Decoder{}
+}

@@ -1,0 +1,114 @@
+package amqp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Content is a message that a [Template] is made of.
+type Content struct {
+	Header     Header
+	Properties Properties
+	// Application are the application properties that are the same in every message, in their order.
+	Application []Property
+	// TimeKey and IDKey name the application properties that change from message to message; "" leaves one out.
+	TimeKey, IDKey string
+	// Body is a data section, or with Text a string as amqp-value. It is copied.
+	Body []byte
+	Text bool
+}
+
+// Property is an application property.
+type Property struct {
+	Key   string
+	Value any // see [AppendScalar]
+}
+
+// Template is a message that is encoded once and sent many times with another time and ID each. It is immutable, and
+// safe for concurrent use.
+//
+// Time and ID are the last application properties. The time is a long of 8 bytes even if it is small, so that its place
+// is fixed; the ID is a string of any length, behind which the body follows. So a message is a copy of the bytes before
+// the ID, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
+// the map.
+type Template struct {
+	head   []byte // up to the ID property
+	tail   []byte // the body
+	mapAt  int    // where the map is in head; 0: there is none
+	count  uint32 // of its keys and values, without the ID's
+	timeAt int    // where the 8 bytes of the time are in head; 0: there is none
+	idKey  []byte // encoded; nil: there is none
+}
+
+// NewTemplate encodes a message. It fails with [ErrEncode] if a property has a value of another type.
+func NewTemplate(c *Content) (*Template, error) {
+	t := &Template{}
+	b := c.Properties.AppendSection(c.Header.AppendSection(nil))
+	if len(c.Application) > 0 || c.TimeKey != "" || c.IDKey != "" {
+		b = AppendDescriptor(b, DescApplicationProperties)
+		t.mapAt = len(b)
+		b = BeginMap(b)
+		for _, p := range c.Application {
+			var err error
+			if b, err = AppendScalar(AppendStr(b, p.Key), p.Value); err != nil {
+				return nil, fmt.Errorf("property %q: %w", p.Key, err)
+			}
+		}
+		t.count = uint32(2 * len(c.Application))
+		if c.TimeKey != "" {
+			b = append(AppendStr(b, c.TimeKey), CodeLong)
+			t.timeAt = len(b)
+			b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+			t.count += 2
+		}
+		if c.IDKey != "" {
+			t.idKey = AppendStr(nil, c.IDKey)
+		}
+		EndCompound(b, t.mapAt, int(t.count))
+	}
+	t.head = b
+	if c.Text {
+		t.tail = AppendTextValue(nil, c.Body)
+	} else {
+		t.tail = AppendData(nil, c.Body)
+	}
+	return t, nil
+}
+
+// Size returns how many bytes a message has with an ID of n bytes, or with none if n is 0.
+func (t *Template) Size(n int) int { return t.headSize(n) + len(t.tail) }
+
+func (t *Template) headSize(n int) int {
+	if n == 0 || t.idKey == nil {
+		return len(t.head)
+	}
+	if n <= math.MaxUint8 {
+		n -= 3
+	}
+	return len(t.head) + len(t.idKey) + 5 + n
+}
+
+// Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. It
+// allocates only if b has not [Template.Size] bytes left.
+func (t *Template) Append(b []byte, time int64, id []byte) []byte {
+	return append(t.AppendHead(b, time, id), t.tail...)
+}
+
+// AppendHead appends the message without its body, for writers that copy no large bodies: [Template.Tail] is to follow.
+func (t *Template) AppendHead(b []byte, time int64, id []byte) []byte {
+	at := len(b)
+	b = append(b, t.head...)
+	if t.timeAt > 0 {
+		binary.BigEndian.PutUint64(b[at+t.timeAt:], uint64(time))
+	}
+	if len(id) == 0 || t.idKey == nil {
+		return b
+	}
+	b = AppendStr(append(b, t.idKey...), id)
+	EndCompound(b, at+t.mapAt, int(t.count)+2)
+	return b
+}
+
+// Tail returns the encoded body, the same for every message. It must not be changed.
+func (t *Template) Tail() []byte { return t.tail }

@@ -1,0 +1,215 @@
+package amqp
+
+// MaxDeliveryTag is how many bytes a delivery tag has at most (Transport, section 2.8.7).
+const MaxDeliveryTag = 32
+
+// Transfer is the performative transfer (Transport, section 2.7.5). Its payload is [Body.Payload]. Encoded values and
+// the tag are within the frame. The zero values of all but Handle are right in frames that continue a delivery.
+type Transfer struct {
+	Handle      uint32      // mandatory
+	DeliveryID  Opt[uint32] // a serial number; mandatory in the first frame of a delivery
+	DeliveryTag []byte      // at most [MaxDeliveryTag] bytes; nil: none; mandatory in the first frame of a delivery
+	// MessageFormat is 0 for the format of Messaging, section 3.2; mandatory in the first frame of a delivery.
+	MessageFormat Opt[uint32]
+	Settled       bool // in any frame of a delivery
+	More          bool // the delivery goes on in another frame
+	// ReceiverSettleMode is that of this delivery; absent: the link's.
+	ReceiverSettleMode Opt[uint8]
+	// State is an encoded delivery state, for [ParseState], such as that of a transaction; nil: none.
+	State     []byte
+	Resume    bool
+	Aborted   bool // the delivery is to be forgotten
+	Batchable bool // the answer may come together with others
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
+func (t *Transfer) Decode(f *Decoder) error {
+	t.Handle = f.mustUint()
+	t.DeliveryID = f.Uint()
+	t.DeliveryTag = f.Binary()
+	t.MessageFormat = f.Uint()
+	t.Settled = f.Bool()
+	t.More = f.Bool()
+	if len(t.DeliveryTag) > MaxDeliveryTag {
+		f.fail(ErrValue)
+	}
+	if f.n == 0 { // as nearly all end here
+		t.ReceiverSettleMode, t.State, t.Resume, t.Aborted, t.Batchable = Opt[uint8]{}, nil, false, false, false
+		return f.wrap("transfer")
+	}
+	t.ReceiverSettleMode = f.optUbyte()
+	t.State = f.Raw()
+	t.Resume = f.Bool()
+	t.Aborted = f.Bool()
+	t.Batchable = f.Bool()
+	return f.wrap("transfer")
+}
+
+// Offsets of fields in the output of [Transfer.AppendHead], in bytes from the beginning of the frame. They hold if
+// there is a delivery ID and the encoded State has at most 128 bytes. The fields are big-endian, and may be changed in
+// place.
+const (
+	TransferChannelAt    = 6  // 2 bytes
+	TransferHandleAt     = 15 // 4 bytes
+	TransferDeliveryIDAt = 20 // 4 bytes
+	TransferTagAt        = 26 // as many bytes as the tag has
+)
+
+// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no
+// field behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
+func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {
+	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
+		CodeDescribed, CodeSmallUlong, byte(DescTransfer), CodeList8, 0, 0)
+	if len(t.State)+len(t.DeliveryTag) > 128+MaxDeliveryTag {
+		return t.appendLargeHead(b[:len(b)-3])
+	}
+	at := len(b)
+	b, count := t.appendFields(b)
+	b[at-2], b[at-1] = byte(len(b)-at+1), count
+	return b
+}
+
+// appendLargeHead appends the fields in a list32.
+func (t *Transfer) appendLargeHead(b []byte) []byte {
+	at := len(b)
+	b, count := t.appendFields(BeginList(b))
+	EndCompound(b, at, int(count))
+	return b
+}
+
+// appendFields appends the fields in front of trailing nulls. Numbers have their full width, so that they can be
+// changed.
+func (t *Transfer) appendFields(b []byte) (out []byte, count byte) {
+	b = appendWideUint(b, t.Handle)
+	if t.DeliveryID.OK {
+		b = appendWideUint(b, t.DeliveryID.V)
+	} else {
+		b = append(b, CodeNull)
+	}
+	if t.DeliveryTag != nil {
+		b = appendSized(b, CodeBin8, t.DeliveryTag)
+	} else {
+		b = append(b, CodeNull)
+	}
+	if t.MessageFormat.OK {
+		b = AppendUint(b, t.MessageFormat.V)
+	} else {
+		b = append(b, CodeNull)
+	}
+	b = AppendBool(AppendBool(b, t.Settled), t.More)
+	if t.State == nil && !t.ReceiverSettleMode.OK && !t.Resume && !t.Aborted && !t.Batchable {
+		return b, 6
+	}
+	if t.ReceiverSettleMode.OK {
+		b = AppendUbyte(b, t.ReceiverSettleMode.V)
+	} else {
+		b = append(b, CodeNull)
+	}
+	b = AppendEncoded(b, t.State)
+	b = AppendBool(AppendBool(b, t.Resume), t.Aborted)
+	return AppendBool(b, t.Batchable), 11
+}
+
+// Disposition is the performative disposition (Transport, section 2.7.6). State is within the frame.
+type Disposition struct {
+	Role  Role   // of the sender of the disposition; mandatory
+	First uint32 // delivery ID, a serial number; mandatory
+	Last  uint32 // decoding gives First if there is none
+	// Settled: the sender of the disposition has forgotten the deliveries.
+	Settled   bool
+	State     []byte // an encoded delivery state, for [ParseState]; nil: none
+	Batchable bool
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
+func (d *Disposition) Decode(f *Decoder) error {
+	d.Role = Role(f.mustBool())
+	d.First = f.mustUint()
+	d.Last = f.Uint().Or(d.First)
+	d.Settled = f.Bool()
+	d.State = f.Raw()
+	d.Batchable = f.Bool()
+	return f.wrap("disposition")
+}
+
+// AppendFrame appends a frame.
+func (d *Disposition) AppendFrame(b []byte, channel uint16) []byte {
+	at := len(b)
+	w := beginList(BeginFrame(b, FrameAMQP, channel), DescDisposition)
+	w.boolean(bool(d.Role))
+	w.uint(d.First)
+	if d.Last == d.First {
+		w.null()
+	} else {
+		w.uint(d.Last)
+	}
+	w.flag(d.Settled)
+	w.raw(d.State)
+	w.flag(d.Batchable)
+	return w.frame(at)
+}
+
+// AppendAccepted appends the frame of a receiver that accepts the deliveries first to last: a disposition as they are
+// sent all the time.
+func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
+		CodeDescribed, CodeSmallUlong, byte(DescDisposition), CodeList8, 0, 5, CodeTrue)
+	b = AppendBool(AppendUint(AppendUint(b, first), last), settled)
+	b = append(b, CodeDescribed, CodeSmallUlong, byte(DescAccepted), CodeList0)
+	b[at+12] = byte(len(b) - at - 13)
+	EndFrame(b, at)
+	return b
+}
+
+// Flow is the performative flow (Transport, section 2.7.4). Properties is within the frame. Without a Handle it is
+// about the session alone.
+type Flow struct {
+	NextIncomingID Opt[uint32] // a serial number; absent until the peer's begin has come
+	IncomingWindow uint32      // transfer frames; mandatory
+	NextOutgoingID uint32      // a serial number; mandatory
+	OutgoingWindow uint32      // transfer frames; mandatory
+	Handle         Opt[uint32]
+	DeliveryCount  Opt[uint32] // a serial number; absent from a receiver that has not seen the sender's attach
+	LinkCredit     Opt[uint32] // messages
+	Available      Opt[uint32] // messages
+	Drain          bool
+	Echo           bool // the peer is to answer with a flow
+	Properties     []byte
+}
+
+// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
+func (w *Flow) Decode(f *Decoder) error {
+	*w = Flow{
+		NextIncomingID: f.Uint(),
+		IncomingWindow: f.mustUint(),
+		NextOutgoingID: f.mustUint(),
+		OutgoingWindow: f.mustUint(),
+		Handle:         f.Uint(),
+		DeliveryCount:  f.Uint(),
+		LinkCredit:     f.Uint(),
+		Available:      f.Uint(),
+		Drain:          f.Bool(),
+		Echo:           f.Bool(),
+		Properties:     f.mapValue(),
+	}
+	return f.wrap("flow")
+}
+
+// AppendFrame appends a frame.
+func (w *Flow) AppendFrame(b []byte, channel uint16) []byte {
+	at := len(b)
+	l := beginList(BeginFrame(b, FrameAMQP, channel), DescFlow)
+	l.opt(w.NextIncomingID)
+	l.uint(w.IncomingWindow)
+	l.uint(w.NextOutgoingID)
+	l.uint(w.OutgoingWindow)
+	l.opt(w.Handle)
+	l.opt(w.DeliveryCount)
+	l.opt(w.LinkCredit)
+	l.opt(w.Available)
+	l.flag(w.Drain)
+	l.flag(w.Echo)
+	l.raw(w.Properties)
+	return l.frame(at)
+}
