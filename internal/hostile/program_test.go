@@ -65,6 +65,7 @@ type outcome struct {
 const (
 	statusOK      = 0
 	statusFailed  = 1
+	statusUsage   = 2
 	statusConnect = 4
 )
 
@@ -86,7 +87,7 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	require.Less(t, r.MaxRSS, int64(memoryLimit))
 	switch {
 	case c.want.open != nil:
-		require.Contains(t, []int{statusFailed, statusConnect}, o.Status)
+		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: what was asked for is not there
 		require.Contains(t, o.Output, "error: ")
 		require.Contains(t, o.Output, "hint: ")
 	case c.want.run != nil:
