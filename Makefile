@@ -10,11 +10,12 @@ VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo
 LDFLAGS      := -s -w -X main.version=$(VERSION)
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
+FUZZ_SESSION_TIME ?= 10m
 
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz features bench bench-artemis bench-peers bench-broker bench-verify clean
+.PHONY: help build test unit lint fmt fuzz fuzz-session features bench bench-artemis bench-peers bench-broker bench-verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +38,10 @@ fmt: ## format all Go files
 fuzz: ## each fuzz test for $(FUZZ_TIME)
 	./scripts/fuzz.sh $(FUZZ_TIME)
 
-features: ## make docs/features.md from the conformance suite on every broker: some 5 minutes
+fuzz-session: ## loads through a proxy that mutates what passes, for $(FUZZ_SESSION_TIME) for each protocol; see docs/hostile.md
+	$(GO) test ./internal/hostile -run '^TestSession$$' -count=1 -v -timeout 0 -session.time $(FUZZ_SESSION_TIME) -session.seed 0
+
+features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: 15 minutes, as root
 	./scripts/features.sh docs/features.md
 
 bench: ## benchmarks of the hot path, in process

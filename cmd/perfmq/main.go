@@ -16,6 +16,9 @@ var version string
 func main() {
 	signals := make(chan os.Signal, 3) // a run tells up to three apart
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	signal.Ignore(syscall.SIGPIPE) // a closed standard output shall end the run, not the process
 	os.Exit(cli.Main(cli.Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,

@@ -16,7 +16,7 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -25,6 +25,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/listen"
 )
 
 // The protocols, by the names of their drivers.
@@ -39,7 +40,8 @@ func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
 
 // Config says what the broker is to be.
 type Config struct {
-	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one.
+	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without a host it is
+	// on loopback.
 	Listen map[string]string
 	// Limits of each queue; zero values mean the defaults of [store.Config].
 	Limits store.Config
@@ -62,8 +64,9 @@ type Broker struct {
 	listeners map[string]net.Listener
 	stop      context.CancelFunc
 	serving   sync.WaitGroup
-	rocketmq  *rocketmq.Server // nil if it is not served
-	ends      []func()         // of front-ends with something of their own
+	rocketmq  *rocketmq.Server                 // nil if it is not served
+	login     func(user, password string) bool // nil lets everybody in
+	ends      []func()                         // of front-ends with something of their own
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
@@ -74,7 +77,7 @@ type Broker struct {
 func Start(cfg Config) (*Broker, error) {
 	b := &Broker{
 		store: store.New(cfg.Limits), listeners: map[string]net.Listener{},
-		conns: map[net.Conn]string{}, total: map[string]uint64{},
+		conns: map[net.Conn]string{}, total: map[string]uint64{}, login: cfg.login(),
 	}
 	b.store.SetFaults(cfg.Faults)
 	b.store.OnDrop(func() { b.breakConnections() })
@@ -85,11 +88,10 @@ func Start(cfg Config) (*Broker, error) {
 		if !ok {
 			continue
 		}
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", addr)
+		l, err := listen.TCP(ctx, protocol, "--listen-"+protocol, addr)
 		if err != nil {
 			b.Close()
-			return nil, fmt.Errorf("listen for %s: %w", protocol, err)
+			return nil, err
 		}
 		b.listeners[protocol] = l
 	}
@@ -127,8 +129,13 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 			}
 			continue
 		}
-		if b.store.Refuse() || !b.enter(conn, protocol) {
+		if b.store.Refuse() || !b.store.Reserve(store.ConnectionSize) {
 			_ = conn.Close() // refused: nothing was said, nothing is lost
+			continue
+		}
+		if !b.enter(conn, protocol) {
+			_ = conn.Close()
+			b.store.Return(store.ConnectionSize)
 			continue
 		}
 		b.serving.Go(func() {
@@ -151,6 +158,7 @@ func (b *Broker) enter(conn net.Conn, protocol string) bool {
 
 func (b *Broker) leave(conn net.Conn) {
 	_ = conn.Close() // as a rule the front-end has
+	b.store.Return(store.ConnectionSize)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.conns, conn)
@@ -204,9 +212,19 @@ func (b *Broker) Close() {
 type Stats struct {
 	Connections  []ConnectionStats        `json:"connections"`
 	Destinations []store.DestinationStats `json:"destinations"`
+	More         int                      `json:"more,omitempty"` // destinations after these
+	Next         string                   `json:"next,omitempty"` // where these are: the path and query of the next page
+	Total        store.Totals             `json:"total"`          // of all destinations
+	Memory       MemoryStats              `json:"memory"`
 	Faults       string                   `json:"faults"` // those at work, as [ParseFaults] reads them
 	Done         store.FaultCounts        `json:"done"`   // what faults have done so far
 	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
+}
+
+// MemoryStats are what clients have at the broker, in bytes.
+type MemoryStats struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
 }
 
 // ConnectionStats count the connections of a protocol.
@@ -217,11 +235,14 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the counts up to now. They are exact when nothing is going on.
-func (b *Broker) Stats() Stats {
-	s := Stats{
-		Destinations: b.store.Stats(), Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts(),
-	}
+// Stats returns the counts up to now, of all destinations. They are exact when nothing is going on.
+func (b *Broker) Stats() Stats { return b.StatsPage("", math.MaxInt) }
+
+// StatsPage is Stats with no more than limit destinations, those after the given address.
+func (b *Broker) StatsPage(after string, limit int) Stats {
+	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
+	s.Destinations, s.Total, s.More = b.store.Page(after, limit)
+	s.Memory.Used, s.Memory.Limit = b.store.Memory()
 	if b.rocketmq != nil {
 		r := b.rocketmq.Stats()
 		s.RocketMQ = &r

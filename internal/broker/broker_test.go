@@ -118,18 +118,21 @@ func TestCloseEndsConnectionsAndStalls(t *testing.T) {
 func TestAPortInUse(t *testing.T) {
 	b := start(t, Config{})
 	_, err := Start(Config{Listen: map[string]string{AMQP: "127.0.0.1:0", STOMP: b.Addr(AMQP)}})
-	require.ErrorContains(t, err, "listen for stomp: ")
+	require.ErrorContains(t, err, "listen for stomp on 127.0.0.1:")
 }
 
 func TestControl(t *testing.T) {
 	b := start(t, Config{})
-	server := httptest.NewServer(b.Control())
+	server := httptest.NewServer(b.Control(nil))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	call := func(method, path, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
 		require.NoError(t, err)
+		if method != http.MethodGet {
+			r.Header.Set(ControlHeader, "1")
+		}
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer answer.Body.Close()

@@ -140,6 +140,59 @@ func TestGarbage(t *testing.T) {
 	require.Eventually(t, func() bool { return open(b) == 1 }, patience, time.Millisecond)
 }
 
+// TestBomb: a small body in JSON does not become hundreds of megabytes.
+func TestBomb(t *testing.T) {
+	b := start(t, Config{})
+	for name, c := range map[string]struct {
+		code int
+		body string
+	}{
+		"members of groups": {34, `{"clientID":"x","consumerDataSet":[` + strings.Repeat("{},", 5<<20) + "{}]}"},
+		"queues to lock":    {41, `{"consumerGroup":"g","clientId":"x","mqSet":[` + strings.Repeat("{},", 5<<20) + "{}]}"},
+		"nested":            {41, `{"mqSet":` + strings.Repeat("[", 1<<19)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := totalMemory()
+			conn := dialRaw(t, b, RocketMQ)
+			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+			_, err := conn.Write(remoting(t, c.code, 1, nil, c.body))
+			require.NoError(t, err)
+			answer := make([]byte, 1000)
+			n, err := conn.Read(answer)
+			require.NoError(t, err)
+			require.Contains(t, string(answer[:n]), "cannot be read")
+			require.Less(t, totalMemory()-before, uint64(100<<20), "beside the body, thrice as its buffer doubles")
+		})
+	}
+}
+
+// totalMemory is all that was ever allocated, in bytes.
+func totalMemory() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// TestManySections: a message of a million data sections takes no longer than it should.
+func TestManySections(t *testing.T) {
+	b := start(t, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil)
+	require.NoError(t, err)
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, nil)
+	require.NoError(t, err)
+	sender, err := session.NewSender(ctx, "A", nil)
+	require.NoError(t, err)
+	m := &amqp.Message{Data: make([][]byte, 1_000_000)}
+	for i := range m.Data {
+		m.Data[i] = []byte{'x', 'y'}
+	}
+	require.NoError(t, sender.Send(ctx, m, nil))
+	assert.EqualValues(t, 1, b.Store().Queue("A").Stats().Depth)
+}
+
 // TestComingAndGoing opens and closes thousands of connections, some in the middle of something, to a broker with a full
 // queue: nothing of them stays.
 func TestComingAndGoing(t *testing.T) {

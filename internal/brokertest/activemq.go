@@ -19,6 +19,9 @@ import (
 // against.
 const ActiveMQCoordinates = "org.apache.activemq:apache-activemq:5.18.3:tar.gz:bin"
 
+// activemq516Coordinates is that of [WithActiveMQ516].
+const activemq516Coordinates = "org.apache.activemq:apache-activemq:5.16.7:tar.gz:bin"
+
 // activemqEtc is the configuration.
 //
 //go:embed etc/activemq
@@ -35,7 +38,7 @@ type ActiveMQ struct {
 	certs *Certs // nil without TLS
 }
 
-type activemqPorts struct{ amqp, stomp, amqps, stomps int }
+type activemqPorts struct{ amqp, native, stomp, amqps, stomps int }
 
 // ActiveMQOption changes how an ActiveMQ Classic broker is configured. Without
 // any it lets everybody in and has a heap of 512M.
@@ -43,6 +46,7 @@ type ActiveMQOption func(*activemqConfig)
 
 type activemqConfig struct {
 	heap        string
+	coordinates string
 	login       bool
 	tls         bool
 	clientCerts bool
@@ -51,6 +55,11 @@ type activemqConfig struct {
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
 func WithActiveMQHeap(size string) ActiveMQOption {
 	return func(c *activemqConfig) { c.heap = size }
+}
+
+// WithActiveMQ516 starts ActiveMQ Classic 5.16.
+func WithActiveMQ516() ActiveMQOption {
+	return func(c *activemqConfig) { c.coordinates = activemq516Coordinates }
 }
 
 // WithActiveMQLogin refuses whoever is not [User] with [Password].
@@ -84,7 +93,7 @@ func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 // seconds. The first time on a machine it also fetches the distribution. The
 // caller must Close it. The context bounds the start only.
 func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, error) {
-	cfg := activemqConfig{heap: "512M"}
+	cfg := activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates}
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -92,7 +101,7 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 	if err != nil {
 		return nil, err
 	}
-	home, err := mavenUnpacked(ctx, ActiveMQCoordinates)
+	home, err := mavenUnpacked(ctx, cfg.coordinates)
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +123,11 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(4)
+		free, err := freePorts(5)
 		if err != nil {
 			return err
 		}
-		a.ports = activemqPorts{amqp: free[0], stomp: free[1]}
+		a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
 		if a.cfg.tls {
 			a.ports.amqps, a.ports.stomps = free[2], free[3]
 		}
@@ -146,14 +155,14 @@ func (a *ActiveMQ) writeConfig() error {
 	data := map[string]any{
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
-		"ClientCerts": a.cfg.clientCerts, "KeyStore": "",
+		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "NativePort": a.ports.native,
 	}
 	if a.cfg.tls {
 		if err := a.writeStores(data); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"activemq.xml", "log4j2.properties"} {
+	for _, name := range []string{"activemq.xml", "log4j2.properties", "log4j.properties"} {
 		var text strings.Builder
 		if err := templates.ExecuteTemplate(&text, name, data); err != nil {
 			return fmt.Errorf("fill in %s of ActiveMQ: %w", name, err)
@@ -189,7 +198,7 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 		logFile: a.LogFile(),
 		ready:   "For help or more information please see: http", // the last line of a start
 		timeout: 4 * time.Minute,
-		hint:    "ActiveMQ Classic 5.18 needs Java 11 or newer; its folder is " + a.dir,
+		hint:    "ActiveMQ Classic needs Java 11 or newer; its folder is " + a.dir,
 	})
 }
 
@@ -199,7 +208,7 @@ func (a *ActiveMQ) javaArgs() []string {
 	return []string{
 		"-Xms64M", "-Xmx" + a.cfg.heap, "-XX:+UseG1GC",
 		"-Dlog4j2.disableJmx=true",
-		"-Dlog4j2.configurationFile=" + filepath.Join(conf, "log4j2.properties"),
+		"-Dlog4j2.configurationFile=" + filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
 		"-Dorg.apache.activemq.default.directory.prefix=" + a.dir + string(filepath.Separator),
 		"-Djava.io.tmpdir=" + filepath.Join(a.dir, "tmp"),
 		"-Dactivemq.home=" + a.home, "-Dactivemq.base=" + a.dir,
@@ -213,6 +222,10 @@ func (a *ActiveMQ) javaArgs() []string {
 
 // AMQPURL returns amqp://127.0.0.1:PORT.
 func (a *ActiveMQ) AMQPURL() string { return hostURL("amqp", a.ports.amqp) }
+
+// NativeAMQPURL returns amqp://127.0.0.1:PORT of a connector without the
+// transformer jms, as the distribution has it.
+func (a *ActiveMQ) NativeAMQPURL() string { return hostURL("amqp", a.ports.native) }
 
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }

@@ -18,6 +18,9 @@ import (
 // ArtemisCoordinates is the distribution that tests run against.
 const ArtemisCoordinates = "org.apache.artemis:apache-artemis:2.56.0:tar.gz:bin"
 
+// artemis219Coordinates is that of [WithArtemis219].
+const artemis219Coordinates = "org.apache.activemq:apache-artemis:2.19.0:tar.gz:bin"
+
 // User and Password are the login of the user that may do everything.
 const (
 	User     = "admin"
@@ -71,7 +74,7 @@ func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error)
 	if err != nil {
 		return nil, err
 	}
-	home, err := mavenUnpacked(ctx, ArtemisCoordinates)
+	home, err := mavenUnpacked(ctx, cfg.coordinates())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +165,7 @@ func (a *Artemis) Start(ctx context.Context) error {
 		logFile: a.LogFile(),
 		ready:   ready,
 		timeout: a.cfg.startTimeout,
-		hint:    "Artemis 2.56 needs Java 17 or newer; its folder is " + a.dir,
+		hint:    "Artemis needs Java 17 or newer; its folder is " + a.dir,
 	})
 }
 

@@ -25,6 +25,7 @@ type artemisTemplate struct {
 	WebPort     int
 	Security    bool
 	Anonymous   bool
+	Old         bool // 2.19
 	Permissions []string
 	Limits      []limitTemplate
 	Acceptors   []acceptor
@@ -49,6 +50,7 @@ func (a *Artemis) writeConfig() error {
 		WebPort:   a.ports.web,
 		Security:  a.cfg.login != loginOff,
 		Anonymous: a.cfg.login == loginAnonymous,
+		Old:       a.cfg.old,
 		Permissions: []string{
 			"createNonDurableQueue", "deleteNonDurableQueue", "createDurableQueue", "deleteDurableQueue",
 			"createAddress", "deleteAddress", "consume", "browse", "send", "manage",

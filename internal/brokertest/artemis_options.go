@@ -25,6 +25,7 @@ type artemisConfig struct {
 	extra        string
 	tls          bool
 	clientCerts  bool
+	old          bool // 2.19
 	startTimeout time.Duration
 }
 
@@ -76,6 +77,18 @@ func WithHeap(size string) ArtemisOption {
 // taken, where otherwise it tries others.
 func WithPorts(ports ArtemisPorts) ArtemisOption {
 	return func(c *artemisConfig) { c.fixed = ports }
+}
+
+// WithArtemis219 starts Artemis 2.19 without its management, which is of another kind.
+func WithArtemis219() ArtemisOption {
+	return func(c *artemisConfig) { c.old, c.management = true, false }
+}
+
+func (c *artemisConfig) coordinates() string {
+	if c.old {
+		return artemis219Coordinates
+	}
+	return ArtemisCoordinates
 }
 
 // WithoutManagement leaves the web server with the management away: the broker

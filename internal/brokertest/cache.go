@@ -154,6 +154,50 @@ func mvnCopy(ctx context.Context, coordinates, file, name string) error {
 	return nil
 }
 
+// mavenDependency is an artifact and what of its dependencies is not wanted, as group:artifact.
+type mavenDependency struct {
+	group, artifact, version string
+	without                  []string
+}
+
+// mvnClassPath fetches artifacts and all that they need at run time into a folder: Maven finds out what that is.
+func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependency) error {
+	name := dependencies[0].artifact
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven)", name)
+	}
+	var pom strings.Builder
+	pom.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
+		`<groupId>perfmq</groupId><artifactId>classpath</artifactId><version>1</version><packaging>pom</packaging><dependencies>`)
+	for _, d := range dependencies {
+		fmt.Fprintf(&pom, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version><exclusions>`,
+			d.group, d.artifact, d.version)
+		for _, out := range d.without {
+			group, artifact, _ := strings.Cut(out, ":")
+			fmt.Fprintf(&pom, `<exclusion><groupId>%s</groupId><artifactId>%s</artifactId></exclusion>`, group, artifact)
+		}
+		pom.WriteString(`</exclusions></dependency>`)
+	}
+	pom.WriteString(`</dependencies></project>`)
+	work := dir + ".pom"
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return fmt.Errorf("fetch %s: %w", name, err)
+	}
+	file := filepath.Join(work, "pom.xml")
+	if err := os.WriteFile(file, []byte(pom.String()), 0o600); err != nil {
+		return fmt.Errorf("fetch %s: %w", name, err)
+	}
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, "dependency:copy-dependencies", //nolint:gosec // our own arguments
+		"-DincludeScope=runtime", "-DoutputDirectory="+dir)
+	cmd.Dir = work
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", name, err, lastLines(string(out), 10))
+	}
+	return nil
+}
+
 // artifactFile returns the file name of an artifact, as Maven forms it.
 func artifactFile(coordinates string) (string, error) {
 	parts := strings.Split(coordinates, ":")

@@ -32,6 +32,15 @@
 // to a log file in its folder; failures quote the end of it. Folders left behind
 // by processes that were killed are removed by the next start.
 //
+// # Other roots and networks
+//
+// RabbitMQ 4 is of another Debian than the machine: debootstrap unpacks its
+// packages into the cache, from the mirror that apt-get uses, and it runs there by
+// chroot in a mount namespace that ends with it (debianroot.go). RocketMQ 4.9
+// listens on all addresses: it runs in a network namespace that has only a
+// loopback, whose ports are published on the machine's (netns_linux.go). Both
+// need root, and take part in `make features` only.
+//
 // # Adding a broker
 //
 // One file each: an option type, a launch function that fetches (cache.go),

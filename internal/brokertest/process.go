@@ -29,6 +29,7 @@ type processSpec struct {
 	ready   string        // ready once a line contains this
 	timeout time.Duration // for getting ready
 	hint    string        // what to look at when it does not start
+	network *hermit       // where it runs; nil for the machine's own
 }
 
 // process is a running program in a process group of its own. All methods may
@@ -81,9 +82,16 @@ func startProcess(ctx context.Context, spec processSpec) (*process, error) {
 // has to live as long as the broker.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer p.log.close()
-	err := p.cmd.Start()
+	var err error
+	if p.spec.network == nil {
+		defer runtime.UnlockOSThread()
+	} else {
+		err = p.spec.network.enter() // the thread stays locked, and ends
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
 	started <- err
 	if err != nil {
 		return

@@ -19,15 +19,19 @@ import (
 // are wrappers that become the user rabbitmq and use its folders.
 const rabbitmqScripts = "/usr/lib/rabbitmq/bin"
 
+// rabbitmq4Suite is the Debian release that has RabbitMQ 4.
+const rabbitmq4Suite = "trixie"
+
 // rabbitmqInstall is said when the package is missing.
 const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install-recommends rabbitmq-server"
 
-// RabbitMQ is a running RabbitMQ broker with its plug-ins for AMQP 1.0 and
-// STOMP. Its methods may be called concurrently, but for those that start and
-// stop it.
+// RabbitMQ is a running RabbitMQ broker that speaks AMQP 1.0 (before version 4
+// by a plug-in) and STOMP. Its methods may be called concurrently, but for those
+// that start and stop it.
 type RabbitMQ struct {
 	daemon // its helper is epmd
 	cfg    rabbitmqConfig
+	root   scratchRoot // where it is installed
 	ports  rabbitmqPorts
 	certs  *Certs // nil without TLS
 }
@@ -40,7 +44,14 @@ type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd int }
 // plain listeners only.
 type RabbitMQOption func(*rabbitmqConfig)
 
-type rabbitmqConfig struct{ tls, clientCerts bool }
+type rabbitmqConfig struct{ tls, clientCerts, four bool }
+
+// WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
+// packages are unpacked into the cache, and it runs in that folder by chroot, for
+// which one must be root.
+func WithRabbitMQ4() RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.four = true }
+}
 
 // WithRabbitMQTLS adds encrypted listeners for AMQP and STOMP, with certificates
 // made for this broker; see [RabbitMQ.Certs]. The others stay plain.
@@ -65,20 +76,27 @@ func StartRabbitMQ(tb testing.TB, opts ...RabbitMQOption) *RabbitMQ {
 }
 
 // LaunchRabbitMQ starts a broker and waits until it is ready, about five seconds.
-// The Debian package must be installed. The caller must Close it. The context
-// bounds the start only.
+// Without [WithRabbitMQ4] the Debian package must be installed. The caller must
+// Close it. The context bounds the start only.
 func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, error) {
-	if _, err := os.Stat(filepath.Join(rabbitmqScripts, "rabbitmq-server")); err != nil {
+	r := &RabbitMQ{}
+	for _, opt := range opts {
+		opt(&r.cfg)
+	}
+	if r.cfg.four {
+		var err error
+		if r.root, err = debianRoot(ctx, rabbitmq4Suite, "rabbitmq-server"); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := os.Stat(r.root.path(filepath.Join(rabbitmqScripts, "rabbitmq-server"))); err != nil {
 		return nil, errors.New(rabbitmqInstall)
 	}
 	dir, owner, err := newBrokerDir("rabbitmq")
 	if err != nil {
 		return nil, err
 	}
-	r := &RabbitMQ{daemon: daemon{title: "RabbitMQ", dir: dir, log: "rabbitmq.log", owner: owner}}
-	for _, opt := range opts {
-		opt(&r.cfg)
-	}
+	r.daemon = daemon{title: "RabbitMQ", dir: dir, log: "rabbitmq.log", owner: owner}
 	if err := r.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -136,21 +154,25 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		lines = append(lines,
 			fmt.Sprintf("listeners.ssl.1 = %s:%d", loopback, r.ports.amqps),
 			fmt.Sprintf("stomp.listeners.ssl.1 = %s:%d", loopback, r.ports.stomps),
-			"ssl_options.cacertfile = "+r.certs.CAFile,
-			"ssl_options.certfile = "+r.certs.ServerCertFile,
-			"ssl_options.keyfile = "+r.certs.ServerKeyFile,
+			"ssl_options.cacertfile = "+r.seen(r.certs.CAFile),
+			"ssl_options.certfile = "+r.seen(r.certs.ServerCertFile),
+			"ssl_options.keyfile = "+r.seen(r.certs.ServerKeyFile),
 			"ssl_options.verify = "+verify,
 			fmt.Sprintf("ssl_options.fail_if_no_peer_cert = %t", r.cfg.clientCerts),
 			"",
 		)
 	}
+	// Anonymous logins would be those of the default user: there is to be none.
+	plugins, advanced := "[rabbitmq_amqp1_0,rabbitmq_stomp].\n", "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
+	if r.cfg.four {
+		plugins, advanced = "[rabbitmq_stomp].\n", "[].\n"
+		lines = append(lines, "anonymous_login_user = none", "")
+	}
 	conf := strings.Join(lines, "\n")
-	// The plug-in takes anonymous logins as its default user: there is to be none.
-	advanced := "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
 	for name, text := range map[string]string{
 		"rabbitmq.conf":   conf,
 		"advanced.config": advanced,
-		"enabled_plugins": "[rabbitmq_amqp1_0,rabbitmq_stomp].\n",
+		"enabled_plugins": plugins,
 		"rabbitmq-env":    "",
 	} {
 		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
@@ -163,9 +185,9 @@ func (r *RabbitMQ) writeConfig() (err error) {
 // environment keeps the broker, and rabbitmqctl, within its folder and on the
 // loopback.
 func (r *RabbitMQ) environment() []string {
-	at := func(name string) string { return filepath.Join(r.dir, name) }
+	at := func(name string) string { return filepath.Join(r.seen(r.dir), name) }
 	return []string{
-		"HOME=" + r.dir, // has the cookie
+		"HOME=" + r.seen(r.dir), // has the cookie
 		"RABBITMQ_CONF_ENV_FILE=" + at("rabbitmq-env"),
 		"RABBITMQ_CONFIG_FILE=" + at("rabbitmq.conf"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + at("advanced.config"),
@@ -185,6 +207,14 @@ func (r *RabbitMQ) environment() []string {
 	}
 }
 
+// seen is the path by which the broker sees a file of its folder.
+func (r *RabbitMQ) seen(path string) string {
+	if r.root == "" {
+		return path
+	}
+	return scratchDir + strings.TrimPrefix(path, r.dir)
+}
+
 func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.ports.dist) }
 
 // Start starts a stopped or killed broker again, with the same ports and what it
@@ -193,13 +223,18 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.helper == nil || !r.helper.alive() {
-		epmd, err := exec.LookPath("epmd")
-		if err != nil {
-			return errors.New(rabbitmqInstall)
+		epmd := "epmd"
+		if r.root == "" {
+			var err error
+			if epmd, err = exec.LookPath(epmd); err != nil {
+				return errors.New(rabbitmqInstall)
+			}
 		}
+		var err error
 		// One of our own: the broker would start one that stays for ever.
+		command := r.root.command(r.dir, epmd, "-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd))
 		r.helper, err = startProcess(ctx, processSpec{
-			name: "epmd", path: epmd, args: []string{"-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd)},
+			name: "epmd", path: command[0], args: command[1:],
 			dir: r.dir, logFile: filepath.Join(r.dir, "epmd.log"), ready: "epmd running", timeout: time.Minute,
 			hint: "it is part of the package erlang-base",
 		})
@@ -207,9 +242,11 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 			return err
 		}
 	}
+	command := r.root.command(r.dir, filepath.Join(rabbitmqScripts, "rabbitmq-server"))
 	return r.startMain(ctx, processSpec{
 		name:    "rabbitmq",
-		path:    filepath.Join(rabbitmqScripts, "rabbitmq-server"),
+		path:    command[0],
+		args:    command[1:],
 		dir:     r.dir,
 		env:     r.environment(),
 		logFile: r.LogFile(),
@@ -224,7 +261,8 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 // between the columns.
 func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--quiet", "--no-table-headers", "--node", r.node()}, args...)
-	cmd := exec.CommandContext(ctx, filepath.Join(rabbitmqScripts, "rabbitmqctl"), args...) //nolint:gosec // the harness's own
+	command := r.root.command(r.dir, filepath.Join(rabbitmqScripts, "rabbitmqctl"), args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the harness's own
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), r.environment()...)
 	out, err := cmd.CombinedOutput()
@@ -239,7 +277,7 @@ func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
 func (r *RabbitMQ) Kill() { r.killAll() }
 
 // AMQPURL returns amqp://127.0.0.1:PORT. Addresses are /queue/NAME and
-// /topic/KEY.
+// /topic/KEY, in RabbitMQ 4 /queues/NAME and /exchanges/amq.topic/KEY.
 func (r *RabbitMQ) AMQPURL() string { return hostURL("amqp", r.ports.amqp) }
 
 // STOMPURL returns stomp://127.0.0.1:PORT.

@@ -18,6 +18,9 @@ import (
 // RocketMQVersion is the version that tests run against.
 const RocketMQVersion = "5.5.0"
 
+// rocketMQ49Version is that of [WithRocketMQ49].
+const rocketMQ49Version = "4.9.7"
+
 // The login that a broker with [WithRocketMQLogin] knows.
 const (
 	RocketMQUser     = "perfmq-admin"
@@ -32,6 +35,7 @@ type RocketMQ struct {
 	lib    string // folder of the distribution's jars
 	java   string
 	ports  rocketPorts
+	net    *hermit // 4.9 listens on all addresses; nil for others
 }
 
 // rocketPorts are the listening ports. The broker also has broker-2 (for control
@@ -60,7 +64,7 @@ func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, err
 	if err != nil {
 		return nil, err
 	}
-	lib, err := rocketLib(ctx)
+	lib, err := rocketLib(ctx, cfg.version)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +76,26 @@ func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, err
 		daemon: daemon{title: "RocketMQ", dir: dir, log: "broker.log", owner: owner}, // its own logs are in broker-home/logs
 		cfg:    cfg, lib: lib, java: java,
 	}
+	if cfg.version == rocketMQ49Version {
+		if r.net, err = newHermit(); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
 	if err := r.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+// Close kills broker and name server and removes their folder. It may be called
+// again.
+func (r *RocketMQ) Close() error {
+	err := r.daemon.Close()
+	if r.net != nil {
+		r.net.close()
+		r.net = nil
+	}
+	return err
 }
 
 // firstStart starts on free ports, and on others when somebody took one of them
@@ -88,11 +108,19 @@ func (r *RocketMQ) firstStart(ctx context.Context) error {
 		if err := r.writeConfig(); err != nil {
 			return err
 		}
+		if r.net != nil {
+			if err := r.net.publish(r.ports.namesrv, r.ports.broker); err != nil {
+				return err
+			}
+		}
 		err := r.Start(ctx)
 		if err == nil {
 			return nil
 		}
 		r.killAll()
+		if r.net != nil {
+			r.net.unpublish()
+		}
 		taken := strings.Contains(err.Error(), "Address already in use") || strings.Contains(err.Error(), "BindException")
 		if !taken || try == 3 {
 			return err
@@ -179,7 +207,7 @@ func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processS
 		name: "rocketmq " + name, path: r.java, args: args, dir: r.dir,
 		env:     []string{"ROCKETMQ_HOME=" + r.dir, "NAMESRV_ADDR=" + r.NameServer()},
 		logFile: filepath.Join(r.dir, name+".log"), ready: ready, timeout: r.cfg.startTimeout,
-		hint: "RocketMQ 5.5 needs Java 8 or newer; its folder is " + r.dir,
+		hint: "RocketMQ needs Java 8 or newer; its folder is " + r.dir, network: r.net,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 type RocketMQOption func(*rocketConfig)
 
 type rocketConfig struct {
+	version           string
 	heap, namesrvHeap string
 	broker            map[string]string // its properties
 	startTimeout      time.Duration
@@ -27,7 +27,7 @@ type rocketConfig struct {
 
 func defaultRocketConfig() rocketConfig {
 	return rocketConfig{
-		heap: "400m", namesrvHeap: "64m", startTimeout: 4 * time.Minute,
+		version: RocketMQVersion, heap: "400m", namesrvHeap: "64m", startTimeout: 4 * time.Minute,
 		broker: map[string]string{
 			"brokerClusterName":     "DefaultCluster",
 			"brokerName":            "broker-a",
@@ -59,6 +59,11 @@ func defaultRocketConfig() rocketConfig {
 			"diskMaxUsedSpaceRatio": "99",
 		},
 	}
+}
+
+// WithRocketMQ49 starts RocketMQ 4.9, without its benchmarks.
+func WithRocketMQ49() RocketMQOption {
+	return func(c *rocketConfig) { c.version = rocketMQ49Version }
 }
 
 // WithRocketMQHeap sets the broker's heap in Java's notation, 400m by default.
@@ -113,12 +118,15 @@ func (r *RocketMQ) writeConfig() error {
 		"rocketmqHome=" + r.dir,
 		"kvConfigPath=" + filepath.Join(r.dir, "kvConfig.json"),
 	}
-	for _, dir := range []string{"tmp", "namesrv-home", "broker-home", "tools-home", "store"} {
+	for _, dir := range []string{"tmp", "conf", "namesrv-home", "broker-home", "tools-home", "store"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o700); err != nil {
 			return fmt.Errorf("create a folder of RocketMQ: %w", err)
 		}
 	}
-	for name, lines := range map[string][]string{"broker.conf": broker, "namesrv.conf": namesrv} {
+	logging := []string{`<configuration><root level="OFF"/></configuration>`} // which 4.9 demands; 5 has its own
+	for name, lines := range map[string][]string{
+		"broker.conf": broker, "namesrv.conf": namesrv, "conf/logback_broker.xml": logging, "conf/logback_namesrv.xml": logging,
+	} {
 		err := os.WriteFile(filepath.Join(r.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 		if err != nil {
 			return fmt.Errorf("write the configuration of RocketMQ: %w", err)
@@ -129,42 +137,22 @@ func (r *RocketMQ) writeConfig() error {
 
 // rocketLib returns the folder with the jars of name server, broker, admin tool
 // and benchmarks and all they depend on.
-func rocketLib(ctx context.Context) (string, error) {
+func rocketLib(ctx context.Context, version string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	return once(ctx, cache, "rocketmq-"+RocketMQVersion, func(tmp string) error { return fetchRocketMQ(ctx, tmp) })
+	return once(ctx, cache, "rocketmq-"+version, func(tmp string) error { return fetchRocketMQ(ctx, version, tmp) })
 }
 
-// fetchRocketMQ lets Maven find out what belongs to the class path.
-func fetchRocketMQ(ctx context.Context, dir string) error {
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		return fmt.Errorf("fetch RocketMQ: mvn is not in PATH: install Maven (Debian: apt-get install maven)")
+func fetchRocketMQ(ctx context.Context, version, dir string) error {
+	artifacts := []string{"namesrv", "broker", "example", "tools"}
+	if version == rocketMQ49Version {
+		artifacts = []string{"namesrv", "broker", "tools"} // the registry has no example of it
 	}
-	var pom strings.Builder
-	pom.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
-		`<groupId>perfmq</groupId><artifactId>rocketmq-classpath</artifactId><version>1</version><packaging>pom</packaging><dependencies>`)
-	for _, artifact := range []string{"namesrv", "broker", "example", "tools"} {
-		fmt.Fprintf(&pom, `<dependency><groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-%s</artifactId><version>%s</version></dependency>`,
-			artifact, RocketMQVersion)
+	var list []mavenDependency
+	for _, artifact := range artifacts {
+		list = append(list, mavenDependency{group: "org.apache.rocketmq", artifact: "rocketmq-" + artifact, version: version})
 	}
-	pom.WriteString(`</dependencies></project>`)
-	work := dir + ".pom"
-	defer func() { _ = os.RemoveAll(work) }()
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		return fmt.Errorf("fetch RocketMQ: %w", err)
-	}
-	file := filepath.Join(work, "pom.xml")
-	if err := os.WriteFile(file, []byte(pom.String()), 0o600); err != nil {
-		return fmt.Errorf("fetch RocketMQ: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, "dependency:copy-dependencies", //nolint:gosec // our own arguments
-		"-DincludeScope=runtime", "-DoutputDirectory="+dir)
-	cmd.Dir = work
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetch RocketMQ with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", err, lastLines(string(out), 10))
-	}
-	return nil
+	return mvnClassPath(ctx, dir, list...)
 }

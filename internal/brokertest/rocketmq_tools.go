@@ -18,7 +18,7 @@ func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ..
 	if err != nil {
 		return nil, err
 	}
-	lib, err := rocketLib(ctx)
+	lib, err := rocketLib(ctx, RocketMQVersion)
 	if err != nil {
 		return nil, err
 	}

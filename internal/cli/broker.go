@@ -2,19 +2,22 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
+	"math"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // off is the address of what is not to be served.
@@ -26,6 +29,7 @@ type brokerSettings struct {
 	control, faults    string
 	messages           int64
 	bytes, whenFull    string
+	memory             string
 	user, passwordFile string
 }
 
@@ -42,12 +46,13 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.SortFlags = false
 	ports := map[string]string{broker.AMQP: "5672", broker.STOMP: "61613", broker.RocketMQ: "9876"}
 	for _, protocol := range broker.Protocols() {
-		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; port 0 takes a free one, off serves none")
+		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
 	}
-	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control, which has no password, at `ADDRESS`; or off")
+	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
 	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
 	flags.Int64Var(&s.messages, "max-messages", 1_000_000, "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
+	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions together, with what connections need, hold `SIZE` bytes")
 	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
 	flags.StringVar(&s.user, "user", "", "let in only `NAME`, with its password; else everybody is")
 	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
@@ -61,10 +66,11 @@ func brokerHelp() string {
 		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
 	}
 	b.WriteString("\nControl, while it runs:\n" +
-		"  curl localhost:8162/stats                              all counts\n" +
-		"  curl -X PUT -d lose=1000 localhost:8162/faults         other faults; none ends them\n" +
-		"  curl -X POST 'localhost:8162/stall?for=2s'             stop for a time\n" +
-		"  curl -X POST localhost:8162/drop                       break all connections, and end a stall")
+		"  curl localhost:8162/stats                                               all counts\n" +
+		"  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them\n" +
+		"  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time\n" +
+		"  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall\n" +
+		"The header is one that no web page can send. With --user, add curl's -u USER.")
 	return b.String()
 }
 
@@ -77,8 +83,8 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 		if addr == off {
 			return false
 		}
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			refuse("write HOST:PORT, such as 127.0.0.1:0, or off", "--%s %s is no address", flag, quoted(addr))
+		if err := listen.Check(addr); err != nil {
+			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, quoted(addr), err)
 		}
 		return true
 	}
@@ -99,11 +105,20 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	if s.messages < 1 {
 		refuse("", "--max-messages %d: want at least 1", s.messages)
 	}
-	size, err := parseSize(s.bytes)
-	if err != nil || size < 1 {
-		refuse("write bytes such as 1000000, 64MB or 64MiB", "--max-bytes %s: want a size", quoted(s.bytes))
+	for _, f := range []struct {
+		flag, text string
+		least      int64
+		to         *int64
+	}{
+		{"max-bytes", s.bytes, 1, &cfg.Limits.LimitBytes},
+		{"max-memory", s.memory, 1 << 20, &cfg.Limits.Memory},
+	} {
+		size, err := parseBytes(f.text, math.MaxInt64/2)
+		if err != nil || size < f.least {
+			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: want a size of at least %d bytes", f.flag, quoted(f.text), f.least)
+		}
+		*f.to = size
 	}
-	cfg.Limits.LimitBytes = int64(size)
 	switch s.whenFull {
 	case "block":
 	case "reject":
@@ -111,16 +126,15 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	default:
 		refuse("", "--when-full %s: want block or reject", quoted(s.whenFull))
 	}
-	cfg.Password = environ["PERFMQ_PASSWORD"]
+	cfg.Password, err = environ["PERFMQ_PASSWORD"], nil
 	if s.passwordFile != "" {
-		content, err := os.ReadFile(s.passwordFile)
-		if err != nil {
-			refuse("check the path", "--password-file: %v", bare(err))
+		cfg.Password, err = inputfile.FirstLine(s.passwordFile, maxPassword)
+		var fe *inputfile.Error
+		if errors.As(err, &fe) {
+			refuse(fe.Hint, "--password-file: %v", err)
 		}
-		line, _, _ := strings.Cut(string(content), "\n")
-		cfg.Password = strings.TrimSuffix(line, "\r")
 	}
-	if s.user != "" && cfg.Password == "" {
+	if s.user != "" && cfg.Password == "" && err == nil {
 		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", quoted(s.user))
 	}
 	return cfg, errs
@@ -129,64 +143,56 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 // brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to collect.
 // Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector would not rest:
 // a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which would let full queues
-// take five times their size; this costs 128 MiB at most, whatever the queues hold. Nothing touches it, so that it is no
+// take five times their size; this costs 128 MiB at most, whatever the queues hold, and full queues are collected all the more. Nothing touches it, so that it is no
 // memory by itself.
 const brokerHeadroom = 64 << 20
 
 func (a *app) runBroker(s *brokerSettings) error {
 	cfg, errs := s.config(a.environ)
+	a.secrets.Add(cfg.User, cfg.Password)
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
+	a.work = func() int { return a.serveBroker(cfg, s.control) }
+	return nil
+}
+
+// serveBroker serves until a signal comes, and returns the exit status.
+func (a *app) serveBroker(cfg broker.Config, control string) int {
 	defer runtime.KeepAlive(make([]byte, brokerHeadroom))
+	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") }) {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(cfg.Limits.Memory*3/2 + 2*brokerHeadroom))
+	}
 	b, err := broker.Start(cfg)
 	if err != nil {
 		return a.cannotServe(err)
 	}
 	defer b.Close()
-	control := ""
-	if s.control != off {
-		var end func()
-		if control, end, err = serveControl(b, s.control); err != nil {
+	var at string
+	if control != off {
+		l, err := listen.TCP(context.Background(), "control", "--control", control)
+		if err != nil {
 			return a.cannotServe(err)
 		}
-		defer end()
+		at = l.Addr().String()
+		server := listen.Serve(l, b.Control(listen.HostNames(control)))
+		defer func() { _ = server.Close() }() // those that are being answered see the connection end
 	}
-	a.announce(b, control)
-	a.status = supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+	a.announce(b, at)
+	status := supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
 		<-stop
 		return exitOK
 	})
-	if a.status == exitInterrupted { // it is how a broker ends
-		a.status = exitOK
+	if status == exitInterrupted { // it is how a broker ends
+		status = exitOK
 	}
-	a.sayCounts(b.Stats())
-	return nil
+	a.sayCounts(b.StatsPage("", maxShown))
+	return status
 }
 
-func (a *app) cannotServe(err error) error {
-	a.errors.write(err.Error(), "is another broker running there? --listen-amqp, --listen-stomp, --listen-rocketmq and --control take other addresses, and off")
-	a.status = exitConnect
-	return errReported
-}
-
-// serveControl serves the control and returns where, and what ends it.
-func serveControl(b *broker.Broker, addr string) (at string, end func(), err error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", addr)
-	if err != nil {
-		return "", nil, fmt.Errorf("listen for control: %w", err)
-	}
-	server := &http.Server{Handler: b.Control(), ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l) // it returns when the server is closed
-	}()
-	return l.Addr().String(), func() {
-		_ = server.Close() // whoever is being answered sees the connection end
-		<-done
-	}, nil
+func (a *app) cannotServe(err error) int {
+	a.errors.print(err)
+	return exitConnect
 }
 
 func (a *app) announce(b *broker.Broker, control string) {
@@ -211,6 +217,11 @@ func (a *app) sayCounts(s broker.Stats) {
 	for _, d := range s.Destinations {
 		text.WriteString(describeDestination(&d))
 	}
+	if s.More > 0 {
+		t := &s.Total
+		fmt.Fprintf(&text, "and %d more; all together: sent %d, stored %d, settled %d, left %d, refused %d\n",
+			s.More, t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
+	}
 	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {
 		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
 	}
@@ -223,7 +234,7 @@ func (a *app) sayCounts(s broker.Stats) {
 // describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription that
 // has ended takes its counts along: where there is no queue, nothing is known of what was stored.
 func describeDestination(d *store.DestinationStats) string {
-	text := fmt.Sprintf("%s: sent %d", d.Address, d.Sent)
+	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
 	if len(d.Queues) > 0 {
 		var stored, settled uint64
 		var depth int64

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -42,7 +43,9 @@ type app struct {
 	Env
 	environ environment
 	known   []string // variables of all flags of all protocols and roles
+	secrets *safetext.Secrets
 	errors  *errorPrinter
+	work    func() int // what the command does when all that was given has been read and judged; nil if it is done by then
 	status  int
 }
 
@@ -50,22 +53,33 @@ type app struct {
 var errReported = errors.New("reported")
 
 // Main carries out one command and returns the exit status of the process.
+//
+// Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing is open
+// yet that would have to be closed. The work after it looks at signals itself.
 func Main(env Env) int {
-	a := &app{Env: env, environ: newEnvironment(env.Environ), errors: newErrorPrinter(env.Stderr)}
+	a := &app{Env: env, environ: newEnvironment(env.Environ)}
+	a.secrets = learnSecrets(env.Args, a.environ)
+	a.errors = newErrorPrinter(env.Stderr, a.secrets)
 	a.known = a.variables()
 	root := a.root()
-	root.SetArgs(env.Args)
-	if err := root.Execute(); err != nil && !errors.Is(err, errReported) {
+	root.SetArgs(completing(env.Args, a.secrets))
+	err, ended := untilSignal(a.Signals, root.Execute)
+	if !ended {
+		a.errors.say("interrupted: nothing was connected or sent")
+		return exitInterrupted
+	}
+	if err != nil && !errors.Is(err, errReported) {
 		_ = a.usage(err) // it is always errReported
+	}
+	if a.work != nil {
+		a.status = a.work()
 	}
 	return a.status
 }
 
 // usage reports mistakes in the command line or the environment.
 func (a *app) usage(errs ...error) error {
-	for _, err := range errs {
-		a.errors.print(err)
-	}
+	a.errors.print(errs...)
 	a.status = exitUsage
 	return errReported
 }

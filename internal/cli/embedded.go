@@ -80,12 +80,22 @@ func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 	}
 	b, err := broker.Start(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("start the embedded broker: %w", err)
+		return nil, driver.Errorf(driver.ClassConnect, "start the embedded broker", "", "%w", err)
 	}
 	for _, e := range sides(p) {
 		e.Open.URL = e.Factory.Schemes[0] + "://" + b.Addr(e.Factory.Name)
 	}
 	return b, nil
+}
+
+// listening returns the URLs of a broker.
+func listening(b *broker.Broker) (urls []string) {
+	for _, protocol := range broker.Protocols() {
+		if addr := b.Addr(protocol); addr != "" {
+			urls = append(urls, protocol+"://"+addr)
+		}
+	}
+	return urls
 }
 
 // describeFaults says what faults have done, so that it can be held against what the run has found, or what was told if

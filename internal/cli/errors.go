@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
-	"strings"
+	"reflect"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -32,12 +35,12 @@ func exitStatuses() []exitStatus {
 		{exitFailed, "the run failed"},
 		{exitUsage, "usage or configuration; nothing was sent"},
 		{exitThreshold, "kept for thresholds, of which there are none yet"},
-		{exitConnect, "could not connect or log in"},
-		{exitInterrupted, "interrupted by SIGINT or SIGTERM, or its output was closed; else it was a success"},
+		{exitConnect, "could not connect, log in or begin; nothing was sent"},
+		{exitInterrupted, "interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success"},
 	}
 }
 
-// startStatus is the exit status for an error that kept a run from beginning.
+// startStatus is the exit status for an error that kept a run from beginning: never that of a run that failed.
 func startStatus(err error, stop <-chan struct{}) int {
 	var de *driver.Error
 	select {
@@ -47,60 +50,73 @@ func startStatus(err error, stop <-chan struct{}) int {
 		}
 	default:
 	}
+	if errors.Is(err, engine.ErrReporters) {
+		return exitUsage
+	}
 	switch driver.ClassOf(err) {
-	case driver.ClassConnect, driver.ClassAuth, driver.ClassTLS, driver.ClassTimeout,
-		// before anything was sent: a broker, or what is before it, that does not want us or speaks something else
-		driver.ClassConnectionLost, driver.ClassProtocol:
+	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge: // the broker is there, and what was asked of it is not
+		return exitUsage
+	default: // a broker, or what is before it, that cannot be reached, does not want us or speaks something else
 		return exitConnect
-	default:
-		return exitFailed
 	}
 }
 
 // errorPrinter writes errors for people: each as a line "error:" and, if there is something to do, a line "hint:". It is
 // safe for concurrent use.
 type errorPrinter struct {
-	urls []string // whose passwords must not be printed; set before others use the printer
+	secrets *safetext.Secrets
 
 	mu   sync.Mutex
 	w    io.Writer
 	seen map[string]bool
 }
 
-func newErrorPrinter(w io.Writer) *errorPrinter { return &errorPrinter{w: w, seen: map[string]bool{}} }
-
-// print writes err, or each of the errors that it joins, but none twice.
-func (ep *errorPrinter) print(err error) {
-	if err == nil {
-		return
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		if isJoin(err, joined.Unwrap()) {
-			for _, e := range joined.Unwrap() {
-				ep.print(e)
-			}
-			return
-		}
-	}
-	hint := driver.HintOf(err)
-	var m *plan.Mistake
-	if errors.As(err, &m) {
-		hint = m.Hint
-	}
-	ep.write(err.Error(), hint)
+func newErrorPrinter(w io.Writer, secrets *safetext.Secrets) *errorPrinter {
+	return &errorPrinter{secrets: secrets, w: w, seen: map[string]bool{}}
 }
 
-// isJoin tells errors.Join, whose text is that of its parts, from fmt.Errorf with several %w.
-func isJoin(err error, parts []error) bool {
-	texts := make([]string, len(parts))
-	for i, e := range parts {
-		texts[i] = e.Error()
+// maxShown is how many errors of one kind are shown.
+const maxShown = 100
+
+// print writes the errors, each of those that one joins by itself, but none twice.
+func (ep *errorPrinter) print(errs ...error) {
+	list := parts(errs)
+	for i, err := range list {
+		if i == maxShown {
+			ep.write(fmt.Sprintf("and %d more", len(list)-i), "")
+			return
+		}
+		hint := driver.HintOf(err)
+		var m *plan.Mistake
+		if errors.As(err, &m) {
+			hint = m.Hint
+		}
+		ep.write(err.Error(), hint)
 	}
-	return err.Error() == strings.Join(texts, "\n")
+}
+
+// parts returns errors without nil and without joins.
+func parts(errs []error) (list []error) {
+	for _, err := range errs {
+		joined, ok := err.(interface{ Unwrap() []error })
+		switch {
+		case err == nil:
+		case ok && isJoin(err):
+			list = append(list, parts(joined.Unwrap())...)
+		default:
+			list = append(list, err)
+		}
+	}
+	return list
+}
+
+// isJoin tells an error of errors.Join, which has no text of its own, from one of fmt.Errorf with several %w.
+func isJoin(err error) bool {
+	return reflect.TypeOf(err) == reflect.TypeOf(errors.Join(io.EOF))
 }
 
 func (ep *errorPrinter) write(text, hint string) {
-	text, hint = ep.clean(text), ep.clean(hint)
+	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.seen[text] {
@@ -116,15 +132,8 @@ func (ep *errorPrinter) write(text, hint string) {
 
 // say writes a line that is no error.
 func (ep *errorPrinter) say(text string) {
+	line := ep.secrets.Line(text) + "\n"
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	_, _ = io.WriteString(ep.w, ep.clean(text)+"\n")
-}
-
-// clean makes one line of a text and takes the passwords out of it.
-func (ep *errorPrinter) clean(text string) string {
-	for _, url := range ep.urls {
-		text = plan.RedactText(text, url)
-	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	_, _ = io.WriteString(ep.w, line) // nobody to tell
 }

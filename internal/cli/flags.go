@@ -168,7 +168,7 @@ func messageFlags() []definition {
 	return []definition{
 		{
 			name: "message-size", group: groupMessage, arg: "SIZE", def: "1024", roles: sending(), help: "bytes, KiB, MiB, KB, MB; the body is the same fixed random text in every run",
-			set: setMessageSize,
+			set: size(0, func(s *settings) *int { return &s.messageSize }),
 		},
 		{
 			name: "body-file", group: groupMessage, arg: argFile, files: true, roles: sending(), help: "file that is the body of every message, read once",
@@ -221,6 +221,11 @@ func consumerFlags() []definition {
 			set: whole(1, math.MaxInt32, func(s *settings) *int { return &s.credit }),
 		},
 		{
+			name: "max-message-size", group: groupConsumer, arg: "SIZE", def: "16MiB", roles: reading(),
+			help: "largest message to accept from the broker; what the run itself sends is always accepted",
+			set:  size(1, func(s *settings) *int { return &s.maxMessageSize }),
+		},
+		{
 			name: "tx", group: groupConsumer, roles: reading(), help: "receive in transactions",
 			set: onOff(func(s *settings) *bool { return &s.tx }),
 		},
@@ -247,7 +252,7 @@ func outputFlags() []definition {
 			set: text(func(s *settings) *string { return &s.hdrFile }),
 		},
 		{
-			name: "metrics", group: groupOutput, arg: "HOST:PORT", help: "serve Prometheus metrics during the run, such as 127.0.0.1:9400",
+			name: "metrics", group: groupOutput, arg: "[HOST]:PORT", help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",
 			set: text(func(s *settings) *string { return &s.metricsAddr }),
 		},
 		{

@@ -106,3 +106,8 @@ func callWith(signals <-chan os.Signal, environ []string, args ...string) result
 	})
 	return result{status, stdout.String(), stderr.String()}
 }
+
+// echo is the Open of a driver whose broker repeats the login in its refusal.
+func echo(_ context.Context, o driver.OpenOptions) (driver.Driver, error) {
+	return nil, driver.Errorf(driver.ClassAuth, "log in to "+o.URL, "check "+o.User+":"+o.Password, "who are you: %s %s, %q?", o.User, o.Password, o.Password)
+}

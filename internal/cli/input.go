@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // origin says where a setting comes from.
@@ -41,10 +42,11 @@ func (d *definition) in(role plan.Role) bool {
 type input struct {
 	definitions []definition
 	texts       map[string][]string // by the name of the flag, in the order given
+	missing     map[string]bool     // flags that were given another flag instead of a value
 }
 
 func newInput(definitions []definition) *input {
-	return &input{definitions: definitions, texts: map[string][]string{}}
+	return &input{definitions: definitions, texts: map[string][]string{}, missing: map[string]bool{}}
 }
 
 // addTo defines the flags.
@@ -113,7 +115,7 @@ func (in *input) values(environ environment) (*settings, []given, []error) {
 			for _, text := range texts {
 				shown := text
 				if d.secret {
-					shown = "***"
+					shown = safetext.Hidden
 				}
 				if err := d.set(s, text); err != nil {
 					s.bad[d.name] = true
@@ -123,6 +125,10 @@ func (in *input) values(environ environment) (*settings, []given, []error) {
 			}
 		}
 		fromFlags := in.texts[d.name]
+		if in.missing[d.name] { // which was reported
+			s.bad[d.name] = true
+			continue
+		}
 		variable, texts := environ.lookup(d)
 		if len(texts) > 0 && (len(fromFlags) == 0 || d.list) {
 			s.origins[d.name] = origin{env: true}

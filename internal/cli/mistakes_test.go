@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,11 +31,13 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --rte=5", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client -r", "error: unknown flag -r\nhint: flags begin with two hyphens; -o sets options of the protocol\n"},
+		{"alpha client -psecret", "error: unknown flag -p\nhint: flags begin with two hyphens; -o sets options of the protocol\n"},
 		{"alpha client --settle late", "error: unknown flag --settle\nhint: write -o settle=...\n"},
 		{"alpha consumer --rate 5", "error: unknown flag --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
 		{"alpha producer --consumers 5", "error: unknown flag --consumers\nhint: it is a flag of perfmq alpha client and perfmq alpha consumer\n"},
 		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client --url --rate 5", "error: --url has no value: --rate follows\nhint: give --url a value, or leave it out; --url=--rate if that is meant\n"},
 		{"alpha client --rate=-1", "error: --rate=-1: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client --producers 0", "error: --producers=0: want a whole number of at least 1\n"},
 		{"alpha client --producers 1.5", "error: --producers=1.5: want a whole number\n"},
@@ -63,8 +68,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --user u --password-file " + empty, "error: --password-file " + empty + " has no password in it\nhint: write the password into its first line\n"},
 		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-file /no/file", "error: --body-file: /no/file: no such file or directory\nhint: check the path\n"},
-		{"alpha client --body-file " + dir, "error: --body-file: " + dir + ": is a directory\nhint: name a file that can be read\n"},
-		{"alpha client --body-file /dev/zero", "error: --body-file /dev/zero is no regular file\nhint: write the body to a file first, or give --message-size\n"},
+		{"alpha client --body-file " + dir, "error: --body-file: " + dir + ": is a folder\nhint: name a file, or a pipe such as <(command)\n"},
+		{"alpha client --body-file /dev/zero", "error: --body-file: /dev/zero: is a device or socket, not a file\nhint: name a file, or a pipe such as <(command)\n"},
 		{"alpha client --threads 100000", "error: --threads=100000: want a whole number from 1 to 1024\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty: give a value, or leave it out for the default\n"},
 		{"alpha client --consumer-url=", "error: --consumer-url=\"\": is empty: give a value, or leave it out for the default\n"},
@@ -73,16 +78,18 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
 		{"alpha client --json " + empty + "/x", "error: --json " + empty + "/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
 		{"alpha client --hdr " + dir, "error: --hdr " + dir + " is a folder\nhint: name a file in it\n"},
-		{"alpha client --json x --hdr ./x", "error: --json and --hdr name the same file x\nhint: name two files\n"},
-		{"alpha client --metrics 9400", "error: --metrics 9400 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
-		{"alpha client --metrics h:99999", "error: --metrics h:99999 is no address to listen on\nhint: write HOST:PORT such as 127.0.0.1:9400\n"},
+		{"alpha client --json x --hdr ./x", "error: --json and --hdr name the same file ./x\nhint: name two files\n"},
+		{"alpha client --metrics 9400", "error: --metrics 9400: want HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses\n" +
+			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same\n"},
+		{"alpha client --metrics h:99999", "error: --metrics h:99999: port \"99999\" is not a number from 0 to 65535\n" +
+			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same\n"},
 		{"alpha client --silent --show-latency", "error: --silent prints nothing, --show-latency prints more\nhint: leave one of them out\n"},
 		{"alpha client --format csv", "error: --format=csv: want one of artemis, rocketmq\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
-			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE\n"},
+			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
 		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},
 		{"mem client --commit-interval 5", "error: in-process broker transactions are not supported\nhint: leave --commit-interval out\n"},
 		{"mem client -o latency=-1s", "error: open mem://local: option latency=-1s: want 0 or more\nhint: correct the -o options\n"},
@@ -109,15 +116,18 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	golden(t, "mistakes.txt", got.stderr)
 }
 
-// Whatever keeps a run from being connected has the status for that; a broker that cannot do what was asked has not.
+// What keeps a run from beginning is never a run that failed: it is the broker, or what was asked of it.
 func TestStartStatus(t *testing.T) {
 	for class, want := range map[driver.Class]int{
 		driver.ClassConnect: exitConnect, driver.ClassAuth: exitConnect, driver.ClassTLS: exitConnect, driver.ClassTimeout: exitConnect,
-		driver.ClassConnectionLost: exitConnect, driver.ClassProtocol: exitConnect,
-		driver.ClassUnsupported: exitFailed, driver.ClassNotFound: exitFailed, driver.ClassOther: exitFailed,
+		driver.ClassConnectionLost: exitConnect, driver.ClassProtocol: exitConnect, driver.ClassClosedByBroker: exitConnect,
+		driver.ClassFull: exitConnect, driver.ClassOther: exitConnect,
+		driver.ClassUnsupported: exitUsage, driver.ClassNotFound: exitUsage, driver.ClassTooLarge: exitUsage,
 	} {
 		require.Equal(t, want, startStatus(driver.Errorf(class, "connect", "", "no"), nil), class)
 	}
+	require.Equal(t, exitUsage, startStatus(fmt.Errorf("%w: %w", engine.ErrReporters, errors.New("disk full")), nil))
+	require.Equal(t, exitConnect, startStatus(errors.New("anything"), nil))
 }
 
 func TestConnectStatus(t *testing.T) {
@@ -129,4 +139,11 @@ func TestConnectStatus(t *testing.T) {
 	require.Equal(t, exitConnect, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	require.Contains(t, got.stderr, "no broker there\nhint: ")
+}
+
+func TestManyMistakes(t *testing.T) {
+	got := call(nil, "alpha", "client", "--num-destinations", "1000", "A", "A")
+	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, maxShown+1, strings.Count(got.stderr, "error: "))
+	require.Contains(t, got.stderr, "\nerror: and 900 more\n")
 }

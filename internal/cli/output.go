@@ -3,11 +3,10 @@ package cli
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 )
@@ -21,18 +20,11 @@ const (
 func formats() []string { return []string{formatArtemis, formatRocketMQ} }
 
 // outputs finds what is wrong with where the results shall go, without creating anything.
-func (r *resolver) outputs() {
+func (r *resolver) outputs(stdout, stderr io.Writer) {
 	r.outputFile("--json", r.jsonFile)
 	r.outputFile("--hdr", r.hdrFile)
-	if r.jsonFile != "" && samePath(r.jsonFile, r.hdrFile) {
-		r.refuse("name two files", "--json and --hdr name the same file %s", r.jsonFile)
-	}
 	r.outputFile("--verify-file", r.verifyFile)
-	for flag, path := range map[string]string{"--json": r.jsonFile, "--hdr": r.hdrFile} {
-		if r.verifyFile != "" && samePath(r.verifyFile, path) {
-			r.refuse("name two files", "--verify-file and %s name the same file %s", flag, path)
-		}
-	}
+	r.differentFiles(stdout, stderr)
 	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
 	}
@@ -46,9 +38,8 @@ func (r *resolver) outputs() {
 		}
 		return
 	}
-	_, port, err := net.SplitHostPort(r.metricsAddr)
-	if n, numErr := strconv.ParseUint(port, 10, 16); err != nil || numErr != nil || n == 0 {
-		r.refuse("write HOST:PORT such as 127.0.0.1:9400", "--metrics %s is no address to listen on", quoted(r.metricsAddr))
+	if err := listen.Check(r.metricsAddr); err != nil {
+		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v", quoted(r.metricsAddr), err)
 	}
 }
 
@@ -68,13 +59,35 @@ func (r *resolver) outputFile(flag, path string) {
 	}
 }
 
-func samePath(a, b string) bool {
-	if b == "" {
-		return false
+// differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may share one.
+func (r *resolver) differentFiles(stdout, stderr io.Writer) {
+	files := []namedFile{openFile("standard error", stderr)}
+	if !r.silent {
+		files = append(files, openFile("standard output", stdout))
 	}
-	a1, err1 := filepath.Abs(a)
-	b1, err2 := filepath.Abs(b)
-	return err1 == nil && err2 == nil && a1 == b1
+	standard := len(files)
+	for _, f := range []struct {
+		flag, path string
+		output     bool
+	}{
+		{"--password-file", r.passwordFile, false},
+		{"--body-file", r.bodyFile, false},
+		{"--tls-ca", r.tls.CAFile, false},
+		{"--tls-cert", r.tls.CertFile, false},
+		{"--tls-key", r.tls.KeyFile, false},
+		{"--json", r.jsonFile, true},
+		{"--hdr", r.hdrFile, true},
+		{"--verify-file", r.verifyFile, true},
+	} {
+		if f.path != "" {
+			files = append(files, nameFile(f.flag, f.path, f.output))
+		}
+	}
+	sameFiles(files, func(a, b *namedFile) {
+		if b.output && b != &files[standard-1] { // whoever redirects both, or reads what he overwrites, means it
+			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
+		}
+	})
 }
 
 // reporters opens the outputs. If one cannot be opened, those that were are closed again.
@@ -106,6 +119,9 @@ func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version string, onE
 	}
 	if s.metricsAddr != "" {
 		r, err := report.NewPrometheus(s.metricsAddr, version)
+		if err == nil {
+			s.metricsAt = r.Address().String()
+		}
 		add(r, err)
 	}
 	fan := report.NewFan(list...)

@@ -58,8 +58,19 @@ func sizeUnit(name string) (bytes int64, known bool) {
 	}
 }
 
-// parseSize reads a number of bytes: 1024, 10KB (10000), 10KiB (10240), 1.5MiB.
+// parseSize reads the size of a message.
 func parseSize(text string) (int, error) {
+	n, err := parseBytes(text, plan.MaxMessageSize)
+	if errors.Is(err, errTooLarge) {
+		return 0, errors.New("want at most 1GiB")
+	}
+	return int(n), err
+}
+
+var errTooLarge = errors.New("is too large")
+
+// parseBytes reads a number of bytes, at most so many: 1024, 10KB (10000), 10KiB (10240), 1.5MiB.
+func parseBytes(text string, most int64) (int64, error) {
 	errForm := errors.New("want bytes such as 1024, 10KB (10000) or 10KiB (10240)")
 	i := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if i < 0 {
@@ -85,10 +96,10 @@ func parseSize(text string) (int, error) {
 	switch {
 	case !number.IsInt():
 		return 0, errors.New("is not a whole number of bytes")
-	case number.Cmp(big.NewRat(plan.MaxMessageSize, 1)) > 0:
-		return 0, errors.New("want at most 1GiB")
+	case number.Cmp(big.NewRat(most, 1)) > 0:
+		return 0, errTooLarge
 	}
-	return int(number.Num().Int64()), nil
+	return number.Num().Int64(), nil
 }
 
 // parseProperty reads key=value; the value may be empty and may hold more equals signs.

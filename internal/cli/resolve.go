@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,6 +19,7 @@ type resolver struct {
 	role      plan.Role
 	own       driver.Factory // of the command
 	factories []driver.Factory
+	secrets   *safetext.Secrets
 	errs      []error
 }
 
@@ -43,10 +45,24 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 	if r.role.Produces() {
 		r.body(p)
 	}
+	r.limit(p)
 	return p
 }
 
+// limit bounds what is accepted from the brokers. What we send ourselves comes back, whatever its size.
+func (r *resolver) limit(p *plan.Plan) {
+	largest := r.maxMessageSize
+	if r.role.Produces() {
+		largest = max(largest, len(p.Body))
+		if r.bodyFile == "" {
+			largest = max(largest, r.messageSize)
+		}
+	}
+	p.Producer.Open.MaxBody, p.Consumer.Open.MaxBody = largest, largest
+}
+
 func (r *resolver) endpoints(p *plan.Plan) {
+	r.loadTLS()
 	if r.protocol != "" && !strings.EqualFold(r.protocol, r.own.Name) {
 		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
 	}
@@ -166,17 +182,47 @@ func (r *resolver) readPassword() string {
 			return r.password
 		}
 	}
-	content, err := os.ReadFile(r.passwordFile)
+	line, err := inputfile.FirstLine(r.passwordFile, maxPassword)
 	if err != nil {
-		r.refuse("check the path", "--password-file: %v", bare(err))
+		r.refuseFile("--password-file", err)
 		return ""
 	}
-	line, _, _ := strings.Cut(string(content), "\n")
-	line = strings.TrimSuffix(line, "\r")
 	if line == "" {
 		r.refuse("write the password into its first line", "--password-file %s has no password in it", r.passwordFile)
 	}
+	r.secrets.Add(r.user, line)
 	return line
+}
+
+// The bounds of files, in bytes.
+const (
+	maxPassword    = 4 << 10
+	maxCredentials = 16 << 20 // the authorities of a whole system have less than one
+)
+
+// loadTLS reads the files of the --tls flags, once for all connections.
+func (r *resolver) loadTLS() {
+	if r.tls == (driver.TLS{}) {
+		return
+	}
+	err := r.tls.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) })
+	if err == nil {
+		return
+	}
+	r.refuseFile("--tls", err)
+	r.tls.CAFile, r.tls.CertFile, r.tls.KeyFile = "", "", "" // or they would be read again, and reported again
+}
+
+// refuseFile reports files that cannot be used.
+func (r *resolver) refuseFile(flag string, err error) {
+	for _, err := range parts([]error{err}) {
+		hint := driver.HintOf(err)
+		var fe *inputfile.Error
+		if errors.As(err, &fe) {
+			hint = fe.Hint
+		}
+		r.refuse(hint, "%s: %v", flag, err)
+	}
 }
 
 // bare returns "PATH: reason" without the name of the system call.
@@ -286,9 +332,9 @@ func (r *resolver) body(p *plan.Plan) {
 		r.body(p)
 		return
 	}
-	body, err := readBody(r.bodyFile)
+	body, err := inputfile.Read(r.bodyFile, plan.MaxMessageSize)
 	if err != nil {
-		r.check(err)
+		r.refuseFile("--body-file", err)
 		return
 	}
 	p.Body, p.BodySource = body, fmt.Sprintf("%s, %d bytes", r.bodyFile, len(body))
@@ -300,22 +346,4 @@ func (r *resolver) check(err error) {
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
-}
-
-// readBody returns what is in a file. Pipes and devices may never end, and at this point no signal would end the wait.
-func readBody(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file: %v", bare(err)), Hint: "check the path"}
-	case !info.Mode().IsRegular() && !info.IsDir():
-		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file %s is no regular file", path), Hint: "write the body to a file first, or give --message-size"}
-	case info.Size() > plan.MaxMessageSize:
-		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file %s has %d bytes, more than %d", path, info.Size(), plan.MaxMessageSize)}
-	}
-	body, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &plan.Mistake{Text: fmt.Sprintf("--body-file: %v", bare(err)), Hint: "name a file that can be read"}
-	}
-	return body, nil
 }

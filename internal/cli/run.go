@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -22,15 +25,14 @@ import (
 
 // runRole is what perfmq PROTOCOL ROLE does.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	errs := a.unknownFlags(cmd, f, role)
+	errs := a.unknownFlags(cmd, in, f, role)
 	s, list, valueErrs := in.values(a.environ)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.unknown(a.known)...)
-	a.errors.urls = []string{s.url, s.consumerURL}
 
-	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories}
+	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories, secrets: a.secrets}
 	p := r.resolve(args)
-	r.outputs()
+	r.outputs(a.Stdout, a.Stderr)
 	errs = append(errs, r.errs...)
 	if err := p.Validate(); err != nil {
 		errs = append(errs, err)
@@ -44,15 +46,13 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if role.Produces() && s.bodyFile == "" {
 		p.Body = plan.Body(s.messageSize)
 	}
-	a.status = a.execute(p, s)
-	if a.status != exitOK {
-		return errReported
-	}
+	a.work = func() int { return a.execute(p, s) }
 	return nil
 }
 
-// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments.
-func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role) []error {
+// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a value, as where a
+// variable is not set: for pflag, the next flag is the value.
+func (a *app) unknownFlags(cmd *cobra.Command, in *input, f *driver.Factory, role plan.Role) []error {
 	var errs []error
 	flags := cmd.Flags()
 	for i := 0; i < len(a.Args); i++ {
@@ -73,7 +73,7 @@ func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role
 		case len(arg) > 1 && arg[0] == '-':
 			attached = len(arg) > 2
 			if flag = flags.ShorthandLookup(arg[1:2]); flag == nil {
-				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg, Hint: "flags begin with two hyphens; -o sets options of the protocol"})
+				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg[:2], Hint: "flags begin with two hyphens; -o sets options of the protocol"})
 				continue
 			}
 		default:
@@ -81,9 +81,23 @@ func (a *app) unknownFlags(cmd *cobra.Command, f *driver.Factory, role plan.Role
 		}
 		if !attached && flag.NoOptDefVal == "" {
 			i++ // its value
+			if i < len(a.Args) && isFlag(flags, a.Args[i]) {
+				in.missing[flag.Name] = true
+				errs = append(errs, &plan.Mistake{
+					Text: "--" + flag.Name + " has no value: " + a.Args[i] + " follows",
+					Hint: "give --" + flag.Name + " a value, or leave it out; --" + flag.Name + "=" + a.Args[i] + " if that is meant",
+				})
+			}
 		}
 	}
 	return errs
+}
+
+// isFlag tells whether an argument is one of the flags.
+func isFlag(flags *pflag.FlagSet, arg string) bool {
+	name, ok := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	return ok && flags.Lookup(name) != nil
 }
 
 func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
@@ -125,12 +139,12 @@ func newOptions(f *driver.Factory) any {
 func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: this is the plan; nothing was connected or sent\n\n", cmd.CommandPath())
-	if err := plan.Print(&b, p); err != nil {
+	if err := plan.Print(&b, p, a.secrets.Line); err != nil {
 		return err
 	}
 	b.WriteString("\nNot at their defaults\n")
 	for _, g := range list {
-		fmt.Fprintf(&b, "  %-20s %s (%s)\n", g.name, a.errors.clean(g.value), g.from)
+		fmt.Fprintf(&b, "  %-20s %s (%s)\n", g.name, a.secrets.Line(g.value), g.from)
 	}
 	if len(list) == 0 {
 		b.WriteString("  nothing\n")
@@ -159,6 +173,35 @@ func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
 	}
 }
 
+// opened is what a run needs beside its workers.
+type opened struct {
+	fan      *report.Fan
+	embedded *broker.Broker // nil if there is none
+	err      error          // why not all of it could be opened; what could be is closed again
+	status   int            // for err
+}
+
+// open opens the outputs and the embedded broker. It may wait: for a reader of a pipe.
+func (a *app) open(p *plan.Plan, s *settings, stdout io.Writer) opened {
+	if p.VerifyFile != "" {
+		if err := verify.Probe(p.VerifyFile); err != nil {
+			return opened{status: exitUsage, err: &plan.Mistake{Text: "--verify-file: " + bare(err).Error(), Hint: "name a file that can be written"}}
+		}
+	}
+	fan, err := s.reporters(p, stdout, a.Version.Number, func(err error) { a.errors.print(err) })
+	if err != nil {
+		return opened{status: exitUsage, err: err}
+	}
+	fan.Secrets = a.secrets
+	o := opened{fan: fan}
+	if s.embedded {
+		if o.embedded, err = startEmbedded(p, s.faults); err != nil {
+			return opened{status: exitConnect, err: errors.Join(err, fan.Close())}
+		}
+	}
+	return o
+}
+
 // execute carries out a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *settings) int {
 	if p.Threads > 0 {
@@ -167,32 +210,29 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
-	if p.VerifyFile != "" {
-		if err := verify.Probe(p.VerifyFile); err != nil {
-			a.errors.print(&plan.Mistake{Text: "--verify-file: " + bare(err).Error(), Hint: "name a file that can be written"})
-			return exitUsage
-		}
-	}
 	stdout := newPipeWriter(a.Stdout)
-	fan, err := s.reporters(p, stdout, a.Version.Number, a.errors.print)
-	if err != nil {
-		a.errors.print(err)
-		return exitUsage
+	open, ended := untilSignal(a.Signals, func() opened { return a.open(p, s, stdout) })
+	switch {
+	case !ended:
+		a.errors.say("interrupted: nothing was connected or sent")
+		return exitInterrupted
+	case open.err != nil:
+		a.errors.print(open.err)
+		return open.status
 	}
-	if s.embedded {
-		b, err := startEmbedded(p, s.faults)
-		if err != nil {
-			a.errors.print(err)
-			return exitFailed
-		}
+	fan := open.fan
+	if b := open.embedded; b != nil {
 		defer b.Close()
 		if s.faults != (store.Faults{}) {
 			defer func() { a.errors.say("note: " + describeFaults(s.faults, b.Store().FaultCounts())) }()
 		}
 	}
 	if !s.silent {
-		if s.embedded {
-			a.errors.say("note: " + aboutEmbedded)
+		if s.metricsAt != "" {
+			a.errors.say("note: metrics at http://" + s.metricsAt + "/metrics")
+		}
+		if b := open.embedded; b != nil {
+			a.errors.say("note: " + aboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
 		}
 		for _, note := range p.Notes() {
 			a.errors.say("note: " + note)
@@ -226,11 +266,11 @@ func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan 
 	if summary != nil && !summary.Success {
 		status = exitFailed
 		for i, problem := range summary.Problems {
-			hint := ""
-			if i == 0 { // it is about summary.Err, if there is one
-				hint = driver.HintOf(summary.Err)
+			if i == maxShown {
+				a.errors.write(fmt.Sprintf("and %d more", len(summary.Problems)-i), "")
+				break
 			}
-			a.errors.write(problem, hint)
+			a.errors.write(problem, summary.Hints[i])
 		}
 	}
 	if closeErr != nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"perfmq": func() {
 			signals := make(chan os.Signal, 3)
-			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			signal.Ignore(syscall.SIGPIPE)
 			os.Exit(Main(Env{ //nolint:forbidigo // this is the main function of a process
 				Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
@@ -93,12 +93,12 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 // signalled is the key of the process that got the last signal.
 type signalled struct{}
 
-// scriptSignal is "signal INT|TERM": send it to the only command in the background.
+// scriptSignal is "signal INT|TERM|HUP": send it to the only command in the background.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
+	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
 	cmds := ts.BackgroundCmds()
 	if neg || len(args) != 1 || signals[args[0]] == nil || len(cmds) != 1 {
-		ts.Fatalf("usage: signal INT|TERM, with one command in the background")
+		ts.Fatalf("usage: signal INT|TERM|HUP, with one command in the background")
 	}
 	*ts.Value(signalled{}).(**exec.Cmd) = cmds[0]
 	ts.Check(cmds[0].Process.Signal(signals[args[0]]))

@@ -42,11 +42,12 @@ type settings struct {
 	durable, keepSubscription, tx  bool
 	shared                         int
 	selector                       string
-	credit                         int
+	credit, maxMessageSize         int
 	showLatency, silent, dryRun    bool
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
 	metricsLinger                  time.Duration
+	metricsAt                      string // where metrics are served, once they are
 	options                        []string
 	verifySettings
 	embedded bool
@@ -61,7 +62,8 @@ func newSettings() *settings {
 	return &settings{
 		connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
 		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: formatArtemis,
-		origins: map[string]origin{}, bad: map[string]bool{},
+		maxMessageSize: driver.DefaultMaxBody,
+		origins:        map[string]origin{}, bad: map[string]bool{},
 	}
 }
 
@@ -150,12 +152,19 @@ func setCount(s *settings, t string) error {
 	return nil
 }
 
-func setMessageSize(s *settings, t string) error {
-	n, err := parseSize(t)
-	if err == nil {
-		s.messageSize = n
+// size takes a number of bytes of at least lowest.
+func size(lowest int, field func(*settings) *int) setter {
+	return func(s *settings, t string) error {
+		n, err := parseSize(t)
+		switch {
+		case err != nil:
+			return err
+		case n < lowest:
+			return fmt.Errorf("want at least %d bytes", lowest)
+		}
+		*field(s) = n
+		return nil
 	}
-	return err
 }
 
 func setProperty(s *settings, t string) error {

@@ -14,6 +14,18 @@ import (
 // the summary is worth waiting for. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
+// untilSignal calls f and returns what it does, or false as soon as a signal comes; f then goes on, to no avail.
+func untilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	select {
+	case result = <-done:
+		return result, true
+	case <-signals:
+		return result, false
+	}
+}
+
 // supervise runs work and lets signals end it. The first one closes stop, the second cancels ctx; after a third, or
 // lastGrace after the second, supervise returns without waiting for work. closed reports that nobody reads the standard
 // output any more, which ends the run like a first signal.
@@ -35,7 +47,7 @@ func supervise(
 	go func() { result <- work(ctx, stop) }()
 
 	var received int
-	var ended bool // from outside
+	var ended, hungUp bool // from outside
 	var leave <-chan time.Time
 	for {
 		select {
@@ -51,7 +63,13 @@ func supervise(
 			halt()
 		case <-leave:
 			return exitInterrupted
-		case <-signals:
+		case signal := <-signals:
+			if signal == syscall.SIGHUP {
+				if hungUp {
+					continue // a terminal that goes sends one itself and has its shell send another
+				}
+				hungUp = true
+			}
 			ended = true
 			received++
 			switch received {

@@ -119,3 +119,36 @@ func TestPipeWriterPassesOn(t *testing.T) {
 	_, err = newPipeWriter(fullDisk{}).Write([]byte("text"))
 	require.True(t, errors.Is(err, syscall.ENOSPC), "other errors are not swallowed")
 }
+
+// TestHangups: a terminal that goes sends a hangup, and its shell another one. That is one wish to end, and not to leave at once.
+func TestHangups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal)
+		go func() {
+			signals <- syscall.SIGHUP
+			signals <- syscall.SIGHUP
+		}()
+		var said []string
+		status := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, func(ctx context.Context, stop <-chan struct{}) int {
+			<-stop
+			<-time.After(5 * time.Second)
+			require.NoError(t, ctx.Err())
+			return exitOK
+		})
+		require.Equal(t, exitInterrupted, status)
+		require.Len(t, said, 1)
+	})
+}
+
+func TestUntilSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal, 1)
+		got, ended := untilSignal(signals, func() int { return 7 })
+		require.True(t, ended)
+		require.Equal(t, 7, got)
+		signals <- os.Interrupt
+		_, ended = untilSignal(signals, func() int { <-time.After(time.Hour); return 7 })
+		require.False(t, ended)
+		<-time.After(2 * time.Hour) // what was left behind ends
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
@@ -112,10 +113,19 @@ damaged, 1 if something was, and 2 if a file cannot be used.`,
 // join reads the sides, and says what they come to together.
 func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 	sides, errs := readSides(paths)
+	if jsonFile != "" {
+		files := []namedFile{nameFile("--json", jsonFile, true)}
+		for _, path := range paths {
+			files = append(files, nameFile(path, path, false))
+		}
+		sameFiles(files, func(_, input *namedFile) {
+			errs = append(errs, &plan.Mistake{Text: "--json names the file " + input.path + ", which is to be read", Hint: "name another file"})
+		})
+	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	result := verify.Judge(sides...)
+	result := report.CleanVerification(a.secrets, verify.Judge(sides...))
 	problems := result.Problems(allow)
 	if left := result.Total.Left; left > 0 && !allow.Lost {
 		problems = append(problems, fmt.Sprintf("messages accepted by the broker that nobody here received: %d of %d; they are at the broker still, "+
@@ -127,7 +137,7 @@ func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 	if jsonFile != "" {
 		text, err := json.MarshalIndent(result, "", "  ")
 		if err == nil {
-			err = os.WriteFile(jsonFile, append(text, '\n'), 0o644) //nolint:gosec // a result, for all to read
+			err = os.WriteFile(jsonFile, append(safetext.JSON(text), '\n'), 0o600) // as that of --json: one that is there keeps its mode
 		}
 		if err != nil {
 			problems = append(problems, "write --json: "+bare(err).Error())

@@ -60,6 +60,16 @@ type summary struct {
 	Problems, Warnings, LeftBehind            []string
 }
 
+// failing runs the command line in this process and returns its status and what it printed of errors.
+func failing(t *testing.T, args ...string) (status int, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = cli.Main(cli.Env{
+		Args: append(args, "--connect-timeout", patience.String(), "--silent"), Stdout: &out, Stderr: &errs, Factories: drivers.All(),
+	})
+	return status, errs.String()
+}
+
 // perfmq runs the command line in this process; it must succeed and be quiet about errors.
 func perfmq(t *testing.T, args ...string) summary {
 	t.Helper()

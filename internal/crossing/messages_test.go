@@ -75,6 +75,26 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// TestNames: a destination has one name over all protocols of a broker.
+func TestNames(t *testing.T) {
+	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	for broker, at := range map[string]urls{
+		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
+		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
+	} {
+		for _, pair := range pairs()[1:3] {
+			t.Run(broker+"/"+pair[0]+"-"+pair[1], func(t *testing.T) {
+				sender, receiver := open(t, pair[0], at[pair[0]]), open(t, pair[1], at[pair[1]])
+				for _, name := range []string{"a b", "a%20b", "a/b", "a:b", "a&b=c", `a\b`, "grün", "名前"} {
+					dest := driver.Destination{Name: pair[0] + "-" + name}
+					send(t, sender, dest, []byte(name))
+					requireReceived(t, name, receive(t, receiver, dest), []byte(name))
+				}
+			})
+		}
+	}
+}
+
 func open(t *testing.T, protocol, url string, options ...string) driver.Driver {
 	t.Helper()
 	return openWith(t, protocol, driver.OpenOptions{URL: url}, options...)

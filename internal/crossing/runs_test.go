@@ -46,6 +46,26 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestWithoutTransformer: what ActiveMQ Classic delivers over STOMP when its AMQP connector is as the distribution has it. The
+// body is not the one that was sent, which is no fault of single messages: the run ends and says what to set. Without
+// verification nobody looks at the body, and the latencies are true.
+func TestWithoutTransformer(t *testing.T) {
+	classic := brokertest.StartActiveMQ(t)
+	args := func(dest string, more ...string) []string {
+		return append([]string{
+			"amqp", "client", "--url", classic.NativeAMQPURL(), "--consumer-url", classic.STOMPURL(), "--message-count", "100",
+			"--max-pending", "10", dest,
+		}, more...)
+	}
+	status, stderr := failing(t, args("queue://native", "--verify")...)
+	require.Equal(t, 1, status, stderr)
+	require.Contains(t, stderr, "the broker delivers AMQP messages in their AMQP encoding")
+	require.Contains(t, stderr, "hint: set transport.transformer=jms on the AMQP connector")
+	require.NotContains(t, stderr, "damaged")
+	s := perfmq(t, args("queue://native.unchecked")...)
+	requireComplete(t, &s, 100, 100)
+}
+
 func requireComplete(t *testing.T, s *summary, sent, received uint64) {
 	t.Helper()
 	require.Equal(t, sent, s.TotalSent)

@@ -141,6 +141,7 @@ func TestBrokerCommand(t *testing.T) {
 	set := func(faults string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, strings.Replace(at("control"), "/stats", "/faults", 1), strings.NewReader(faults))
 		require.NoError(t, err)
+		r.Header.Set(broker.ControlHeader, "1")
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		_ = answer.Body.Close()

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
@@ -96,7 +97,7 @@ func TestVerifyConsumerKilled(t *testing.T) {
 			require.Equal(t, statusOK, r.status)
 
 			w := newWire(t, strings.TrimPrefix(a.AMQPURL(), "amqp://"))
-			victim := start(t, "amqp", "consumer", "--url", "amqp://"+w.addr, "--verify-file", file("victim"), "--clientID", "victim", "queue://"+queue)
+			victim := start(t, "amqp", "consumer", "--url", "amqp://"+w.Addr(), "--verify-file", file("victim"), "--clientID", "victim", "queue://"+queue)
 			select { // amid the backlog, however fast the machine is
 			case <-w.reached:
 			case <-victim.done:
@@ -149,13 +150,10 @@ func (p *process) silent() {
 
 // wire is a way to a broker that can be cut. It holds back what the broker sends from wireLimit on, until it is released.
 type wire struct {
-	addr     string
+	*tcpproxy.Proxy
 	reached  chan struct{} // closed when it holds something back
 	released chan struct{}
 	once     sync.Once
-
-	mu    sync.Mutex
-	conns []*net.TCPConn
 }
 
 // wireLimit is less than a tenth of the backlog's bodies.
@@ -165,36 +163,19 @@ func newWire(t *testing.T, to string) *wire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	w := &wire{addr: l.Addr().String(), reached: make(chan struct{}), released: make(chan struct{})}
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.cut()
+	w := &wire{reached: make(chan struct{}), released: make(chan struct{})}
+	w.Proxy = tcpproxy.New(l, to, func(number int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
+		if number == 0 && d == tcpproxy.Down {
+			_, _ = io.CopyN(to, from, wireLimit)
+			close(w.reached)
+			<-w.released
+		}
+		_, _ = io.Copy(to, from)
 	})
-	go func() {
-		in, err := l.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", to)
-		if err != nil {
-			_ = in.Close()
-			return
-		}
-		w.mu.Lock()
-		w.conns = append(w.conns, in.(*net.TCPConn), out.(*net.TCPConn))
-		w.mu.Unlock()
-		pass := func(to, from net.Conn, limit int64) {
-			if limit > 0 {
-				_, _ = io.CopyN(to, from, limit)
-				close(w.reached)
-				<-w.released
-			}
-			_, _ = io.Copy(to, from)
-			_, _ = to.Close(), from.Close()
-		}
-		go pass(in, out, wireLimit)
-		go pass(out, in, 0)
-	}()
+	t.Cleanup(func() {
+		w.cut()
+		w.Close()
+	})
 	return w
 }
 
@@ -202,12 +183,6 @@ func (w *wire) release() { w.once.Do(func() { close(w.released) }) }
 
 // cut resets all connections, as when a host dies.
 func (w *wire) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.conns {
-		_ = c.SetLinger(0)
-		_ = c.Close()
-	}
-	w.conns = nil
+	w.Reset()
 	w.release()
 }

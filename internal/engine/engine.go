@@ -16,6 +16,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -27,13 +28,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// ErrReporters is in the error of [Run] when it is the reporters that could not begin, not the workers.
+var ErrReporters = errors.New("start reporters")
+
 // Run carries out p and feeds reporter.
 //
 // Closing stop ends the load as the end of the duration does: no more sends, drain, close, summary. When ctx ends, the
 // drain is cut short as well and Run returns as soon as it can; what was measured until then is still reported.
 //
-// The error is not nil when no load was made: a worker could not be opened. Its class tells whether the broker could not
-// be reached. Once load was made, the summary tells what went wrong and the error is nil.
+// The error is not nil when no load was made: a worker could not be opened, or a reporter could not begin ([ErrReporters]). Its
+// class tells whether the broker could not be reached. Once load was made, the summary tells what went wrong and the error is nil.
 func Run(
 	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
 ) (*stats.Summary, error) {
@@ -144,7 +148,7 @@ func (r *run) start(reporter report.Reporter) error {
 		info.Destinations = append(info.Destinations, d.String())
 	}
 	if err := reporter.Start(info); err != nil {
-		return fmt.Errorf("start reporters: %w", err)
+		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -36,7 +35,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 func (r *run) problems(s *stats.Summary) {
 	add := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
 	if s.Err != nil {
-		add("%v", s.Err)
+		addError(s, s.Err, "")
 	}
 	for _, f := range []struct {
 		n    uint64
@@ -57,8 +56,8 @@ func (r *run) problems(s *stats.Summary) {
 		if s.Total.Failures[class] == 0 {
 			continue
 		}
-		if err := r.firstError(class); err != nil && (s.Err == nil || !strings.Contains(s.Err.Error(), err.Error())) {
-			add("first failure of class %s: %v", class, err)
+		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) { // else s.Err has told it
+			addError(s, err, fmt.Sprintf("first failure of class %s: ", class))
 		}
 	}
 	r.nothingDone(s, add)
@@ -67,7 +66,7 @@ func (r *run) problems(s *stats.Summary) {
 	}
 	if r.estranged(s) {
 		add("none of the %d messages received can be told to be of this run; a broker that passes messages from %s to %s without their "+
-			"properties, as RabbitMQ 3 does, looks like that: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
+			"properties looks like that, as RabbitMQ before 4 does, and ActiveMQ Classic if its AMQP connector has not transport.transformer=jms: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
 			s.Total.Foreign, r.plan.Producer.Factory.Title, r.plan.Consumer.Factory.Title)
 	}
 	if s.Missing > 0 {
@@ -77,6 +76,17 @@ func (r *run) problems(s *stats.Summary) {
 			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
 		}
 	}
+}
+
+// addError adds an error to the problems, with what to do about it.
+func addError(s *stats.Summary, err error, before string) {
+	if hint := driver.HintOf(err); hint != "" {
+		if s.Hints == nil {
+			s.Hints = map[int]string{}
+		}
+		s.Hints[len(s.Problems)] = hint
+	}
+	s.Problems = append(s.Problems, before+err.Error())
 }
 
 // estranged tells whether messages came, but none with what makes them ours, after a change of protocols at the broker.
@@ -96,7 +106,7 @@ func (r *run) laterFailures(s *stats.Summary) {
 	if n > 1 {
 		more = fmt.Sprintf(" (and %d more workers failed)", n-1)
 	}
-	s.Problems = append(s.Problems, fmt.Sprintf("%s: %v%s", f.worker, f.err, more))
+	addError(s, fmt.Errorf("%s: %w%s", f.worker, f.err, more), "")
 }
 
 // warnings lists what the reader should know before trusting the numbers.

@@ -13,9 +13,10 @@ import (
 // maxListed is how many destinations are printed one by one.
 const maxListed = 20
 
-// Print writes the plan as aligned text, without passwords: what --dry-run shows. The plan should be valid.
-func Print(w io.Writer, p *Plan) error {
-	pr := &printer{plan: p}
+// Print writes the plan as aligned text: what --dry-run shows. The plan should be valid. Its texts, which are the user's, are
+// written as clean returns them.
+func Print(w io.Writer, p *Plan, clean func(string) string) error {
+	pr := &printer{plan: p, clean: clean}
 	pr.brokers()
 	pr.destinations()
 	pr.workers()
@@ -33,7 +34,7 @@ func Print(w io.Writer, p *Plan) error {
 	if notes := p.Notes(); len(notes) > 0 {
 		pr.section("Notes")
 		for _, note := range notes {
-			pr.text.WriteString("  " + note + "\n")
+			pr.text.WriteString("  " + clean(note) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, pr.text.String())
@@ -41,8 +42,9 @@ func Print(w io.Writer, p *Plan) error {
 }
 
 type printer struct {
-	plan *Plan
-	text strings.Builder
+	plan  *Plan
+	clean func(string) string
+	text  strings.Builder
 }
 
 func (pr *printer) section(title string) {
@@ -53,6 +55,11 @@ func (pr *printer) section(title string) {
 }
 
 func (pr *printer) line(name, format string, args ...any) {
+	for i := range args {
+		if text, ok := args[i].(string); ok {
+			args[i] = pr.clean(text)
+		}
+	}
 	fmt.Fprintf(&pr.text, "  %-20s %s\n", name, fmt.Sprintf(format, args...))
 }
 
@@ -110,10 +117,10 @@ func (pr *printer) destinations() {
 	pr.section(fmt.Sprintf("Destinations (%d)", len(list)))
 	for i, d := range list {
 		if i == maxListed && len(list) > maxListed+1 {
-			fmt.Fprintf(&pr.text, "  ... and %d more, the last is %s\n", len(list)-maxListed, list[len(list)-1])
+			fmt.Fprintf(&pr.text, "  ... and %d more, the last is %s\n", len(list)-maxListed, pr.clean(list[len(list)-1].String()))
 			return
 		}
-		fmt.Fprintf(&pr.text, "  %s\n", d)
+		fmt.Fprintf(&pr.text, "  %s\n", pr.clean(d.String()))
 	}
 }
 
@@ -235,6 +242,7 @@ func (pr *printer) consumer() {
 		credit = strconv.Itoa(p.Credit)
 	}
 	pr.line("credit", "%s", credit)
+	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {
 		pr.line("transactions", "one per message")

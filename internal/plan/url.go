@@ -63,14 +63,3 @@ func RedactURL(brokerURL string) string {
 	user, _, _ := strings.Cut(userinfo, ":")
 	return before + user + "@" + after
 }
-
-// RedactText returns text without the password that a broker URL may hold, wherever it stands in it: errors of drivers and of the
-// standard library quote URLs as they were given.
-func RedactText(text, brokerURL string) string {
-	_, userinfo, _, found := splitUserinfo(brokerURL)
-	if user, password, ok := strings.Cut(userinfo, ":"); found && ok && password != "" {
-		text = strings.ReplaceAll(text, userinfo+"@", user+"@")
-		text = strings.ReplaceAll(text, userinfo, user)
-	}
-	return text
-}

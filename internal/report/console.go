@@ -247,8 +247,15 @@ func writeText(b *strings.Builder, label, text, after string) {
 	fmt.Fprintf(b, "%s %*s%s\n", label, max(0, totalColumn-len(label)-1), text, after)
 }
 
+// maxListed is how many items of a list the console shows. JSON has them all.
+const maxListed = 100
+
 func writeList(b *strings.Builder, label string, texts []string) {
-	for _, text := range texts {
+	for i, text := range texts {
+		if i == maxListed {
+			fmt.Fprintf(b, "%s and %d more\n", label, len(texts)-i)
+			return
+		}
 		fmt.Fprintf(b, "%s %s\n", label, oneLine(text))
 	}
 }

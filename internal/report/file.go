@@ -3,7 +3,9 @@ package report
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -34,10 +36,16 @@ type handle interface {
 // writeTimeout bounds a write into a pipe whose reader does not read.
 const writeTimeout = 5 * time.Second
 
+// Who may read a file that is new. One that is there keeps its mode.
+const (
+	forOwner fs.FileMode = 0o600 // what a broker remarked may tell more than others should know
+	forAll   fs.FileMode = 0o666 // as far as the process' mask lets them
+)
+
 // createFile creates the file, or empties it if it is there.
-func createFile(kind, path, tail string) (*recordFile, error) {
+func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) {
 	what := kind + " file " + path
-	file, err := os.Create(path) //nolint:gosec // the user named it
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // the user named it
 	if err != nil {
 		return nil, fileError("create", what, err)
 	}
@@ -114,6 +122,8 @@ func fileError(action, what string, err error) error {
 		hint = "whatever reads it must keep up; the run and the other outputs were not affected"
 	case errors.Is(err, os.ErrPermission):
 		hint = "choose a place where you may write"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		hint = "raise the limit of open files: ulimit -n"
 	case action != "create":
 		hint = "what was written before is complete; the run and the other outputs were not affected"
 	}

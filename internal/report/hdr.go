@@ -35,7 +35,7 @@ const warmupPrefix = "warmup-"
 
 // NewHDR creates the file, or empties it.
 func NewHDR(path string) (*HDR, error) {
-	file, err := createFile("HDR", path, "")
+	file, err := createFile("HDR", path, "", forAll)
 	if err != nil {
 		return nil, err
 	}

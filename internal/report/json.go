@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -24,7 +25,7 @@ type JSON struct {
 
 // NewJSON creates the file, or empties it.
 func NewJSON(path string) (*JSON, error) {
-	file, err := createFile("JSON", path, "\n]\n")
+	file, err := createFile("JSON", path, "\n]\n", forOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +286,7 @@ func (j *JSON) write(record any) error {
 		return driver.Errorf(driver.ClassOther, "encode a record for the "+j.file.what, "", "%w", err)
 	}
 	j.comma = ",\n"
-	return j.file.append(string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	return j.file.append(string(safetext.JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))))
 }
 
 func toJSONLatency(l *stats.Latency) *jsonLatency {

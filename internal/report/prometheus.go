@@ -2,18 +2,17 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -30,28 +29,21 @@ import (
 // since latencies are kept to two significant digits, one that lies less than 1% below a bucket's bound may be counted
 // in the next bucket, never in a lower one.
 type Prometheus struct {
-	address   string
 	collector *collector
 	registry  *prometheus.Registry
-
-	listener net.Listener
-	server   *http.Server
-	served   chan error
+	http      *listen.HTTP
 }
 
-// Limits of the metrics server.
+// Limits of scrapes.
 const (
-	scrapeTimeout   = 10 * time.Second
-	idleTimeout     = 2 * time.Minute
-	shutdownTimeout = 2 * time.Second
-	maxHeaderBytes  = 16 << 10
-	maxScrapes      = 4 // at once
+	scrapeTimeout = 10 * time.Second
+	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that will listen on address, HOST:PORT, and nowhere else; version is that of this
-// program, for perfmq_build_info. Nothing listens before Start.
+// NewPrometheus returns a reporter that listens on address, HOST:PORT or :PORT, which is on loopback, and nowhere else; version is
+// that of this program, for perfmq_build_info. It can be scraped at once; figures of the run are there from Start on.
 func NewPrometheus(address, version string) (*Prometheus, error) {
-	p := &Prometheus{address: address, collector: newCollector(version), registry: prometheus.NewRegistry()}
+	p := &Prometheus{collector: newCollector(version), registry: prometheus.NewRegistry()}
 	for _, c := range []prometheus.Collector{
 		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
@@ -59,37 +51,22 @@ func NewPrometheus(address, version string) (*Prometheus, error) {
 			return nil, driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
 		}
 	}
+	l, err := listen.TCP(context.Background(), "metrics", "--metrics", address)
+	if err != nil {
+		return nil, err
+	}
+	p.http = listen.Serve(l, p.handler(address, l.Addr()))
 	return p, nil
 }
 
-// Start listens and serves.
+// Start takes over what is known of the run.
 func (p *Prometheus) Start(run stats.Run) error {
 	p.collector.start(run)
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", p.address)
-	if err != nil {
-		return listenError(p.address, err)
-	}
-	p.listener = listener
-	p.server = &http.Server{
-		Handler:           p.handler(),
-		ReadHeaderTimeout: scrapeTimeout,
-		ReadTimeout:       scrapeTimeout,
-		WriteTimeout:      2 * scrapeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-	}
-	p.served = make(chan error, 1)
-	go func() { p.served <- p.server.Serve(listener) }()
 	return nil
 }
 
-// Address returns the address that is listened on, with the real port if 0 was asked for; nil before Start.
-func (p *Prometheus) Address() net.Addr {
-	if p.listener == nil {
-		return nil
-	}
-	return p.listener.Addr()
-}
+// Address returns the address that is listened on, with the real port if 0 was asked for.
+func (p *Prometheus) Address() net.Addr { return p.http.Addr() }
 
 // Interval takes over the figures.
 func (p *Prometheus) Interval(s *stats.Snapshot) error {
@@ -105,21 +82,15 @@ func (p *Prometheus) Summary(s *stats.Summary) error {
 
 // Close stops the server. Scrapes in progress have two seconds to finish.
 func (p *Prometheus) Close() error {
-	if p.server == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	if err := p.server.Shutdown(ctx); err != nil {
-		_ = p.server.Close() // cuts off the scrapes that are too slow
-	}
-	if err := <-p.served; !errors.Is(err, http.ErrServerClosed) {
-		return driver.Errorf(driver.ClassOther, "serve metrics on "+p.address, "", "%w", err)
+	if err := p.http.Close(); err != nil {
+		return driver.Errorf(driver.ClassOther, "serve metrics on "+p.Address().String(), "", "%w", err)
 	}
 	return nil
 }
 
-func (p *Prometheus) handler() http.Handler {
+// handler only reads. A listener that is meant for other machines is asked by whatever names they have for this one; on loopback,
+// another name than those of the machine comes from a web page.
+func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
@@ -131,24 +102,10 @@ func (p *Prometheus) handler() http.Handler {
 		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><title>perfmq</title>`+
 			`<h1>perfmq</h1><p><a href="/metrics">Metrics</a> of the run</p></html>`+"\n")
 	})
+	if listen.IsLoopback(at.String()) {
+		return listen.Local(listen.HostNames(address), mux)
+	}
 	return mux
-}
-
-func listenError(address string, err error) error {
-	hint := "--metrics takes HOST:PORT, for example 127.0.0.1:9400"
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		hint = "another program listens there, perhaps another perfmq: choose another port for --metrics"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		hint = "the host of --metrics must be an address of this machine"
-	case errors.Is(err, syscall.EACCES):
-		hint = "choose a port above 1023 for --metrics"
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return driver.Errorf(driver.ClassOther, "serve metrics on "+address, hint, "%w", err)
 }
 
 // collector holds the figures between snapshot and scrape. It is safe for concurrent use.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -85,7 +86,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if !c.started {
 		return
 	}
-	destinations := strings.ToValidUTF8(strings.Join(c.run.Destinations, ","), "?") // others would be refused
+	destinations := safetext.Line(strings.Join(c.run.Destinations, ","))
 	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, destinations)
 	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
@@ -100,7 +101,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	emit.counter(c.d.outOfRange, c.total.OutOfRange)
 	for _, own := range c.protocol {
-		emit.counter(c.d.protocol, own.Value, strings.ToValidUTF8(own.Name, "?"))
+		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
 	}
 	for key, b := range c.histograms {
 		emit <- b.metric(key)

@@ -18,6 +18,7 @@ package report
 import (
 	"errors"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -42,6 +43,8 @@ type Fan struct {
 	// OnError, if not nil, is called at once with the error of a reporter that Interval or Summary lost, to tell the
 	// user. Close returns the same error once more.
 	OnError func(error)
+	// Secrets are not shown by any reporter. See clean.go.
+	Secrets *safetext.Secrets
 
 	outputs []output
 }
@@ -54,7 +57,7 @@ type output struct {
 
 // NewFan returns a Fan over the given reporters. With none it is a reporter that does nothing.
 func NewFan(reporters ...Reporter) *Fan {
-	f := &Fan{outputs: make([]output, len(reporters))}
+	f := &Fan{Secrets: &safetext.Secrets{}, outputs: make([]output, len(reporters))}
 	for i, r := range reporters {
 		f.outputs[i].Reporter = r
 	}
@@ -64,6 +67,7 @@ func NewFan(reporters ...Reporter) *Fan {
 // Start starts all reporters, also those after one that fails, and returns their errors joined.
 func (f *Fan) Start(run stats.Run) error {
 	var errs []error
+	run = cleanRun(f.Secrets, run)
 	for i := range f.outputs {
 		o := &f.outputs[i]
 		if err := o.Start(run); err != nil {
@@ -76,12 +80,14 @@ func (f *Fan) Start(run stats.Run) error {
 
 // Interval passes a snapshot on to all reporters that have not failed. It returns nil.
 func (f *Fan) Interval(snapshot *stats.Snapshot) error {
+	snapshot = cleanSnapshot(f.Secrets, snapshot)
 	f.each(func(r Reporter) error { return r.Interval(snapshot) })
 	return nil
 }
 
 // Summary passes the summary on to all reporters that have not failed. It returns nil.
 func (f *Fan) Summary(summary *stats.Summary) error {
+	summary = cleanSummary(f.Secrets, summary)
 	f.each(func(r Reporter) error { return r.Summary(summary) })
 	return nil
 }

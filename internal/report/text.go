@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -91,17 +91,8 @@ func cpuShare(h *stats.Health) float64 {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// oneLine replaces line breaks and control characters, which a broker's own words may contain, so that a line stays
-// one.
-func oneLine(text string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(printable), " ")
-}
+// oneLine returns a text that may be a broker's own words as it can stand on a line of the console.
+func oneLine(text string) string { return safetext.Line(text) }
 
 func countersByName(list []driver.Counter) map[string]uint64 {
 	counters := make(map[string]uint64, len(list))

@@ -14,7 +14,8 @@ type healthMeter struct {
 	last   time.Time
 	sum    Health // of all intervals so far
 	cpu    machineMeter
-	pulse  *Pulse // nil if nothing beats
+	pulse  *Pulse        // nil if nothing beats
+	owed   time.Duration // how long what a pause has made late may take to leave
 	gc     []uint64
 	sample [1]metrics.Sample
 	bounds []float64
@@ -56,10 +57,13 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
 	h.WasCrowded = h.Crowded() || looks.crowded > 0
 	switch {
-	case h.Pauses > 0:
+	case h.Pauses > 0 || m.owed > 0:
 		h.LatePaused = h.LateSends
 	case h.WasCrowded:
 		h.LateCrowded = h.LateSends
+	}
+	if m.owed = max(0, m.owed-h.Wall); h.Pauses > 0 {
+		m.owed = h.PauseMax
 	}
 	if !h.WasCrowded && h.Pauses == 0 {
 		h.GCPauseOwn = h.GCPauseMax

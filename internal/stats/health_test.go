@@ -34,17 +34,22 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	require.EqualValues(t, 7, h.LatePaused)
 	require.Zero(t, h.LateOwn())
 	require.EqualValues(t, 1, h.Pauses)
-	second(0, nil)
+	for left := h.PauseMax; left > 0; left -= time.Second { // what the pause held up leaves after it, in a time as long at most
+		h = second(4, nil)
+		require.EqualValues(t, 4, h.LatePaused)
+	}
+	h = second(2, nil)
+	require.EqualValues(t, 2, h.LateOwn())
 
-	require.EqualValues(t, 317, m.sum.LateSends)
-	require.EqualValues(t, 10, m.sum.LateOwn())
+	require.EqualValues(t, 331, m.sum.LateSends)
+	require.EqualValues(t, 12, m.sum.LateOwn())
 	require.EqualValues(t, 300, m.sum.LateCrowded)
-	require.EqualValues(t, 7, m.sum.LatePaused)
-	require.EqualValues(t, 4000, m.sum.Sent)
-	require.False(t, m.sum.Late(m.sum.LateOwn()), "10 of 4000")
+	require.EqualValues(t, 19, m.sum.LatePaused)
+	require.EqualValues(t, 7000, m.sum.Sent)
+	require.False(t, m.sum.Late(m.sum.LateOwn()), "12 of 7000")
 	require.True(t, m.sum.Late(m.sum.LateCrowded))
 	require.EqualValues(t, 1, m.sum.Pauses)
-	require.Equal(t, 4*time.Second, m.sum.Wall)
+	require.Equal(t, 7*time.Second, m.sum.Wall)
 }
 
 // The same goes for collections of garbage.

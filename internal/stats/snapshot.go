@@ -176,6 +176,8 @@ type Summary struct {
 	Err error
 	// Problems says in plain words why Success is false, one item per problem.
 	Problems []string
+	// Hints say what to do about a problem, by its place in Problems; not for all of them.
+	Hints map[int]string
 	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
 	Warnings []string
 

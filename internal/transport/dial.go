@@ -54,7 +54,16 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
+		if !isNetwork(err) {
+			err = &handshakeError{err}
+		}
 		return nil, err
 	}
 	return conn, nil
+}
+
+// isNetwork tells whether it is the connection that failed, not what was said over it.
+func isNetwork(err error) bool {
+	var ne net.Error
+	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) && !isAlert(err)
 }

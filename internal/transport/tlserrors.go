@@ -4,21 +4,34 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"strings"
+	"net"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// IsTLSError reports whether err is about certificates or the TLS handshake. An alert of the peer that arrives after
-// the handshake (TLS 1.3 refuses client certificates that late) has no type of its own, only a text.
+// handshakeError is an error of our own side of a handshake that package crypto/tls gives no type.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// IsTLSError reports whether err is about certificates or the TLS handshake: one of [Secure], or an alert of the peer that arrives after
+// it (TLS 1.3 refuses client certificates that late).
 func IsTLSError(err error) bool {
 	var (
 		record tls.RecordHeaderError
 		alert  tls.AlertError
 		verify *tls.CertificateVerificationError
+		shake  *handshakeError
 	)
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) ||
-		strings.Contains(err.Error(), "tls: ")
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &shake) || isAlert(err)
+}
+
+// isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package crypto/tls has it in
+// an error of the network.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // TLSError tells in plain words why no encrypted connection could be agreed on. Its class is [driver.ClassTLS].
@@ -29,7 +42,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	text, hint := "no encrypted connection could be agreed on", ""
+	text, hint := "no encrypted connection could be agreed on", "is this the broker's TLS port? Its log may say what it does not like"
 	switch {
 	case errors.As(err, &record):
 		text = "the peer does not speak TLS on this port"
@@ -43,8 +56,8 @@ func (p *Protocol) TLSError(op string, err error) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		text, hint = "the broker's certificate has expired or is not valid yet", "renew it, and compare the clocks"
 	case errors.As(err, &invalid):
-		text = "the broker's certificate is not usable"
-	case strings.Contains(err.Error(), "remote error"):
+		text, hint = "the broker's certificate is not usable", "look at its purposes and constraints: openssl x509 -text"
+	case isAlert(err):
 		text = "the broker refused our side of the encrypted connection"
 		hint = "the broker may want a client certificate: --tls-cert FILE and --tls-key FILE"
 	}

@@ -3,12 +3,16 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
 )
 
 // WriteFile writes a side to a file, which appears complete or not at all. What a link points to is written, and the link
-// stays. A device or a pipe is written to: it must not be replaced by a file.
+// stays. A file that is there keeps its mode; a new one is for its owner alone, since names may tell more than others should know.
+// A device or a pipe is written to: it must not be replaced by a file.
 func WriteFile(path string, side *Side) (err error) {
 	data, err := Encode(side)
 	if err != nil {
@@ -19,7 +23,7 @@ func WriteFile(path string, side *Side) (err error) {
 			err = fmt.Errorf("write the verification file %s: %w", path, err)
 		}
 	}()
-	target, special := resolve(path)
+	target, mode, special := resolve(path)
 	if special {
 		return writeInto(target, data)
 	}
@@ -35,30 +39,36 @@ func WriteFile(path string, side *Side) (err error) {
 	if _, err = f.Write(data); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if err = errors.Join(f.Sync(), f.Chmod(0o644), f.Close()); err != nil { //nolint:gosec // a result, for all to read
+	if err = errors.Join(f.Sync(), f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), target)
 }
 
-// resolve follows links, and tells whether there is something that is no regular file.
-func resolve(path string) (target string, special bool) {
+// resolve follows links, and returns the mode that a file there is to have. special tells whether there is something that is no
+// regular file.
+func resolve(path string) (target string, mode fs.FileMode, special bool) {
+	mode = 0o600
 	info, err := os.Stat(path)
 	if err != nil {
-		return path, false // nothing yet
+		return path, mode, false // nothing yet
 	}
 	if !info.Mode().IsRegular() {
-		return path, true // the system follows the link, also where its target has no name, as that of /dev/stdout
+		return path, mode, true // the system follows the link, also where its target has no name, as that of /dev/stdout
 	}
+	mode = info.Mode().Perm()
 	if target, err = filepath.EvalSymlinks(path); err != nil {
-		return path, false
+		return path, mode, false
 	}
-	return target, false
+	return target, mode, false
 }
 
 // Probe finds out whether WriteFile could write to path, and leaves nothing behind.
 func Probe(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if info.Mode()&fs.ModeNamedPipe != 0 {
+			return nil // its reader would take our leaving for the end
+		}
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -82,15 +92,23 @@ func writeInto(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// maxFile is the size of the largest file, in bytes: numbers of some billions of messages, of which every other one was lost.
+const maxFile = 1 << 30
+
 // ReadFile reads a side from a file. The error is a [*FileError].
 func ReadFile(path string) (*Side, error) {
-	data, err := os.ReadFile(path)
+	data, err := inputfile.Read(path, maxFile)
 	if err != nil {
-		var pe *os.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
+		fe := &FileError{Path: path, Reason: err.Error(), Hint: "check the path"}
+		var known *inputfile.Error
+		switch {
+		case !errors.As(err, &known):
+		case known.Err != nil:
+			fe.Reason, fe.Err = "cannot be read", known.Err
+		default:
+			fe.Reason, fe.Hint = known.Reason, known.Hint
 		}
-		return nil, &FileError{Path: path, Reason: "cannot be read", Hint: "check the path", Err: err}
+		return nil, fe
 	}
 	side, err := Decode(data)
 	if err != nil {

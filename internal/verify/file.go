@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -91,12 +93,12 @@ func Encode(side *Side) ([]byte, error) {
 	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL}
 	var sets []*roaring64.Bitmap
 	for _, s := range side.Sent {
-		head.Sent = append(head.Sent, jsonSent{s.Producer, s.Destination.String(), s.Count, s.Started, s.Ended})
+		head.Sent = append(head.Sent, jsonSent{s.Producer, printed(s.Destination), s.Count, s.Started, s.Ended})
 		sets = append(sets, s.refused, s.unconfirmed, s.withheld)
 	}
 	for _, r := range side.Received {
 		j := jsonReceived{
-			Destination: r.Destination.String(), Subscription: r.Subscription, Private: r.Private, Selective: r.Selective,
+			Destination: printed(r.Destination), Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plainName(r.Destination)), Private: r.Private, Selective: r.Selective,
 			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained,
 			Foreign: r.Foreign, Illegible: r.Illegible,
 		}
@@ -132,6 +134,15 @@ func Encode(side *Side) ([]byte, error) {
 	file = append(file, content.Bytes()...)
 	sum := sha256.Sum256(file)
 	return append(file, sum[:]...), nil
+}
+
+// printed returns the name of a destination as a file holds it: without a password, if it looks like a URL with one. It is the same
+// in the files of all processes.
+func printed(d driver.Destination) string { return safetext.URLs(d.String()) }
+
+// plainName is printed without the kind: what the names of subscriptions hold.
+func plainName(d driver.Destination) string {
+	return strings.TrimPrefix(printed(d), d.Kind.String()+"://")
 }
 
 func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }

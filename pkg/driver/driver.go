@@ -211,6 +211,21 @@ type OpenOptions struct {
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.
 	ConnectTimeout time.Duration
+	// MaxBody is the largest body of a message to accept from the broker, in bytes; 0 means [DefaultMaxBody]. A larger
+	// one ends the consumer with [ClassTooLarge], before there is memory for it.
+	MaxBody int
 	// Options is the value of [Factory.NewOptions], filled in.
 	Options any
+}
+
+// DefaultMaxBody is the largest body that is accepted from a broker if nobody says otherwise, in bytes. A connection needs
+// memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
+const DefaultMaxBody = 16 << 20
+
+// LargestBody returns MaxBody or its default.
+func (o *OpenOptions) LargestBody() int {
+	if o.MaxBody > 0 {
+		return o.MaxBody
+	}
+	return DefaultMaxBody
 }

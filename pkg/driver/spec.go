@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Kind is the kind of a destination.
@@ -30,7 +32,8 @@ type Destination struct {
 	Name string
 }
 
-// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue.
+// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue. A name is any UTF-8 text without control
+// characters; which of them a broker cannot have is for its driver to say.
 func ParseDestination(s string) (Destination, error) {
 	d := Destination{Kind: Queue, Name: s}
 	if scheme, name, ok := strings.Cut(s, "://"); ok {
@@ -45,6 +48,9 @@ func ParseDestination(s string) (Destination, error) {
 	}
 	if d.Name == "" {
 		return d, fmt.Errorf("destination %q has no name", s)
+	}
+	if !utf8.ValidString(d.Name) || strings.ContainsFunc(d.Name, unicode.IsControl) {
+		return d, fmt.Errorf("destination %q: control characters and what is no UTF-8 cannot be part of a name", s)
 	}
 	return d, nil
 }

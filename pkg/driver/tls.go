@@ -3,6 +3,7 @@ package driver
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 )
@@ -13,38 +14,72 @@ type TLS struct {
 	CertFile, KeyFile  string // PEM files of the client's certificate and key; both or neither
 	ServerName         string // name to expect in the broker's certificate instead of the URL's host
 	InsecureSkipVerify bool   // accept any certificate; for tests only
+
+	loaded *credentials // by Load; nil: Config reads the files
 }
 
-// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Errors name the
-// file that could not be used.
+// credentials are what the files hold.
+type credentials struct {
+	authorities  *x509.CertPool // nil for the system's
+	certificates []tls.Certificate
+}
+
+// Load reads the files once, by read, so that each [TLS.Config] after it needs none: a pipe can be read only once, and files may
+// change while connections are still being opened. The error joins one for each file that cannot be used, and names it.
+func (t *TLS) Load(read func(path string) ([]byte, error)) error {
+	var c credentials
+	var errs []error
+	if t.CAFile != "" {
+		c.authorities = x509.NewCertPool()
+		if pem, err := read(t.CAFile); err != nil {
+			errs = append(errs, fmt.Errorf("read CA file: %w", err))
+		} else if !c.authorities.AppendCertsFromPEM(pem) {
+			errs = append(errs, Errorf(ClassTLS, "", "give one with blocks that begin with -----BEGIN CERTIFICATE-----",
+				"CA file %s holds no certificate in PEM form", t.CAFile))
+		}
+	}
+	switch {
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		errs = append(errs, Errorf(ClassTLS, "", "give both, --tls-cert and --tls-key",
+			"a client certificate needs both its certificate and its key file"))
+	case t.CertFile != "":
+		cert, err1 := read(t.CertFile)
+		key, err2 := read(t.KeyFile)
+		if err := errors.Join(err1, err2); err != nil {
+			errs = append(errs, fmt.Errorf("read client certificate and key: %w", err))
+			break
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			errs = append(errs, Errorf(ClassTLS, "", "the key must be that of the certificate, both in PEM form, and not encrypted",
+				"load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err))
+		}
+		c.certificates = []tls.Certificate{pair}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	t.loaded = &c
+	return nil
+}
+
+// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Without [TLS.Load] before
+// it, it reads the files; errors name the one that could not be used.
 func (t TLS) Config(host string) (*tls.Config, error) {
+	if t.loaded == nil {
+		if err := t.Load(os.ReadFile); err != nil {
+			return nil, err
+		}
+	}
 	cfg := &tls.Config{
 		ServerName:         host,
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the user asked for it by name
+		RootCAs:            t.loaded.authorities,
+		Certificates:       t.loaded.certificates,
 	}
 	if t.ServerName != "" {
 		cfg.ServerName = t.ServerName
-	}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read CA file: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA file %s holds no certificate in PEM form", t.CAFile)
-		}
-	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, fmt.Errorf("a client certificate needs both its certificate and its key file")
-	}
-	if t.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return cfg, nil
 }

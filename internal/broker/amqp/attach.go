@@ -23,11 +23,29 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	if in, out := s.link(a.Handle); in != nil || out != nil {
 		return failSession(wire.CondHandleInUse, "handle %d is attached", a.Handle)
 	}
+	if !s.admit(&a) {
+		return failSession(wire.CondResourceLimit, "%v", store.ErrNoMemory)
+	}
 	s.c.flush()
 	if a.Role == wire.RoleReceiver {
 		return s.attachOut(&a)
 	}
 	return s.attachIn(&a)
+}
+
+// admit counts a link, and what the list grows by in which it is found by its handle.
+func (s *session) admit(a *wire.Attach) bool {
+	length := len(s.in)
+	if a.Role == wire.RoleReceiver {
+		length = len(s.out)
+	}
+	const pointer = 8
+	growth := pointer * max(0, int64(a.Handle)+1-int64(length))
+	if !s.c.account.Take(linkSize + growth) {
+		return false
+	}
+	s.listed += growth
+	return true
 }
 
 // put returns the list with l at a handle.
@@ -79,7 +97,14 @@ func (s *session) attachIn(a *wire.Attach) error {
 		return nil
 	case t.Dynamic || t.Address.V != "":
 		addr, temporary := locate(t)
-		l.dest = s.c.srv.store.Destination(addr)
+		var err error
+		if l.dest, err = s.c.srv.store.Open(addr); err != nil {
+			a.Target = wire.Terminus{}
+			s.in = put(s.in, a.Handle, l)
+			s.answerAttach(a)
+			l.detach(cannotOpen(addr, err))
+			return nil
+		}
 		if temporary {
 			l.temporary = &addr
 		}
@@ -139,16 +164,21 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 		return refused, nil
 	}
 	addr, temporary := locate(t)
+	if _, err := srv.store.Open(addr); err != nil {
+		return cannotOpen(addr, err), nil
+	}
 	if temporary {
 		l.temporary = &addr
-		srv.store.Destination(addr)
 	}
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == store.KindTopic {
 		return l.subscribe(a, addr.Name, text, filter, notify), nil
 	}
 	l.consumer, err = srv.store.Queue(addr.Name).Consume(filter, notify)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNoMemory):
+		return cannotOpen(addr, err), nil
+	case err != nil:
 		return fail(wire.CondNotFound, "%s: %v", addr, err), nil
 	}
 	return nil, nil
@@ -163,7 +193,7 @@ func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *fa
 		}
 		var err error
 		if filter, err = selector.Parse(f.Text); err != nil {
-			return "", nil, failField("filter", "the selector %q: %v", f.Text, err)
+			return "", nil, failField("filter", "%v", err)
 		}
 		text = f.Text
 		honoured = append(honoured, f)
@@ -211,6 +241,8 @@ func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Fil
 		return nil
 	case errors.Is(err, store.ErrInUse):
 		return fail(wire.CondResourceLocked, "the subscription %q is in use", a.Name)
+	case errors.Is(err, store.ErrNoMemory), errors.Is(err, store.ErrLongName):
+		return cannotOpen(store.Address{Kind: store.KindTopic, Name: topic}, err)
 	default:
 		return fail(wire.CondInternal, "subscribe to %q: %v", topic, err)
 	}

@@ -134,7 +134,7 @@ func (c *raw) consume(n, credit int) {
 		if p.Kind != wire.DescTransfer {
 			continue
 		}
-		if got++; got-first >= credit/2 || got == n || !c.r.Ready() && got-first >= 32 {
+		if got++; got-first >= credit/2 || got == n || c.r.Buffered() == 0 && got-first >= 32 {
 			_, _ = c.Write(frameOf(0, wire.DescDisposition, nil, yes, u(uint32(first)), u(uint32(got-1)), yes, accepted))
 			flow(got)
 			first = got

@@ -24,8 +24,9 @@ const (
 
 // conn is one connection.
 type conn struct {
-	srv *Server
-	nc  net.Conn
+	srv     *Server
+	nc      net.Conn
+	account *store.Account
 
 	// The reader's.
 	frames    *wire.FrameReader
@@ -69,7 +70,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
-		srv: s, nc: nc, maxFrame: wire.MinMaxFrameSize,
+		srv: s, nc: nc, account: s.store.NewAccount(), maxFrame: wire.MinMaxFrameSize,
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
@@ -170,9 +171,10 @@ func (c *conn) leave(orderly bool) {
 		}
 	}
 	for _, t := range c.txns {
-		t.rollback()
+		t.rollback(c)
 	}
 	clear(c.txns)
+	c.account.End()
 	if c.exclusive {
 		c.srv.mu.Lock()
 		delete(c.srv.containers, c.container)

@@ -17,6 +17,7 @@ type foreign struct {
 	h    store.Header
 }
 
+func (f foreign) Size() int                          { return len(f.body) }
 func (f foreign) Body() []byte                       { return f.body }
 func (f foreign) Header() store.Header               { return f.h }
 func (f foreign) WithBody(body []byte) store.Content { return foreign{body, f.h} }

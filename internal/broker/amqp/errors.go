@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
+
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -12,6 +14,14 @@ type failure = wire.Error
 
 func fail(condition, format string, args ...any) *failure {
 	return &failure{Condition: condition, Description: fmt.Sprintf(format, args...)}
+}
+
+// cannotOpen tells why there is no destination.
+func cannotOpen(a store.Address, err error) *failure {
+	if errors.Is(err, store.ErrLongName) {
+		return fail(wire.CondInvalidField, "%.80q: %v", a, err)
+	}
+	return fail(wire.CondResourceLimit, "%.80q: %v", a, err)
 }
 
 // failField is a failure because of a field, which it names (Transport, section 2.8.14; Messaging of JMS).

@@ -43,6 +43,7 @@ type inLink struct {
 	format  uint32
 	state   []byte
 	partial []byte
+	held    int64 // what partial counts against the broker's memory
 }
 
 // receipts are dispositions that are still to be sent: all accepted and settled, one after the other.
@@ -97,7 +98,7 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 		l.state = append([]byte(nil), t.State...)
 	}
 	if t.Aborted {
-		l.busy, l.partial = false, nil
+		l.dropPartial()
 		l.used(0)
 		return nil
 	}
@@ -106,12 +107,24 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 		return nil
 	}
 	if t.More {
+		if !l.s.c.account.Take(int64(len(payload))) {
+			l.detach(fail(wire.CondResourceLimit, "%v", store.ErrNoMemory))
+			return nil
+		}
+		l.held += int64(len(payload))
 		l.partial = append(l.partial, payload...)
 		return nil
 	}
 	n, text := l.s.c.keep(l.partial, payload)
-	l.busy, l.partial = false, nil
+	l.dropPartial()
 	return l.complete(n, text)
+}
+
+// dropPartial ends the delivery that is under way.
+func (l *inLink) dropPartial() {
+	l.busy, l.partial = false, nil
+	l.s.c.account.Give(l.held)
+	l.held = 0
 }
 
 // complete takes over a whole message.
@@ -131,8 +144,9 @@ func (l *inLink) complete(n *node, b []byte) error {
 	}
 	dest := l.dest
 	if dest == nil {
-		if dest = l.lookup(&a); dest == nil {
-			l.reject(fail(wire.CondNotFound, "the message does not say where it is to go"))
+		var f *failure
+		if dest, f = l.lookup(&a); f != nil {
+			l.reject(f)
 			return nil
 		}
 	}
@@ -162,25 +176,29 @@ func (l *inLink) complete(n *node, b []byte) error {
 }
 
 // lookup returns where a message to an anonymous terminus goes.
-func (l *inLink) lookup(a *arrival) *store.Destination {
+func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
 	if !a.hasTo || len(a.to) == 0 {
-		return nil
+		return nil, fail(wire.CondNotFound, "the message does not say where it is to go")
 	}
 	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind && !dest.Gone() {
-		return dest
+		return dest, nil
 	}
 	kind := l.defaultKind
 	if a.hasKind {
 		kind = a.kind
 	}
-	dest := l.s.c.srv.store.Destination(parseAddress(string(a.to), kind))
+	addr := parseAddress(string(a.to), kind)
+	dest, err := l.s.c.srv.store.Open(addr)
+	if err != nil {
+		return nil, cannotOpen(addr, err)
+	}
 	if !a.hasKind {
 		if l.dests == nil || len(l.dests) > 1000 {
 			l.dests = map[string]*store.Destination{}
 		}
 		l.dests[string(a.to)] = dest
 	}
-	return dest
+	return dest, nil
 }
 
 // accept answers the delivery, together with others if it can.
@@ -327,7 +345,8 @@ func errDeleted(dest *store.Destination) *failure {
 
 // end undoes what the link had.
 func (l *inLink) end() {
-	l.partial, l.busy, l.gone = nil, false, true
+	l.dropPartial()
+	l.gone = true
 	if l.coordinator {
 		l.endCoordinator()
 	}

@@ -13,6 +13,7 @@ import (
 // content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this front-end.
 type content struct {
 	bare   []byte // sections from the message annotations on
+	size   int    // bytes of memory
 	format uint32
 
 	// Where sections are in bare: their values, without descriptors; nil if there are none.
@@ -45,6 +46,7 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 	if m.Forward == nil {
 		return a, errNoBody
 	}
+	n.content.size += len(b)
 	c := &n.content
 	n.msg.Content, n.msg.Durable = c, m.Header.Durable
 	n.msg.Priority = min(m.Header.Priority.Or(wire.NormalPriority), 9)
@@ -55,7 +57,9 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 	c.bodyKind, c.body = m.BodyKind, m.Body
 	switch m.BodyKind {
 	case wire.DescData:
-		c.body = m.Payload(nil)
+		if c.body = m.Payload(nil); m.BodySections > 1 { // it is a copy
+			c.size += cap(c.body)
+		}
 	case wire.DescValue:
 		switch m.Body[0] {
 		case wire.CodeStr8, wire.CodeStr32:
@@ -153,6 +157,9 @@ func (n *node) delay(millis int64) {
 		n.msg.NotBefore = time.Now().Add(time.Duration(millis) * time.Millisecond).UnixNano()
 	}
 }
+
+// Size implements [store.Content].
+func (c *content) Size() int { return c.size }
 
 // Body implements [store.Content]: the data sections, or the text or binary of an amqp-value, or any other body encoded.
 func (c *content) Body() []byte { return c.body }

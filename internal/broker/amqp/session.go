@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -14,6 +15,12 @@ const (
 	ourOutgoingWindow = 1<<31 - 1
 )
 
+// What sessions and links count against the broker's memory, in bytes.
+const (
+	sessionSize = 512
+	linkSize    = 512
+)
+
 // session is one session. What is not under the connection's lock is the reader's.
 type session struct {
 	c       *conn
@@ -21,6 +28,7 @@ type session struct {
 	ended   bool // by us, with an error: all is ignored until the peer ends it too
 	in      []*inLink
 	out     []*outLink
+	listed  int64 // bytes of these lists
 
 	nextIncoming uint32
 	windowLeft   uint32 // frames that the peer may still send
@@ -89,6 +97,9 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 	if c.sessions[channel] != nil {
 		return fail(wire.CondNotAllowed, "channel %d has a session already", channel)
 	}
+	if !c.account.Take(sessionSize) {
+		return fail(wire.CondResourceLimit, "%v", store.ErrNoMemory)
+	}
 	s := &session{
 		c: c, channel: channel, nextIncoming: b.NextOutgoingID, windowLeft: ourIncomingWindow,
 		published: b.NextOutgoingID, remoteWindow: b.IncomingWindow,
@@ -106,6 +117,7 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 func (c *conn) endSession(s *session, f *failure) {
 	c.flush()
 	c.endLinks(s, false)
+	c.account.Give(sessionSize)
 	c.sessions[s.channel] = nil
 	if !s.ended {
 		c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
@@ -128,14 +140,17 @@ func (c *conn) endLinks(s *session, failed bool) {
 	for _, l := range s.in {
 		if l != nil {
 			l.end()
+			c.account.Give(linkSize)
 		}
 	}
 	for _, l := range s.out {
 		if l != nil {
 			_ = l.end(failed, false) // it fails only when a subscription is to be removed
+			c.account.Give(linkSize)
 		}
 	}
-	s.in, s.out = nil, nil
+	c.account.Give(s.listed)
+	s.in, s.out, s.listed = nil, nil, 0
 }
 
 func (s *session) onFlow(f *wire.Decoder) error {
@@ -229,6 +244,9 @@ func (s *session) onDetach(f *wire.Decoder) error {
 		return nil
 	}
 	in, out := s.link(d.Handle)
+	if in != nil || out != nil {
+		s.c.account.Give(linkSize)
+	}
 	switch {
 	case in != nil:
 		s.c.flush()

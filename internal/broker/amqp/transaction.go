@@ -16,7 +16,8 @@ type txn struct {
 	sends []txnSend
 	acks  []txnAck
 	bytes int
-	spent bool // it held too much; it can only be rolled back
+	held  int64 // what it counts against the broker's memory
+	spent bool  // it held too much; it can only be rolled back
 }
 
 type txnSend struct {
@@ -63,13 +64,13 @@ func (l *inLink) coordinate(n *node) error {
 		}
 		delete(c.txns, string(d.TxnID))
 		if d.Fail {
-			t.rollback()
+			t.rollback(c)
 			l.answer(acceptedState())
 			return nil
 		}
 		switch withheld, f := t.commit(c); {
 		case f != nil:
-			t.rollback()
+			t.rollback(c)
 			l.reject(f)
 		case !withheld:
 			l.answer(acceptedState())
@@ -86,13 +87,29 @@ func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message,
 	if t == nil {
 		return failSession(wire.CondUnknownTxn, "there is no such transaction")
 	}
-	if t.bytes += size + 256; t.bytes > maxTxnBytes {
-		t.spent, t.sends = true, nil
-	} else if !t.spent {
+	count := int64(size) + store.MessageSize
+	switch t.bytes += int(count); {
+	case t.spent:
+	case t.bytes > maxTxnBytes || !l.s.c.account.Take(count):
+		t.spend(l.s.c)
+	default:
+		t.held += count
 		t.sends = append(t.sends, txnSend{dest, m})
 	}
 	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
 	return nil
+}
+
+// spend makes it one that can only be rolled back.
+func (t *txn) spend(c *conn) {
+	t.spent = true
+	t.forget(c)
+}
+
+// forget lets go of the messages.
+func (t *txn) forget(c *conn) {
+	c.account.Give(t.held)
+	t.sends, t.held = nil, 0
 }
 
 // acknowledge keeps a settlement until the commit; the connection's lock is held.
@@ -103,7 +120,7 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settle
 	if settled {
 		s.unsettled.remove(n)
 	} else if t.bytes += 64; t.bytes > maxTxnBytes {
-		t.spent, t.sends = true, nil
+		t.spend(s.c)
 		return
 	}
 	t.acks = append(t.acks, txnAck{s, n, one, o, settled})
@@ -112,7 +129,7 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settle
 // commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if t.spent {
-		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes", maxTxnBytes)
+		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
 	for _, s := range t.sends {
 		if deleted(s.dest) {
@@ -132,6 +149,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			withheld = true
 		}
 	}
+	t.forget(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range t.acks {
@@ -151,13 +169,14 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 }
 
 // rollback gives back what was settled in the transaction. What its receiver has not settled stays with it.
-func (t *txn) rollback() {
+func (t *txn) rollback(c *conn) {
 	for _, a := range t.acks {
 		if a.settled {
 			a.one.link.consumer.Release(a.one.id, true)
 		}
 	}
-	t.acks, t.sends = nil, nil
+	t.acks = nil
+	t.forget(c)
 }
 
 // endCoordinator rolls back what was declared over the link.
@@ -165,7 +184,7 @@ func (l *inLink) endCoordinator() {
 	for id, t := range l.s.c.txns {
 		if t.owner == l {
 			delete(l.s.c.txns, id)
-			t.rollback()
+			t.rollback(l.s.c)
 		}
 	}
 }

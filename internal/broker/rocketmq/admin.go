@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -95,7 +94,7 @@ func (c *conn) checkClient(r *request) error {
 	var data struct {
 		Subscription subscriptionData `json:"subscriptionData"`
 	}
-	if err := json.Unmarshal(r.body, &data); err != nil {
+	if err := r.read(&data); err != nil {
 		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
 	}
 	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
@@ -110,7 +109,7 @@ func (c *conn) createGroup(r *request) error {
 	var data struct {
 		Name string `json:"groupName"`
 	}
-	if err := json.Unmarshal(r.body, &data); err != nil || c.s.makeGroup(data.Name) == nil {
+	if err := r.read(&data); err != nil || c.s.makeGroup(data.Name) == nil {
 		return c.refuse(r, codeError, "the group's name is illegal")
 	}
 	c.w.simple(r, codeSuccess, "")

@@ -14,10 +14,11 @@ import (
 // sink is a connection that takes all and gives nothing.
 type sink struct{ net.Conn }
 
-func (sink) Read([]byte) (int, error)    { return 0, io.EOF }
-func (sink) Write(b []byte) (int, error) { return len(b), nil }
-func (sink) Close() error                { return nil }
-func (sink) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (sink) Read([]byte) (int, error)         { return 0, io.EOF }
+func (sink) Write(b []byte) (int, error)      { return len(b), nil }
+func (sink) Close() error                     { return nil }
+func (sink) SetWriteDeadline(time.Time) error { return nil }
+func (sink) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (sink) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 

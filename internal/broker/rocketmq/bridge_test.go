@@ -16,6 +16,7 @@ import (
 // plain is a message of another protocol.
 type plain string
 
+func (p plain) Size() int                     { return len(p) }
 func (p plain) Body() []byte                  { return []byte(p) }
 func (plain) WithBody(b []byte) store.Content { return plain(b) }
 func (plain) Header() store.Header            { return store.Header{} }

@@ -3,6 +3,8 @@ package rocketmq
 import (
 	"math"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 // claims say which groups a topic has to keep messages for. See the section Bounds of the package's description.
@@ -84,10 +86,21 @@ func (q *queue) stuck(c *claims, offset, last int64) bool {
 	return max(last, q.at(offset).at) < c.stuck
 }
 
+// limits returns those of the topic. When the broker's memory is used up they are what the topic holds less an eighth, so that it gives
+// up nothing that a group has a claim to, but all that it only keeps.
+func (t *topic) limits() store.Config {
+	limits := t.s.limits
+	if t.s.store.Tight() {
+		limits.Limit = min(limits.Limit, max(1, t.size.Load()*7/8))
+		limits.LimitBytes = min(limits.LimitBytes, max(1, t.bytes.Load()*7/8))
+	}
+	return limits
+}
+
 // trim drops what all groups have done with as far as that is more than is kept. At the limits, where no group has a claim, it
 // drops the oldest.
 func (t *topic) trim() {
-	limits := &t.s.limits
+	limits := t.limits()
 	n := t.excess(limits.Limit/keptShare, limits.LimitBytes/keptShare)
 	if n <= 0 {
 		return
@@ -111,9 +124,9 @@ func (t *topic) trim() {
 			}
 		}
 	}
-	if !claimed && t.atLimit() {
-		t.dropOldest(queues, &c)
-	} else if t.excess(limits.Limit*7/8, limits.LimitBytes*7/8) > 0 {
+	if !claimed && (t.size.Load() >= limits.Limit || t.bytes.Load() >= limits.LimitBytes) {
+		t.dropOldest(queues, &c, limits)
+	} else if t.excess(t.s.limits.Limit*7/8, t.s.limits.LimitBytes*7/8) > 0 {
 		return // not worth while yet
 	}
 	if t.wantRoom.Load() && !t.full() {
@@ -122,9 +135,8 @@ func (t *topic) trim() {
 }
 
 // dropOldest makes room in a topic that no group has a claim to, a bit more than needed so as not to be called for each message.
-func (t *topic) dropOldest(queues []*queue, c *claims) {
+func (t *topic) dropOldest(queues []*queue, c *claims, limits store.Config) {
 	const slack = 64
-	limits := &t.s.limits
 	n := max(1, t.excess(limits.Limit-limits.Limit/slack, limits.LimitBytes-limits.LimitBytes/slack))
 	for n > 0 {
 		share, before := (n+int64(len(queues))-1)/int64(len(queues)), n
@@ -143,7 +155,11 @@ func (t *topic) drop(q *queue, n, left int64) int64 {
 	dropped, bytes, unseen := q.drop(n, left)
 	t.size.Add(-dropped)
 	t.bytes.Add(-bytes)
+	t.s.store.Return(bytes)
 	t.dropped.Add(uint64(unseen)) //nolint:gosec // a count
+	if t.gone.Load() {
+		t.forget()
+	}
 	return dropped
 }
 

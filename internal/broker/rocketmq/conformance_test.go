@@ -4,15 +4,14 @@ package rocketmq_test
 
 import (
 	"net"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	driver "github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -63,94 +62,15 @@ func TestConformanceOfModes(t *testing.T) {
 }
 
 // path is a broker of its own behind a proxy, which it tells clients to be its address.
-type path struct {
-	l      net.Listener
-	broker *testBroker
-	wg     sync.WaitGroup
+type path struct{ *tcpproxy.Proxy }
 
-	mu     sync.Mutex
-	gate   *sync.Cond
-	frozen bool
-	cut    bool
-	conns  []net.Conn
-}
-
-func newPath(t testing.TB) *path {
+func newPath(t testing.TB) path {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &path{l: l, broker: start(t, store.Config{}, rocketmq.Options{Secret: secrets, Address: l.Addr().String()})}
-	p.gate = sync.NewCond(&p.mu)
-	p.wg.Go(p.accept)
-	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
+	b := start(t, store.Config{}, rocketmq.Options{Secret: secrets, Address: l.Addr().String()})
+	p := path{tcpproxy.New(l, b.addr, nil)}
+	t.Cleanup(p.Close)
 	return p
 }
 
-func (p *path) URL() string { return "rocketmq://" + p.l.Addr().String() }
-
-func (p *path) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = true
-}
-
-func (p *path) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = true
-	_ = p.l.Close()
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.gate.Broadcast()
-}
-
-func (p *path) accept() {
-	for {
-		client, err := p.l.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.DialTimeout("tcp", p.broker.addr, 5*time.Second)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, client, server)
-		if p.cut {
-			_ = client.Close()
-			_ = server.Close()
-		}
-		p.mu.Unlock()
-		p.wg.Go(func() { p.copy(server, client) })
-		p.wg.Go(func() { p.copy(client, server) })
-	}
-}
-
-func (p *path) copy(to, from net.Conn) {
-	defer func() {
-		_ = to.Close()
-		_ = from.Close()
-	}()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(b)
-		if n > 0 && p.pass() {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *path) pass() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.frozen && !p.cut {
-		p.gate.Wait()
-	}
-	return !p.cut
-}
+func (p path) URL() string { return "rocketmq://" + p.Addr() }

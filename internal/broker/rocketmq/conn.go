@@ -31,15 +31,16 @@ const (
 // conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there is
 // more to read. Another one writes, and answers pulls, straight into what it is about to write.
 type conn struct {
-	s      *Server
-	nc     net.Conn
-	source uint64
-	born   host // the client
-	host   host // we
-	addr   string
-	wake   chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	s       *Server
+	nc      net.Conn
+	account *store.Account
+	source  uint64
+	born    host // the client
+	host    host // we
+	addr    string
+	wake    chan struct{}
+	done    chan struct{}
+	once    sync.Once
 
 	// Only the reader uses these.
 	req     request
@@ -64,6 +65,7 @@ type conn struct {
 	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
 	parkedN   int                           // bytes
 	codec     byte                          // of the client's requests
+	limited   time.Time                     // when the time limit of writes was set; of whoever is writing
 
 	// Only the writer uses these.
 	held    []*pull
@@ -76,7 +78,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
-		s: s, nc: nc, source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{}, leads: map[string]bool{},
 		parked: map[*store.Destination][]byte{},
 	}
@@ -112,7 +114,7 @@ func (c *conn) read() error {
 	in := make([]byte, inSize)
 	from, to := 0, 0 // what is in it and was not handled
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
-	var limited time.Time // when the time limit was set
+	hears := listening{c: c}
 	for {
 		for to-from >= 4 {
 			n := int(binary.BigEndian.Uint32(in[from:]))
@@ -130,11 +132,13 @@ func (c *conn) read() error {
 				return c.ended(err)
 			}
 			from += 4 + n
+			hears.frame()
 		}
 		if err := c.handOver(); err != nil {
 			return c.ended(err)
 		}
 		if from == to && len(in) > keptBuffer {
+			c.account.Give(int64(len(in) - inSize)) // that of the first size counts with the connection
 			in, from, to = make([]byte, inSize), 0, 0
 		}
 		if from > 0 {
@@ -142,17 +146,60 @@ func (c *conn) read() error {
 			from = 0
 		}
 		if to == len(in) {
+			if !c.account.Take(int64(len(in))) {
+				return store.ErrNoMemory
+			}
 			in = append(in, make([]byte, len(in))...)
 		}
-		if now := time.Now(); now.Sub(limited) > c.s.o.IdleTimeout/8 {
-			limited = now
-			_ = c.nc.SetReadDeadline(now.Add(c.s.o.IdleTimeout)) // it fails only when the connection was closed
-		}
+		hears.limit(to > 0)
 		n, err := c.nc.Read(in[to:])
 		to += n
 		if n == 0 && err != nil {
 			return c.ended(err)
 		}
+	}
+}
+
+// greetTimeout is how long a client may take for its first request.
+const greetTimeout = 10 * time.Second
+
+// listening bounds the time in which a client says something, and that in which it says all of a request that it has begun. It looks
+// at the clock for each read, but sets the limit only now and then.
+type listening struct {
+	c       *conn
+	greeted bool
+	set     time.Time // when the limit was set
+	began   time.Time // when the request that is under way began; zero: there is none
+}
+
+// frame notes that a request is complete.
+func (l *listening) frame() {
+	if !l.greeted {
+		l.greeted, l.set = true, time.Time{}
+	}
+	l.began = time.Time{}
+}
+
+// limit is called before each read; partial tells that a request has begun.
+func (l *listening) limit(partial bool) {
+	idle := l.c.s.o.IdleTimeout
+	now := time.Now()
+	until := now.Add(idle)
+	switch {
+	case !l.greeted && !l.set.IsZero():
+		return
+	case !l.greeted:
+		until = now.Add(min(greetTimeout, idle))
+	case !partial:
+		l.began = time.Time{}
+	case l.began.IsZero():
+		l.began = now
+	default:
+		until = l.began.Add(idle)
+	}
+	if now.Sub(l.set) > idle/8 {
+		l.set = now
+		_ = l.c.nc.SetReadDeadline(until) // it fails only when the connection was closed
 	}
 }
 
@@ -257,9 +304,20 @@ func (c *conn) handOver() error {
 	}
 }
 
+// put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one goroutine writes at a
+// time.
+func (c *conn) put(b []byte) error {
+	if now := time.Now(); now.Sub(c.limited) > c.s.o.IdleTimeout/8 {
+		c.limited = now
+		_ = c.nc.SetWriteDeadline(now.Add(c.s.o.IdleTimeout)) // it fails only when the connection was closed
+	}
+	_, err := c.nc.Write(b)
+	return err
+}
+
 // writeFew writes what the reader has gathered, so that a lone answer need not wait for another goroutine to wake up.
 func (c *conn) writeFew() error {
-	_, err := c.nc.Write(c.w.b)
+	err := c.put(c.w.b)
 	c.w.b = c.w.b[:0]
 	c.mu.Lock()
 	c.writing = false
@@ -384,4 +442,5 @@ func (c *conn) leave() {
 	c.s.held.Add(-int64(len(c.held)))
 	c.held = nil
 	c.s.disconnect(c)
+	c.account.End()
 }

@@ -14,6 +14,8 @@ type group struct {
 	name string
 	seen atomic.Int64 // when somebody spoke for it last, in nanoseconds since the Unix epoch
 
+	subsSize atomic.Int64 // what its subscriptions count against the broker's memory
+
 	mu           sync.Mutex
 	members      map[member]bool
 	subs         map[string]*subscription // by topic
@@ -64,7 +66,7 @@ func (s *Server) makeGroup(name string) *group {
 	}
 	s.mu.Lock()
 	g := s.groups[name]
-	if g == nil && len(s.groups) < maxGroups {
+	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
 		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[lockedQueue]lock{}}
 		g.alive()
 		s.groups[name] = g
@@ -76,6 +78,9 @@ func (s *Server) makeGroup(name string) *group {
 // deleteGroup deletes a group and where it stands.
 func (s *Server) deleteGroup(name string) {
 	s.mu.Lock()
+	if g := s.groups[name]; g != nil {
+		s.store.Return(groupSize + g.subsSize.Swap(0))
+	}
 	delete(s.groups, name)
 	topics := slices.Collect(maps.Values(s.topics))
 	s.mu.Unlock()
@@ -153,7 +158,7 @@ type subscriptionData struct {
 // heartbeat handles HEART_BEAT: a client tells its groups.
 func (c *conn) heartbeat(r *request) error {
 	var data heartbeatData
-	if err := json.Unmarshal(r.body, &data); err != nil {
+	if err := r.read(&data); err != nil {
 		return c.refuse(r, codeError, "the body of a heartbeat cannot be read: "+err.Error())
 	}
 	for _, p := range data.Producers {
@@ -168,6 +173,9 @@ func (c *conn) heartbeat(r *request) error {
 			c.w.simple(r, codeError, "the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
 			return nil
 		}
+		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
+			return c.refuse(r, codeError, "the client's ID is too long, or its subscriptions are too many")
+		}
 		c.joined[g] = true
 		if g.join(member{c, data.ClientID}, d) {
 			for _, sub := range d.Subscriptions {
@@ -178,6 +186,22 @@ func (c *conn) heartbeat(r *request) error {
 	}
 	c.w.simple(r, codeSuccess, "")
 	return nil
+}
+
+// maxClientID is the length of the longest ID of a client, in bytes.
+const maxClientID = 1024
+
+// admits counts the subscriptions that a member brings against the broker's memory. They take the place of those before.
+func (g *group) admits(s *Server, d *consumerData) bool {
+	size := int64(0)
+	for i := range d.Subscriptions {
+		size += int64(len(d.Subscriptions[i].Topic)+len(d.Subscriptions[i].Expression)) + groupSize
+	}
+	if !s.store.Reserve(size) {
+		return false
+	}
+	s.store.Return(g.subsSize.Swap(size))
+	return true
 }
 
 // join makes m a member and takes over its subscriptions; it returns whether that changed anything.
@@ -360,7 +384,7 @@ func (c *conn) lockQueues(r *request, take bool) error {
 		Client string         `json:"clientId"`
 		Queues []messageQueue `json:"mqSet"`
 	}
-	if err := json.Unmarshal(r.body, &data); err != nil {
+	if err := r.read(&data); err != nil {
 		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
 	}
 	g := c.s.makeGroup(data.Group)

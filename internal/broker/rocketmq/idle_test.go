@@ -51,6 +51,59 @@ func TestSilentClientsAreDead(t *testing.T) {
 	})
 }
 
+// TestSilentFromTheStart: a connection over which no request comes does not stay, nor one whose request never ends, nor one whose
+// client does not read what it asks for.
+func TestSilentFromTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		says func(t *testing.T, client net.Conn)
+		most time.Duration
+	}{
+		"nothing": {func(*testing.T, net.Conn) {}, greetTimeout},
+		"half a request": {func(_ *testing.T, client net.Conn) {
+			_, _ = client.Write([]byte{0, 0, 1, 0, 0, 0})
+		}, greetTimeout},
+		"a drop now and then, from the start": {func(_ *testing.T, client net.Conn) {
+			for _, err := client.Write([]byte{0, 0, 1, 0}); err == nil; _, err = client.Write([]byte{1}) {
+				pass(time.Second)
+			}
+		}, greetTimeout + time.Second},
+		"a drop now and then, later": {func(t *testing.T, client net.Conn) {
+			ask(t, client)
+			for _, err := client.Write([]byte{0, 0, 1, 0}); err == nil; _, err = client.Write([]byte{1}) {
+				pass(time.Second)
+			}
+		}, 2*time.Minute + 20*time.Second},
+		"and reads nothing": {func(_ *testing.T, client net.Conn) {
+			const header = `{"code":105,"opaque":1,"extFields":{"topic":"T"}}`
+			b := binary.BigEndian.AppendUint32(nil, 4+uint32(len(header)))
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(header))), header...)
+			for _, err := client.Write(b); err == nil; _, err = client.Write(b) {
+				pass(time.Millisecond)
+			}
+		}, 2*time.Minute + 20*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(store.New(store.Config{}), Options{})
+				defer s.Close()
+				client, nc := net.Pipe()
+				defer client.Close()
+				ended := make(chan struct{})
+				start := time.Now()
+				go func() {
+					defer close(ended)
+					_ = s.Serve(context.Background(), nc)
+				}()
+				c.says(t, client)
+				<-ended
+				assert.LessOrEqual(t, time.Since(start), c.most+s.o.IdleTimeout/8)
+				used, _ := s.store.Memory()
+				assert.Zero(t, used)
+			})
+		})
+	}
+}
+
 // TestWhoHasGoneIsForgotten: those who waited for room in a topic and are not there any more do not stay for ever.
 func TestWhoHasGoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

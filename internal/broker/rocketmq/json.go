@@ -2,9 +2,22 @@ package rocketmq
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// maxJSON is the largest body in JSON that is read: what it becomes takes many times its memory.
+const maxJSON = 1 << 20
+
+// read reads a body in JSON.
+func (r *request) read(v any) error {
+	if len(r.body) > maxJSON {
+		return fmt.Errorf("it has %d bytes, more than %d", len(r.body), maxJSON)
+	}
+	return json.Unmarshal(r.body, v)
+}
 
 // parseJSON reads a header in the JSON codec, which is that of Java clients unless told otherwise. It allocates nothing
 // but what unescaped texts need.

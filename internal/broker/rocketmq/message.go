@@ -52,6 +52,9 @@ func (m *message) clone() *message {
 	return c.complete()
 }
 
+// Size implements [store.Content].
+func (m *message) Size() int { return len(m.body) + len(m.properties) }
+
 // Body implements [store.Content]: the payload without RocketMQ's compression. One of a kind that we do not know (LZ4,
 // ZSTD), or damaged, stays as it is.
 func (m *message) Body() []byte {
@@ -67,9 +70,14 @@ func (m *message) Body() []byte {
 			plain = b
 		}
 	}
-	m.plain.Store(&plain)
+	if len(plain) <= keptRatio*m.Size()+store.MessageSize { // else it would be memory that nobody has counted
+		m.plain.Store(&plain)
+	}
 	return plain
 }
+
+// keptRatio is how many times its compressed size a body may have to be kept without its compression.
+const keptRatio = 4
 
 func inflate(b []byte, limit int) ([]byte, error) {
 	r, err := zlib.NewReader(bytes.NewReader(b))

@@ -164,7 +164,7 @@ func (c *conn) writeOut() bool {
 }
 
 func (c *conn) writeNow(w *frameWriter) bool {
-	_, err := c.nc.Write(w.b)
+	err := c.put(w.b)
 	w.b = w.b[:0]
 	if err != nil {
 		c.close()

@@ -3,8 +3,11 @@ package rocketmq
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,6 +114,7 @@ func New(s *store.Store, o Options) *Server {
 		groups: map[string]*group{}, producers: map[string]map[*conn]bool{},
 	}
 	srv.tx.init(srv)
+	s.OnTight(srv.reclaim)
 	s.OnMake(func(a store.Address) {
 		if a.Kind == store.KindQueue {
 			srv.join(a.Name)
@@ -131,6 +135,16 @@ func (s *Server) Close() {
 		t.end()
 	}
 	s.ending.Wait()
+}
+
+// reclaim has topics give up what they only keep in case that somebody asks for it.
+func (s *Server) reclaim() {
+	s.mu.RLock()
+	topics := slices.Collect(maps.Values(s.topics))
+	s.mu.RUnlock()
+	for _, t := range topics {
+		t.trim()
+	}
 }
 
 // Stats returns the counts up to now. They are exact when nothing is going on.
@@ -190,12 +204,13 @@ func (s *Server) findTopic(name []byte) *topic {
 	return s.topics[string(name)]
 }
 
-// makeTopic returns a topic, which it makes if need be; nil if its name is not legal or there are too many.
+// makeTopic returns a topic, which it makes if need be; nil if its name is not legal, there are too many or no memory is left.
 func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
 	}
-	if !legalName(name) {
+	given := strings.HasPrefix(name, retryPrefix) || strings.HasPrefix(name, deadPrefix) // those of consumers, who make room
+	if !legalName(name) || s.store.Tight() && !given {
 		return nil
 	}
 	t := s.addTopic(name, queues)
@@ -219,6 +234,8 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	} else {
 		return nil
 	}
+	t.own.Store(topicSize)
+	s.store.Charge(topicSize)
 	t.queues.Store(&[]*queue{})
 	queues = min(max(queues, 1), maxQueues)
 	t.setQueues(queues, queues)

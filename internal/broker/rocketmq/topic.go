@@ -8,6 +8,13 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
+// What a topic, one of its queues and a group count against the broker's memory, in bytes.
+const (
+	topicSize = 1 << 10
+	queueSize = 256
+	groupSize = 512
+)
+
 // topic is a topic of RocketMQ: logs that are a [store.Sink] of the store's topic of the same name.
 type topic struct {
 	s      *Server
@@ -22,6 +29,7 @@ type topic struct {
 	turn        atomic.Uint32
 
 	size, bytes atomic.Int64  // of what is held
+	own         atomic.Int64  // what the topic counts against the broker's memory beside it
 	stored      atomic.Uint64 // messages ever
 	dropped     atomic.Uint64 // for lack of room, that a group was not done with or that no group has seen
 	later       delayed
@@ -43,6 +51,8 @@ func (t *topic) setQueues(read, write int) {
 	queues := append([]*queue(nil), *t.queues.Load()...)
 	for len(queues) < max(read, write) {
 		queues = append(queues, &queue{t: t, id: len(queues)})
+		t.own.Add(queueSize)
+		t.s.store.Charge(queueSize)
 	}
 	t.queues.Store(&queues)
 	t.read.Store(int32(read))
@@ -70,7 +80,9 @@ func (t *topic) Put(m *store.Message) {
 // put stores a message, or keeps it until its time has come.
 func (t *topic) put(m *message, notBefore int64) {
 	t.stored.Add(1)
-	size, bytes := t.size.Add(1), t.bytes.Add(m.weight())
+	weight := m.weight()
+	size, bytes := t.size.Add(1), t.bytes.Add(weight)
+	t.s.store.Charge(weight)
 	now := time.Now()
 	if notBefore > now.UnixNano() {
 		t.later.add(t, m, notBefore)
@@ -80,6 +92,15 @@ func (t *topic) put(m *message, notBefore int64) {
 	if size >= t.s.limits.Limit || bytes >= t.s.limits.LimitBytes {
 		t.trim()
 	}
+	if t.gone.Load() {
+		t.forget()
+	}
+}
+
+// forget gives back what the topic counts. Whoever is last with a topic that has gone does so.
+func (t *topic) forget() {
+	t.size.Store(0)
+	t.s.store.Return(t.bytes.Swap(0) + t.own.Swap(0))
 }
 
 func (t *topic) append(m *message, at int64) {
@@ -95,7 +116,7 @@ func (t *topic) append(m *message, at int64) {
 }
 
 // full tells whether the limits are reached, or the topic is to behave as if they were.
-func (t *topic) full() bool { return t.atLimit() || t.s.store.Full() }
+func (t *topic) full() bool { return t.atLimit() || t.s.store.Full() || t.s.store.Tight() }
 
 func (t *topic) atLimit() bool {
 	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
@@ -123,6 +144,9 @@ func (t *topic) Room(notify func()) bool {
 		t.roomTold = time.Now()
 	}
 	t.mu.Unlock()
+	if t.s.store.Tight() {
+		t.s.store.AwaitMemory(t)
+	}
 	switch {
 	case !t.full(): // it may have emptied before wantRoom was seen
 		t.TellRoom()
@@ -174,7 +198,6 @@ func (t *topic) end() {
 	for _, q := range *t.queues.Load() {
 		q.wakeAll()
 	}
-	t.size.Store(0)
-	t.bytes.Store(0)
+	t.forget()
 	t.TellRoom()
 }

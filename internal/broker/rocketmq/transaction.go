@@ -54,6 +54,8 @@ func (x *transactions) close() {
 	defer x.mu.Unlock()
 	x.closed = true
 	x.timer.Stop()
+	x.s.store.Return(x.bytes)
+	x.bytes = 0
 	x.open, x.first, x.again = map[int64]*half{}, nil, nil
 }
 
@@ -78,15 +80,14 @@ func (c *conn) sendHalf(r *request, t *topic, m *message) error {
 		stored: time.Now().UnixMilli(),
 	}
 	x.mu.Lock()
-	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes {
+	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
 		x.mu.Unlock()
 		c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
 		return nil
 	}
 	number := x.next
 	x.next++
-	x.open[number] = h
-	x.bytes += m.weight()
+	x.put(number, h)
 	x.halves.Add(1)
 	x.first = append(x.first, question{number, time.Now().Add(x.s.o.TransactionCheckAfter)})
 	x.arm()
@@ -183,10 +184,18 @@ func (s *Server) producerOf(group string) *conn {
 	return nil
 }
 
+// put keeps a half message; x.mu is held.
+func (x *transactions) put(number int64, h *half) {
+	x.open[number] = h
+	x.bytes += h.m.weight()
+	x.s.store.Charge(h.m.weight())
+}
+
 // remove takes a half message out; x.mu is held.
 func (x *transactions) remove(number int64, h *half) {
 	delete(x.open, number)
 	x.bytes -= h.m.weight()
+	x.s.store.Return(h.m.weight())
 }
 
 // endTransaction handles END_TRANSACTION (EndTransactionProcessor).
@@ -228,8 +237,7 @@ func (c *conn) endTransaction(r *request) error {
 	if full || h.t.dest.Send(&m.Message) == store.Full {
 		h.full = h.full || c.s.store.Full()
 		x.mu.Lock() // it stays a half message: its producer will be asked
-		x.open[number] = h
-		x.bytes += h.m.weight()
+		x.put(number, h)
 		x.again = append(x.again, question{number, time.Now().Add(x.s.o.TransactionCheckInterval)})
 		x.arm()
 		x.mu.Unlock()

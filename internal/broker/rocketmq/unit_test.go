@@ -20,6 +20,7 @@ type text struct {
 	header store.Header
 }
 
+func (t text) Size() int                       { return len(t.body) }
 func (t text) Body() []byte                    { return []byte(t.body) }
 func (t text) Header() store.Header            { return t.header }
 func (t text) WithBody(b []byte) store.Content { return text{string(b), t.header} }

@@ -13,6 +13,7 @@ import (
 // content is a message with a header and no body.
 type content struct{ header store.Header }
 
+func (c *content) Size() int                     { return 0 }
 func (c *content) Body() []byte                  { return nil }
 func (c *content) Header() store.Header          { return c.header }
 func (c *content) WithBody([]byte) store.Content { return c }

@@ -79,7 +79,9 @@ func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 		if _, queue, ok := qualified(a.Name); ok && a.Kind == store.KindQueue {
 			a.Name = queue
 		}
-		d = c.server.store.Destination(a)
+		if d, err = c.server.store.Open(a); err != nil {
+			return nil, explain(a, err)
+		}
 		if len(known.known) >= maxKnown || known.known == nil {
 			known.known = map[[2]string]*store.Destination{}
 		}

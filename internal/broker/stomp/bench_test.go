@@ -118,7 +118,7 @@ func BenchmarkScan(b *testing.B) {
 	one := "SEND\ndestination:/queue/x\ndestination-type:ANYCAST\npersistent:false\ntime:1700000000000000\nreceipt:s0.17.12345\n" +
 		"content-length:100\n\n" + strings.Repeat("x", 100) + "\x00"
 	c := &conn{version: v12}
-	c.in = scanner{r: &repeated{text: []byte(strings.Repeat(one, 100))}, idle: func() error { return nil }, maxBody: 1 << 20}
+	c.in = scanner{r: &repeated{text: []byte(strings.Repeat(one, 100))}, idle: func() error { return nil }, maxBody: 1 << 20, account: c.account}
 	b.ReportAllocs()
 	for b.Loop() {
 		f, err := c.in.next()

@@ -23,6 +23,9 @@ type content struct {
 	escaped bool // there is a backslash in them
 }
 
+// Size implements [store.Content].
+func (c *content) Size() int { return cap(c.text) }
+
 // Body implements [store.Content].
 func (c *content) Body() []byte { return c.text[c.head:] }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func newScanner(r io.Reader) *scanner {
-	return &scanner{r: r, idle: func() error { return nil }, maxBody: 1000}
+	return &scanner{r: r, idle: func() error { return nil }, maxBody: 1000, account: store.New(store.Config{}).NewAccount()}
 }
 
 // TestScan reads the same input whole and byte by byte.
@@ -175,6 +175,7 @@ func TestAddress(t *testing.T) {
 // other is a message of another protocol.
 type other struct{ h store.Header }
 
+func (o *other) Size() int                     { return 1 }
 func (o *other) Body() []byte                  { return []byte("b") }
 func (o *other) Header() store.Header          { return o.h }
 func (o *other) WithBody([]byte) store.Content { return o }

@@ -23,7 +23,8 @@ type parked struct {
 	tx      *transaction // of a COMMIT
 	receipt []byte       // nil for none
 	size    int
-	counted bool // as one that the fault of being full has kept waiting
+	counted bool  // as one that the fault of being full has kept waiting
+	held    int64 // what it counts against the broker's memory; a transaction counts itself
 }
 
 // messages returns how many messages wait.
@@ -48,6 +49,13 @@ type parking struct {
 // park keeps p until there is room. When there is too much already it waits until there is less: meanwhile the connection
 // is not read.
 func (c *conn) park(p parked) error {
+	if p.tx == nil {
+		if n := int64(p.size) + store.MessageSize; c.account.Take(n) {
+			p.held = n
+		} else if p.size > maxParkedBytes {
+			return refuse("limit reached: %s: %s", p.to.Address(), store.ErrNoMemory)
+		}
+	}
 	k := &c.parking
 	k.mu.Lock()
 	k.list = append(k.list, p)
@@ -122,6 +130,7 @@ func (c *conn) retry(b []byte) []byte {
 			continue
 		}
 		k.bytes -= p.size
+		c.account.Give(p.held)
 		var confirm bool
 		if p.tx == nil {
 			if p.to.Gone() { // deleted meanwhile: made anew

@@ -3,6 +3,8 @@ package stomp
 import (
 	"bytes"
 	"io"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 // command is what a client asks for.
@@ -87,6 +89,7 @@ const (
 type scanner struct {
 	r       io.Reader
 	idle    func() error // is called before what may be a wait
+	account *store.Account
 	maxBody int
 	trim    bool // spaces around values are not part of them, as in STOMP 1.0
 	buf     []byte
@@ -146,6 +149,7 @@ func (s *scanner) fill() error {
 	case s.from == s.to:
 		s.from, s.to = 0, 0
 		if len(s.buf) == 0 || len(s.buf) > largeBuffer {
+			s.account.Give(int64(max(0, len(s.buf)-readBuffer))) // that of the first size counts with the connection
 			s.buf = make([]byte, readBuffer)
 		}
 	case len(s.buf)-s.to >= minRead:
@@ -153,6 +157,9 @@ func (s *scanner) fill() error {
 		s.to = copy(s.buf, s.buf[s.from:s.to])
 		s.from = 0
 	default:
+		if !s.account.Take(int64(len(s.buf))) {
+			return refuse("limit reached: %s", store.ErrNoMemory)
+		}
 		grown := make([]byte, 2*len(s.buf))
 		s.to = copy(grown, s.buf[s.from:s.to])
 		s.buf, s.from = grown, 0

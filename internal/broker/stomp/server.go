@@ -72,9 +72,10 @@ func (s *Server) unclaim(topic, name string) {
 // conn is a connection. The goroutine of Serve reads and does what the frames ask for; another one, the writer, delivers
 // messages and writes.
 type conn struct {
-	server *Server
-	net    net.Conn
-	source uint64
+	server  *Server
+	net     net.Conn
+	source  uint64
+	account *store.Account
 
 	// Of the reader.
 	in        scanner
@@ -115,13 +116,13 @@ type conn struct {
 // leave by DISCONNECT, or closed the connection between two frames. When it returns nothing of the connection is left.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
-		server: s, net: nc, source: s.store.NewSource(), version: v10,
+		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: v10,
 		subs: map[uint64]*subscription{}, byID: map[string]*subscription{}, txs: map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.tellRoom = c.roomAgain
 	c.parking.free = make(chan struct{}, 1)
-	c.in = scanner{r: (*listener)(c), idle: c.flush, maxBody: maxHead}
+	c.in = scanner{r: (*listener)(c), idle: c.flush, maxBody: maxHead, account: c.account}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		c.breakOff(context.Cause(ctx))
@@ -155,6 +156,7 @@ func (c *conn) release() {
 	c.parking.mu.Lock()
 	defer c.parking.mu.Unlock()
 	c.parking.list = nil
+	c.account.End()
 }
 
 // read handles frames until the connection ends.

@@ -183,7 +183,11 @@ func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error
 		if _, queue, ok := qualified(a.Name); ok {
 			a.Name = queue
 		}
-		k, err := c.server.store.Queue(a.Name).Consume(filter, s.notify)
+		q, err := c.server.store.OpenQueue(a.Name)
+		if err != nil {
+			return nil, explain(a, err)
+		}
+		k, err := q.Consume(filter, s.notify)
 		return k, explain(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}
@@ -212,10 +216,13 @@ func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error
 }
 
 func explain(a store.Address, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, store.ErrNoMemory):
+		return refuse("limit reached: %.80q: %s", a, err)
 	}
-	return refuse("%s: %s", a, err)
+	return refuse("%.80q: %s", a, err)
 }
 
 // lasting returns the name of a durable or of a shared subscription.
@@ -262,19 +269,14 @@ func (c *conn) unsubscribe(f *frame) error {
 
 // remove deletes a durable subscription wherever it is: UNSUBSCRIBE does not name the topic.
 func (c *conn) remove(name string) error {
-	for _, d := range c.server.store.Stats() {
-		topic, ok := strings.CutPrefix(d.Address, "topic://")
-		if !ok {
-			continue
-		}
-		switch err := c.server.store.Unsubscribe(topic, name); {
-		case err == nil:
-			return nil
-		case !errors.Is(err, store.ErrUnknown):
-			return refuse("the subscription %.80q cannot be removed: %s", name, err)
-		}
+	err := c.server.store.UnsubscribeAnywhere(name)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrUnknown):
+		return refuse("no such subscription: %.80q", name)
 	}
-	return refuse("no such subscription: %.80q", name)
+	return refuse("the subscription %.80q cannot be removed: %s", name, err)
 }
 
 // notify has the writer look for something to deliver. Anybody may call it.

@@ -19,6 +19,7 @@ type transaction struct {
 	conn  *conn
 	steps []step
 	bytes int
+	held  int64 // what it counts against the broker's memory
 }
 
 // step is a SEND, ACK or NACK.
@@ -81,9 +82,21 @@ func (c *conn) add(name []byte, s step, size int) error {
 	if c.txBytes += size; c.txBytes > maxTransactedBytes || len(t.steps) >= maxTransacted {
 		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted, maxTransactedBytes)
 	}
+	count := int64(size) + store.MessageSize
+	if !c.account.Take(count) {
+		return refuse("limit reached: %s", store.ErrNoMemory)
+	}
 	t.steps = append(t.steps, s)
 	t.bytes += size
+	t.held += count
 	return nil
+}
+
+// forget lets go of what the transaction holds.
+func (t *transaction) forget() {
+	t.steps = nil
+	t.conn.account.Give(t.held)
+	t.held = 0
 }
 
 // sendLater handles a SEND in a transaction.
@@ -108,7 +121,10 @@ func (c *conn) take(f *frame) (*transaction, error) {
 
 // abort forgets a transaction. What was acknowledged in it is as if it had not been, and can be again.
 func (c *conn) abort(f *frame) error {
-	_, err := c.take(f)
+	t, err := c.take(f)
+	if err == nil {
+		t.forget()
+	}
 	return err
 }
 
@@ -144,6 +160,7 @@ func (c *conn) commit(f *frame) error {
 
 // apply does all steps. It returns false if it is not to be confirmed. Receipt goes into the error.
 func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
+	defer t.forget()
 	for i := range t.steps {
 		if s := t.steps[i].sub; s != nil && s.ended.Load() {
 			err := refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")

@@ -38,13 +38,16 @@ type Delivery struct {
 var ErrGone = errors.New("the queue was deleted")
 
 // Consume adds a consumer. notify is called, by any goroutine and without it having to wait, when there may be something
-// to take after Take had returned less than asked for. filter may be nil.
+// to take after Take had returned less than asked for. filter may be nil. It fails with [ErrGone] or [ErrNoMemory].
 func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	c := &Consumer{q: q, filter: filter, notify: notify}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.gone {
 		return nil, ErrGone
+	}
+	if !q.dest.store.Reserve(consumerSize) {
+		return nil, ErrNoMemory
 	}
 	q.consumers = append(q.consumers, c)
 	return c, nil
@@ -226,6 +229,7 @@ func (c *Consumer) Close(failed bool) {
 	if closed {
 		return
 	}
+	c.q.dest.store.Return(consumerSize)
 	c.q.leave(c)
 	c.q.giveBack(entries)
 	c.q.dest.abandon(c.q)

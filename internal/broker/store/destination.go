@@ -79,12 +79,13 @@ func (d *Destination) Gone() bool { return d.gone.Load() }
 
 // Send stores m in all queues behind the address, or does with it what the faults say. It waits while the broker is
 // stalled. When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking more
-// from whoever sends.
+// from whoever sends. There is an end to that, too: messages are refused where senders, all together, were given leave for an
+// eighth more than the broker's memory.
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
 	d = d.current()
-	if s.cfg.Full == Reject && !d.Room(nil) {
+	if s.overfull() || s.cfg.Full == Reject && !d.Room(nil) {
 		d.refused.Add(1)
 		s.CountFull(1)
 		return Full

@@ -71,14 +71,16 @@ func (q *Queue) dropExpired(now int64) (n, bytes int64) {
 		bytes += e.m.size()
 		return true
 	}
-	for p := range q.lanes {
-		l := &q.lanes[p]
+	for _, l := range q.levels {
+		if l == nil {
+			continue
+		}
 		for pos := l.first; l.live > 0 && pos != l.next; pos++ {
 			if e := *l.at(pos); e.m != nil && over(e) {
 				l.take(pos)
 			}
 		}
-		q.back[p] = slices.DeleteFunc(q.back[p], over)
+		l.back = slices.DeleteFunc(l.back, over)
 	}
 	h := &q.delayed.heap
 	if *h = slices.DeleteFunc(*h, over); len(*h) > 0 {

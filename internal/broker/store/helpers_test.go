@@ -13,6 +13,7 @@ type text struct {
 	h    Header
 }
 
+func (t text) Size() int                    { return len(t.body) }
 func (t text) Body() []byte                 { return t.body }
 func (t text) Header() Header               { return t.h }
 func (t text) WithBody(body []byte) Content { return text{body, t.h} }

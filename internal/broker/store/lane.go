@@ -16,6 +16,15 @@ type lane struct {
 	live  int     // items that were not taken
 }
 
+// level holds the messages of a queue that have one priority.
+type level struct {
+	lane
+	back []entry // came back from consumers; the oldest is last
+}
+
+// keptItems is the largest ring that an empty lane keeps: memory that nobody accounts for.
+const keptItems = 1 << 12
+
 func (l *lane) at(pos uint64) *entry { return &l.items[pos&uint64(len(l.items)-1)] }
 
 // sparse tells that the next push would make the lane grow although most of it is items that were taken: one that nobody
@@ -41,7 +50,7 @@ func (l *lane) compact() {
 
 func (l *lane) push(e entry) {
 	if l.next-l.first == uint64(len(l.items)) {
-		l.resize(max(64, 2*len(l.items)))
+		l.resize(max(8, 2*len(l.items)))
 	}
 	*l.at(l.next) = e
 	l.next++
@@ -65,7 +74,7 @@ func (l *lane) take(pos uint64) entry {
 	for l.first != l.next && l.at(l.first).m == nil {
 		l.first++
 	}
-	if l.live == 0 && len(l.items) > 1<<16 {
+	if l.live == 0 && len(l.items) > keptItems {
 		l.items = nil // a backlog is gone: so is its memory
 	}
 	return e

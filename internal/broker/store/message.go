@@ -21,6 +21,8 @@ type Message struct {
 // Content is a message in the form of the protocol over which it came. A front-end recognises its own by its type and can
 // pass it on as it is; all others read it in this neutral form.
 type Content interface {
+	// Size is how much memory it takes, in bytes, about.
+	Size() int
 	// Body is the payload. It must not be changed.
 	Body() []byte
 	// Header returns what else the message says. It may be made anew with each call.
@@ -60,5 +62,8 @@ const (
 	priorities     = 10
 )
 
-// size is what a message counts against the limit of bytes: its body and a guess at all the rest.
-func (m *Message) size() int64 { return int64(len(m.Content.Body())) + 256 }
+// size is what a message counts against the limits of bytes: its content and a guess at the rest.
+func (m *Message) size() int64 { return int64(m.Content.Size()) + MessageSize }
+
+// MessageSize is what a message counts beside its content, in bytes.
+const MessageSize = 256

@@ -23,9 +23,8 @@ type Queue struct {
 	settledAll  atomic.Uint64
 
 	mu        sync.Mutex
-	lanes     [priorities]lane
-	back      [priorities][]entry // came back from consumers; the oldest is last
-	occupied  uint16              // bit p: lane p or back p may hold something
+	levels    [priorities]*level // nil until the first message of the priority
+	occupied  uint16             // bit p: level p may hold something
 	delayed   delayed
 	expiry    expiry
 	seq       uint64
@@ -45,12 +44,14 @@ func (q *Queue) put(m *Message) {
 	if q.filter != nil && !q.filter(m) {
 		return
 	}
+	size := m.size()
 	q.size.Add(1)
-	q.bytes.Add(m.size())
+	q.bytes.Add(size)
+	q.dest.store.Charge(size)
 	q.mu.Lock()
 	if q.gone {
 		q.mu.Unlock()
-		q.shrink(1, m.size())
+		q.shrink(1, size)
 		return
 	}
 	q.seq++
@@ -75,16 +76,25 @@ func (q *Queue) put(m *Message) {
 // offer makes e available and returns who is to be told; q.mu is held.
 func (q *Queue) offer(e entry) (wake func()) {
 	p := min(e.m.Priority, priorities-1)
-	if l := &q.lanes[p]; l.sparse() {
+	l := q.level(p)
+	if l.sparse() {
 		l.compact()
 		q.version++
 	}
-	q.lanes[p].push(e)
-	q.occupied |= 1 << p
+	l.push(e)
 	if e.m.Group != "" && q.groups == nil {
 		q.groups = newGroups()
 	}
 	return q.waiter(e.m)
+}
+
+// level returns the level of a priority, which is about to hold something; q.mu is held.
+func (q *Queue) level(p uint8) *level {
+	if q.levels[p] == nil {
+		q.levels[p] = &level{}
+	}
+	q.occupied |= 1 << p
+	return q.levels[p]
 }
 
 // waiter takes the first waiting consumer that may have m off the list; q.mu is held.
@@ -115,7 +125,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 			q.expired++
 			q.shrink(1, e.m.size())
 		}
-		if q.lanes[p].live == 0 && len(q.back[p]) == 0 {
+		if l := q.levels[p]; l.live == 0 && len(l.back) == 0 {
 			q.occupied &^= 1 << p
 		}
 	}
@@ -131,12 +141,13 @@ func past(x int64, now *int64) bool {
 }
 
 func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
-	l, back := &q.lanes[p], q.back[p]
+	l := q.levels[p]
+	back := l.back
 	if c.filter == nil && q.groups == nil {
 		if n := len(back) - 1; n >= 0 && (l.live == 0 || back[n].seq < l.at(l.first).seq) {
 			e := back[n]
 			back[n] = entry{}
-			q.back[p] = back[:n]
+			l.back = back[:n]
 			return e, true
 		}
 		if l.live == 0 {
@@ -146,7 +157,7 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 	}
 	for i, e := range slices.Backward(back) {
 		if c.claim(e.m) {
-			q.back[p] = slices.Delete(back, i, i+1)
+			l.back = slices.Delete(back, i, i+1)
 			return e, true
 		}
 	}
@@ -163,10 +174,19 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 // giveBack returns messages to their place in the queue.
 func (q *Queue) giveBack(entries []entry) {
 	q.mu.Lock()
+	if q.gone {
+		q.mu.Unlock()
+		var bytes int64
+		for _, e := range entries {
+			bytes += e.m.size()
+		}
+		q.shrink(int64(len(entries)), bytes)
+		return
+	}
 	var wakes []func()
 	for _, e := range entries {
-		p := min(e.m.Priority, priorities-1)
-		at, _ := slices.BinarySearchFunc(q.back[p], e.seq, func(x entry, seq uint64) int {
+		l := q.level(min(e.m.Priority, priorities-1))
+		at, _ := slices.BinarySearchFunc(l.back, e.seq, func(x entry, seq uint64) int {
 			switch { // the oldest is last
 			case x.seq > seq:
 				return -1
@@ -175,8 +195,7 @@ func (q *Queue) giveBack(entries []entry) {
 			}
 			return 0
 		})
-		q.back[p] = slices.Insert(q.back[p], at, e)
-		q.occupied |= 1 << p
+		l.back = slices.Insert(l.back, at, e)
 		q.returned++
 		if e.m.Expires != 0 {
 			q.expiry.note(e.m.Expires)
@@ -196,6 +215,9 @@ func (q *Queue) giveBack(entries []entry) {
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
+	if bytes > 0 {
+		q.dest.store.Return(bytes)
+	}
 	if q.wantRoom.Load() {
 		q.mayTellRoom()
 	}
@@ -208,7 +230,7 @@ const roomPause = 100 * time.Millisecond
 // may never be more. It may run inside the queue's lock.
 func (q *Queue) mayTellRoom() {
 	switch {
-	case q.dest.store.full():
+	case q.dest.store.full(), q.dest.store.Tight(): // it is not the queue that they wait for
 	case q.roomy(7, 8):
 		go q.tellRoom()
 	case q.roomy(1, 1) && q.telling.CompareAndSwap(false, true):
@@ -233,7 +255,7 @@ const crowd = 256
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
 func (q *Queue) Room(notify func()) bool {
-	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() }
+	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() || q.dest.store.Tight() }
 	if !full() || q.expire() && !full() {
 		return true
 	}
@@ -249,6 +271,9 @@ func (q *Queue) Room(notify func()) bool {
 		q.roomTold = time.Now()
 	}
 	q.mu.Unlock()
+	if q.dest.store.Tight() {
+		q.dest.store.AwaitMemory(q)
+	}
 	switch {
 	case !full(): // it may have emptied before wantRoom was seen
 		q.tellRoom()
@@ -294,15 +319,17 @@ func (q *Queue) purge() (n int) {
 			bytes += e.m.size()
 		}
 	}
-	for p := range q.lanes {
-		l := &q.lanes[p]
+	for _, l := range q.levels {
+		if l == nil {
+			continue
+		}
 		for pos := l.first; pos != l.next; pos++ {
 			drop(*l.at(pos))
 		}
-		for _, e := range q.back[p] {
+		for _, e := range l.back {
 			drop(e)
 		}
-		*l, q.back[p] = lane{first: l.next, next: l.next}, nil
+		*l = level{lane: lane{first: l.next, next: l.next}}
 	}
 	for _, e := range q.delayed.clear() {
 		drop(e)

@@ -258,7 +258,7 @@ func TestOneThatStays(t *testing.T) {
 		require.Equal(t, []string{body}, got)
 		require.True(t, c.Accept(list[0].ID))
 	}
-	assert.LessOrEqual(t, len(q.lanes[normalPriority].items), 64)
+	assert.LessOrEqual(t, len(q.levels[normalPriority].items), 64)
 	assert.LessOrEqual(t, len(c.held.items), 64)
 	assert.Equal(t, 1, c.Held())
 	d.Send(message("1"))

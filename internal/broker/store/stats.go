@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"container/heap"
+	"math"
 	"slices"
 	"strings"
 )
@@ -30,12 +32,108 @@ type DestinationStats struct {
 	Queues   []QueueStats `json:"queues"`
 }
 
+// Totals are the counts of all destinations together.
+type Totals struct {
+	Destinations int    `json:"destinations"`
+	Queues       int    `json:"queues"` // and subscriptions
+	Consumers    int    `json:"consumers"`
+	Depth        int64  `json:"depth"`
+	Bytes        int64  `json:"bytes"`
+	Sent         uint64 `json:"sent"`
+	Refused      uint64 `json:"refused"`
+	Unrouted     uint64 `json:"unrouted"`
+	Stored       uint64 `json:"stored"`
+	Delivered    uint64 `json:"delivered"`
+	Redelivered  uint64 `json:"redelivered"`
+	Settled      uint64 `json:"settled"`
+	Returned     uint64 `json:"returned"`
+	Rejected     uint64 `json:"rejected"`
+	Expired      uint64 `json:"expired"`
+}
+
 // Stats returns the counts of all destinations, in the order of their names. They are exact when nothing is going on.
 func (s *Store) Stats() []DestinationStats {
-	var list []DestinationStats
-	s.each(func(d *Destination) { list = append(list, d.Stats()) })
-	slices.SortFunc(list, func(a, b DestinationStats) int { return strings.Compare(a.Address, b.Address) })
+	list, _, _ := s.Page("", math.MaxInt)
 	return list
+}
+
+// Page returns the counts of the first limit destinations after one, in the order of their names, and the totals of all
+// destinations. An empty name is before all others. more tells how many come after them.
+func (s *Store) Page(after string, limit int) (page []DestinationStats, total Totals, more int) {
+	var first byAddress // of those after the name, at most limit, the last one at the top
+	s.each(func(d *Destination) {
+		total.add(d)
+		switch {
+		case after != "" && compareAddress(d.addr, after) <= 0:
+		case len(first) < limit:
+			heap.Push(&first, d)
+		case len(first) > 0 && first[0].addr.compare(d.addr) > 0:
+			first[0] = d
+			heap.Fix(&first, 0)
+			more++
+		default:
+			more++
+		}
+	})
+	slices.SortFunc(first, func(a, b *Destination) int { return a.addr.compare(b.addr) })
+	page = make([]DestinationStats, 0, len(first))
+	for _, d := range first {
+		page = append(page, d.Stats())
+	}
+	return page, total, more
+}
+
+// compare orders addresses as their texts are ordered.
+func (a Address) compare(b Address) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+}
+
+// compareAddress compares an address with the text of one, which may be any.
+func compareAddress(a Address, text string) int {
+	for _, b := range []Address{{KindQueue, ""}, {KindTopic, ""}} {
+		if name, ok := strings.CutPrefix(text, b.String()); ok {
+			return a.compare(Address{b.Kind, name})
+		}
+	}
+	return strings.Compare(a.String(), text)
+}
+
+// byAddress is a heap with the last address at the top.
+type byAddress []*Destination
+
+func (h byAddress) Len() int           { return len(h) }
+func (h byAddress) Less(i, j int) bool { return h[i].addr.compare(h[j].addr) > 0 }
+func (h byAddress) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byAddress) Push(x any)        { *h = append(*h, x.(*Destination)) }
+func (h *byAddress) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+func (t *Totals) add(d *Destination) {
+	t.Destinations++
+	t.Sent += d.sent.Load()
+	t.Refused += d.refused.Load()
+	t.Unrouted += d.nobody.Load()
+	for _, x := range *d.subs.Load() {
+		q, ok := x.(*Queue)
+		if !ok {
+			continue
+		}
+		s := q.Stats()
+		t.Queues++
+		t.Consumers += s.Consumers
+		t.Depth += s.Depth
+		t.Bytes += s.Bytes
+		t.Stored += s.Stored
+		t.Delivered += s.Delivered
+		t.Redelivered += s.Redelivered
+		t.Settled += s.Settled
+		t.Returned += s.Returned
+		t.Rejected += s.Rejected
+		t.Expired += s.Expired
+	}
 }
 
 // Stats returns the counts of one destination.

@@ -7,6 +7,10 @@
 //
 // # Bounds
 //
+// The broker as a whole has a limit of bytes, see [memory]: for messages, whether in queues or in transactions, and for destinations,
+// subscriptions and connections, which clients can make as many of as they like. A message that several subscriptions hold counts
+// for each.
+//
 // A queue has a limit of messages and of bytes, what consumers hold included. A broker that blocks (the default) still
 // stores what is sent beyond it, and leaves it to the front-ends to stop taking more: they ask [Destination.Room] before
 // they grant credit or read on, and are told when there is room. So the overshoot is what front-ends have granted. A broker that
@@ -44,12 +48,14 @@ const (
 type Config struct {
 	Limit      int64 // messages per queue or subscription; default 1,000,000
 	LimitBytes int64 // bytes per queue or subscription; default 256 MiB
+	Memory     int64 // bytes of all that clients have at the broker; default 512 MiB
 	Full       Policy
 }
 
 const (
 	defaultLimit      = 1_000_000
 	defaultLimitBytes = 256 << 20
+	defaultMemory     = 512 << 20
 )
 
 // Store holds all destinations of one broker. It is safe for concurrent use.
@@ -58,6 +64,7 @@ type Store struct {
 	faults   atomic.Pointer[faults]
 	counters faultCounters
 	stall    stall
+	memory   memory
 	onDrop   atomic.Pointer[func()]
 	onMake   atomic.Pointer[func(Address)]
 	sources  atomic.Uint64
@@ -74,7 +81,10 @@ func New(cfg Config) *Store {
 	if cfg.LimitBytes <= 0 {
 		cfg.LimitBytes = defaultLimitBytes
 	}
-	return &Store{cfg: cfg, destinations: map[Address]*Destination{}}
+	if cfg.Memory <= 0 {
+		cfg.Memory = defaultMemory
+	}
+	return &Store{cfg: cfg, memory: memory{limit: cfg.Memory}, destinations: map[Address]*Destination{}}
 }
 
 // NewSource returns a number for [Message.Source] that nobody else has.
@@ -94,7 +104,21 @@ func (s *Store) full() bool {
 	return f != nil && f.Full
 }
 
-// Destination returns what is behind an address; it is made if need be.
+// Open returns what is behind an address; it is made if need be. It fails with [ErrNoMemory] or [ErrLongName].
+func (s *Store) Open(a Address) (*Destination, error) {
+	if d := s.Find(a); d != nil {
+		return d, nil
+	}
+	switch {
+	case len(a.Name) > maxName:
+		return nil, ErrLongName
+	case s.overfull():
+		return nil, ErrNoMemory
+	}
+	return s.Destination(a), nil
+}
+
+// Destination is Open for what must be there, whatever memory there is.
 func (s *Store) Destination(a Address) *Destination {
 	if d := s.Find(a); d != nil {
 		return d
@@ -105,6 +129,9 @@ func (s *Store) Destination(a Address) *Destination {
 	}
 	return d
 }
+
+// size is what a destination counts.
+func (a Address) size() int64 { return destinationSize + int64(len(a.Name)) }
 
 func (s *Store) add(a Address) *Destination {
 	s.mu.Lock()
@@ -119,6 +146,7 @@ func (s *Store) add(a Address) *Destination {
 	}
 	d.subs.Store(&subs)
 	s.destinations[a] = d
+	s.Charge(a.size())
 	return d
 }
 
@@ -134,6 +162,15 @@ func (s *Store) Queue(name string) *Queue {
 	return s.Destination(Address{KindQueue, name}).queues()[0]
 }
 
+// OpenQueue is Queue that fails as Open does.
+func (s *Store) OpenQueue(name string) (*Queue, error) {
+	d, err := s.Open(Address{KindQueue, name})
+	if err != nil {
+		return nil, err
+	}
+	return d.queues()[0], nil
+}
+
 // Delete removes a destination and all its messages. Its consumers get nothing more. It returns false if there is none.
 func (s *Store) Delete(a Address) bool {
 	s.mu.Lock()
@@ -144,6 +181,7 @@ func (s *Store) Delete(a Address) bool {
 		return false
 	}
 	d.gone.Store(true)
+	s.Return(a.size())
 	for _, q := range d.queues() {
 		q.end()
 	}

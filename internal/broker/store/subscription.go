@@ -24,12 +24,19 @@ var (
 )
 
 // Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets what is
-// sent from then on. notify is as in [Queue.Consume].
+// sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or [ErrLongName].
 func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consumer, error) {
-	d := s.Destination(Address{KindTopic, topic})
+	if len(sub.Name) > maxName {
+		return nil, ErrLongName
+	}
+	d, err := s.Open(Address{KindTopic, topic})
+	if err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	subs := *d.subs.Load()
+	room := !s.overfull()
 	if sub.Name != "" {
 		for i, x := range subs {
 			q, ok := x.(*Queue)
@@ -44,8 +51,12 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 			}
 			q.end()
 			subs = slices.Delete(slices.Clone(subs), i, i+1)
+			room = true // that of the old one
 			break
 		}
+	}
+	if !room {
+		return nil, ErrNoMemory
 	}
 	q := &Queue{dest: d, name: sub.Name, durable: sub.Durable, filter: sub.Filter, selector: sub.Selector}
 	c, err := q.Consume(nil, notify)
@@ -54,6 +65,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	}
 	subs = append(slices.Clone(subs), q)
 	d.subs.Store(&subs)
+	s.Charge(q.ownSize())
 	return c, nil
 }
 
@@ -69,6 +81,17 @@ func (s *Store) Unsubscribe(topic, name string) error {
 		}
 	}
 	return ErrUnknown
+}
+
+// UnsubscribeAnywhere is Unsubscribe for those who do not know the topic. Of several it takes any.
+func (s *Store) UnsubscribeAnywhere(name string) error {
+	found := ErrUnknown
+	s.each(func(d *Destination) {
+		if d.addr.Kind == KindTopic && errors.Is(found, ErrUnknown) {
+			found = s.Unsubscribe(d.addr.Name, name)
+		}
+	})
+	return found
 }
 
 func (q *Queue) inUse() bool {
@@ -98,11 +121,23 @@ func (d *Destination) remove(q *Queue) error {
 	return nil
 }
 
+// ownSize is what a subscription counts beside its messages. A queue counts with its destination.
+func (q *Queue) ownSize() int64 {
+	if q.dest.addr.Kind == KindQueue {
+		return 0
+	}
+	return subscriptionSize + int64(len(q.name)+len(q.selector))
+}
+
 // end empties a queue for good.
 func (q *Queue) end() {
 	q.mu.Lock()
+	again := q.gone
 	q.gone = true
 	q.mu.Unlock()
+	if !again {
+		q.dest.store.Return(q.ownSize())
+	}
 	q.purge()
 	q.tellRoom()
 }

@@ -256,7 +256,7 @@ func (p *Pair) receive() error {
 			return fmt.Errorf("receive: delivery %d of %d bytes where %d of %d was due", t.DeliveryID.V, len(b.Payload), got, p.load.Size)
 		}
 		got++
-		if p.in.r.Ready() && got-settled < credit/2 {
+		if p.in.r.Buffered() > 0 && got-settled < credit/2 {
 			continue
 		}
 		out = wire.AppendAccepted(out[:0], 0, settled, got-1, true)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -20,9 +21,10 @@ import (
 type amqpDriver struct {
 	cfg config
 
-	mu     sync.Mutex
-	conns  map[string]*connection
-	closed bool
+	mu      sync.Mutex
+	conns   map[string]*connection
+	streams map[string]bool // of RabbitMQ: those with a consumer
+	closed  bool
 }
 
 // connection is an AMQP connection and its users.
@@ -37,9 +39,13 @@ type connection struct {
 	err   error
 	opened
 	dialect
+	speaks  dialect // what the broker says it is, whatever the user says
+	manager manager
 
 	namesMu sync.Mutex
 	names   map[string]bool // link names of subscriptions in use
+
+	admitted atomic.Bool // the broker has begun a session: it does not mind the connection as such
 
 	endOnce sync.Once
 	ended   chan struct{} // closed when all of the connection has ended; made by end
@@ -91,11 +97,12 @@ func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*conn
 
 // speak chooses the dialect: the user's, or that of the broker.
 func (c *connection) speak(option string) {
-	switch {
-	case option != dialectAuto:
+	if c.err == nil {
+		c.speaks = dialectOf(c.amqp.Properties())
+		c.dialect = c.speaks
+	}
+	if option != dialectAuto {
 		c.dialect = dialect(option)
-	case c.err == nil:
-		c.dialect = dialectOf(c.amqp.Properties())
 	}
 }
 
@@ -117,8 +124,41 @@ func (c *connection) dead() bool {
 	}
 }
 
+// beginTry is how long to wait for the answer to the first begin of a session, where it may be lost.
+const beginTry = time.Second
+
+// newSession begins a session. RabbitMQ 4 (to 4.3 at least) gives a begin on a channel whose session has ended a moment ago to
+// that session, and so does not answer it. The library uses the lowest free channel, so that this happens often: another
+// channel is tried, and waited for longer each time.
 func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	return c.amqp.NewSession(ctx, nil)
+	s, err := c.begin(ctx)
+	if err == nil {
+		c.admitted.Store(true)
+	}
+	return s, err
+}
+
+func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
+	if c.dialect != rabbitmq {
+		return c.amqp.NewSession(ctx, nil)
+	}
+	for wait := beginTry; ; wait *= 2 {
+		bounded, cancel := context.WithTimeout(ctx, wait)
+		session, err := c.amqp.NewSession(bounded, nil)
+		cancel()
+		if err == nil || ctx.Err() != nil || c.dead() || !errors.Is(err, context.DeadlineExceeded) {
+			return session, err
+		}
+	}
+}
+
+// anotherSession ends a session and begins another one, where names of links are free again: the library keeps that of a link
+// which it has refused.
+func (c *connection) anotherSession(ctx context.Context, session *amqp.Session) (*amqp.Session, error) {
+	bounded, cancel := context.WithTimeout(ctx, c.endPatience())
+	defer cancel()
+	_ = session.Close(bounded)
+	return c.newSession(ctx)
 }
 
 // leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of
@@ -216,20 +256,21 @@ func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, erro
 func (c *config) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (o opened, err error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
-		return o, connectError(host, stageDial, c.target.TLS, "", err)
+		return o, connectError(host, stageDial, c.target.TLS, nil, err)
 	}
 	raw := transport.Meter(tcp)
 	conn := net.Conn(raw)
 	if c.target.TLS {
 		if conn, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
-			return o, connectError(host, stageTLS, true, "", err)
+			return o, connectError(host, stageTLS, true, nil, err)
 		}
 	}
 	o.net = newGatherConn(conn, raw)
 	if o.amqp, err = amqp.NewConn(ctx, o.net, c.connOptions(host, spec)); err != nil {
+		said := o.net.handshake()
 		o.net.abort()
 		<-o.net.done
-		return o, connectError(host, stageOpen, c.target.TLS, o.net.greeting(), err)
+		return o, connectError(host, stageOpen, c.target.TLS, &said, err)
 	}
 	return o, nil
 }

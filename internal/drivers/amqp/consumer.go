@@ -28,7 +28,8 @@ type consumer struct {
 	session *amqp.Session
 	link    *amqp.Receiver
 	sub     subscription
-	settled bool // at-most-once
+	settled bool   // at-most-once
+	free    func() // ends what prepareReceive began
 
 	// Where the dialect wants rounds of credit: how much is given at a time, and what is left of it.
 	round, left uint32
@@ -53,18 +54,26 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.checkConsumer(op, &spec, &d.cfg.opts); err != nil {
+	free := func() {}
+	if err = conn.speaks.checkSelector(op, &spec); err == nil {
+		err = conn.checkConsumer(op, &spec, &d.cfg.opts)
+	}
+	if err == nil {
+		free, err = conn.prepareReceive(ctx, op, &spec, &d.cfg.opts)
+	}
+	if err != nil {
 		conn.leave(ctx, nil)
 		return nil, err
 	}
 	sub.reserve(conn)
 	c := &consumer{
 		op: "receive from " + spec.Destination.String(), conn: conn, sub: sub,
-		settled: d.cfg.opts.Settle == settleAtMostOnce, input: driver.NewMeter(),
+		settled: d.cfg.opts.Settle == settleAtMostOnce, input: driver.NewMeter(), free: free,
 	}
 	if err := c.open(ctx, spec); err != nil {
 		err = conn.explain(op, err)
 		sub.free(conn)
+		free()
 		conn.leave(ctx, c.session)
 		return nil, err
 	}
@@ -91,13 +100,23 @@ func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err erro
 		c.round, opts.Credit = uint32(opts.Credit), -1 //nolint:gosec // above zero
 	}
 	c.sub.apply(opts)
+	if c.conn.managed(spec.Destination) { // other queues than streams pay no attention to it
+		opts.Filters = append(opts.Filters, amqp.NewLinkFilter(streamOffset, 0, c.conn.driver.cfg.opts.From))
+	}
 	opts.SourceDurability = max(opts.SourceDurability, c.conn.durability())
 	if spec.Selector != "" {
-		opts.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(spec.Selector)}
+		opts.Filters = append(opts.Filters, amqp.NewSelectorFilter(spec.Selector))
 	}
-	c.link, err = attach(c.conn.dialect, func() (*amqp.Receiver, error) {
+	open := func() (*amqp.Receiver, error) {
 		return c.session.NewReceiver(ctx, c.conn.address(spec.Destination), opts)
-	})
+	}
+	c.link, err = attach(c.conn.dialect, open)
+	if !c.settled && c.conn.disagrees(ctx, err) { // the peer may send settled messages or not; the library knows which are
+		opts.RequestedSenderSettleMode = nil
+		if c.session, err = c.conn.anotherSession(ctx, c.session); err == nil {
+			c.link, err = attach(c.conn.dialect, open)
+		}
+	}
 	if err != nil {
 		var peer *amqp.Error
 		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {
@@ -112,6 +131,9 @@ func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err erro
 	}
 	return nil
 }
+
+// streamOffset is the filter that tells RabbitMQ where in a stream to begin.
+const streamOffset = "rabbitmq:stream-offset-spec"
 
 // selectorFilter is the name under which a broker confirms a selector (AMQP capability registry: filters).
 const selectorFilter = "apache.org:selector-filter:string"
@@ -257,5 +279,6 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	c.conn.leave(ctx, c.session)
 	c.sub.free(c.conn)
+	c.free()
 	return err
 }

@@ -23,13 +23,14 @@ const (
 	activemq  dialect = "activemq"  // ActiveMQ Classic
 	rabbitmq  dialect = "rabbitmq"  // RabbitMQ 4 and later
 	rabbitmq3 dialect = "rabbitmq3" // RabbitMQ before 4, with the plug-in rabbitmq_amqp1_0
+	brokerj   dialect = "brokerj"   // Qpid Broker-J
 	plain     dialect = "plain"
 
 	dialectAuto = "auto"
 )
 
 func dialects() []string {
-	return []string{dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(plain)}
+	return []string{dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(brokerj), string(plain)}
 }
 
 // dialectOf goes by the properties of the broker's open frame.
@@ -41,6 +42,8 @@ func dialectOf(properties map[string]any) dialect {
 		return artemis
 	case name == "activemq":
 		return activemq
+	case strings.Contains(name, "broker-j"):
+		return brokerj
 	case name == "rabbitmq":
 		major, _, _ := strings.Cut(version, ".")
 		if n, err := strconv.Atoi(major); err == nil && n < 4 {
@@ -63,6 +66,8 @@ func (d dialect) title() string {
 		return "RabbitMQ"
 	case rabbitmq3:
 		return "RabbitMQ before 4"
+	case brokerj:
+		return "Qpid Broker-J"
 	default:
 		return "this broker"
 	}
@@ -78,16 +83,16 @@ func (d dialect) address(dest driver.Destination) string {
 	switch {
 	case d == activemq:
 		return dest.String() // the capability alone does not make a source a topic
+	case d == brokerj && topic:
+		return "amq.topic/" + dest.Name // the name alone would be that of a queue
 	case d != rabbitmq && d != rabbitmq3, strings.HasPrefix(dest.Name, "/"):
 		return dest.Name
 	case d == rabbitmq && topic:
 		return "/exchanges/amq.topic/" + url.PathEscape(dest.Name)
 	case d == rabbitmq:
 		return "/queues/" + url.PathEscape(dest.Name)
-	case topic:
-		return "/topic/" + dest.Name
 	default: // the plug-in understands no other escape, and a slash would end the name
-		return "/queue/" + strings.ReplaceAll(dest.Name, "/", "%2F")
+		return "/" + dest.Kind.String() + "/" + strings.ReplaceAll(dest.Name, "/", "%2F")
 	}
 }
 
@@ -101,7 +106,13 @@ func (d dialect) durability() amqp.Durability {
 }
 
 // checkProducer refuses what the broker would ignore.
-func (d dialect) checkProducer(op string, spec *driver.ProducerSpec) error {
+func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options) error {
+	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+		return err
+	}
+	if err := d.checkName(op, spec.Destination, true); err != nil {
+		return err
+	}
 	if d != rabbitmq && d != rabbitmq3 {
 		return nil
 	}
@@ -117,14 +128,18 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec) error {
 
 // checkConsumer refuses what the broker would ignore, or would leave behind.
 func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options) error {
+	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+		return err
+	}
+	if err := d.checkName(op, spec.Destination, false); err != nil {
+		return err
+	}
 	switch {
 	case d == activemq && spec.Shared:
 		return d.unsupported(op, "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
 			"subscriptions cannot be shared")
 	case d != rabbitmq && d != rabbitmq3:
 		return nil
-	case spec.Selector != "" && d == rabbitmq3: // its answer confirms the filter, but all messages come
-		return d.unsupported(op, "leave out --selector", "there are no selectors")
 	case spec.Durable || spec.Shared:
 		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
 			"there are no durable or shared subscriptions")
@@ -140,6 +155,30 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 	default:
 		return nil
 	}
+}
+
+// checkSelector refuses what RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages. Others are believed what
+// they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
+func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
+	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
+		return d.unsupported(op, "leave out --selector", "there are no selectors")
+	}
+	return nil
+}
+
+// checkDeclare refuses to declare what cannot be, or need not be, declared.
+func (d dialect) checkDeclare(op string, dest driver.Destination, o *Options) error {
+	switch {
+	case o.Declare == declareNo:
+		return nil
+	case d == rabbitmq3:
+		return d.unsupported(op, "leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
+	case d != rabbitmq:
+		return d.unsupported(op, "leave out -o declare", "queues are declared on RabbitMQ 4 only")
+	case !d.managed(dest):
+		return d.unsupported(op, "leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+	}
+	return nil
 }
 
 // detaches reports whether links are to be detached before their session ends. RabbitMQ before 4 answers a closing

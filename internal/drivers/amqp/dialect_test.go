@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -12,10 +13,11 @@ import (
 
 func TestDialectOf(t *testing.T) {
 	for product, versions := range map[string]map[string]dialect{
-		"apache-activemq-artemis": {"2.56.0": artemis},
-		"ActiveMQ":                {"5.18.3": activemq, "6.1.0": activemq},
-		"RabbitMQ":                {"3.10.8": rabbitmq3, "4.1.0": rabbitmq, "": rabbitmq, "10.0": rabbitmq},
-		"qpid-cpp":                {"1.0": plain},
+		"apache-activemq-artemis":   {"2.56.0": artemis},
+		"ActiveMQ":                  {"5.18.3": activemq, "6.1.0": activemq},
+		"RabbitMQ":                  {"3.10.8": rabbitmq3, "4.1.0": rabbitmq, "": rabbitmq, "10.0": rabbitmq},
+		"Apache Qpid Broker-J Core": {"9.2.0": brokerj},
+		"qpid-cpp":                  {"1.0": plain},
 	} {
 		for version, want := range versions {
 			require.Equal(t, want, dialectOf(map[string]any{"product": product, "version": version}), "%s %s", product, version)
@@ -26,17 +28,18 @@ func TestDialectOf(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b"}
+	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b/c"}
 	own := driver.Destination{Name: "/amq/queue/mine"}
 	for _, c := range []struct {
 		dialect           dialect
 		queue, topic, own string
 	}{
-		{artemis, "a/b c%.d", "a.b", "/amq/queue/mine"},
-		{plain, "a/b c%.d", "a.b", "/amq/queue/mine"},
-		{activemq, "queue://a/b c%.d", "topic://a.b", "queue:///amq/queue/mine"},
-		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b", "/amq/queue/mine"},
-		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b", "/amq/queue/mine"},
+		{artemis, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{plain, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{activemq, "queue://a/b c%.d", "topic://a.b/c", "queue:///amq/queue/mine"},
+		{brokerj, "a/b c%.d", "amq.topic/a.b/c", "/amq/queue/mine"},
+		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b%2Fc", "/amq/queue/mine"},
+		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b%2Fc", "/amq/queue/mine"},
 	} {
 		require.Equal(t, c.queue, c.dialect.address(queue), c.dialect)
 		require.Equal(t, c.topic, c.dialect.address(topic), c.dialect)
@@ -53,7 +56,7 @@ func TestDialectRefuses(t *testing.T) {
 		by      []dialect
 	}{
 		"plain":        {by: nil},
-		"selector":     {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq3}}, // RabbitMQ 4 does not confirm it
+		"selector":     {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq, rabbitmq3}},
 		"topic":        {spec: driver.ConsumerSpec{Destination: topic}, by: []dialect{rabbitmq, rabbitmq3}},
 		"leave queues": {spec: driver.ConsumerSpec{Destination: topic}, options: Options{LeaveQueues: true}, by: []dialect{rabbitmq}},
 		"shared":       {spec: driver.ConsumerSpec{Destination: topic, Shared: true}, by: []dialect{activemq, rabbitmq, rabbitmq3}},
@@ -63,7 +66,9 @@ func TestDialectRefuses(t *testing.T) {
 		},
 	} {
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
-			err := d.checkConsumer("op", &c.spec, &c.options)
+			options := defaultOptions()
+			options.LeaveQueues = c.options.LeaveQueues
+			err := errors.Join(d.checkSelector("op", &c.spec), d.checkConsumer("op", &c.spec, options))
 			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
 		}
 	}
@@ -77,7 +82,7 @@ func TestDialectRefuses(t *testing.T) {
 		"own priority": {driver.ProducerSpec{Destination: driver.Destination{Name: "/amq/queue/q"}}, nil},
 	} {
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
-			requireRefused(t, slices.Contains(c.by, d), d.checkProducer("op", &c.spec), "%s by %s", name, d)
+			requireRefused(t, slices.Contains(c.by, d), d.checkProducer("op", &c.spec, defaultOptions()), "%s by %s", name, d)
 		}
 	}
 }

@@ -47,6 +47,17 @@
 //     a topic consumer stays behind and goes on filling, and no AMQP 1.0 client can remove it: consumers of topics are
 //     refused unless -o leave-queues=true. Credit is given in rounds, sessions end without detaching, and their end may go
 //     unanswered; settled messages have to fit one frame; all because of its faults. It tells redelivery by first-acquirer only.
-//   - RabbitMQ 4 has addresses /queues/NAME and /exchanges/amq.topic/KEY, percent-encoded, and queues that exist already.
-//     Only queues can be consumed from. This dialect was not tested on a broker.
+//   - RabbitMQ 4 has addresses /queues/NAME and /exchanges/amq.topic/KEY, percent-encoded. Queues must exist, or are declared over
+//     its management node (-o declare), see [manager]. Only queues can be consumed from. Streams are consumed from their first message
+//     unless -o from=next, by one consumer each, because each would get all messages. To 4.0 it confirms any filter: selectors are
+//     refused. So are priorities of queues that have none, and priorities and expiry on streams. A begin on a channel that was
+//     ended a moment ago gets lost: another one is tried.
+//   - Qpid Broker-J has topics under the exchange amq.topic, and reads a slash in the name of a queue as that between exchange and key.
+//     Whether priorities and groups have an effect is a matter of the queue's type. It withdraws credit to hold producers back.
+//
+// # Settle modes
+//
+// The modes that settlement needs are asked for. To a peer that answers mixed, or nothing, which means mixed, the link is attached
+// again without asking: messages are sent settled or not one by one, and received as they come. Only receiving settled messages
+// has to be agreed on.
 package amqp

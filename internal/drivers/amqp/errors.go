@@ -38,8 +38,7 @@ type meaning struct {
 func meaningOf(condition amqp.ErrCond) meaning {
 	switch condition {
 	case amqp.ErrCondNotFound:
-		return meaning{driver.ClassNotFound, "it does not exist", "create it on the broker, or let the broker create it " +
-			"(Artemis: auto-create-addresses and auto-create-queues)"}
+		return meaning{driver.ClassNotFound, "it does not exist", ""} // see missing
 	case amqp.ErrCondResourceDeleted:
 		return meaning{driver.ClassNotFound, "it was deleted", "somebody deleted the address or queue on the broker"}
 	case amqp.ErrCondUnauthorizedAccess:
@@ -78,18 +77,64 @@ func meaningOf(condition amqp.ErrCond) meaning {
 	}
 }
 
+const (
+	lookAtBroker = "look into the broker's log"
+
+	maxWords     = 400 // what is quoted of a broker's words, in bytes
+	maxCondition = 100
+)
+
+// clip shortens a text of a broker's to that many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// codeOf returns the code with which Artemis begins what it says, such as AMQ229119; empty if there is none.
+func codeOf(description string) string {
+	code, _, ok := strings.Cut(description, ":")
+	if !ok || !strings.HasPrefix(code, "AMQ") {
+		return ""
+	}
+	return code
+}
+
+// meaningOfCode is meaningOf for codes of Artemis (ActiveMQMessageBundle) that it sends with a general condition.
+func meaningOfCode(code string) (m meaning, ok bool) {
+	switch code {
+	case "AMQ229031", "AMQ229032", "AMQ229213": // it may not create the address, or may not use it
+		return meaningOf(amqp.ErrCondUnauthorizedAccess), true
+	case "AMQ229102":
+		return meaningOf(amqp.ErrCondResourceLimitExceeded), true
+	case "AMQ229119":
+		return meaning{driver.ClassFull, "the broker's disk is full", "make room on its disk, or raise max-disk-usage; messages that are not " +
+			"persistent may still be taken"}, true
+	}
+	return meaning{}, false
+}
+
 // remote tells the peer's error in plain words, followed by its own. What ended is "" when nothing did.
-func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.Error {
+func (d dialect) remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.Error {
 	m := meaningOf(e.Condition)
+	if m.hint == "" {
+		m.hint = lookAtBroker
+	}
 	if m.class != driver.ClassNone {
 		class = m.class
 	}
-	if e.Condition == amqp.ErrCondInternalError && strings.Contains(e.Description, "does not have permission") {
-		m = meaningOf(amqp.ErrCondUnauthorizedAccess) // Artemis (AMQ229032), when it may not create the address
-		class = m.class
+	if e.Condition == amqp.ErrCondNotFound {
+		m.hint = d.missing()
+	}
+	if known, ok := meaningOfCode(codeOf(e.Description)); ok {
+		m, class = known, known.class
+	}
+	if m == (meaning{}) {
+		m.hint = "look into the broker's log"
 	}
 	text := ended
-	for _, part := range []string{m.words, e.Description} {
+	for _, part := range []string{m.words, clip(e.Description, maxWords)} {
 		if part == "" {
 			continue
 		}
@@ -101,7 +146,21 @@ func remote(ended string, class driver.Class, op string, e *amqp.Error) *driver.
 	if text != "" {
 		text += " "
 	}
-	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: fmt.Errorf("%s(%s)", text, e.Condition)}
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: fmt.Errorf("%s(%s)", text, clip(string(e.Condition), maxCondition))}
+}
+
+// missing says what to do about an address that is not there.
+func (d dialect) missing() string {
+	switch d {
+	case artemis:
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+	case rabbitmq:
+		return "declare it on the broker first: RabbitMQ 4 makes no queue or exchange by its use"
+	case rabbitmq3:
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+	default:
+		return "create it on the broker, or let the broker create it"
+	}
 }
 
 // explain tells in plain words what the library reported while the connection was in use. It returns nil for nil.
@@ -118,38 +177,59 @@ func (c *connection) explain(op string, err error) error {
 		return nil
 	case errors.As(err, &known):
 		return err
+	case errors.As(err, &connErr) && connErr.RemoteErr != nil && !c.admitted.Load():
+		return refusedOpen(op, connErr.RemoteErr)
 	case errors.As(err, &connErr) && connErr.RemoteErr != nil:
-		return remote("the broker closed the connection", driver.ClassConnectionLost, op, connErr.RemoteErr)
+		return c.remote("the broker closed the connection", driver.ClassConnectionLost, op, connErr.RemoteErr)
 	case errors.As(err, &session) && session.RemoteErr != nil:
-		return remote("the broker ended the session", driver.ClassClosedByBroker, op, session.RemoteErr)
+		return c.remote("the broker ended the session", driver.ClassClosedByBroker, op, session.RemoteErr)
 	case errors.As(err, &link) && link.RemoteErr != nil:
-		return remote("the broker closed the link", driver.ClassClosedByBroker, op, link.RemoteErr)
+		return c.remote("the broker closed the link", driver.ClassClosedByBroker, op, link.RemoteErr)
 	case errors.As(err, &connErr):
 		return c.lost(op, err)
 	case errors.As(err, &peer): // what the broker said counts, even if it has hung up since
-		return remote("", driver.ClassOther, op, peer)
+		return c.remote("", driver.ClassOther, op, peer)
 	case c.dead():
 		return c.lost(op, err)
+	case errors.As(err, &session) && *session != (amqp.SessionError{}), errors.As(err, &link) && *link != (amqp.LinkError{}):
+		return foul(op, "the link", err)
 	case errors.As(err, &session), errors.As(err, &link):
-		return driver.Errorf(driver.ClassClosedByBroker, op, "", "the broker closed it without saying why (%w)", err)
+		return driver.Errorf(driver.ClassClosedByBroker, op, "look into the broker's log", "the broker closed it without saying why")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
-	case strings.Contains(err.Error(), "settlement mode"):
-		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
-			"the broker does not agree to settle=%s (%w)", c.settle, err)
-	case strings.Contains(err.Error(), "detach with no error"):
-		return driver.Errorf(driver.ClassClosedByBroker, op, "does the address exist, with that kind (queue or topic)?",
-			"the broker refused without saying why")
+	case driver.ClassOf(err) == driver.ClassOther: // the library gives what keeps it from opening a link no types
+		return driver.Errorf(driver.ClassUnsupported, op, "does the address exist, with that kind (queue or topic)? Does the broker agree to "+
+			"-o settle="+c.settle+"?", "no link could be agreed on with the broker (%w)", err)
 	default:
 		return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
 	}
 }
 
+// foul is for what we ended ourselves, because of what the peer sent.
+func foul(op, what string, err error) error {
+	return driver.Errorf(driver.ClassProtocol, op, "this is a fault of the broker, or of what is before it: is it one for AMQP 1.0?",
+		"the peer broke the protocol, so %s was ended from here (%s)", what, clip(err.Error(), maxWords))
+}
+
+// disagrees reports whether it was the library that refused a link, because the peer had answered with other settle modes than
+// were asked for: the default, mixed, if it said nothing. What the peer refuses is an error of its own.
+func (c *connection) disagrees(ctx context.Context, err error) bool {
+	var peer *amqp.Error
+	var link *amqp.LinkError
+	var session *amqp.SessionError
+	var conn *amqp.ConnError
+	return err != nil && ctx.Err() == nil && !c.dead() &&
+		!errors.As(err, &peer) && !errors.As(err, &link) && !errors.As(err, &session) && !errors.As(err, &conn)
+}
+
 // lost tells why the connection ended by itself. The library hides the cause, so it is taken from below.
 func (c *connection) lost(op string, err error) error {
+	var connErr *amqp.ConnError
 	cause := c.net.cause()
 	switch {
+	case (cause == nil || errors.Is(cause, net.ErrClosed)) && errors.As(err, &connErr) && *connErr != (amqp.ConnError{}):
+		return foul(op, "the connection", err)
 	case cause == nil && err.Error() != "":
 		return driver.Errorf(driver.ClassConnectionLost, op, "", "the connection is closed (%w)", err)
 	case errors.Is(cause, io.EOF):
@@ -172,17 +252,18 @@ const (
 	stageOpen
 )
 
-// connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
-// stageOpen.
-func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
+// connectError tells in plain words why no connection could be made to e. Said is what the peer sent in stageOpen.
+func connectError(e transport.Endpoint, at stage, encrypted bool, said *handshake, err error) error {
 	op := "connect to " + e.String()
-	var dns *net.DNSError
 	var known *driver.Error
+	if at == stageDial {
+		if err := transport.DialError(op, e.Host, err); err != nil {
+			return err
+		}
+	}
 	switch {
 	case errors.As(err, &known):
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
 	case errors.Is(err, context.Canceled):
@@ -194,14 +275,14 @@ func connectError(e transport.Endpoint, at stage, encrypted bool, greeting strin
 			"no connection in time: %w", err)
 	case at == stageTLS:
 		return noAnswer(op, "is this the broker's port for encrypted connections, or should it be amqp://?", err)
-	case at == stageOpen && greeting == "" && !encrypted:
+	case at == stageOpen && said.greeting == "" && !encrypted:
 		return noAnswer(op, "is this the broker's AMQP port, and should it be amqps://?", err)
-	case at == stageOpen && greeting == "":
+	case at == stageOpen && said.greeting == "":
 		return noAnswer(op, "is this the broker's AMQP port?", err)
 	case at == stageOpen:
-		return openError(op, encrypted, greeting, err)
+		return openError(op, encrypted, said, err)
 	default:
-		return &driver.Error{Class: classOfConnect(err), Op: op, Err: err}
+		return &driver.Error{Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?", Err: err}
 	}
 }
 
@@ -214,34 +295,47 @@ func noAnswer(op, hint string, err error) error {
 }
 
 // openError is for a peer that answered, but not as an AMQP broker that lets us in.
-func openError(op string, encrypted bool, greeting string, err error) error {
+func openError(op string, encrypted bool, said *handshake, err error) error {
 	var peer *amqp.ConnError
 	switch {
-	case isOldAMQP(greeting):
+	case said.isOldAMQP():
 		return driver.Errorf(driver.ClassConnect, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
 			"the peer speaks an older AMQP, not AMQP 1.0")
-	case !strings.HasPrefix(greeting, "AMQP"):
-		return notAMQP(op, encrypted, greeting)
-	case strings.Contains(err.Error(), "auth failed"):
-		return driver.Errorf(driver.ClassAuth, op, "check --user and --password", "the broker does not accept the login")
-	case strings.Contains(err.Error(), "no supported auth mechanism"), strings.Contains(err.Error(), "unexpected protocol header"):
-		return driver.Errorf(driver.ClassAuth, op, "give --user and --password, or choose another -o sasl",
-			"the broker does not offer this way to log in (%w)", err)
-	case errors.As(err, &peer) && peer.RemoteErr != nil:
-		return remote("the broker closed the connection", driver.ClassConnect, op, peer.RemoteErr)
+	case !strings.HasPrefix(said.greeting, "AMQP"):
+		return notAMQP(op, encrypted, said.greeting)
 	case isTimeout(err):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
 			"the broker did not finish opening the connection in time: %w", err)
-	default:
-		return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
-			"the broker gave up while opening the connection: %w", err)
+	case errors.As(err, &peer) && peer.RemoteErr != nil:
+		return refusedOpen(op, peer.RemoteErr)
 	}
+	if words, hint, failed := said.login(); failed {
+		return driver.Errorf(driver.ClassAuth, op, hint, "%s (%w)", words, err)
+	}
+	if said.broken == nil {
+		return foul(op, "the connection", err)
+	}
+	return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
+		"the broker closed while the connection was being opened: %w", err)
 }
 
-// isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not a version 1 with an ID of AMQP 1.0's
-// (0, 2 or 3), see AMQP 1.0, Transport, section 2.2.
-func isOldAMQP(greeting string) bool {
-	return len(greeting) == 8 && strings.HasPrefix(greeting, "AMQP") && greeting[5:] != "\x01\x00\x00"
+// refusedOpen tells why a broker that knows us closes the connection at once. There is no address yet: it is the virtual host that it
+// does not have, or does not let us use, or a limit.
+func refusedOpen(op string, e *amqp.Error) error {
+	err := plain.remote("the broker closed the connection", driver.ClassConnect, op, e)
+	switch e.Condition {
+	case amqp.ErrCondNotFound, amqp.ErrCondNotAllowed, amqp.ErrCondInvalidField:
+		if e.Condition != amqp.ErrCondNotFound {
+			err.Class = driver.ClassConnect
+		}
+		err.Hint = "does the broker have the virtual host, and may the user use it? It is the URL's host unless -o virtual-host=NAME says otherwise"
+	case amqp.ErrCondUnauthorizedAccess:
+		err.Hint = "check --user and --password, and that the user may use the virtual host: it is the URL's host unless " +
+			"-o virtual-host=NAME says otherwise"
+	case amqp.ErrCondResourceLimitExceeded:
+		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
+	}
+	return err
 }
 
 func classOfConnect(err error) driver.Class {

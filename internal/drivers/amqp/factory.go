@@ -24,7 +24,13 @@ type Options struct {
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
 	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
-	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by what it says it is; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,plain"`
+	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by what it says it is; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
+	// Declare makes RabbitMQ 4 declare queues of that type, durable ones; otherwise they must exist.
+	Declare string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
+	// MaxPriority is x-max-priority of a classic queue that is declared; 0 for a queue without priorities.
+	MaxPriority int `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
+	// From is where a consumer of a stream starts.
+	From string `opt:"from" help:"RabbitMQ 4: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
 	// LeaveQueues allows consumers of topics on RabbitMQ before 4, whose queues no AMQP 1.0 client can remove.
 	LeaveQueues bool `opt:"leave-queues" help:"RabbitMQ before 4: consume from topics although the queue of each consumer stays behind and fills"`
 }
@@ -38,6 +44,11 @@ const (
 	saslPlain     = "plain"
 	saslAnonymous = "anonymous"
 	saslExternal  = "external"
+
+	declareNo = "no"
+
+	fromFirst = "first"
+	fromNext  = "next"
 )
 
 const (
@@ -55,6 +66,8 @@ func defaultOptions() *Options {
 		IdleTimeout:  defaultIdleTimeout,
 		MaxFrameSize: defaultMaxFrameSize,
 		Dialect:      dialectAuto,
+		Declare:      declareNo,
+		From:         fromFirst,
 	}
 }
 
@@ -95,7 +108,7 @@ func Factory() driver.Factory {
 			if err != nil {
 				return nil, err
 			}
-			return &amqpDriver{cfg: cfg, conns: map[string]*connection{}}, nil
+			return &amqpDriver{cfg: cfg, conns: map[string]*connection{}, streams: map[string]bool{}}, nil
 		},
 	}
 }
@@ -151,6 +164,7 @@ func (c *config) checkOptions() []error {
 	if !slices.Contains(dialects(), c.opts.Dialect) {
 		fail("", "option dialect=%s: want one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
 	}
+	errs = append(errs, c.opts.checkQueues()...)
 	switch c.sasl = c.opts.SASL; c.sasl {
 	case saslAuto:
 		c.sasl = saslAnonymous
@@ -168,6 +182,29 @@ func (c *config) checkOptions() []error {
 		}
 	default:
 		fail("", "option sasl=%s: want auto, plain, anonymous or external", c.sasl)
+	}
+	return errs
+}
+
+// checkQueues checks what is declared on RabbitMQ 4.
+func (o *Options) checkQueues() []error {
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, "check the settings", hint, format, args...))
+	}
+	switch o.Declare {
+	case declareNo, kindClassic, kindQuorum, kindStream:
+	default:
+		fail("", "option declare=%s: want no, classic, quorum or stream", o.Declare)
+	}
+	switch {
+	case o.MaxPriority < 0 || o.MaxPriority > 255:
+		fail("", "option max-priority=%d: want 0 to 255", o.MaxPriority)
+	case o.MaxPriority > 0 && o.Declare != kindClassic:
+		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
+	}
+	if o.From != fromFirst && o.From != fromNext {
+		fail("", "option from=%s: want first or next", o.From)
 	}
 	return errs
 }

@@ -15,6 +15,8 @@ const (
 	// gatherLimit is how many bytes may wait to be written before Write blocks. It is large enough for a full window
 	// of small messages and small enough that a stalled broker is felt by the sender soon.
 	gatherLimit = 256 << 10
+	// maxFirst is how much of the beginning is kept: a login fits.
+	maxFirst = 512
 	// gatherLinger is how long Close may take to write what is left.
 	gatherLinger = time.Second
 )
@@ -41,8 +43,7 @@ type gatherConn struct {
 	room     chan struct{} // to Write: the flusher has taken what was there
 	progress *sync.Cond    // to barriers: flushed or err has changed
 	done     chan struct{} // closed when the flusher has ended
-	first    [8]byte       // the first bytes received, to say what the peer is if it is no AMQP broker
-	firstLen int
+	first    []byte        // the first bytes received, to say why no connection was opened
 	closeErr error
 	once     sync.Once
 }
@@ -149,9 +150,9 @@ func (g *gatherConn) barrier() error {
 // Read reads from the connection and remembers how it began and failed.
 func (g *gatherConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	if err != nil || g.firstLen < len(g.first) { // firstLen is of the only reader
+	if err != nil || len(g.first) < maxFirst { // its length is of the only reader
 		g.mu.Lock()
-		g.firstLen += copy(g.first[g.firstLen:], b[:n])
+		g.first = append(g.first, b[:min(n, maxFirst-len(g.first))]...)
 		if err != nil && g.readErr == nil && !g.closing {
 			g.readErr = err
 		}
@@ -160,21 +161,24 @@ func (g *gatherConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cause returns why the connection failed by itself; nil if it did not.
+// cause returns why the connection failed by itself; nil if it did not, or was closed from here.
 func (g *gatherConn) cause() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.readErr != nil {
+	switch {
+	case g.readErr != nil:
 		return g.readErr
+	case errors.Is(g.err, net.ErrClosed):
+		return nil
 	}
 	return g.err
 }
 
-// greeting returns the first bytes that the peer sent, up to eight.
-func (g *gatherConn) greeting() string {
+// handshake returns what the peer has said so far. It must be called before the connection is closed from here.
+func (g *gatherConn) handshake() handshake {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return string(g.first[:g.firstLen])
+	return newHandshake(g.first, g.readErr)
 }
 
 // SetDeadline sets the deadline of reads, and of a Write that has to wait for room.

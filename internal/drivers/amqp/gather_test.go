@@ -162,7 +162,7 @@ func TestGatherRemembersTheGreeting(t *testing.T) {
 	all, err := io.ReadAll(g)
 	require.NoError(t, err)
 	require.Equal(t, "HTTP/1.1 400 Bad Request", string(all))
-	require.Equal(t, "HTTP/1.1", g.greeting())
+	require.Equal(t, "HTTP/1.1", g.handshake().greeting)
 	require.ErrorIs(t, g.cause(), io.EOF)
 	require.NoError(t, g.Close())
 }

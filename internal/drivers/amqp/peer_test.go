@@ -45,6 +45,8 @@ type peer struct {
 	mixed      bool   // answer another settle mode than was asked for
 	noFilter   bool   // ignore the source's filter
 	refuse     []byte // error with which to refuse links
+	refuseOpen []byte // error with which to close connections at once
+	login      byte   // outcome of the login
 
 	mu   sync.Mutex
 	conn net.Conn
@@ -104,7 +106,7 @@ func (p *peer) serve(conn net.Conn) {
 	if _, _, err := readFrame(conn); err != nil { // sasl-init
 		return
 	}
-	p.frame(1, codeOutcome, []byte{0x50, 0})
+	p.frame(1, codeOutcome, []byte{0x50, p.login})
 	if _, err := io.ReadFull(conn, header[:]); err != nil {
 		return
 	}
@@ -122,6 +124,9 @@ func (p *peer) handle(code byte, f [][]byte) {
 	switch code {
 	case codeOpen:
 		p.send(codeOpen, encString("peer"), encNull(), encUint(4096))
+		if p.refuseOpen != nil {
+			p.send(codeClose, p.refuseOpen)
+		}
 	case codeBegin:
 		p.send(codeBegin, []byte{0x60, 0, 0}, encUint(0), encUint(p.window), encUint(5000))
 	case codeAttach:

@@ -29,8 +29,9 @@ type producer struct {
 	session *amqp.Session
 	link    *amqp.Sender
 	done    driver.Completions
-	settled bool // at-most-once
-	maxBody int  // 0 for no limit but the broker's
+	settled bool              // at-most-once
+	how     *amqp.SendOptions // of Send, which sends settled messages
+	maxBody int               // 0 for no limit but the broker's
 
 	kinds []kind // by variant
 
@@ -83,7 +84,10 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.checkProducer(op, &spec); err != nil {
+	if err = conn.checkProducer(op, &spec, &d.cfg.opts); err == nil {
+		err = conn.prepareSend(ctx, op, &spec, &d.cfg.opts)
+	}
+	if err != nil {
 		conn.leave(ctx, nil)
 		return nil, err
 	}
@@ -115,9 +119,16 @@ func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err erro
 		TargetCapabilities: []string{spec.Destination.Kind.String()},
 		TargetDurability:   p.conn.durability(),
 	}
-	p.link, err = attach(p.conn.dialect, func() (*amqp.Sender, error) {
+	open := func() (*amqp.Sender, error) {
 		return p.session.NewSender(ctx, p.conn.address(spec.Destination), opts)
-	})
+	}
+	if p.link, err = attach(p.conn.dialect, open); p.conn.disagrees(ctx, err) {
+		// The peer leaves it to the sender, message by message: the same, said otherwise.
+		opts.SettlementMode, p.how = nil, &amqp.SendOptions{Settled: true}
+		if p.session, err = p.conn.anotherSession(ctx, p.session); err == nil {
+			p.link, err = attach(p.conn.dialect, open)
+		}
+	}
 	return err
 }
 
@@ -232,7 +243,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 
 func (p *producer) noLeave(ctx context.Context) error {
 	return driver.Errorf(driver.ClassTimeout, p.op,
-		"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console",
+		"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
 		"the broker gave no leave to send (no credit): %w", ctx.Err())
 }
 
@@ -262,7 +273,7 @@ func (p *producer) transfer(s *slot) {
 	var receipt amqp.SendReceipt
 	var err error
 	if p.settled {
-		err = p.link.Send(&p.handover, p.msg, nil)
+		err = p.link.Send(&p.handover, p.msg, p.how)
 	} else {
 		receipt, err = p.link.SendWithReceipt(&p.handover, p.msg, nil)
 	}
@@ -308,7 +319,8 @@ func (p *producer) lost(err error) driver.Outcome {
 	if errors.Is(err, context.Canceled) {
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: errors.New("the broker had not answered when the producer closed"),
+			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
+				"the broker had not answered when the producer closed"),
 		}
 	}
 	e := p.conn.explain(p.op, err)
@@ -327,7 +339,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 		if state.Error == nil {
 			return driver.Outcome{
 				State: driver.Rejected, Class: driver.ClassOther,
-				Err: errors.New("the broker rejected the message without saying why"),
+				Err: driver.Errorf(driver.ClassOther, "", lookAtBroker, "the broker rejected the message without saying why"),
 			}
 		}
 		e := p.conn.explain(p.op, state.Error)
@@ -339,7 +351,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: errors.New("the broker settled the message without saying what became of it"),
+			Err: driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker settled the message without saying what became of it"),
 		}
 	}
 }

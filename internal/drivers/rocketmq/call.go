@@ -36,7 +36,17 @@ type result struct {
 	done chan struct{}
 }
 
+// maxAnswer is the largest body of an answer that is waited for, in bytes. Such bodies are JSON, a kilobyte or two, and take
+// much more memory once they are read.
+const maxAnswer = 1 << 20
+
 func (w *result) answer(_ uint32, r *reply) {
+	if len(r.body) > maxAnswer {
+		w.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker's answer has %d bytes; perfmq accepts at most %d",
+			len(r.body), maxAnswer)
+		close(w.done)
+		return
+	}
 	w.reply = *r
 	w.remark, w.fields, w.body = slices.Clone(r.remark), slices.Clone(r.fields), slices.Clone(r.body)
 	w.fieldsJSON = slices.Clone(r.fieldsJSON)
@@ -65,6 +75,7 @@ func (a *caller) call(ctx context.Context, c *conn, code uint16, fields []field,
 	if w.err != nil {
 		return nil, w.err
 	}
+	c.version.Store(int32(w.version))
 	return &w.reply, nil
 }
 

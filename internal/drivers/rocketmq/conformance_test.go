@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -99,121 +101,49 @@ func TestConformanceOfModes(t *testing.T) {
 // path is a way to the broker: a proxy before the name server, which tells clients the address of another before the
 // broker.
 type path struct {
-	url  string
-	both []net.Listener
-	wg   sync.WaitGroup
-
-	mu     sync.Mutex
-	gate   *sync.Cond
-	frozen bool
-	cut    bool
-	conns  []net.Conn
+	nameServer, broker *tcpproxy.Proxy
 }
 
 func newPath(t testing.TB, broker *brokertest.RocketMQ) *path {
-	p := &path{}
-	p.gate = sync.NewCond(&p.mu)
-	toBroker := p.listen(t, broker.Broker())
+	p := &path{broker: tcpproxy.New(listenLike(t, broker.Broker()), broker.Broker(), nil)}
 	// Addresses of the same length can be exchanged within frames.
-	from, to := broker.Broker(), toBroker.Addr().String()
+	from, to := []byte(broker.Broker()), []byte(p.broker.Addr())
 	require.Len(t, to, len(from))
-	nameServer := p.listen(t, broker.NameServer())
-	p.serve(toBroker, broker.Broker(), "", "")
-	p.serve(nameServer, broker.NameServer(), from, to)
-	p.url = "rocketmq://" + nameServer.Addr().String()
-	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
+	exchange := func(b []byte) []byte { return bytes.ReplaceAll(b, from, to) }
+	p.nameServer = tcpproxy.New(listenLike(t, broker.NameServer()), broker.NameServer(), func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
+		if d == tcpproxy.Down {
+			p.broker.Copy(to, from, exchange)
+		} else {
+			p.broker.Copy(to, from, nil)
+		}
+	})
+	t.Cleanup(func() {
+		p.nameServer.Close()
+		p.broker.Close()
+	})
 	return p
 }
 
-// listen returns a listener on a port with as many digits as the target's.
-func (p *path) listen(t testing.TB, target string) net.Listener {
+// listenLike returns a listener on a port with as many digits as the target's.
+func listenLike(t testing.TB, target string) net.Listener {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		if len(l.Addr().String()) == len(target) {
-			p.both = append(p.both, l)
 			return l
 		}
 		_ = l.Close()
 	}
 }
 
-func (p *path) URL() string { return p.url }
+func (p *path) URL() string { return "rocketmq://" + p.nameServer.Addr() }
 
-func (p *path) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = true
-}
+// Freeze freezes both: what passes through the one asks the other for leave.
+func (p *path) Freeze() { p.broker.Freeze() }
 
 func (p *path) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = true
-	for _, l := range p.both {
-		_ = l.Close()
-	}
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.gate.Broadcast()
-}
-
-func (p *path) serve(l net.Listener, target, from, to string) {
-	p.wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, client, server)
-			if p.cut {
-				_ = client.Close()
-				_ = server.Close()
-			}
-			p.mu.Unlock()
-			p.wg.Go(func() { p.copy(server, client, "", "") })
-			p.wg.Go(func() { p.copy(client, server, from, to) })
-		}
-	})
-}
-
-func (p *path) copy(to, from net.Conn, old, replacement string) {
-	defer func() {
-		_ = to.Close()
-		_ = from.Close()
-	}()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(b)
-		if n > 0 && p.pass() {
-			out := b[:n]
-			if old != "" {
-				out = bytes.ReplaceAll(out, []byte(old), []byte(replacement))
-			}
-			if _, err := to.Write(out); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *path) pass() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.frozen && !p.cut {
-		p.gate.Wait()
-	}
-	return !p.cut
+	p.nameServer.Cut()
+	p.broker.Cut()
 }
 
 // openDriver opens a driver with options; it is closed with the test.

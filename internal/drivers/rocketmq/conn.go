@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -17,6 +18,9 @@ import (
 const (
 	// outLimit is how many bytes may wait to be written before senders wait.
 	outLimit = 1 << 20
+	// outMost is how many bytes may wait of those who do not wait: pulls, offsets, ends of transactions, for the most part. A
+	// broker that asks but does not read would let them grow for ever.
+	outMost = 32 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
 	// sweepEvery is how often overdue calls are looked for.
@@ -37,16 +41,19 @@ type answerer interface {
 // conn is a connection to a broker or name server on which any number of requests can be under way. Requests are
 // gathered into a buffer that one goroutine writes: a lone one goes out at once, a burst as few large writes.
 type conn struct {
-	addr string
-	net  net.Conn
-	raw  *transport.Metered // below TLS
-	idle *driver.Meter      // of the writer: it has nothing to write
+	addr     string
+	net      net.Conn
+	maxFrame int              // the largest frame to take, in bytes
+	raw      *transport.Metered // below TLS
+	idle     *driver.Meter    // of the writer: it has nothing to write
 	// serve handles requests of the broker; it must not block.
 	serve func(c *conn, r *reply)
 	begin time.Time
 	wake  chan struct{}
 	dead  chan struct{}
 	wg    sync.WaitGroup
+	// version is what the last answer to a caller said of the server, see reply.version.
+	version atomic.Int32
 
 	mu      sync.Mutex
 	err     error // why it ended
@@ -76,9 +83,11 @@ type oneWay struct {
 	arg uint32
 }
 
-func newConn(addr string, nc net.Conn, raw *transport.Metered, serve func(*conn, *reply)) *conn {
+// newConn returns a connection that takes messages with bodies of up to maxBody bytes. raw is what is below TLS.
+func newConn(addr string, nc net.Conn, raw *transport.Metered, maxBody int, serve func(*conn, *reply)) *conn {
 	c := &conn{
-		addr: addr, net: nc, raw: raw, idle: driver.NewMeter(), serve: serve, begin: time.Now(), wake: make(chan struct{}, 1), dead: make(chan struct{}),
+		addr: addr, net: nc, maxFrame: maxBody + headRoom, raw: raw, idle: driver.NewMeter(), serve: serve, begin: time.Now(),
+		wake: make(chan struct{}, 1), dead: make(chan struct{}),
 		calls: make([]call, 64),
 	}
 	c.wg.Go(c.read)
@@ -140,7 +149,12 @@ func (c *conn) lockForOut(p patience) error {
 			defer c.mu.Unlock()
 			return c.err
 		}
-		if p.ctx == nil || len(c.out) < outLimit {
+		switch {
+		case p.ctx == nil && len(c.out) >= outMost:
+			c.mu.Unlock()
+			c.fail(errUnread())
+			return errUnread()
+		case p.ctx == nil || len(c.out) < outLimit:
 			return nil
 		}
 		if c.room == nil {
@@ -267,29 +281,35 @@ func (c *conn) read() {
 	var size [4]byte
 	var frame []byte
 	var r reply
+	proven := false // it has sent a frame as it should be
 	for {
 		if _, err := io.ReadFull(in, size[:]); err != nil {
 			c.fail(lost(err))
 			return
 		}
-		n := int(binary.BigEndian.Uint32(size[:]))
-		if n < minFrame || n > 4*maxFrame {
-			c.fail(driver.Errorf(driver.ClassProtocol, "", "is this a RocketMQ name server or broker?", "%w", errFrame))
+		n := binary.BigEndian.Uint32(size[:])
+		if n < minFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
+			c.fail(errLength(n, c.maxFrame, proven))
 			return
 		}
-		if n > cap(frame) || cap(frame) > keptBuffer && n <= keptBuffer {
-			frame = make([]byte, max(n, 16<<10))
+		if cap(frame) == 0 || cap(frame) > keptBuffer && n <= keptBuffer {
+			frame = make([]byte, 16<<10)
 		}
-		frame = frame[:n]
-		if _, err := io.ReadFull(in, frame); err != nil {
+		var err error
+		if frame, err = transport.ReadBody(in, frame, int(n)); err != nil {
 			c.fail(lost(err))
 			return
 		}
 		if err := r.parse(frame); err != nil {
-			c.fail(driver.Errorf(driver.ClassProtocol, "", "is this a RocketMQ name server or broker?", "%w", err))
+			hint := notRocketMQ
+			if proven {
+				hint = lookAtBroker
+			}
+			c.fail(driver.Errorf(driver.ClassProtocol, "", hint, "%w", err))
 			return
 		}
 		c.handle(&r)
+		proven = true
 	}
 }
 
@@ -345,6 +365,12 @@ func (c *conn) failure() error {
 }
 
 func (c *conn) isDead() bool { return c.failure() != nil }
+
+// errUnread is for a broker that does not read what we send.
+func errUnread() error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
+		"the broker does not read what we send: more than %d bytes are waiting", outMost)
+}
 
 // lost is the error of a connection that ended by itself.
 func lost(err error) error {

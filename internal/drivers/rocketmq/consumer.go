@@ -40,16 +40,15 @@ type consumer struct {
 
 	mu      sync.Mutex
 	running bool
-	err     error     // why it cannot go on
-	inbox   []*pulled // pulls that have been answered
-	spare   []*pulled
-	arrived chan struct{}
-	input   *driver.Meter // of Run: nothing has arrived
+	err     error // why it cannot go on
+	inbox
+	input *driver.Meter // of Run: nothing has arrived
 
 	pulling sync.Mutex // guards sign and head
 	sign    *signer
 	head    []byte
 
+	plain    decompressor
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
@@ -80,18 +79,6 @@ type queue struct {
 	progress
 }
 
-// pulled is a pull and its answer.
-type pulled struct {
-	c       *consumer
-	q       *queue
-	err     error
-	code    int
-	refused *driver.Error
-	next    int64 // where to pull from after it
-	hasNext bool
-	body    []byte
-}
-
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
@@ -112,10 +99,10 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return nil, err
 	}
 	c := &consumer{
-		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
+		plain: decompressor{maxBody: d.cfg.maxBody}, membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
 		sign: newSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
-		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1), input: driver.NewMeter(),
+		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)}, input: driver.NewMeter(),
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
@@ -186,49 +173,6 @@ func (c *consumer) pause() {
 	c.mu.Unlock()
 }
 
-// take returns the next answer to a pull; nil when ctx has ended or, with an error, when we cannot go on.
-func (c *consumer) take(ctx context.Context) (*pulled, error) {
-	for {
-		c.mu.Lock()
-		var p *pulled
-		if len(c.inbox) > 0 {
-			p = c.inbox[0]
-			c.inbox = c.inbox[:copy(c.inbox, c.inbox[1:])]
-		}
-		err := c.err
-		c.mu.Unlock()
-		switch {
-		case ctx.Err() != nil:
-			return nil, nil //nolint:nilerr // the end of ctx is no error
-		case p != nil:
-			return p, nil
-		case err != nil:
-			return nil, err
-		}
-		c.input.Begin()
-		select {
-		case <-c.arrived:
-		case <-ctx.Done():
-		}
-		c.input.End()
-	}
-}
-
-// put hands an answer to Run.
-func (c *consumer) put(p *pulled) {
-	c.mu.Lock()
-	c.inbox = append(c.inbox, p)
-	c.mu.Unlock()
-	c.tell()
-}
-
-func (c *consumer) tell() {
-	select {
-	case c.arrived <- struct{}{}:
-	default:
-	}
-}
-
 // fail makes Run return an error once it has delivered what has come.
 func (c *consumer) fail(err error) {
 	c.mu.Lock()
@@ -263,12 +207,16 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 	}
 	if p.code != codeSuccess {
 		q.consumed.Store(q.next) // what a filter leaves out is passed over
+		if p.dropped {
+			c.park(q)
+			return nil
+		}
 		return c.pull(q, wait)
 	}
 	c.pulls.Add(1)
 	if c.opts.Order == concurrently || c.opts.FailPercent == 0 {
 		// Fetch what follows while this is being delivered.
-		if err := c.pull(q, 0); err != nil {
+		if err := c.prefetch(q); err != nil {
 			c.fail(err) // once this is delivered
 		}
 	}
@@ -296,7 +244,7 @@ func (c *consumer) deliverAll(ctx context.Context, q *queue, b []byte, deliver f
 			return 0, nil //nolint:nilerr // the end of ctx is no error
 		}
 		if b, err = m.cutMessage(b); err != nil {
-			return 0, driver.Errorf(driver.ClassProtocol, "", "", "%w", err)
+			return 0, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "%w", err)
 		}
 		if m.queueOffset < q.consumed.Load() {
 			continue
@@ -329,7 +277,7 @@ func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery)
 	d := &c.delivery
 	d.Body, d.Redelivered = m.body, again
 	if m.sysFlag&sysCompressed != 0 {
-		body, err := decompress(m)
+		body, err := c.plain.body(m)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,11 @@
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
 //	conn: requests gathered into large writes by one goroutine; answers matched by number and handled by another
 //
+// # Versions
+//
+// Brokers say their version with each answer. Those before 5 say of a new group that it stands at 0, where later ones say that it
+// is new; know delays by their levels only; and remove a group's offsets by a field of another name. See old.go.
+//
 // # The library
 //
 // The names and types of the protocol are those of github.com/apache/rocketmq-client-go/v2 (package primitive), and tests

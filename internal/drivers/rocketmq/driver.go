@@ -46,19 +46,23 @@ func (c *config) newCaller() *caller {
 
 // dial connects to a name server or broker.
 func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
-	op := "connect to " + addr
+	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
+	op := "connect to " + clip(addr, maxName)
+	if len(addr) > maxAddr {
+		return nil, connectError(op, clip(addr, maxName), errors.New("this is not an address"))
+	}
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	raw := transport.Meter(tcp)
 	if !c.target.tls {
-		return newConn(addr, raw, raw, serve), nil
+		return newConn(addr, raw, raw, c.maxBody, serve), nil
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		_ = raw.Close()
-		return nil, connectError(op, err)
+		return nil, connectError(op, addr, err)
 	}
 	tlsConfig, err := c.tls.Config(host)
 	if err != nil {
@@ -70,10 +74,14 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 		_ = raw.Close()
 		return nil, tlsError(op, err)
 	}
-	return newConn(addr, secure, raw, serve), nil
+	return newConn(addr, secure, raw, c.maxBody, serve), nil
 }
 
-func connectError(op string, err error) error {
+func connectError(op, addr string, err error) error {
+	host, _, _ := net.SplitHostPort(addr) // what is none is told by err
+	if err := transport.DialError(op, host, err); err != nil {
+		return err
+	}
 	class := driver.ClassConnect
 	if errors.Is(err, context.DeadlineExceeded) {
 		class = driver.ClassTimeout
@@ -84,6 +92,10 @@ func connectError(op string, err error) error {
 
 func tlsError(op string, err error) error {
 	var record tls.RecordHeaderError
+	if errors.Is(err, context.DeadlineExceeded) {
+		return driver.Errorf(driver.ClassTimeout, op, "use "+schemePlain+":// if the server does not encrypt. See also --connect-timeout",
+			"the server accepted the connection but did not answer the TLS handshake in time: %w", err)
+	}
 	if errors.As(err, &record) || driver.ClassOf(err) == driver.ClassConnectionLost {
 		return driver.Errorf(driver.ClassTLS, op, "use "+schemePlain+":// instead of "+schemeTLS+"://",
 			"the server does not speak TLS (%w)", err)

@@ -16,6 +16,19 @@ func wrap(op string, err error) error {
 	return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
 }
 
+const (
+	maxWords = 400 // what is quoted of a broker's words, in bytes
+	maxName  = 100 // the same of a name or address
+)
+
+// clip shortens a text of a broker's to that many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
 // refusal is the error that a broker's answer stands for. The answer's texts are copied.
 func refusal(r *reply) *driver.Error {
 	class, hint := classOfCode(r.code, string(r.remark))
@@ -28,6 +41,7 @@ func refusal(r *reply) *driver.Error {
 	if words == "" {
 		words = "the broker says no more than that"
 	}
+	words = clip(words, maxWords)
 	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.code))
 }
 
@@ -55,7 +69,7 @@ func classOfCode(code int, remark string) (driver.Class, string) {
 		if tooLarge(remark) {
 			return driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
 		}
-		return driver.ClassProtocol, ""
+		return driver.ClassProtocol, "look into the broker's log"
 	case codeNotAvailable, codeGoAway:
 		return driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
 	case codeSystemError:
@@ -67,7 +81,7 @@ func classOfCode(code int, remark string) (driver.Class, string) {
 		}
 		return driver.ClassOther, "look into the broker's log"
 	default:
-		return driver.ClassOther, ""
+		return driver.ClassOther, "look into the broker's log"
 	}
 }
 
@@ -108,7 +122,7 @@ func outcome(op string, r *reply) driver.Outcome {
 			Err: driver.Errorf(driver.ClassTimeout, op, "the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
 		}
 	case errors.Is(r.err, errAbandoned):
-		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "", "%w", errAbandoned))}
+		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "is the broker overloaded, or short of disk? See --drain-timeout", "%w", errAbandoned))}
 	default:
 		err := wrap(op, r.err)
 		return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}

@@ -21,7 +21,7 @@ type Options struct {
 	Tag        string        `opt:"tag" help:"tag of the messages"`
 	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
 	DelayLevel int           `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
-	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5)"`
+	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5; before 5 only by a time that is one of the delay levels)"`
 	Compress   bool          `opt:"compress" help:"compress bodies with zlib"`
 
 	Transactional        bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`
@@ -123,13 +123,14 @@ type config struct {
 	target         target
 	tls            driver.TLS
 	connectTimeout time.Duration
+	maxBody        int // of a message that is received, in bytes
 	opts           Options
 }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
 	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
 	var errs []error
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		cfg.opts = *o
@@ -227,7 +228,7 @@ func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
 	between("pull-batch", o.PullBatch, 1, 1024)
 	between("fail-percent", o.FailPercent, 0, 100)
 	between("retry-level", o.RetryLevel, 0, 18)
-	between("queues", o.Queues, 0, 4096)
+	between("queues", o.Queues, 0, maxQueues)
 	atLeast := func(name string, d, low time.Duration) {
 		if d < low {
 			fail("", "option %s=%s: want at least %s", name, d, low)

@@ -3,6 +3,9 @@ package rocketmq
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // The remoting protocol, as of org.apache.rocketmq.remoting.protocol (RemotingCommand, RocketMQSerializable). A frame is
@@ -25,8 +28,13 @@ const (
 	flagResponse = 1 // bit 0: an answer
 	flagOneWay   = 2 // bit 1: no answer wanted
 
-	// maxFrame is the largest frame that brokers take (com.rocketmq.remoting.frameMaxLength), and so do we.
-	maxFrame = 16 << 20
+	// maxSent is the largest frame that brokers take (com.rocketmq.remoting.frameMaxLength).
+	maxSent = 16 << 20
+	// headRoom is by how much a frame that we take may be larger than the largest body.
+	headRoom = 1 << 20
+	// maxHeader is the largest header of a frame that we take. Of what brokers send, a message's properties are the longest:
+	// 32 KiB.
+	maxHeader = 1 << 20
 	// minFrame is the length of the header's length.
 	minFrame = 4
 
@@ -42,6 +50,7 @@ const (
 	reqQueryOffset      = 14
 	reqUpdateOffset     = 15
 	reqCreateTopic      = 17
+	reqBrokerConfig     = 26
 	reqMaxOffset        = 30
 	reqMinOffset        = 31
 	reqHeartbeat        = 34
@@ -58,6 +67,7 @@ const (
 	reqClusterInfo      = 106
 	reqCreateGroup      = 200
 	reqDeleteGroup      = 207
+	reqConsumeStats     = 208
 	reqDeleteInBroker   = 215
 	reqDeleteInNamesrv  = 216
 	reqGetGroup         = 352
@@ -140,19 +150,35 @@ func endFrame(b []byte, body int) {
 
 // reply is an answer, or a request of the broker. Its slices are valid only while it is being handled.
 type reply struct {
-	from   *conn
-	err    error // there was no answer: the connection ended, or the time was over
-	code   int
-	flag   uint32
-	opaque uint32
-	remark []byte
-	fields []byte // in the binary codec
-	body   []byte
+	from    *conn
+	err     error // there was no answer: the connection ended, or the time was over
+	code    int
+	flag    uint32
+	opaque  uint32
+	version int // of the server that sent it (MQVersion.Version.ordinal); 0 if it did not say
+	remark  []byte
+	fields  []byte // in the binary codec
+	body    []byte
 
 	fieldsJSON []byte // instead of fields: an object whose values are texts without escapes
 }
 
 var errFrame = errors.New("the peer sent a frame that is not of the remoting protocol")
+
+const (
+	notRocketMQ  = "is this a RocketMQ name server or broker?"
+	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+)
+
+// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones before.
+func errLength(n uint32, limit int, proven bool) error {
+	if proven && n > uint32(limit) { //nolint:gosec // above zero
+		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a frame of %d bytes; perfmq accepts at most %d", n, limit)
+	}
+	return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
+		"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w", n, minFrame, limit, errFrame)
+}
 
 // parse reads a frame without its first four bytes, the length.
 func (r *reply) parse(b []byte) error {
@@ -163,6 +189,9 @@ func (r *reply) parse(b []byte) error {
 	size := int(binary.BigEndian.Uint32(b) & 0xffffff)
 	if size > len(b)-minFrame {
 		return errFrame
+	}
+	if size > maxHeader {
+		return fmt.Errorf("%w: a header of %d bytes; perfmq accepts at most %d", errFrame, size, maxHeader)
 	}
 	header := b[minFrame : minFrame+size]
 	r.body = b[minFrame+size:]
@@ -181,6 +210,7 @@ func (r *reply) parseBinary(h []byte) error {
 		return errFrame
 	}
 	r.code = int(int16(binary.BigEndian.Uint16(h)))
+	r.version = int(binary.BigEndian.Uint16(h[3:]))
 	r.opaque = binary.BigEndian.Uint32(h[5:])
 	r.flag = binary.BigEndian.Uint32(h[9:])
 	var ok bool

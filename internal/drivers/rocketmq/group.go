@@ -246,7 +246,7 @@ func (c *consumer) members(ctx context.Context, conn *conn) ([]string, error) {
 		IDs []string `json:"consumerIdList"`
 	}
 	if err := json.Unmarshal(r.body, &list); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the broker's answer: %w", err)
+		return nil, driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
 	}
 	return list.IDs, nil
 }

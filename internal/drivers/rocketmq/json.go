@@ -14,15 +14,17 @@ func (r *reply) parseJSON(h []byte) error {
 	}
 	*r = reply{body: r.body}
 	var header struct {
-		Code   int               `json:"code"`
-		Flag   uint32            `json:"flag"`
-		Opaque int32             `json:"opaque"`
-		Remark string            `json:"remark"`
-		Fields map[string]string `json:"extFields"`
+		Code    int               `json:"code"`
+		Version int               `json:"version"`
+		Flag    uint32            `json:"flag"`
+		Opaque  int32             `json:"opaque"`
+		Remark  string            `json:"remark"`
+		Fields  map[string]string `json:"extFields"`
 	}
 	if err := json.Unmarshal(h, &header); err != nil {
 		return fmt.Errorf("%w: %w", errFrame, err)
 	}
+	r.version = header.Version
 	r.code, r.flag, r.opaque, r.remark = header.Code, header.Flag, uint32(header.Opaque), []byte(header.Remark)
 	for key, value := range header.Fields {
 		if len(key) > 1<<15 {
@@ -45,7 +47,7 @@ func (r *reply) scanJSON(h []byte) bool {
 			return false
 		}
 		switch string(key) {
-		case "code", "flag", "opaque":
+		case "code", "flag", "opaque", "version":
 			n, ok := s.number()
 			if !ok || n < -1<<31 || n > 1<<32-1 {
 				return false
@@ -55,6 +57,8 @@ func (r *reply) scanJSON(h []byte) bool {
 				r.code = int(n)
 			case 'f':
 				r.flag = uint32(n)
+			case 'v':
+				r.version = int(n)
 			default:
 				r.opaque = uint32(n)
 			}

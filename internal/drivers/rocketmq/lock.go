@@ -47,7 +47,7 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 			Queues []primitive.MessageQueue `json:"lockOKMQSet"`
 		}
 		if err := json.Unmarshal(r.body, &answer); err != nil {
-			return driver.Errorf(driver.ClassProtocol, op, "", "read the broker's answer: %w", err)
+			return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
 		}
 		for _, q := range answer.Queues {
 			locked[queueID{q.Topic, q.BrokerName, q.QueueId}] = true

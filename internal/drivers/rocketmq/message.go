@@ -5,8 +5,8 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -235,19 +235,55 @@ func (c *compressor) compress(body []byte) []byte {
 	return c.out.Bytes()
 }
 
-// decompress undoes the compression of a message's body.
-func decompress(m *stored) ([]byte, error) {
+// decompressor undoes the compression of bodies, one after the other.
+type decompressor struct {
+	maxBody int
+	reader  io.ReadCloser
+	out     []byte
+}
+
+// body returns the body of a message, valid until the next call.
+func (d *decompressor) body(m *stored) ([]byte, error) {
 	if t := m.sysFlag & sysCompression; t != 0 && t != sysZlib {
 		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all",
 			"a message is compressed with LZ4 or ZSTD")
 	}
-	r, err := zlib.NewReader(bytes.NewReader(m.body))
+	err := d.read(m.body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errMessage, err)
+		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "%w: its compressed body: %w", errMessage, err)
 	}
-	body, err := io.ReadAll(r)
+	if len(d.out) > d.maxBody {
+		return nil, driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a message whose %d compressed bytes are more than %d; perfmq accepts at most %d",
+			len(m.body), d.maxBody, d.maxBody)
+	}
+	return d.out, nil
+}
+
+// read decompresses at most one byte more than there may be.
+func (d *decompressor) read(compressed []byte) (err error) {
+	if d.reader == nil {
+		d.reader, err = zlib.NewReader(bytes.NewReader(compressed))
+	} else {
+		err = d.reader.(zlib.Resetter).Reset(bytes.NewReader(compressed), nil)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errMessage, err)
+		d.reader = nil
+		return err
 	}
-	return body, nil
+	const first = 16 << 10
+	for d.out = d.out[:0]; len(d.out) <= d.maxBody; {
+		if len(d.out) == cap(d.out) {
+			d.out = slices.Grow(d.out, min(max(first, len(d.out)), d.maxBody+1-len(d.out)))
+		}
+		n, err := d.reader.Read(d.out[len(d.out):cap(d.out)])
+		d.out = d.out[:len(d.out)+n]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,7 +2,9 @@ package rocketmq
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -131,14 +133,38 @@ func TestStaticProperties(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	var c compressor
-	for _, body := range []string{"", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
+	d := decompressor{maxBody: 100_000}
+	for _, body := range []string{"", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", strings.Repeat("b", 100_000), "c"} {
 		m := stored{sysFlag: sysCompressed | sysZlib, body: c.compress([]byte(body))}
-		got, err := decompress(&m)
+		got, err := d.body(&m)
 		require.NoError(t, err)
 		require.Equal(t, body, string(got))
 	}
-	_, err := decompress(&stored{sysFlag: sysCompressed | 1<<8, body: []byte("x")})
+	_, err := d.body(&stored{sysFlag: sysCompressed | 1<<8, body: []byte("x")})
 	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-	_, err = decompress(&stored{sysFlag: sysCompressed, body: []byte("x")})
+	_, err = d.body(&stored{sysFlag: sysCompressed, body: []byte("x")})
 	require.ErrorIs(t, err, errMessage)
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err))
+	for _, size := range []int{100_001, 1 << 30} {
+		_, err = d.body(&stored{sysFlag: sysCompressed, body: packed(t, size)})
+		require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
+		require.ErrorContains(t, err, "are more than 100000; perfmq accepts at most 100000")
+	}
+	require.Less(t, cap(d.out), 200_000)
+	got, err := d.body(&stored{sysFlag: sysCompressed, body: packed(t, 3)})
+	require.NoError(t, err, "it still works")
+	require.Len(t, got, 3)
+}
+
+// packed returns zeros, compressed.
+func packed(t *testing.T, n int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	for chunk := make([]byte, 1<<20); n > 0; n -= len(chunk) {
+		_, err := w.Write(chunk[:min(n, len(chunk))])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return b.Bytes()
 }

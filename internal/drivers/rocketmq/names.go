@@ -18,7 +18,7 @@ const (
 // topicName is the name of a destination's topic on the brokers.
 func (c *config) topicName(d driver.Destination) (string, error) {
 	if !legalName(d.Name) {
-		return "", driver.Errorf(driver.ClassOther, "open "+d.String(),
+		return "", driver.Errorf(driver.ClassUnsupported, "open "+d.String(),
 			"use letters, digits, %, |, - and _, at most 120 of them", "%q is not a legal name of a topic", d.Name)
 	}
 	return c.inNamespace(d.Name), nil

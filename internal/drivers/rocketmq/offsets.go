@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 
@@ -10,14 +11,11 @@ import (
 // fixStart lets a new group start at what will be sent next, in all queues.
 func (c *consumer) fixStart(ctx context.Context) error {
 	for i, b := range c.route.brokers {
-		for n := range b.read {
-			q := &queue{queueID: queueID{c.topic, b.name, n}, conn: c.conns[i], progress: progress{saved: unsaved}}
-			if _, found, err := c.savedOffset(ctx, q); found || err != nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
+		fresh, err := c.freshQueues(ctx, c.conns[i], &b)
+		if err != nil {
+			return err
+		}
+		for _, q := range fresh {
 			end, err := c.limitOffset(ctx, q, reqMaxOffset)
 			if err != nil {
 				return err
@@ -29,6 +27,36 @@ func (c *consumer) fixStart(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// freshQueues returns those queues of a broker where the group has not been yet. RocketMQ before 5 knows no setZeroIfNotFound: it
+// says 0 of them, too, if the queue has all of its messages. Where a group has been is then what its statistics list.
+func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]*queue, error) {
+	var fresh, doubtful []*queue
+	for n := range b.read {
+		q := &queue{queueID: queueID{c.topic, b.name, n}, conn: conn, progress: progress{saved: unsaved}}
+		offset, found, err := c.savedOffset(ctx, q)
+		switch {
+		case err != nil:
+			return nil, err
+		case !found:
+			fresh = append(fresh, q)
+		case offset == 0 && conn.old():
+			doubtful = append(doubtful, q)
+		}
+	}
+	if len(doubtful) == 0 {
+		return fresh, nil
+	}
+	r, err := c.client.must(ctx, conn, "ask where the group has been", reqConsumeStats, []field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	// The answer has objects as keys, so that it is no JSON.
+	if bytes.Contains(r.body, []byte(`"topic":"`+c.topic+`"`)) {
+		return fresh, nil
+	}
+	return append(fresh, doubtful...), nil
 }
 
 // savedOffset asks where the group stands in a queue.
@@ -57,7 +85,7 @@ func (c *consumer) limitOffset(ctx context.Context, q *queue, code uint16) (int6
 	}
 	n, ok := r.number("offset")
 	if !ok {
-		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", "", "the answer has no offset")
+		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", lookAtBroker, "the answer has no offset")
 	}
 	return n, nil
 }

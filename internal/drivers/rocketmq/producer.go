@@ -15,7 +15,7 @@ import (
 )
 
 // maxBody is the largest body that still fits into a frame with its header.
-const maxBody = maxFrame - 64<<10
+const maxBody = maxSent - 64<<10
 
 // idSeed is how many characters of a message's unique key are its producer's; a number follows.
 const idSeed = 20
@@ -140,6 +140,11 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.sysFlag |= sysHalf
 		p.static = append(p.static, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
 			primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
+	}
+	if p.opts.Delay > 0 {
+		if err := p.delayByLevel(ctx, r, spec); err != nil {
+			return err
+		}
 	}
 	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])

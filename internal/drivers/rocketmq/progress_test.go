@@ -35,7 +35,7 @@ type threads struct {
 // newThreads is to be called in a bubble of synctest.
 func newThreads(t *testing.T) *threads {
 	ours, theirs := net.Pipe()
-	b := &threads{t: t, conn: newConn("broker", ours, transport.Meter(ours), nil), net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
+	b := &threads{t: t, conn: newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil), net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
 	go b.read()
 	t.Cleanup(func() {
 		_ = theirs.Close()
@@ -116,7 +116,7 @@ func (b *threads) handle(r *reply) {
 func (b *threads) consumer(o *Options) *consumer {
 	return &consumer{
 		membership: membership{group: "G"}, opts: o, client: &client{caller: &caller{}, id: "me"},
-		owned: map[queueID]*queue{}, arrived: make(chan struct{}, 1),
+		owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 	}
 }
 

@@ -30,15 +30,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	if q.revoked.Load() {
 		return nil
 	}
-	c.mu.Lock()
-	var p *pulled
-	if n := len(c.spare); n > 0 {
-		p, c.spare = c.spare[n-1], c.spare[:n-1]
-	} else {
-		p = &pulled{c: c}
-	}
-	c.mu.Unlock()
-	p.q = q
+	p := c.newPull(q)
 
 	c.pulling.Lock()
 	defer c.pulling.Unlock()
@@ -80,26 +72,6 @@ func appendInt(b []byte, key string, n int64) []byte {
 	b = strconv.AppendInt(b, n, 10)
 	closeField(b, at)
 	return b
-}
-
-// answer takes the answer to a pull and hands it to Run.
-func (p *pulled) answer(_ uint32, r *reply) {
-	p.err, p.code, p.refused, p.body = r.err, r.code, nil, append(p.body[:0], r.body...)
-	p.next, p.hasNext = r.number("nextBeginOffset")
-	if r.err == nil && r.code != codeSuccess && r.code != codeNotFound && r.code != codeRetryNow {
-		p.refused = refusal(r)
-	}
-	p.c.put(p)
-}
-
-// recycle keeps a pull for the next.
-func (c *consumer) recycle(p *pulled) {
-	if cap(p.body) > keptBuffer {
-		p.body = nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spare = append(c.spare, p)
 }
 
 // verdict tells what an answer means: an error ends Run, and a time is to pass before the next pull.

@@ -49,13 +49,37 @@ type routeBroker struct {
 
 // routeData is TopicRouteData, as name servers send it.
 type routeData struct {
-	Queues []struct {
-		Broker string `json:"brokerName"`
-		Read   int    `json:"readQueueNums"`
-		Write  int    `json:"writeQueueNums"`
-		Perm   int    `json:"perm"` // 4 read, 2 write (PermName)
-	} `json:"queueDatas"`
+	Queues  []queueData  `json:"queueDatas"`
 	Brokers []brokerData `json:"brokerDatas"`
+}
+
+type queueData struct {
+	Broker string `json:"brokerName"`
+	Read   int    `json:"readQueueNums"`
+	Write  int    `json:"writeQueueNums"`
+	Perm   int    `json:"perm"` // 4 read, 2 write (PermName)
+}
+
+const (
+	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and consumer.
+	maxQueues = 4096
+	// maxBrokers is the largest number of brokers of a topic. Each is connected to.
+	maxBrokers = 256
+	// maxTopicQueues is the largest number of queues of a topic on all brokers.
+	maxTopicQueues = 4 * maxQueues
+
+	lookAtNameServer = "look at the topic (mqadmin topicRoute -t TOPIC)"
+)
+
+// check holds the numbers of queues against their limit.
+func (q *queueData) check(op string) error {
+	for _, n := range []int{q.Read, q.Write} {
+		if n < 0 || n > maxQueues {
+			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer, "the name server says that the topic has %d queues on broker %s; "+
+				"perfmq accepts at most %d", n, clip(q.Broker, maxName), maxQueues)
+		}
+	}
+	return nil
 }
 
 type brokerData struct {
@@ -144,10 +168,13 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 	}
 	var data routeData
 	if err := unmarshalJSON(answer.body, &data); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the name server's answer: %w", err)
+		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
 	}
-	r := &route{seen: time.Now()}
+	r, total := &route{seen: time.Now()}, 0
 	for _, q := range data.Queues {
+		if err := q.check(op); err != nil {
+			return nil, err
+		}
 		i := slices.IndexFunc(data.Brokers, func(b brokerData) bool { return b.Name == q.Broker })
 		if i < 0 || data.Brokers[i].Addresses[masterID] == "" {
 			continue // without its master a broker takes no messages
@@ -160,6 +187,10 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 			b.write = q.Write
 		}
 		r.brokers = append(r.brokers, b)
+		if total += max(b.read, b.write); len(r.brokers) > maxBrokers || total > maxTopicQueues {
+			return nil, driver.Errorf(driver.ClassProtocol, op, lookAtNameServer, "the name server says that the topic has %d queues or more "+
+				"on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues), maxTopicQueues, maxBrokers)
+		}
 	}
 	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
 	if len(r.brokers) == 0 {
@@ -198,7 +229,7 @@ func (d *rocketDriver) masters(ctx context.Context, a *caller, ns *conn) ([]stri
 		Brokers map[string]brokerData `json:"brokerAddrTable"`
 	}
 	if err := unmarshalJSON(answer.body, &info); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, "", "read the name server's answer: %w", err)
+		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
 	}
 	var list []string
 	for _, b := range info.Brokers {
@@ -268,7 +299,8 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic, "", "the name server does not know it yet: %w", ctx.Err())
+			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic, "do its brokers register with this name server?",
+				"the name server does not know it yet: %w", ctx.Err())
 		}
 	}
 }
@@ -333,7 +365,9 @@ func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
 	}
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error {
-		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{{"groupName", group}, {"cleanOffset", "true"}}, nil)
+		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{
+			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
+		}, nil)
 		return err
 	})
 	return errors.Join(err, d.deleteTopic(ctx, retryPrefix+group, deadPrefix+group))

@@ -234,7 +234,7 @@ func (a *answers) answer(arg uint32, r *reply) {
 func TestConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		c := newConn("broker", ours, transport.Meter(ours), nil)
+		c := newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil)
 		var a answers
 		head := func() []byte { b := beginFrame(nil, 1, 0); endFrame(b, 0); return b }
 		for i := range uint32(200) { // more than the table holds at first
@@ -279,7 +279,7 @@ func TestConnection(t *testing.T) {
 
 func TestForeignPeer(t *testing.T) {
 	ours, theirs := net.Pipe()
-	c := newConn("broker", ours, transport.Meter(ours), nil)
+	c := newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil)
 	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
 	<-c.dead
@@ -296,7 +296,7 @@ func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func TestSendDoesNotAllocate(t *testing.T) {
 	for _, signed := range []bool{false, true} {
 		ours, theirs := net.Pipe()
-		c := newConn("broker", nowhere{ours}, transport.Meter(ours), nil)
+		c := newConn("broker", nowhere{ours}, transport.Meter(ours), driver.DefaultMaxBody, nil)
 		p := &producer{opts: defaultOptions(), topic: "T", idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
 		if signed {
 			p.sign = newSigner("ak", "sk")

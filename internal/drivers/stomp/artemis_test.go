@@ -95,8 +95,10 @@ func TestFullAddress(t *testing.T) {
 		case out.State == driver.Accepted:
 			accepted++
 		case slot == 5:
-			require.Equal(t, driver.Failed, out.State)
+			require.Equal(t, driver.Rejected, out.State)
+			require.Equal(t, driver.ClassFull, out.Class)
 			require.ErrorContains(t, out.Err, "AMQ339011")
+			require.ErrorContains(t, out.Err, "does not say why")
 			require.NotContains(t, out.Err.Error(), "CoreMessage")
 			require.Contains(t, driver.HintOf(out.Err), "full address")
 		}

@@ -20,7 +20,7 @@ func piped(every time.Duration) (c *connection, far net.Conn) {
 	c.session = &session{
 		net: near, raw: transport.Meter(near), out: newOutbox(near), source: &source{net: near}, version: v12, sendEvery: every, hearEvery: every,
 	}
-	c.in = newScanner(c.source)
+	c.in = newScanner(c.source, driver.DefaultMaxBody)
 	close(c.ready)
 	c.start()
 	return c, far

@@ -173,7 +173,7 @@ func (r *repeat) Read(b []byte) (int, error) {
 func BenchmarkRead(b *testing.B) {
 	for name, data := range map[string][]byte{"MESSAGE": artemisMessage(), "RECEIPT": []byte("RECEIPT\nreceipt-id:s0.17.123456\n\n\x00\n")} {
 		b.Run(name+"/ours", func(b *testing.B) {
-			s := newScanner(&repeat{data: data})
+			s := newScanner(&repeat{data: data}, driver.DefaultMaxBody)
 			s.version = v12
 			var f inbound
 			b.ReportAllocs()

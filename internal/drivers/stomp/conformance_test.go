@@ -4,6 +4,7 @@ package stomp
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,22 @@ func TestConformanceRabbitMQ(t *testing.T) {
 		},
 		IgnoreGoroutines: harnessGoroutines(),
 	})
+	t.Run("queue names", func(t *testing.T) { testQueueNamesOnRabbitMQ(t, r) })
+}
+
+// testQueueNamesOnRabbitMQ: queues have the name that was given, which other protocols know them by.
+func testQueueNamesOnRabbitMQ(t *testing.T, r *brokertest.RabbitMQ) {
+	ctx, d := deadline(t), openDriver(t, r.STOMPURL())
+	const name = "a b/c%d%25.*"
+	o := newOutcomes()
+	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: driver.Destination{Name: name}, MaxPending: 1, Priority: -1}, o.done)
+	require.NoError(t, err)
+	send(t, p, 1)
+	o.wait(t, 1)
+	require.NoError(t, p.Close(ctx))
+	queues, err := r.Ctl(ctx, "list_queues", "name")
+	require.NoError(t, err)
+	require.Contains(t, strings.Split(queues, "\n"), name)
 }
 
 // plainText has what STOMP 1.0 can carry, which has no escapes.

@@ -18,10 +18,11 @@ import (
 type stompDriver struct {
 	cfg config
 
-	mu     sync.Mutex
-	conns  map[string]*connection
-	shared map[string]int // users of shared subscriptions, by name
-	closed bool
+	mu      sync.Mutex
+	conns   map[string]*connection
+	shared  map[string]int  // users of shared subscriptions, by name
+	streams map[string]bool // of RabbitMQ: those with a consumer
+	closed  bool
 
 	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
 	// the broker has said that the others are gone. It has room for one.
@@ -51,6 +52,7 @@ type connection struct {
 	cause     error // why the connection has ended
 	producers atomic.Pointer[[]*producer]
 	consumers atomic.Pointer[[]*consumer]
+	topics    map[string]bool // see takeTopic
 
 	acking  []*consumer   // of the reader: those with something to acknowledge
 	failed  chan struct{} // closed with cause set

@@ -11,9 +11,15 @@ import (
 )
 
 const (
-	// holdLimit is how many bytes of messages are held for a consumer that is not running before the connection is
-	// not read any more.
+	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection is
+	// not read any more. One message more may be.
 	holdLimit = 8 << 20
+	// heldSize is what a held message takes beside its text, in bytes.
+	heldSize = 256
+	// keptText is the largest text that each held message keeps memory for. Of what is larger one is kept for all.
+	keptText = 64 << 10
+	// release is by how much bytes that Run has delivered make room for others, at a time.
+	release = holdLimit / 8
 	// ackBatch is the largest number of messages that one cumulative ACK covers.
 	ackBatch = 256
 )
@@ -31,13 +37,15 @@ const (
 // for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of producers,
 // and as long as Run is not running, messages are copied and held, up to holdLimit.
 type consumer struct {
-	conn  *connection
-	op    string
-	id    uint64 // in conn.consumers, and the id of the subscription
-	sub   *subscription
-	mode  string // of acknowledgement
-	tx    bool
-	batch int // messages per ACK
+	conn   *connection
+	op     string
+	id     uint64 // in conn.consumers, and the id of the subscription
+	sub    *subscription
+	mode   string // of acknowledgement
+	tx     bool
+	stream string // of RabbitMQ: whose only consumer it is
+	topic  string // of old Artemis: reserved on conn
+	batch  int    // messages per ACK
 
 	probes int // so far; of the goroutine that calls Probe
 
@@ -46,10 +54,11 @@ type consumer struct {
 	deliver func(*driver.Delivery)
 	current driver.Delivery
 	held    []heldMessage
-	bytes   int           // in held
+	bytes   int           // in held, and in taken as far as it is not delivered
 	arrived chan struct{} // held has grown
 	unheld  chan struct{} // held has shrunk, or the state has changed
 	listed  bool          // in conn.acking
+	fault   error         // why no more is delivered: the broker does not deliver what was sent
 	closed  bool
 
 	// Of whoever delivers: the reader with the lock in stateDirect, else Run.
@@ -58,6 +67,7 @@ type consumer struct {
 	txID    uint64
 	taken   []heldMessage // what Run took from held
 	left    []heldMessage // of taken, when Run ended
+	large   []byte        // memory for a large message that is to be held; guarded by mu
 }
 
 // heldMessage is a copy of a message. Its buffer is used again.
@@ -72,21 +82,24 @@ func (m *heldMessage) ack() []byte { return m.text[m.body:] }
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	conn, err := d.acquire(ctx, spec.Connection)
+	k := &consumer{
+		op: "receive from " + spec.Destination.String(), tx: spec.Transacted,
+		batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+	}
+	conn, err := d.acquireFor(ctx, &spec, k)
 	if err != nil {
 		return nil, err
 	}
-	k := &consumer{
-		conn: conn, op: "receive from " + spec.Destination.String(), tx: spec.Transacted,
-		batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
-	}
+	k.conn = conn
 	err = conn.addConsumer(k)
 	if err == nil {
 		if err = k.subscribe(ctx, spec); err != nil {
 			conn.removeConsumer(k)
+			k.freeStream()
 		}
 	}
 	if err != nil {
+		conn.freeTopic(k.topic)
 		conn.release(ctx)
 		return nil, conn.explain(op, err)
 	}
@@ -117,14 +130,17 @@ func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err
 	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
 		return err
 	}
+	if err := k.takeStream(&spec); err != nil {
+		return err
+	}
 	k.mode = k.sub.ack
 	if err := k.conn.checkAck(k); err != nil {
 		return err
 	}
 	f := frame.New(frame.SUBSCRIBE, k.sub.subscribe...)
 	for i := range f.Header.Len() {
-		if key, value := f.Header.GetAt(i); !k.conn.version.carries(value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		if key, value := f.Header.GetAt(i); !k.conn.version.keeps(value) {
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry %q as %s", k.conn.version, value, key)
 		}
 	}
@@ -186,7 +202,7 @@ func (c *connection) alive() bool {
 func (k *consumer) take(f *inbound) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body) > holdLimit {
+	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body)+len(f.ack)+heldSize > holdLimit {
 		k.mu.Unlock()
 		select {
 		case <-k.unheld:
@@ -196,6 +212,15 @@ func (k *consumer) take(f *inbound) error {
 		if !k.conn.alive() {
 			return errClosed
 		}
+	}
+	if f.encoded && f.id != (driver.ID{}) && k.fault == nil {
+		k.fault = driver.Errorf(driver.ClassUnsupported, "",
+			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
+			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
+		notify(k.arrived)
+	}
+	if k.fault != nil {
+		return nil // not acknowledged: it stays with the broker
 	}
 	if k.state == stateDirect && k.conn.shared.Load() {
 		k.settle() // from here on Run delivers
@@ -224,11 +249,14 @@ func (k *consumer) hold(f *inbound) {
 		k.held = append(k.held, heldMessage{})
 	}
 	m := &k.held[n]
+	if len(f.body) > max(keptText, cap(m.text)) {
+		m.text, k.large = k.large, nil
+	}
 	m.text = append(append(m.text[:0], f.body...), f.ack...)
 	m.body = len(f.body)
 	m.delivery = f.delivery()
 	m.delivery.Body = m.text[:m.body:m.body]
-	k.bytes += len(m.text)
+	k.bytes += len(m.text) + heldSize
 	if n == 0 {
 		notify(k.arrived)
 	}
@@ -297,7 +325,11 @@ func (k *consumer) put(command string, ack []byte) {
 		b = append(b, name...)
 	}
 	out.buf = append(b, "\n\n\x00"...)
+	full := len(out.buf) > outMost
 	out.unlock()
+	if full {
+		k.conn.fail(errUnread())
+	}
 }
 
 // Run implements [driver.Consumer].
@@ -310,6 +342,9 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 			continue
 		}
 		k.settle()
+		if k.fault != nil {
+			break
+		}
 		if !k.conn.shared.Load() {
 			k.state = stateDirect
 		}
@@ -323,7 +358,11 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 	}
 	k.settle()
 	k.state, k.deliver = stateHolding, nil
+	fault := k.fault
 	k.mu.Unlock()
+	if fault != nil {
+		return k.conn.explain(k.op, fault)
+	}
 	if ctx.Err() == nil {
 		return k.conn.explain(k.op, k.conn.whyEnded())
 	}
@@ -333,23 +372,31 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) erro
 // deliverHeld delivers what was held so far. The lock is held when it begins and ends, and not in between.
 func (k *consumer) deliverHeld(ctx context.Context) {
 	k.taken, k.held = k.held, k.taken[:0]
-	k.bytes = 0
 	k.mu.Unlock()
-	notify(k.unheld)
-	ended := ctx.Done()
+	ended, done := ctx.Done(), 0
 	for i := range k.taken {
 		select {
 		case <-ended:
 			k.left = k.taken[i:]
 			k.mu.Lock()
+			k.bytes -= done
 			return
 		default:
 		}
 		m := &k.taken[i]
 		k.handle(&m.delivery, m.ack())
-		if cap(m.text) > holdLimit {
-			m.text = nil
+		if done += len(m.text) + heldSize; done >= release || cap(m.text) > keptText {
+			k.mu.Lock()
+			k.bytes -= done
+			if cap(m.text) > keptText {
+				k.large, m.text, m.delivery.Body = m.text, nil, nil
+			}
+			k.mu.Unlock()
+			done = 0
+			notify(k.unheld)
 		}
 	}
 	k.mu.Lock()
+	k.bytes -= done
+	notify(k.unheld)
 }

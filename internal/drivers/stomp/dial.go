@@ -40,7 +40,7 @@ func (c *config) dialHost(ctx context.Context, host transport.Endpoint, identity
 		}
 	}
 	s.source = &source{net: s.net}
-	s.in = newScanner(s.source)
+	s.in = newScanner(s.source, c.maxBody)
 	s.out = newOutbox(s.net)
 	// A context can end in two ways, a deadline in one: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
@@ -77,8 +77,8 @@ func (s *session) shakeHands(c *config, identity string) error {
 	}
 	var known bool
 	if s.version, known = parseVersion(f.Header.Get(frame.Version)); !known {
-		return driver.Errorf(driver.ClassProtocol, "", "", "the broker chose version %q, which was not offered",
-			f.Header.Get(frame.Version))
+		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker chose version %q, which was not offered",
+			clip(f.Header.Get(frame.Version)))
 	}
 	if want := c.opts.Version; want != automatic && want != s.version.String() {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
@@ -93,7 +93,7 @@ func (s *session) shakeHands(c *config, identity string) error {
 		canSend, wants, err := frame.ParseHeartBeat(value)
 		if err != nil {
 			return driver.Errorf(driver.ClassProtocol, "", "leave heart-beats out by -o heart-beat=0",
-				"the broker sent the heart-beat %q: %w", value, err)
+				"the broker sent the heart-beat %q: %w", clip(value), err)
 		}
 		if wants > 0 {
 			s.sendEvery = max(c.opts.HeartBeat, wants)
@@ -119,21 +119,19 @@ func (s *session) greeting(c *config) (*frame.Frame, error) {
 	var f inbound
 	if err := s.in.next(&f); err != nil {
 		if errors.Is(err, errNotSTOMP) {
-			return nil, notSTOMP(c.target.TLS, head)
+			return nil, driver.Errorf(driver.ClassProtocol, "", "is this the broker's STOMP port?", "the peer broke the protocol: %w", err)
 		}
 		return nil, err
 	}
 	switch {
 	case f.other == nil:
-		return nil, driver.Errorf(driver.ClassProtocol, "", "", "the broker did not answer CONNECT")
+		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker did not answer CONNECT, but sent something else")
 	case f.other.Command == frame.ERROR:
 		e := errorFrame("", f.other)
 		if e.Class == driver.ClassOther {
 			e.Class = driver.ClassConnect
 		}
 		return nil, e
-	case f.other.Command != frame.CONNECTED:
-		return nil, driver.Errorf(driver.ClassProtocol, "", "", "the broker answered CONNECT by %q", f.other.Command)
 	}
 	return f.other, nil
 }

@@ -65,7 +65,7 @@ func (d dialect) unsupported(hint, what string) error {
 func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority", "expires",
-		"expiration", "destination-type", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
+		"expiration", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
 
@@ -79,8 +79,8 @@ func (d dialect) address(dest driver.Destination) string {
 		return dest.Name
 	}
 	name := dest.Name
-	if d == rabbitmq && dest.Kind == driver.Queue {
-		name = strings.NewReplacer("%", "%25", "/", "%2F").Replace(name) // a slash would end the queue's name
+	if d == rabbitmq {
+		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; no other escape is understood
 	}
 	return "/" + dest.Kind.String() + "/" + name
 }
@@ -97,11 +97,24 @@ func routing(kind driver.Kind) string {
 func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
 // send returns the headers that are the same for all messages of a producer.
-func (d dialect) send(spec driver.ProducerSpec) ([]driver.Property, error) {
+func (d dialect) send(spec driver.ProducerSpec, o *Options, server string) ([]driver.Property, error) {
+	if err := d.checkName(spec.Destination, true); err != nil {
+		return nil, err
+	}
 	headers := []driver.Property{{Key: "destination", Value: d.address(spec.Destination)}}
 	add := func(key, value string) { headers = append(headers, driver.Property{Key: key, Value: value}) }
 	if d == artemis {
 		add("destination-type", routing(spec.Destination.Kind))
+	}
+	declared, err := d.declared(spec.Destination, o)
+	if err != nil {
+		return nil, err
+	}
+	if declared {
+		headers = append(headers, o.declaration()...)
+	}
+	if err := d.checkQueue(&spec, o, server); err != nil {
+		return nil, err
 	}
 	switch {
 	case d == rabbitmq && !spec.Persistent: // any value but true is ignored
@@ -109,11 +122,7 @@ func (d dialect) send(spec driver.ProducerSpec) ([]driver.Property, error) {
 		add("persistent", strconv.FormatBool(spec.Persistent))
 	}
 	if spec.Priority >= 0 {
-		switch {
-		case d == rabbitmq && !strings.HasPrefix(spec.Destination.Name, "/"):
-			return nil, d.unsupported("declare a queue with x-max-priority and name it /amq/queue/NAME",
-				"a queue that is declared by its use has no priorities")
-		case d == generic:
+		if d == generic {
 			return nil, d.unsupported("", "no header is known for the priority")
 		}
 		add("priority", strconv.Itoa(min(spec.Priority, 9)))
@@ -166,6 +175,12 @@ func (d dialect) ackMode(option string, transacted bool) string {
 
 // subscription returns how to subscribe. ID is the number of the subscription, identity the connection's client-id.
 func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
+	if err := d.checkName(spec.Destination, false); err != nil {
+		return nil, err
+	}
+	if spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared) {
+		return nil, d.unsupported("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
+	}
 	if spec.Transacted && (d == artemis || d == generic) {
 		return nil, d.unsupported("leave out --tx", "messages cannot be received in transactions")
 	}
@@ -173,12 +188,27 @@ func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity
 		return nil, d.unsupported("leave out -o ack=auto, or --credit and --tx",
 			"with ack=auto nothing is acknowledged, so that nothing limits what the broker sends ahead and no transaction holds it")
 	}
+	declared, err := d.declared(spec.Destination, o)
+	if err != nil {
+		return nil, err
+	}
+	if declared && o.Declare == kindStream && o.Ack == ackAuto {
+		return nil, d.unsupported("leave out -o ack=auto", "streams want acknowledgements")
+	}
 	ack := d.ackMode(o.Ack, spec.Transacted)
 	s := &subscription{
 		ack:       ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
 		end:       []string{"id", id},
 		returns:   d == rabbitmq && ack != ackAuto,
+	}
+	if declared {
+		for _, h := range o.declaration() {
+			s.add(h.Key, h.Value)
+		}
+		if o.Declare == kindStream {
+			s.add("x-stream-offset", o.From)
+		}
 	}
 	if spec.Selector != "" {
 		if d == rabbitmq {

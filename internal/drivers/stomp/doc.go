@@ -52,6 +52,11 @@
 //     It does not say why it refused a message (a full address is "AMQ339011 Error sending message"), and takes no more
 //     on that connection.
 //   - ActiveMQ Classic has no shared subscriptions.
+//   - Artemis before 2.33 gives the subscriptions of one connection to one topic the same message IDs, so that one acknowledgement
+//     takes another's message: a second subscription gets a connection of its own.
+//   - ActiveMQ Classic delivers all of an AMQP message as the body, unless its AMQP connector has transport.transformer=jms: that
+//     ends a run whose messages are verified.
+//   - RabbitMQ declares queues by their use, of the type that -o declare says, which goes along with each message as a header.
 //   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions of a
 //     connection: with ack=client a connection is for one consumer.
 //

@@ -17,8 +17,21 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxWords bounds what is quoted of a broker's words.
-const maxWords = 400
+const (
+	// maxWords bounds what is quoted of a broker's words, in bytes.
+	maxWords = 400
+	// lookAtBroker is the hint where nothing better is known.
+	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+)
+
+// clip shortens what a broker sends in place of something short.
+func clip(text string) string {
+	const most = 40
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
 
 // wordsOf returns what an ERROR frame says: its message, and its body as far as it adds to that. Of a Java stack trace
 // in the body only the first line counts.
@@ -54,13 +67,14 @@ type meaning struct {
 func meanings() []meaning {
 	return []meaning{
 		{driver.ClassConnectionLost, []string{"connection is not valid"}, "see the first error: Artemis takes no more after one"},
-		{driver.ClassOther, []string{"amq339011"}, "Artemis does not say why over STOMP: look for a full address " +
-			"(max-size-bytes, max-size-messages, address-full-policy) in its console and log"},
+		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
+			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
 		}, "send smaller messages or raise the broker's limit"},
 		{driver.ClassFull, []string{
 			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
+			"disk capacity", "no space left",
 		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
 		{driver.ClassAuth, []string{
 			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
@@ -68,7 +82,8 @@ func meanings() []meaning {
 		}, "check --user and --password and the user's permissions on the broker"},
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
-		}, "create it on the broker, or let the broker create it (Artemis: auto-create-addresses and auto-create-queues)"},
+		}, ""}, // see missing
+		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
 		}, ""},
@@ -81,15 +96,50 @@ func meanings() []meaning {
 	}
 }
 
+// artemisUnsaid is the code, in lower case, with which Artemis says that it could not take a message, but not why.
+const artemisUnsaid = "amq339011"
+
+// errUnsaid is in the error of a frame that does not say why.
+var errUnsaid = errors.New("it does not say why")
+
+// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a permission is the reason
+// then, but a limit.
+func full(err *driver.Error) *driver.Error {
+	return driver.Errorf(driver.ClassFull, "", "Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
+		"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
+}
+
+// missing says what to do about a destination that is not there.
+func (d dialect) missing() string {
+	switch d {
+	case artemis:
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+	case rabbitmq:
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+	default:
+		return "create it on the broker, or let the broker create it"
+	}
+}
+
 // errorFrame tells what an ERROR frame means.
 func errorFrame(d dialect, f *frame.Frame) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
-	e := &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("%s: %s", d.says(), words)}
+	e := &driver.Error{Class: driver.ClassOther, Hint: "look into the broker's log", Err: fmt.Errorf("%s: %s", d.says(), words)}
 	for _, m := range meanings() {
 		for _, w := range m.words {
 			if strings.Contains(lower, w) {
-				e.Class, e.Hint = m.class, m.hint
+				if e.Class = m.class; m.hint != "" {
+					e.Hint = m.hint
+				}
+				switch {
+				case w == artemisUnsaid:
+					e.Err = fmt.Errorf("%w; %w", e.Err, errUnsaid)
+				case strings.Contains(lower, "virtual host"):
+					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
+				case m.class == driver.ClassNotFound:
+					e.Hint = d.missing()
+				}
 				return e
 			}
 		}
@@ -117,8 +167,8 @@ func (c *connection) explain(op string, err error) error {
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
 	case errors.Is(err, errClosed):
 		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
-	case errors.Is(err, errNotSTOMP), errors.Is(err, errHeaderLimit):
-		return driver.Errorf(driver.ClassProtocol, op, "", "the broker broke the protocol: %w", err)
+	case errors.Is(err, errNotSTOMP):
+		return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker broke the protocol: %w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
@@ -130,6 +180,12 @@ func (c *connection) explain(op string, err error) error {
 	}
 }
 
+// errUnread is for a broker that sends but does not read.
+func errUnread() error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
+		"the broker does not read what we send: more than %d bytes are waiting", outMost)
+}
+
 func silentError(d time.Duration) error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See -o heart-beat",
 		"nothing was heard from the broker for %s", d)
@@ -138,13 +194,13 @@ func silentError(d time.Duration) error {
 // connectError tells in plain words why no connection could be made to e.
 func connectError(e transport.Endpoint, err error) error {
 	op := "connect to " + e.String()
-	var dns *net.DNSError
 	var known *driver.Error
+	if err := transport.DialError(op, e.Host, err); err != nil {
+		return err
+	}
 	switch {
 	case errors.As(err, &known):
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
 	case transport.IsTLSError(err):
@@ -158,7 +214,7 @@ func connectError(e transport.Endpoint, err error) error {
 		return driver.Errorf(driver.ClassConnect, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
-		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
 	}
 }
 

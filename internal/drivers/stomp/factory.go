@@ -23,6 +23,12 @@ type Options struct {
 	Receipt bool `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
 	// Ack is the acknowledgement mode of subscriptions.
 	Ack string `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
+	// Declare makes RabbitMQ declare queues of that type instead of its default.
+	Declare string `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum,stream"`
+	// MaxPriority is x-max-priority of a classic queue that is declared; 0 for a queue without priorities.
+	MaxPriority int `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
+	// From is where a consumer of a stream starts.
+	From string `opt:"from" help:"RabbitMQ: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
 	// Window replaces the flow control that follows from the credit, on Artemis.
 	Window int `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
 }
@@ -35,6 +41,14 @@ const (
 	ackAuto       = "auto"
 	ackClient     = "client"
 	ackIndividual = "client-individual"
+
+	declareNo   = "no"
+	kindClassic = "classic"
+	kindQuorum  = "quorum"
+	kindStream  = "stream"
+
+	fromFirst = "first"
+	fromNext  = "next"
 )
 
 const (
@@ -47,6 +61,7 @@ const (
 func defaultOptions() *Options {
 	return &Options{
 		Version: automatic, Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
+		Declare: declareNo, From: fromFirst,
 	}
 }
 
@@ -88,7 +103,7 @@ func Factory() driver.Factory {
 				return nil, err
 			}
 			return &stompDriver{
-				cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}, leaving: make(chan struct{}, 1),
+				cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}, streams: map[string]bool{}, leaving: make(chan struct{}, 1),
 			}, nil
 		},
 	}
@@ -99,13 +114,14 @@ type config struct {
 	target         transport.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
+	maxBody        int // of a frame, in bytes
 	opts           Options
 }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
 	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
 	var errs []error
 	fail := func(format string, args ...any) {
 		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", format, args...))
@@ -146,6 +162,7 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
 		fail("option heart-beat=%s: want 0 or at least %s", d, minHeartBeat)
 	}
+	c.checkQueues(fail)
 	if o.Window < -1 {
 		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
 	}
@@ -154,5 +171,24 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 			fail("user, password and virtual host must not hold line ends or NUL")
 			break
 		}
+	}
+}
+
+// checkQueues checks what is declared on RabbitMQ.
+func (c *config) checkQueues(fail func(format string, args ...any)) {
+	o := &c.opts
+	switch o.Declare {
+	case declareNo, kindClassic, kindQuorum, kindStream:
+	default:
+		fail("option declare=%s: want no, classic, quorum or stream", o.Declare)
+	}
+	switch {
+	case o.MaxPriority < 0 || o.MaxPriority > 255:
+		fail("option max-priority=%d: want 0 to 255", o.MaxPriority)
+	case o.MaxPriority > 0 && o.Declare != kindClassic:
+		fail("option max-priority is of a classic queue that is declared: add -o declare=classic")
+	}
+	if o.From != fromFirst && o.From != fromNext {
+		fail("option from=%s: want first or next", o.From)
 	}
 }

@@ -13,6 +13,9 @@ const (
 	// outLimit is how many bytes may wait to be written before a Send has to wait. It is large enough for a full
 	// window of small messages and small enough that a stalled broker is felt by the sender soon.
 	outLimit = 256 << 10
+	// outMost is how many bytes may wait that are written without waiting for room: acknowledgements, for the most part,
+	// which a broker that does not read but sends would let grow for ever.
+	outMost = 16 << 20
 	// outKeep is the size above which a buffer is given back once it is empty.
 	outKeep = 4 << 20
 )

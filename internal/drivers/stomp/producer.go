@@ -38,6 +38,7 @@ type producer struct {
 	confirm bool
 	tx      *transactions // nil without
 
+	taken  bool   // of the connection's reader: the broker has confirmed a message
 	seq    uint64 // of the last send
 	chunks []atomic.Pointer[slotChunk]
 
@@ -85,7 +86,7 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 
 // prepare writes the part of the frames that does not change.
 func (p *producer) prepare(spec driver.ProducerSpec) error {
-	headers, err := p.conn.dialect.send(spec)
+	headers, err := p.conn.dialect.send(spec, &p.conn.driver.cfg.opts, p.conn.server)
 	if err != nil {
 		return err
 	}
@@ -102,14 +103,14 @@ func (p *producer) prepare(spec driver.ProducerSpec) error {
 		case reserved[h.Key]:
 			return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 				"the property %q is a header of STOMP's own", h.Key)
-		case !v.carriesKey(h.Key) || !v.carries(h.Value):
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		case !v.carriesKey(h.Key) || !v.keeps(h.Value):
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
 		}
 	}
 	for _, h := range headers {
-		if !v.carries(h.Value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		if !v.keeps(h.Value) {
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 				"STOMP %s cannot carry %q as %s", v, h.Value, h.Key)
 		}
 	}
@@ -160,7 +161,7 @@ func (p *producer) Waits() driver.Waits {
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console",
+			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
 			"the broker did not read what was sent before: %w", err)
 	}
 	return p.conn.explain(p.op, err)
@@ -199,38 +200,41 @@ func (p *producer) slot(id driver.Slot) *slot {
 	return &chunk[id%chunkSize]
 }
 
-// complete reports the end of that send, unless it has been reported.
-func (p *producer) complete(id driver.Slot, seq uint64, o driver.Outcome) {
+// complete reports the end of that send, unless it has been reported or never was; then it returns false.
+func (p *producer) complete(id driver.Slot, seq uint64, o driver.Outcome) bool {
 	if uint64(id)>>chunkBits >= uint64(len(p.chunks)) {
-		return
+		return false
 	}
 	chunk := p.chunks[id>>chunkBits].Load()
 	if chunk == nil || seq == 0 {
-		return
+		return false
 	}
 	s := &chunk[id%chunkSize]
 	if !s.state.CompareAndSwap(seq, seq|claimed) {
-		return
+		return false
 	}
 	p.done(id, o)
 	s.state.CompareAndSwap(seq|claimed, 0) // unless the slot has been used again already
 	if p.closing.Load() {
 		notify(p.settled)
 	}
+	return true
 }
 
-// answered takes a RECEIPT, or with an outcome other than accepted an ERROR that names the receipt.
-func (p *producer) answered(r receipt, o driver.Outcome) {
+// answered takes a RECEIPT, or with an outcome other than accepted an ERROR that names the receipt. It returns false if
+// nothing waits for it.
+func (p *producer) answered(r receipt, o driver.Outcome) bool {
 	switch r.kind {
 	case receiptOfSend:
 		if r.slot < uint64(len(p.chunks))<<chunkBits {
-			p.complete(driver.Slot(r.slot), r.seq, o) //nolint:gosec // below the number of slots
+			return p.complete(driver.Slot(r.slot), r.seq, o) //nolint:gosec // below the number of slots
 		}
 	case receiptOfCommit:
 		if p.tx != nil {
-			p.tx.ended(r.seq, o)
+			return p.tx.ended(r.seq, o)
 		}
 	}
+	return false
 }
 
 // abandon reports all that is in flight.
@@ -275,7 +279,8 @@ func (p *producer) Close(ctx context.Context) error {
 	if !p.awaitSettled(ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: errors.New("the broker had not answered when the producer closed"),
+			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
+				"the broker had not answered when the producer closed"),
 		})
 		p.awaitSettled(nil) // a Done that is being called
 	}

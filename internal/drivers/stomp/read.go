@@ -1,6 +1,8 @@
 package stomp
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-stomp/stomp/v3/frame"
@@ -43,7 +45,6 @@ func (c *connection) readFrames() error {
 			if r, ok := parseReceipt(f.receipt); ok {
 				c.answer(r, nil)
 			}
-		case f.other == nil: // a heart-beat
 		case f.other.Command == frame.ERROR:
 			if c.late(f.other) {
 				continue
@@ -58,7 +59,7 @@ func (c *connection) readFrames() error {
 			}
 			// The broker has to close now (STOMP 1.2, "ERROR"). Some do not: then the error is that frame's alone.
 		default:
-			return driver.Errorf(driver.ClassProtocol, "", "", "the broker sent a frame of type %q", f.other.Command)
+			return fmt.Errorf("%w: the broker sent another %s", errNotSTOMP, f.other.Command)
 		}
 	}
 }
@@ -98,6 +99,10 @@ func (c *connection) answer(r receipt, err error) bool {
 	p := producers[r.owner]
 	o := driver.Outcome{}
 	if err != nil {
+		var known *driver.Error
+		if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
+			err = full(known)
+		}
 		e := c.explain(p.op, err)
 		o = driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
 		switch o.Class {
@@ -105,8 +110,8 @@ func (c *connection) answer(r receipt, err error) bool {
 			o.State = driver.Rejected
 		}
 	}
-	p.answered(r, o)
-	return true
+	p.taken = p.taken || err == nil
+	return p.answered(r, o)
 }
 
 // message hands a message to its consumer.

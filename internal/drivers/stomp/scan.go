@@ -6,22 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
 	readBuffer = 64 << 10
-	// maxHeaders bounds the header lines of a frame, and a body without content-length.
-	maxHeaders = 16 << 20
-	// maxBody bounds content-length: what Java brokers can hold in one message.
-	maxBody = 1<<31 - 1
-	// bodyStep is by how much the buffer for a large body grows at least, as its bytes arrive: a broken length must not
-	// cost memory.
-	bodyStep = 1 << 20
+	// maxCommand bounds the first line of a frame.
+	maxCommand = 32
+	// maxHead bounds the header lines of a frame, in bytes. Brokers send some 14 headers of a few bytes each, and the
+	// properties of the message.
+	maxHead = 1 << 20
+	// maxWordsRead is how much is kept of the body of an ERROR, which is to be quoted. The rest is passed over.
+	maxWordsRead = 16 << 10
 )
 
 // inbound is a frame as far as the driver looks at it. Its slices are valid until the next call of scanner.next.
@@ -34,6 +35,7 @@ type inbound struct {
 	hasTime     bool         //
 	id          driver.ID    // of MESSAGE; zero if there is none
 	redelivered bool         // of MESSAGE
+	encoded     bool         // of MESSAGE: the body is an AMQP message, see amqpEncoded
 	body        []byte       // of MESSAGE
 	other       *frame.Frame // of other kinds
 }
@@ -46,30 +48,48 @@ const (
 )
 
 // scanner reads frames. MESSAGE and RECEIPT, of which there is one per message, are read without allocating: the
-// frame package makes a frame, a header list and a string per header line of them, see BenchmarkRead. All else is left
-// to that package.
+// frame package makes a frame, a header list and a string per header line of them, see BenchmarkRead. It also takes
+// whatever length a broker gives: here each is held against its limit before there is memory for it.
 type scanner struct {
 	r       *bufio.Reader
-	general *frame.Reader
+	maxBody int
 	version version
 	pending int    // bytes of the last body that are still in r
-	long    []byte // a line that does not fit r
-	large   []byte // a body that does not fit r
+	large   []byte // a line or a body that does not fit r
 	receipt []byte
 	ack     []byte
 	id      []byte
 }
 
-func newScanner(r io.Reader) *scanner {
-	s := &scanner{r: bufio.NewReaderSize(r, readBuffer)}
-	s.general = frame.NewReaderSize(s.r, readBuffer) // takes s.r as it is
-	return s
+// newScanner returns a scanner of frames with bodies of up to maxBody bytes.
+func newScanner(r io.Reader, maxBody int) *scanner {
+	return &scanner{r: bufio.NewReaderSize(r, readBuffer), maxBody: maxBody}
 }
 
-var (
-	errNotSTOMP    = errors.New("not a STOMP frame")
-	errHeaderLimit = fmt.Errorf("a frame's headers are longer than %d bytes", maxHeaders)
-)
+// amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
+// properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
+const amqpEncoded = "JMS_AMQP_NATIVE"
+
+// errNotSTOMP is for what breaks the rules of the protocol.
+var errNotSTOMP = errors.New("not a STOMP frame")
+
+// errHead is for a frame with more than maxHead bytes of headers.
+func errHead() error {
+	return fmt.Errorf("%w: its headers have more than the %d bytes that perfmq accepts", errNotSTOMP, maxHead)
+}
+
+// errBody is for a frame with a body of size bytes, or of more than perfmq accepts if that is below zero.
+func (s *scanner) errBody(kind byte, size int64) error {
+	what := fmt.Sprintf("a body of %d bytes", size)
+	if size < 0 {
+		what = "a body without an end"
+	}
+	if kind == kindMessage {
+		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a message with %s; perfmq accepts at most %d", what, s.maxBody)
+	}
+	return fmt.Errorf("%w: it has %s; perfmq accepts at most %d", errNotSTOMP, what, s.maxBody)
+}
 
 // next reads the next frame, over heart-beats.
 func (s *scanner) next(f *inbound) error {
@@ -99,10 +119,7 @@ func (s *scanner) next(f *inbound) error {
 		f.kind = kindReceipt
 	default:
 		f.kind = kindOther
-		f.other, err = s.general.Read()
-		if errors.Is(err, frame.ErrInvalidCommand) || errors.Is(err, frame.ErrInvalidFrameFormat) {
-			err = errNotSTOMP
-		}
+		f.other, err = s.other()
 		return unexpected(err)
 	}
 	return unexpected(s.rest(f))
@@ -118,27 +135,20 @@ func unexpected(err error) error {
 
 // rest reads a MESSAGE or RECEIPT.
 func (s *scanner) rest(f *inbound) error {
-	if line, err := s.line(); err != nil || len(line) != len(frame.MESSAGE) {
+	if line, err := s.line(maxCommand); err != nil || len(line) != len(frame.MESSAGE) {
 		return cmpErr(err, errNotSTOMP)
 	}
 	length, total := int64(-1), 0
 	s.ack, s.id = s.ack[:0], s.id[:0]
 	for {
-		line, err := s.line()
+		key, value, err := s.headerLine(&total)
 		if err != nil {
 			return err
 		}
-		if len(line) == 0 {
+		if key == nil {
 			break
 		}
-		if total += len(line); total > maxHeaders {
-			return errHeaderLimit
-		}
-		colon := bytes.IndexByte(line, ':')
-		if colon <= 0 {
-			return fmt.Errorf("%w: header line %.40q", errNotSTOMP, line)
-		}
-		if err := s.header(f, line[:colon], line[colon+1:], &length); err != nil {
+		if err := s.header(f, key, value, &length); err != nil {
 			return err
 		}
 	}
@@ -155,18 +165,28 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
+// headerLine reads a header line, and adds its size to that of those before; key is nil behind the last one.
+func (s *scanner) headerLine(total *int) (key, value []byte, err error) {
+	line, err := s.line(maxHead)
+	if err != nil || len(line) == 0 {
+		return nil, nil, err
+	}
+	if *total += len(line) + 1; *total > maxHead {
+		return nil, nil, errHead()
+	}
+	colon := bytes.IndexByte(line, ':')
+	if colon <= 0 {
+		return nil, nil, fmt.Errorf("%w: header line %.40q", errNotSTOMP, line)
+	}
+	return line[:colon], line[colon+1:], nil
+}
+
 // header keeps what matters of one header. The first of several with one name counts (STOMP 1.2, "Repeated Header
 // Entries").
 func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 	switch string(key) { // does not allocate
 	case frame.ContentLength:
-		n, _, ok := cutNumber(value, 0)
-		if !ok || n > maxBody {
-			return fmt.Errorf("%w: content-length %.40q", errNotSTOMP, value)
-		}
-		if *length < 0 {
-			*length = int64(n)
-		}
+		return s.contentLength(f.kind, value, length)
 	case frame.ReceiptId:
 		if f.receipt == nil {
 			s.receipt = append(s.receipt[:0], value...)
@@ -194,6 +214,23 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		}
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
+	case amqpEncoded:
+		f.encoded = f.encoded || string(value) == "true"
+	}
+	return nil
+}
+
+// contentLength reads a content-length, unless there was one.
+func (s *scanner) contentLength(kind byte, value []byte, length *int64) error {
+	n, _, ok := cutNumber(value, 0)
+	switch {
+	case *length >= 0:
+	case !ok || n > math.MaxInt64:
+		return fmt.Errorf("%w: content-length %.40q", errNotSTOMP, value)
+	case n > uint64(s.maxBody): //nolint:gosec // above zero
+		return s.errBody(kind, int64(n))
+	default:
+		*length = int64(n)
 	}
 	return nil
 }
@@ -219,40 +256,44 @@ func parseInteger(b []byte) (int64, bool) {
 	return int64(n), true
 }
 
-// line reads a line without its end; it is valid until the next read.
-func (s *scanner) line() ([]byte, error) {
-	line, err := s.upTo('\n')
+// line reads a line of at most limit bytes without its end; it is valid until the next read.
+func (s *scanner) line(limit int) ([]byte, error) {
+	line, err := s.upTo('\n', limit, errHead)
 	if err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// upTo reads up to the byte end, which it cuts off.
-func (s *scanner) upTo(end byte) ([]byte, error) {
+// upTo reads up to the byte end, which it cuts off. What has more than limit bytes before it is tooLong.
+func (s *scanner) upTo(end byte, limit int, tooLong func() error) ([]byte, error) {
 	part, err := s.r.ReadSlice(end)
 	if err == nil {
 		return part[:len(part)-1], nil
 	}
-	s.long = s.long[:0]
+	s.large = s.large[:0]
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if s.long = append(s.long, part...); len(s.long) > maxHeaders {
-			return nil, errHeaderLimit
+		if len(s.large)+len(part) > limit {
+			return nil, tooLong()
 		}
+		s.large = append(s.large, part...)
 		part, err = s.r.ReadSlice(end)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.long = append(s.long, part...)
-	return s.long[:len(s.long)-1], nil
+	if len(s.large)+len(part)-1 > limit {
+		return nil, tooLong()
+	}
+	s.large = append(s.large, part...)
+	return s.large[:len(s.large)-1], nil
 }
 
 // body reads the body, of length bytes or, if that is below zero, up to the NUL that ends the frame.
 func (s *scanner) body(f *inbound, length int64) (err error) {
 	switch {
 	case length < 0:
-		f.body, err = s.upTo(0)
+		f.body, err = s.upTo(0, s.maxBody, func() error { return s.errBody(f.kind, -1) })
 		return err
 	case length < int64(s.r.Size()):
 		n := int(length) + 1
@@ -261,23 +302,90 @@ func (s *scanner) body(f *inbound, length int64) (err error) {
 			return err
 		}
 		if b[length] != 0 {
-			return fmt.Errorf("%w: no NUL after a body of %d bytes", errNotSTOMP, length)
+			return errNoNUL(length)
 		}
 		f.body, s.pending = b[:length], n
 		return nil
 	}
-	s.large = s.large[:0]
-	for left := int(length); left > 0; left = int(length) - len(s.large) {
-		old := len(s.large)
-		step := min(left, max(bodyStep, old))
-		s.large = slices.Grow(s.large, step)[:old+step]
-		if _, err := io.ReadFull(s.r, s.large[old:]); err != nil {
-			return err
-		}
+	if s.large, err = transport.ReadBody(s.r, s.large, int(length)); err != nil {
+		return err
 	}
 	f.body = s.large
 	if c, err := s.r.ReadByte(); err != nil || c != 0 {
-		return cmpErr(err, fmt.Errorf("%w: no NUL after a body of %d bytes", errNotSTOMP, length))
+		return cmpErr(err, errNoNUL(length))
 	}
 	return nil
+}
+
+func errNoNUL(length int64) error {
+	return fmt.Errorf("%w: no NUL after a body of %d bytes", errNotSTOMP, length)
+}
+
+// other reads a frame of another kind. Of its body the first maxWordsRead bytes are kept.
+func (s *scanner) other() (*frame.Frame, error) {
+	command, err := s.line(maxCommand)
+	if err != nil {
+		return nil, err
+	}
+	f := frame.New(string(command))
+	if f.Command != frame.CONNECTED && f.Command != frame.ERROR {
+		return nil, fmt.Errorf("%w: the broker sent one of type %.40q", errNotSTOMP, command)
+	}
+	length, total := int64(-1), 0
+	for {
+		key, value, err := s.headerLine(&total)
+		if err != nil {
+			return nil, err
+		}
+		if key == nil {
+			break
+		}
+		if string(key) == frame.ContentLength {
+			if err := s.contentLength(kindOther, value, &length); err != nil {
+				return nil, err
+			}
+		}
+		if f.Command == frame.CONNECTED { // which has no escapes (STOMP 1.2, "Value Encoding")
+			f.Header.Add(string(key), string(value))
+		} else {
+			f.Header.Add(unescape(string(key)), unescape(string(value)))
+		}
+	}
+	f.Body, err = s.words(length)
+	return f, err
+}
+
+// words reads the body of a frame that is no message, and keeps its beginning.
+func (s *scanner) words(length int64) (kept []byte, err error) {
+	for read := int64(0); ; {
+		var part []byte
+		ended := false
+		if length >= 0 {
+			part, err = s.r.Peek(int(min(length-read, int64(s.r.Size())))) //nolint:gosec // at most maxBody
+			if _, err := s.r.Discard(len(part)); err != nil {
+				return nil, err
+			}
+		} else {
+			part, err = s.r.ReadSlice(0)
+			if ended = err == nil; ended {
+				part = part[:len(part)-1]
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		kept = append(kept, part[:min(len(part), maxWordsRead-len(kept))]...)
+		read += int64(len(part))
+		switch {
+		case ended:
+			return kept, nil
+		case read == length:
+			if c, err := s.r.ReadByte(); err != nil || c != 0 {
+				return nil, cmpErr(err, errNoNUL(length))
+			}
+			return kept, nil
+		case read > int64(s.maxBody):
+			return nil, s.errBody(kindOther, -1)
+		}
+	}
 }

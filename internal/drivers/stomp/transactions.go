@@ -69,18 +69,22 @@ func (t *transactions) commitLocked(b []byte) []byte {
 	return b
 }
 
-// ended reports the messages of a transaction whose commit was answered.
-func (t *transactions) ended(number uint64, o driver.Outcome) {
+// ended reports the messages of a transaction whose commit was answered; it returns false if there is no such commit.
+func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 	t.mu.Lock()
-	list := t.ending[number]
+	list, ok := t.ending[number]
 	delete(t.ending, number)
 	t.mu.Unlock()
+	if !ok {
+		return false
+	}
 	for _, s := range list {
 		t.p.complete(s.slot, s.seq, o)
 	}
 	t.mu.Lock()
 	t.spare = append(t.spare, list[:0])
 	t.mu.Unlock()
+	return true
 }
 
 // abandon aborts the open transaction and reports its messages as failed: they were never committed. Those whose commit

@@ -26,6 +26,8 @@ func (k *consumer) Close(ctx context.Context) error {
 		}
 	}
 	k.conn.removeConsumer(k)
+	k.freeStream()
+	k.conn.freeTopic(k.topic)
 	k.conn.release(ctx)
 	if err != nil {
 		return k.conn.explain("close the consumer: "+k.op, err)

@@ -50,6 +50,11 @@ func (v version) carries(s string) bool {
 	}
 }
 
+// keeps reports whether a peer reads s as it is written. That of STOMP 1.0 may leave out blanks around the value of a header.
+func (v version) keeps(s string) bool {
+	return v.carries(s) && (v != v10 || s == strings.TrimSpace(s))
+}
+
 // carriesKey is carries for the name of a header.
 func (v version) carriesKey(s string) bool {
 	return s != "" && v.carries(s) && (v != v10 || !strings.ContainsRune(s, ':'))
@@ -75,6 +80,14 @@ func (v version) appendEscaped(b []byte, s string) []byte {
 		}
 	}
 	return b
+}
+
+// unescape undoes appendEscaped. What is no escape stays: it is only quoted.
+func unescape(s string) string {
+	if !strings.ContainsRune(s, '\\') {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\c`, ":").Replace(s)
 }
 
 // appendHeader appends one header line.

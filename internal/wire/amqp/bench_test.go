@@ -28,12 +28,7 @@ const messageID = "6130672371284362087-0-9999-4011327420186375208"
 func appendTransfer(b []byte, tmpl *amqp.Template, number uint32, time int64, id []byte) []byte {
 	at := len(b)
 	tag := [4]byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}
-	head := amqp.Transfer{
-		Handle:        1,
-		DeliveryID:    amqp.Some(number),
-		DeliveryTag:   tag[:],
-		MessageFormat: amqp.Some[uint32](0),
-	}
+	head := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some(number), DeliveryTag: tag[:], MessageFormat: amqp.Some[uint32](0)}
 	b = head.AppendHead(b, 0)
 	b = tmpl.Append(b, time, id)
 	amqp.EndFrame(b, at)
@@ -42,9 +37,7 @@ func appendTransfer(b []byte, tmpl *amqp.Template, number uint32, time int64, id
 
 func appendFlow(b []byte, n uint32) []byte {
 	flow := amqp.Flow{
-		NextIncomingID: amqp.Some(
-			n,
-		), IncomingWindow: 8192, NextOutgoingID: n, OutgoingWindow: 1 << 31, Handle: amqp.Some[uint32](1),
+		NextIncomingID: amqp.Some(n), IncomingWindow: 8192, NextOutgoingID: n, OutgoingWindow: 1 << 31, Handle: amqp.Some[uint32](1),
 		DeliveryCount: amqp.Some(n), LinkCredit: amqp.Some[uint32](1000),
 	}
 	return flow.AppendFrame(b, 0)

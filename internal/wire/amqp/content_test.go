@@ -27,15 +27,12 @@ func (c *content) has(bit int) bool { return c.set>>bit&1 == 1 }
 func (c *content) theirs() *client.Message {
 	m := &client.Message{
 		Header: &client.MessageHeader{
-			Durable: c.durable, Priority: c.priority, TTL: time.Duration(c.ttl) * time.Millisecond, FirstAcquirer: !c.durable, DeliveryCount: c.number,
+			Durable: c.durable, Priority: c.priority, TTL: time.Duration(c.ttl) * time.Millisecond,
+			FirstAcquirer: !c.durable, DeliveryCount: c.number,
 		},
 		DeliveryAnnotations: client.Annotations{"d": c.text, int64(1): c.n},
 		ApplicationProperties: map[string]any{
-			c.key:       c.text,
-			c.key + "n": c.n,
-			c.key + "x": c.x,
-			c.key + "u": c.number,
-			c.key + "b": c.durable,
+			c.key: c.text, c.key + "n": c.n, c.key + "x": c.x, c.key + "u": c.number, c.key + "b": c.durable,
 		},
 		Footer: client.Annotations{"f": c.body},
 	}
@@ -47,9 +44,8 @@ func (c *content) theirs() *client.Message {
 	}
 	moment := time.UnixMilli(c.n)
 	p := &client.MessageProperties{
-		To: text(
-			0,
-		), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4), GroupID: text(5), ReplyToGroupID: text(6),
+		To: text(0), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4),
+		GroupID: text(5), ReplyToGroupID: text(6),
 	}
 	if c.has(7) {
 		p.MessageID, p.CorrelationID = uint64(c.n), c.text
@@ -83,7 +79,8 @@ func (c *content) theirs() *client.Message {
 func (c *content) ours(t testing.TB) []byte {
 	t.Helper()
 	b := (&amqp.Header{
-		Durable: c.durable, Priority: amqp.Some(c.priority), TTL: amqp.Some(c.ttl), FirstAcquirer: !c.durable, DeliveryCount: c.number,
+		Durable: c.durable, Priority: amqp.Some(c.priority), TTL: amqp.Some(c.ttl), FirstAcquirer: !c.durable,
+		DeliveryCount: c.number,
 	}).AppendSection(nil)
 	at := len(amqp.AppendDescriptor(b, amqp.DescDeliveryAnnotations))
 	b = amqp.BeginMap(amqp.AppendDescriptor(b, amqp.DescDeliveryAnnotations))
@@ -97,21 +94,15 @@ func (c *content) ours(t testing.TB) []byte {
 		return append([]byte{}, c.text...)
 	}
 	p := amqp.Properties{
-		To: text(
-			0,
-		), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4), GroupID: text(5), ReplyToGroupID: text(6),
+		To: text(0), Subject: text(1), ReplyTo: text(2), ContentType: text(3), ContentEncoding: text(4),
+		GroupID: text(5), ReplyToGroupID: text(6),
 	}
 	if c.has(7) {
 		p.MessageID, p.CorrelationID = encoded(t, uint64(c.n)), encoded(t, c.text)
 	}
 	if c.has(8) {
-		p.MessageID, p.CorrelationID = encoded(
-			t,
-			amqp.UUID{1, byte(c.n), 15: byte(c.number)},
-		), encoded(
-			t,
-			append([]byte{}, c.body...),
-		)
+		p.MessageID = encoded(t, amqp.UUID{1, byte(c.n), 15: byte(c.number)})
+		p.CorrelationID = encoded(t, append([]byte{}, c.body...))
 	}
 	if c.has(9) {
 		p.UserID = append([]byte{1}, c.body...)
@@ -126,15 +117,9 @@ func (c *content) ours(t testing.TB) []byte {
 		b = append(amqp.AppendDescriptor(b, amqp.DescProperties), amqp.CodeList0)
 	}
 	b = p.AppendSection(b)
-	b = append(amqp.AppendDescriptor(b, amqp.DescApplicationProperties), pairs(
-		t,
-		amqp.Property{
-			Key:   c.key,
-			Value: c.text,
-		},
-		amqp.Property{Key: c.key + "n", Value: c.n},
-		amqp.Property{Key: c.key + "x", Value: c.x},
-		amqp.Property{Key: c.key + "u", Value: c.number},
+	b = append(amqp.AppendDescriptor(b, amqp.DescApplicationProperties), pairs(t,
+		amqp.Property{Key: c.key, Value: c.text}, amqp.Property{Key: c.key + "n", Value: c.n},
+		amqp.Property{Key: c.key + "x", Value: c.x}, amqp.Property{Key: c.key + "u", Value: c.number},
 		amqp.Property{Key: c.key + "b", Value: c.durable},
 	)...)
 	switch c.kind {

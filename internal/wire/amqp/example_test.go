@@ -54,7 +54,7 @@ func ExampleFrameReader() {
 			panic("malformed")
 		}
 		fmt.Printf("%s\n", m.Payload(nil))
-		if !r.Ready() {
+		if r.Buffered() == 0 {
 			out := amqp.AppendAccepted(nil, f.Channel, first, t.DeliveryID.V, true)
 			fmt.Printf("accept %d to %d: %d bytes\n", first, t.DeliveryID.V, len(out))
 			first = t.DeliveryID.V + 1

@@ -108,17 +108,12 @@ var frames = []struct {
 	{"open", &amqp.Open{
 		ContainerID: "container", Hostname: "host", MaxFrameSize: amqp.Some[uint32](131072), ChannelMax: amqp.Some[uint16](1023),
 		IdleTimeout: 30000, OutgoingLocales: []string{"en-US"}, IncomingLocales: []string{"de-DE", "en-US"},
-		OfferedCapabilities: []string{
-			"ANONYMOUS-RELAY",
-			"SHARED-SUBS",
-		}, DesiredCapabilities: []string{"sole-connection-for-container"},
+		OfferedCapabilities: []string{"ANONYMOUS-RELAY", "SHARED-SUBS"}, DesiredCapabilities: []string{"sole-connection-for-container"},
 		Properties: fields("product", "perfmq", "version", "2"),
 	}},
 	{"begin, least", &amqp.Begin{NextOutgoingID: 0, IncomingWindow: 1, OutgoingWindow: 1}},
 	{"begin", &amqp.Begin{
-		RemoteChannel: amqp.Some[uint16](
-			7,
-		), NextOutgoingID: 0xfffffffd, IncomingWindow: 8192, OutgoingWindow: 1<<31 - 1,
+		RemoteChannel: amqp.Some[uint16](7), NextOutgoingID: 0xfffffffd, IncomingWindow: 8192, OutgoingWindow: 1<<31 - 1,
 		HandleMax: amqp.Some[uint32](1023), OfferedCapabilities: []string{"a"}, DesiredCapabilities: []string{"b", "c"},
 		Properties: fields("k", "v"),
 	}},
@@ -131,9 +126,7 @@ var frames = []struct {
 			Timeout: 60, Capabilities: []string{"queue"},
 		},
 		Unsettled: unsettledMap(), IncompleteUnsettled: true, InitialDeliveryCount: amqp.Some[uint32](5), MaxMessageSize: 1 << 40,
-		OfferedCapabilities: []string{
-			"DELAYED_DELIVERY",
-		}, DesiredCapabilities: []string{"x"}, Properties: fields("paired", "yes"),
+		OfferedCapabilities: []string{"DELAYED_DELIVERY"}, DesiredCapabilities: []string{"x"}, Properties: fields("paired", "yes"),
 	}},
 	{"attach, receiver", &amqp.Attach{
 		Name: "sub|global", Handle: 258, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderSettled,
@@ -141,35 +134,19 @@ var frames = []struct {
 			Kind: amqp.DescSource, Address: amqp.Some("topic"), Durable: amqp.DurableConfiguration, ExpiryPolicy: amqp.ExpireLinkDetach,
 			Timeout: 5, DistributionMode: amqp.DistributionCopy, Filters: []amqp.Filter{amqp.SelectorFilter("colour = 'red'")},
 			DefaultOutcome: state(amqp.State{Kind: amqp.DescModified, DeliveryFailed: true}),
-			Outcomes: []string{
-				amqp.DescAccepted.String(),
-				amqp.DescRejected.String(),
-			}, Capabilities: []string{"topic", "shared", "global"},
+			Outcomes:       []string{amqp.DescAccepted.String(), amqp.DescRejected.String()}, Capabilities: []string{"topic", "shared", "global"},
 		},
 		Target: amqp.Terminus{Kind: amqp.DescTarget, Address: amqp.Some(""), ExpiryPolicy: amqp.ExpireConnectionClose},
 	}},
 	{"attach, dynamic", &amqp.Attach{
 		Name: "dynamic", Handle: 1, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderMixed,
-		Source: amqp.Terminus{
-			Kind:           amqp.DescSource,
-			ExpiryPolicy:   amqp.ExpireSessionEnd,
-			Dynamic:        true,
-			NodeProperties: lifetime(),
-		},
-		Target: amqp.Terminus{
-			Kind:           amqp.DescTarget,
-			ExpiryPolicy:   amqp.ExpireSessionEnd,
-			Dynamic:        true,
-			NodeProperties: lifetime(),
-		},
+		Source: amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd, Dynamic: true, NodeProperties: lifetime()},
+		Target: amqp.Terminus{Kind: amqp.DescTarget, ExpiryPolicy: amqp.ExpireSessionEnd, Dynamic: true, NodeProperties: lifetime()},
 	}},
 	{"attach, coordinator", &amqp.Attach{
 		Name: "txn", Handle: 2, Role: amqp.RoleSender, SenderSettleMode: amqp.SenderMixed,
-		Source: amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd},
-		Target: amqp.Terminus{
-			Kind:         amqp.DescCoordinator,
-			Capabilities: []string{amqp.TxnLocal, amqp.TxnMultiPerSession},
-		},
+		Source:               amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd},
+		Target:               amqp.Terminus{Kind: amqp.DescCoordinator, Capabilities: []string{amqp.TxnLocal, amqp.TxnMultiPerSession}},
 		InitialDeliveryCount: amqp.Some[uint32](0),
 	}},
 	{"flow, session", &amqp.Flow{IncomingWindow: 8192, NextOutgoingID: 1, OutgoingWindow: 1<<31 - 1}},
@@ -184,9 +161,7 @@ var frames = []struct {
 	}},
 	{"transfer, all", &amqp.Transfer{
 		Handle: 0, DeliveryID: amqp.Some[uint32](0), DeliveryTag: []byte{}, MessageFormat: amqp.Some[uint32](1 << 8), More: true,
-		ReceiverSettleMode: amqp.Some(
-			amqp.ReceiverSecond,
-		), State: state(amqp.State{Transactional: true, TxnID: []byte{9, 8}}),
+		ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond), State: state(amqp.State{Transactional: true, TxnID: []byte{9, 8}}),
 		Resume: true, Aborted: true, Batchable: true,
 	}},
 	{"transfer, large state", &amqp.Transfer{

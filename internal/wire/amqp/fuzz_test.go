@@ -248,8 +248,7 @@ func FuzzFrameReader(f *testing.F) {
 		}
 		var tooLarge *amqp.FrameTooLargeError
 		var malformed *amqp.FrameError
-		if !errors.Is(wantErr, io.EOF) && !errors.Is(wantErr, io.ErrUnexpectedEOF) && !errors.As(wantErr, &tooLarge) &&
-			!errors.As(wantErr, &malformed) {
+		if !errors.Is(wantErr, io.EOF) && !errors.Is(wantErr, io.ErrUnexpectedEOF) && !errors.As(wantErr, &tooLarge) && !errors.As(wantErr, &malformed) {
 			t.Fatalf("an error of another type: %v", wantErr)
 		}
 	})
@@ -362,13 +361,8 @@ func FuzzTemplate(f *testing.F) {
 	f.Add(long, long, []byte(long), true, int64(math.MaxInt64), []byte(long), uint32(5))
 	f.Fuzz(func(t *testing.T, key, value string, body []byte, text bool, time int64, id []byte, ttl uint32) {
 		tmpl, err := amqp.NewTemplate(&amqp.Content{
-			Header: amqp.Header{
-				Durable: text,
-				TTL:     amqp.Opt[uint32]{V: ttl, OK: ttl > 0},
-			}, Properties: amqp.Properties{GroupID: []byte(key)},
-			Application: []amqp.Property{
-				{Key: key, Value: value},
-			}, TimeKey: "time", IDKey: "perfmq_id", Body: body, Text: text,
+			Header: amqp.Header{Durable: text, TTL: amqp.Opt[uint32]{V: ttl, OK: ttl > 0}}, Properties: amqp.Properties{GroupID: []byte(key)},
+			Application: []amqp.Property{{Key: key, Value: value}}, TimeKey: "time", IDKey: "perfmq_id", Body: body, Text: text,
 		})
 		require.NoError(t, err)
 		b := tmpl.Append(nil, time, id)

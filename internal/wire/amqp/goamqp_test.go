@@ -158,12 +158,7 @@ func TestGoAMQPReceives(t *testing.T) {
 			{Kind: amqp.DescRejected, Error: &amqp.Error{Condition: "perfmq:test", Description: "no", Info: info}},
 			{Kind: amqp.DescRejected},
 			{Kind: amqp.DescReleased},
-			{
-				Kind:              amqp.DescModified,
-				DeliveryFailed:    true,
-				UndeliverableHere: true,
-				Annotations:       fields("x-opt-a", "b"),
-			},
+			{Kind: amqp.DescModified, DeliveryFailed: true, UndeliverableHere: true, Annotations: fields("x-opt-a", "b")},
 			{Kind: amqp.DescModified},
 		}
 		for i, m := range list {
@@ -196,9 +191,7 @@ func TestGoAMQPSends(t *testing.T) {
 		}
 		n := uint32(len(sent))
 		sent, partial = append(sent, partial), nil
-		return []frame{
-			&amqp.Disposition{Role: amqp.RoleReceiver, First: n, Last: n, Settled: true, State: state(states[n%4])},
-		}
+		return []frame{&amqp.Disposition{Role: amqp.RoleReceiver, First: n, Last: n, Settled: true, State: state(states[n%4])}}
 	}
 	want := []*client.Message{}
 	talk(t, f, nil, func(ctx context.Context, c *client.Conn) {

@@ -152,11 +152,7 @@ func TestFilters(t *testing.T) {
 	_, err = attach(many)
 	require.ErrorIs(t, err, amqp.ErrLimit)
 	_, err = attach(unhex(t, "c1 03 02 43 40"))
-	require.EqualError(
-		t,
-		err,
-		"attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected",
-	)
+	require.EqualError(t, err, "attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected")
 }
 
 // TestErrorText: what a peer says of an error is shown in quotes if it does not print.

@@ -40,10 +40,8 @@ func pairs(t testing.TB, list ...amqp.Property) []byte {
 
 func allProperties(t testing.TB) amqp.Properties {
 	return amqp.Properties{
-		MessageID: encoded(
-			t,
-			uint64(7),
-		), UserID: []byte("user"), To: []byte("to"), Subject: []byte("subject"), ReplyTo: []byte("reply"),
+		MessageID: encoded(t, uint64(7)), UserID: []byte("user"), To: []byte("to"), Subject: []byte("subject"),
+		ReplyTo:       []byte("reply"),
 		CorrelationID: encoded(t, uuid), ContentType: []byte("text/plain"), ContentEncoding: []byte("gzip"),
 		AbsoluteExpiryTime: amqp.Some[int64](1_800_000_000_000), CreationTime: amqp.Some[int64](0), GroupID: []byte(""),
 		GroupSequence: amqp.Some[uint32](0xffffffff), ReplyToGroupID: []byte("g2"),

@@ -31,75 +31,22 @@ func conversation(t *testing.T) [][]byte {
 	}
 	some, body := amqp.Some[uint32], amqp.AppendData(nil, []byte("payload"))
 	disposition := func(n uint32, s amqp.State) []byte {
-		return encode(
-			nil,
-			&amqp.Disposition{Role: amqp.RoleReceiver, First: n, Last: n, Settled: true, State: state(s)},
-		)
+		return encode(nil, &amqp.Disposition{Role: amqp.RoleReceiver, First: n, Last: n, Settled: true, State: state(s)})
 	}
 	inTxn := state(amqp.State{Transactional: true, TxnID: []byte{9, 8}})
 	return [][]byte{
+		join([]byte(amqp.HeaderAMQP), byName["open"], encode(nil, &amqp.Begin{IncomingWindow: 200, OutgoingWindow: 100}),
+			byName["attach, sender"], byName["attach, receiver"], byName["attach, dynamic"], byName["attach, coordinator"]),
 		join(
-			[]byte(amqp.HeaderAMQP),
-			byName["open"],
-			encode(nil, &amqp.Begin{IncomingWindow: 200, OutgoingWindow: 100}),
-			byName["attach, sender"],
-			byName["attach, receiver"],
-			byName["attach, dynamic"],
-			byName["attach, coordinator"],
-		),
-		join(
-			transfer(
-				amqp.Transfer{Handle: 3, DeliveryID: some(0), DeliveryTag: []byte("a"), MessageFormat: some(0)},
-				body,
-			),
-			transfer(
-				amqp.Transfer{
-					Handle:        3,
-					DeliveryID:    some(1),
-					DeliveryTag:   []byte("b"),
-					MessageFormat: some(0),
-					More:          true,
-				},
-				body[:5],
-			),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(0), DeliveryTag: []byte("a"), MessageFormat: some(0)}, body),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(1), DeliveryTag: []byte("b"), MessageFormat: some(0), More: true}, body[:5]),
 			transfer(amqp.Transfer{Handle: 3, More: true}, body[5:6]),
 			transfer(amqp.Transfer{Handle: 3}, body[6:]),
-			transfer(
-				amqp.Transfer{
-					Handle:        3,
-					DeliveryID:    some(2),
-					DeliveryTag:   []byte("c"),
-					MessageFormat: some(0),
-					Settled:       true,
-				},
-				body,
-			),
-			transfer(
-				amqp.Transfer{
-					Handle:        3,
-					DeliveryID:    some(3),
-					DeliveryTag:   []byte("d"),
-					MessageFormat: some(0),
-					More:          true,
-				},
-				body[:5],
-			),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(2), DeliveryTag: []byte("c"), MessageFormat: some(0), Settled: true}, body),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(3), DeliveryTag: []byte("d"), MessageFormat: some(0), More: true}, body[:5]),
 			transfer(amqp.Transfer{Handle: 3, Aborted: true}, nil),
-			transfer(
-				amqp.Transfer{
-					Handle:             3,
-					DeliveryID:         some(4),
-					DeliveryTag:        []byte("e"),
-					MessageFormat:      some(0),
-					State:              inTxn,
-					ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond),
-				},
-				body,
-			),
-			transfer(
-				amqp.Transfer{Handle: 2, DeliveryID: some(5), DeliveryTag: []byte("f"), MessageFormat: some(0)},
-				(&amqp.Declare{}).AppendMessage(nil),
-			),
+			transfer(amqp.Transfer{Handle: 3, DeliveryID: some(4), DeliveryTag: []byte("e"), MessageFormat: some(0), State: inTxn, ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond)}, body),
+			transfer(amqp.Transfer{Handle: 2, DeliveryID: some(5), DeliveryTag: []byte("f"), MessageFormat: some(0)}, (&amqp.Declare{}).AppendMessage(nil)),
 			amqp.AppendHeartbeat(nil),
 			encode(nil, &amqp.Flow{
 				NextIncomingID: some(0), IncomingWindow: 100, NextOutgoingID: 6, OutgoingWindow: 100, Handle: some(258),
@@ -110,37 +57,12 @@ func conversation(t *testing.T) [][]byte {
 			amqp.AppendAccepted(nil, channel, 0, 0, true),
 			disposition(1, amqp.State{Kind: amqp.DescRejected, Error: failure}),
 			disposition(2, amqp.State{Kind: amqp.DescReleased}),
-			disposition(
-				3,
-				amqp.State{
-					Kind:              amqp.DescModified,
-					DeliveryFailed:    true,
-					UndeliverableHere: true,
-					Annotations:       fields("x-opt-reason", "none"),
-				},
-			),
+			disposition(3, amqp.State{Kind: amqp.DescModified, DeliveryFailed: true, UndeliverableHere: true, Annotations: fields("x-opt-reason", "none")}),
 			amqp.AppendAccepted(nil, channel, 70000, 70005, false),
-			encode(
-				nil,
-				&amqp.Disposition{Role: amqp.RoleSender, First: 80000, Last: 80009, Settled: true, Batchable: true},
-			),
-			disposition(
-				100,
-				amqp.State{Kind: amqp.DescDeclared, TxnID: []byte{1, 2}},
-			), // of deliveries that are not there
-			disposition(
-				101,
-				amqp.State{Kind: amqp.DescRejected, Error: failure, Transactional: true, TxnID: []byte{1, 2}},
-			),
-			encode(
-				nil,
-				&amqp.Disposition{
-					Role:  amqp.RoleReceiver,
-					First: 4,
-					Last:  4,
-					State: state(amqp.State{Kind: amqp.DescReceived, SectionNumber: 2, SectionOffset: 1 << 33}),
-				},
-			),
+			encode(nil, &amqp.Disposition{Role: amqp.RoleSender, First: 80000, Last: 80009, Settled: true, Batchable: true}),
+			disposition(100, amqp.State{Kind: amqp.DescDeclared, TxnID: []byte{1, 2}}), // of deliveries that are not there
+			disposition(101, amqp.State{Kind: amqp.DescRejected, Error: failure, Transactional: true, TxnID: []byte{1, 2}}),
+			encode(nil, &amqp.Disposition{Role: amqp.RoleReceiver, First: 4, Last: 4, State: state(amqp.State{Kind: amqp.DescReceived, SectionNumber: 2, SectionOffset: 1 << 33})}),
 		),
 		join(
 			encode(nil, &amqp.Flow{
@@ -210,9 +132,7 @@ func checkProton(t *testing.T, said []byte) {
 	}}, seen[amqp.DescBegin])
 	assert.Equal(t, protonAttaches(t), seen[amqp.DescAttach])
 	assert.Equal(t, &amqp.Flow{
-		NextIncomingID: some(
-			0,
-		), IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1, Handle: some(0), DeliveryCount: some(5), LinkCredit: some(10),
+		NextIncomingID: some(0), IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1, Handle: some(0), DeliveryCount: some(5), LinkCredit: some(10),
 	}, seen[amqp.DescFlow][0])
 	assert.Equal(t, []string{"message 0", "message 1", "message 2", "message 3", "message 4"}, bodies[:5])
 	assert.Equal(t, &amqp.Transfer{
@@ -235,18 +155,10 @@ func checkProton(t *testing.T, said []byte) {
 	assert.Contains(t, states, amqp.DescAccepted)
 	assert.Contains(t, states, amqp.DescReleased)
 	assert.Equal(t, []frame{
-		&amqp.Detach{
-			Handle: 0,
-			Closed: true,
-			Error:  &amqp.Error{Condition: "perfmq:detach", Description: "detached", Info: fields("k", "v")},
-		},
+		&amqp.Detach{Handle: 0, Closed: true, Error: &amqp.Error{Condition: "perfmq:detach", Description: "detached", Info: fields("k", "v")}},
 		&amqp.Detach{Handle: 1},
 	}, seen[amqp.DescDetach])
-	assert.Equal(
-		t,
-		[]frame{&amqp.End{Error: &amqp.Error{Condition: "perfmq:end", Description: "ended"}}},
-		seen[amqp.DescEnd],
-	)
+	assert.Equal(t, []frame{&amqp.End{Error: &amqp.Error{Condition: "perfmq:end", Description: "ended"}}}, seen[amqp.DescEnd])
 	assert.Equal(t, []frame{&amqp.Close{Error: &amqp.Error{Condition: "perfmq:close"}}}, seen[amqp.DescClose])
 }
 
@@ -283,10 +195,7 @@ func TestProtonAuthenticates(t *testing.T) {
 			Output  string
 		}
 		proton(t, "sasl", [][]byte{
-			join(
-				[]byte(amqp.HeaderSASL),
-				encode(nil, &amqp.SASLMechanisms{Mechanisms: []string{"PLAIN", "ANONYMOUS"}}),
-			),
+			join([]byte(amqp.HeaderSASL), encode(nil, &amqp.SASLMechanisms{Mechanisms: []string{"PLAIN", "ANONYMOUS"}})),
 			encode(nil, &amqp.SASLOutcome{Code: code}),
 		}, &got)
 		assert.Equal(t, outcome, got.Outcome)

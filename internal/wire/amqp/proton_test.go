@@ -193,20 +193,13 @@ func TestProtonReadsBodies(t *testing.T) {
 			}
 		}
 	}
-	input = append(
-		input,
-		(&amqp.Declare{}).AppendMessage(nil),
-		(&amqp.Discharge{TxnID: []byte{1, 2}}).AppendMessage(nil),
-		(&amqp.Discharge{TxnID: []byte{1, 2}, Fail: true}).AppendMessage(nil),
-	)
+	input = append(input, (&amqp.Declare{}).AppendMessage(nil), (&amqp.Discharge{TxnID: []byte{1, 2}}).AppendMessage(nil),
+		(&amqp.Discharge{TxnID: []byte{1, 2}, Fail: true}).AppendMessage(nil))
 	described := func(code string, value any) map[string]any {
 		return map[string]any{"described": "ulong:ulong(" + code + ")", "value": value}
 	}
 	want := []any{
-		described(
-			"64",
-			[]any{map[string]any{"array": []any{"symbol:SCRAM-SHA-256", "symbol:PLAIN", "symbol:ANONYMOUS"}}},
-		),
+		described("64", []any{map[string]any{"array": []any{"symbol:SCRAM-SHA-256", "symbol:PLAIN", "symbol:ANONYMOUS"}}}),
 		described("65", []any{"symbol:PLAIN", "binary:007573657200736563726574", "str:host"}),
 		described("66", []any{"binary:723d6e6f6e6365"}),
 		described("67", []any{"binary:"}),

@@ -109,12 +109,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	r = readerOf(sized(513), 1024, 0)
 	_, err = r.Next()
-	require.Equal(
-		t,
-		&amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize},
-		err,
-		"what every peer takes is the least limit",
-	)
+	require.Equal(t, &amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
 	r = readerOf(sized(513), 1024, 0)
 	r.SetMaxFrameSize(513)
 	_, err = r.Next()
@@ -143,11 +138,7 @@ func TestReady(t *testing.T) {
 	feed := &byHand{}
 	r := amqp.NewFrameReader(bufio.NewReaderSize(feed, 1024), 1<<20)
 	assert.False(t, r.Ready())
-	feed.pieces = [][]byte{
-		append(sized(100), sized(100)...),
-		append(append([]byte{}, sized(100)[:99]...), nil...),
-		{sized(100)[99]},
-	}
+	feed.pieces = [][]byte{append(sized(100), sized(100)...), append(append([]byte{}, sized(100)[:99]...), nil...), {sized(100)[99]}}
 	next := func() {
 		t.Helper()
 		f, err := r.Next()
@@ -156,8 +147,10 @@ func TestReady(t *testing.T) {
 	}
 	next()
 	assert.True(t, r.Ready())
+	assert.Equal(t, 100, r.Buffered())
 	next()
 	assert.False(t, r.Ready(), "nothing is left")
+	assert.Zero(t, r.Buffered())
 	next()
 	assert.False(t, r.Ready())
 	_, err := r.Next()
@@ -168,14 +161,16 @@ func TestReady(t *testing.T) {
 	feed.late = true
 	f, err := r.Next()
 	for errors.Is(err, os.ErrDeadlineExceeded) {
-		if ready := r.Ready(); ready {
+		if r.Ready() {
 			feed.pieces = nil // there is no need to read
+			assert.Equal(t, len(large), r.Buffered())
 		}
 		f, err = r.Next()
 	}
 	require.NoError(t, err)
 	assert.Equal(t, large[8:], f.Body)
 	assert.False(t, r.Ready())
+	assert.Zero(t, r.Buffered())
 }
 
 // byHand gives a piece for each call; with late, a deadline passes in between.

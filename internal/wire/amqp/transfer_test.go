@@ -35,13 +35,7 @@ func TestAppendAccepted(t *testing.T) {
 // TestTransferOffsets: what is changed in place is what is read.
 func TestTransferOffsets(t *testing.T) {
 	for _, s := range [][]byte{nil, []byte(amqp.Accepted), bytesOf(128)} {
-		tr := amqp.Transfer{
-			Handle:        1,
-			DeliveryID:    amqp.Some[uint32](2),
-			DeliveryTag:   bytesOf(32),
-			MessageFormat: amqp.Some[uint32](0),
-			State:         s,
-		}
+		tr := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some[uint32](2), DeliveryTag: bytesOf(32), MessageFormat: amqp.Some[uint32](0), State: s}
 		b := tr.AppendHead(nil, 9)
 		if s == nil {
 			assert.Equal(t, amqp.CodeFalse, b[len(b)-1], "where More is")
@@ -59,11 +53,7 @@ func TestTransferOffsets(t *testing.T) {
 		p, err := amqp.ParseBody(f.Body)
 		require.NoError(t, err)
 		want := tr
-		want.Handle, want.DeliveryID, want.DeliveryTag = 7, amqp.Some[uint32](
-			0xffffffff,
-		), []byte(
-			"another tag, of the same 32 byte",
-		)
+		want.Handle, want.DeliveryID, want.DeliveryTag = 7, amqp.Some[uint32](0xffffffff), []byte("another tag, of the same 32 byte")
 		var got amqp.Transfer
 		if len(s) == 128 { // no value, but as long as one may be
 			require.Error(t, got.Decode(&p.Fields))

@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -343,6 +344,12 @@ func brokenReceives() map[string]broken {
 			receives: func(s *driver.ConsumerSpec) { s.Destination.Kind = driver.Queue },
 			sends:    func(s *driver.ProducerSpec) { s.Destination.Kind = driver.Queue },
 		},
+		"blanks are left out": {
+			check: "Names", says: "got the messages sent to",
+			receives: func(s *driver.ConsumerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
+			sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
+		},
+		"names fail late":    {check: "Names", says: "refused with the class other", factory: failingNames},
 		"selector ignored":   {check: "Selector", says: "unknown time property", receives: func(s *driver.ConsumerSpec) { s.Selector = "" }},
 		"properties ignored": {check: "Selector", says: "missing", sends: func(s *driver.ProducerSpec) { s.Properties = nil }},
 		"ttl ignored":        {check: "TTL", says: "unknown time property", sends: func(s *driver.ProducerSpec) { s.TTL = 0 }},
@@ -392,4 +399,22 @@ func skipping(f func(*driver.Delivery, func(*driver.Delivery))) func(*driver.Del
 		}
 		next(d)
 	}
+}
+
+// failingNames makes names with a blank a failure that is not the refusal it should be.
+func failingNames(f *driver.Factory) {
+	open := f.Open
+	f.Open = func(ctx context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, opts)
+		return failingNamesDriver{d}, err
+	}
+}
+
+type failingNamesDriver struct{ driver.Driver }
+
+func (d failingNamesDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	if strings.Contains(spec.Destination.Name, " ") {
+		return nil, driver.Errorf(driver.ClassOther, "open", "", "something broke")
+	}
+	return d.Driver.Consumer(ctx, spec)
 }

@@ -240,6 +240,7 @@ func suite(cfg *Config) []check {
 		{name: "Queue/Waits", run: testQueueWaits, feature: Queues},
 		{name: "Queue/Competing", run: testQueueCompeting, feature: Queues},
 		{name: "Subscribed", run: testSubscribed},
+		{name: "Names", run: testNames},
 		{name: "Run/Ends", run: testRunEnds},
 		{name: "Unsettled", run: testUnsettled},
 		{name: "Connections", run: testConnections},

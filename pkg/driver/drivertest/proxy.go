@@ -3,10 +3,11 @@ package drivertest
 import (
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // splitURL takes scheme://[user@]host,host/path apart.
@@ -53,15 +54,8 @@ func silentAddress(t testing.TB) string {
 
 // proxy is a Path through TCP connections of the suite.
 type proxy struct {
-	url, target string
-	listener    net.Listener
-	wg          sync.WaitGroup
-
-	mu     sync.Mutex
-	gate   *sync.Cond
-	frozen bool
-	cut    bool
-	conns  []net.Conn
+	*tcpproxy.Proxy
+	url string
 }
 
 func newProxy(t testing.TB, url string) *proxy {
@@ -70,90 +64,11 @@ func newProxy(t testing.TB, url string) *proxy {
 	target, _, _ := strings.Cut(hosts, ",")
 	_, _, err := net.SplitHostPort(target)
 	require.NoErrorf(t, err, "drivertest: Config.URL needs host:port, or set Config.Path: %s", url)
-	p := &proxy{target: target, listener: listen(t)}
-	p.gate = sync.NewCond(&p.mu)
-	p.url = withHosts(url, p.listener.Addr().String())
-	p.wg.Go(p.accept)
-	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
+	p := &proxy{Proxy: tcpproxy.New(listen(t), target, nil)}
+	p.url = withHosts(url, p.Addr())
+	t.Cleanup(p.Close)
 	return p
 }
 
 // URL is the broker's, with the proxy's address.
 func (p *proxy) URL() string { return p.url }
-
-// Freeze stops reading.
-func (p *proxy) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = true
-}
-
-// Cut closes everything.
-func (p *proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = true
-	_ = p.listener.Close()
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.gate.Broadcast()
-}
-
-func (p *proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.wg.Go(func() { p.serve(client) })
-	}
-}
-
-func (p *proxy) serve(client net.Conn) {
-	broker, err := net.Dial("tcp", p.target) //nolint:noctx // ends with Cut
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	p.mu.Lock()
-	p.conns = append(p.conns, client, broker)
-	if p.cut {
-		_ = client.Close()
-		_ = broker.Close()
-	}
-	p.mu.Unlock()
-	p.wg.Go(func() { p.copy(client, broker) })
-	p.copy(broker, client)
-}
-
-// copy moves bytes one way, and closes both when one ends.
-func (p *proxy) copy(to, from net.Conn) {
-	defer func() {
-		_ = to.Close()
-		_ = from.Close()
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 && p.pass() {
-			_, werr := to.Write(buf[:n])
-			if werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// pass waits while frozen; it returns false when cut.
-func (p *proxy) pass() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.frozen && !p.cut {
-		p.gate.Wait()
-	}
-	return !p.cut
-}

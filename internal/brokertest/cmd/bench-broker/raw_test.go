@@ -19,7 +19,7 @@ func TestRawOnce(t *testing.T) {
 	b, err := broker.Start(broker.Config{Listen: map[string]string{"amqp": "127.0.0.1:0"}})
 	require.NoError(t, err)
 	defer b.Close()
-	control := httptest.NewServer(b.Control())
+	control := httptest.NewServer(b.Control(nil))
 	defer control.Close()
 	embedded := target{
 		name: "embedded", pid: os.Getpid(), urls: map[string]string{"amqp": "amqp://" + b.Addr("amqp")},

@@ -39,11 +39,11 @@ type settings struct {
 // parse reads the kind of broker and its flags.
 func parse(args []string) (settings, error) {
 	kinds := map[string]func(*flag.FlagSet) func(context.Context) (running, error){
-		"artemis": artemis, "activemq": activemq, "rabbitmq": rabbitmq, "rocketmq": rocketmq,
+		"artemis": artemis, "activemq": activemq, "rabbitmq": rabbitmq, "rocketmq": rocketmq, "qpid": qpid,
 	}
 	var set settings
 	if len(args) == 0 || kinds[args[0]] == nil {
-		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq [flags]; broker artemis --help lists them")
+		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags]; broker artemis --help lists them")
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
@@ -70,6 +70,7 @@ func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 	tls := fs.Bool("tls", false, "add a TLS acceptor")
 	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
 	noManagement := fs.Bool("no-management", false, "leave the web server away: less memory, no counters")
+	old := fs.Bool("2.19", false, "start Artemis 2.19, without its web server")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.ArtemisOption{brokertest.WithPorts(ports), brokertest.WithHeap(*heap)}
 		for _, o := range []struct {
@@ -81,6 +82,7 @@ func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 			{*tls, brokertest.WithTLS()},
 			{*clientCerts, brokertest.WithTLSClientCerts()},
 			{*noManagement, brokertest.WithoutManagement()},
+			{*old, brokertest.WithArtemis219()},
 		} {
 			if o.on {
 				options = append(options, o.option)
@@ -114,14 +116,18 @@ func artemisURLs(a *brokertest.Artemis) [][2]string {
 func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
+	old := fs.Bool("5.16", false, "start ActiveMQ Classic 5.16")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(*heap)}
+		if *old {
+			options = append(options, brokertest.WithActiveMQ516())
+		}
 		if *login {
 			options = append(options, brokertest.WithActiveMQLogin())
 		}
 		a, err := brokertest.LaunchActiveMQ(ctx, options...)
 		return running{a, func() [][2]string {
-			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
+			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"AMQP_NATIVE_URL", a.NativeAMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
 			if *login {
 				lines = append(lines, [2]string{"BROKER_USER", brokertest.User}, [2]string{"BROKER_PASSWORD", brokertest.Password})
 			}
@@ -131,9 +137,14 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 }
 
 // rabbitmq always demands its login.
-func rabbitmq(*flag.FlagSet) func(context.Context) (running, error) {
+func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
+	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian, unpacked into the cache; only for root")
 	return func(ctx context.Context) (running, error) {
-		r, err := brokertest.LaunchRabbitMQ(ctx)
+		var options []brokertest.RabbitMQOption
+		if *four {
+			options = append(options, brokertest.WithRabbitMQ4())
+		}
+		r, err := brokertest.LaunchRabbitMQ(ctx, options...)
 		return running{r, func() [][2]string {
 			return [][2]string{
 				{"AMQP_URL", r.AMQPURL()},
@@ -148,8 +159,12 @@ func rabbitmq(*flag.FlagSet) func(context.Context) (running, error) {
 func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "400m", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse whoever does not sign with BROKER_USER and BROKER_PASSWORD")
+	old := fs.Bool("4.9", false, "start RocketMQ 4.9")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.RocketMQOption{brokertest.WithRocketMQHeap(*heap)}
+		if *old {
+			options = append(options, brokertest.WithRocketMQ49())
+		}
 		if *login {
 			options = append(options, brokertest.WithRocketMQLogin())
 		}
@@ -161,6 +176,23 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 					[2]string{"BROKER_USER", brokertest.RocketMQUser}, [2]string{"BROKER_PASSWORD", brokertest.RocketMQPassword})
 			}
 			return lines
+		}}, err
+	}
+}
+
+// qpid always demands its login.
+func qpid(fs *flag.FlagSet) func(context.Context) (running, error) {
+	limit := fs.Int("limit", 0, "hold producers back when a queue whose name begins with limited has that many messages (0: never)")
+	return func(ctx context.Context) (running, error) {
+		var options []brokertest.QpidOption
+		if *limit > 0 {
+			options = append(options, brokertest.WithQpidLimit("limited.*", *limit))
+		}
+		q, err := brokertest.LaunchQpid(ctx, options...)
+		return running{q, func() [][2]string {
+			return [][2]string{
+				{"AMQP_URL", q.AMQPURL()}, {"BROKER_USER", brokertest.User}, {"BROKER_PASSWORD", brokertest.Password},
+			}
 		}}, err
 	}
 }

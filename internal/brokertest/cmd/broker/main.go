@@ -7,7 +7,8 @@
 //
 //	go run ./internal/brokertest/cmd/broker artemis --amqp-port 5672
 //
-// The brokers are artemis, activemq (Classic), rabbitmq and rocketmq.
+// The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of them are
+// flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
 package main
 
 import (

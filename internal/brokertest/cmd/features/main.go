@@ -3,6 +3,7 @@
 //
 //	PERFMQ_TEST_FEATURES=DIR go test -run Conformance ./internal/drivers/...
 //	go run ./internal/brokertest/cmd/features DIR > docs/features.md
+//	go run ./internal/brokertest/cmd/features -short DIR
 //
 // Nothing is written by hand: a cell says what [drivertest.Run] found out. A failed check shows in the table, and makes
 // the command fail.
@@ -23,15 +24,18 @@ import (
 )
 
 func main() {
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: features DIR, the folder that PERFMQ_TEST_FEATURES named") }
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: features [-short] DIR, the folder that PERFMQ_TEST_FEATURES named")
+	}
+	short := flag.Bool("short", false, "only what brokers lack, in words")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Args()); err != nil {
+	if err := run(os.Stdout, *short, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, args []string) error {
+func run(out io.Writer, short bool, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want one folder with results of the conformance suite")
 	}
@@ -40,13 +44,17 @@ func run(out io.Writer, args []string) error {
 		return err
 	}
 	t := table{results: list}
-	if _, err := io.WriteString(out, t.markdown()); err != nil {
+	text := t.markdown()
+	if short {
+		text = t.short()
+	}
+	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return t.failures()
 }
 
-// read returns the results in the folder, by protocol and broker.
+// read returns the results in the folder, by broker and protocol.
 func read(dir string) ([]drivertest.Results, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -68,37 +76,57 @@ func read(dir string) ([]drivertest.Results, error) {
 		list = append(list, r)
 	}
 	slices.SortFunc(list, func(a, b drivertest.Results) int {
-		return strings.Compare(a.Protocol+"\x00"+a.Broker, b.Protocol+"\x00"+b.Broker)
+		return strings.Compare(a.Broker+"\x00"+a.Protocol, b.Broker+"\x00"+b.Protocol)
 	})
 	return list, nil
 }
 
-// table is a column per result, a row per feature, and notes on what brokers lack.
+// table is a row per result, a column per feature, and notes on what brokers lack.
 type table struct {
 	results []drivertest.Results
 	notes   []string
 }
 
-// row is a feature and how users ask for it.
-type row struct {
-	feature drivertest.Feature
-	title   string
+// column is a feature, how users ask for it, and its head in a table.
+type column struct {
+	feature     drivertest.Feature
+	title, flag string
 }
 
-func rows() []row {
-	return []row{
-		{drivertest.Queues, "Queues"},
-		{drivertest.Topics, "Topics"},
-		{drivertest.DurableSubscription, "Durable subscriptions (`--durable`)"},
-		{drivertest.SharedSubscription, "Shared subscriptions (`--shared`)"},
-		{drivertest.Persistent, "Persistent messages (`--persistent`)"},
-		{drivertest.TTL, "Expiry (`--ttl`)"},
-		{drivertest.Priority, "Priorities (`--priority`)"},
-		{drivertest.Group, "Message groups (`--group`)"},
-		{drivertest.Selector, "Selectors (`--selector`)"},
-		{drivertest.Credit, "Receive window (`--credit`)"},
-		{drivertest.Transactions, "Sending in transactions (`--commit-interval`)"},
-		{drivertest.TransactedReceive, "Receiving in transactions (`--tx`)"},
+func columns() []column {
+	return []column{
+		{drivertest.Queues, "Queues", ""},
+		{drivertest.Topics, "Topics", ""},
+		{drivertest.DurableSubscription, "Durable", "durable subscriptions, `--durable`"},
+		{drivertest.SharedSubscription, "Shared", "shared subscriptions, `--shared`"},
+		{drivertest.Persistent, "Persistent", "persistent messages, `--persistent`"},
+		{drivertest.TTL, "Expiry", "`--ttl`"},
+		{drivertest.Priority, "Priority", "`--priority`"},
+		{drivertest.Group, "Groups", "message groups, `--group`"},
+		{drivertest.Selector, "Selector", "`--selector`"},
+		{drivertest.Credit, "Window", "receive window, `--credit`"},
+		{drivertest.Transactions, "Tx send", "sending in transactions, `--commit-interval`"},
+		{drivertest.TransactedReceive, "Tx receive", "receiving in transactions, `--tx`"},
+	}
+}
+
+// marks are what stands in a cell, and what it means.
+const (
+	markWorks   = "✓"
+	markLacks   = "✗"
+	markRefuses = "–"
+	markFailed  = "**FAILED**"
+)
+
+// shortTitle is the name of a protocol where there is little room.
+func shortTitle(protocol string) string {
+	switch {
+	case strings.HasPrefix(protocol, "Apache RocketMQ"):
+		return "RocketMQ"
+	case strings.HasPrefix(protocol, "STOMP"):
+		return "STOMP"
+	default:
+		return protocol
 	}
 }
 
@@ -107,36 +135,37 @@ func (t *table) markdown() string {
 	b.WriteString("# Features by broker and protocol\n\n" +
 		"Made by `make features` from the results of the conformance suite (`pkg/driver/drivertest`) on these very brokers.\n" +
 		"Do not edit it.\n\n" +
-		"- **yes**: tested, it works. Of priorities and persistent messages the suite tests that they are accepted and\n" +
+		"- " + markWorks + ": tested, it works. Of priorities and persistent messages the suite tests that they are accepted and\n" +
 		"  delivered, not in which order the broker delivers or what survives its restart\n" +
-		"- no, with a note: the broker lacks it; tested that perfmq says so instead of ignoring it\n" +
-		"- –: perfmq does not have it over this protocol; tested that it is refused before anything is sent\n" +
-		"- **FAILED**: a test failed\n\n")
+		"- " + markLacks + ", with a note below the table: the broker lacks it; tested that perfmq says so instead of ignoring it\n" +
+		"- " + markRefuses + ": perfmq does not have it over this protocol; tested that it is refused before anything is sent\n" +
+		"- " + markFailed + ": a test failed\n\n")
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	head, rule := []string{""}, []string{"---"}
-	for i := range t.results {
-		head, rule = append(head, t.results[i].Protocol+" on "+t.results[i].Broker), append(rule, "---")
-	}
-	line(head...)
-	line(rule...)
-	for _, r := range rows() {
-		cells := []string{r.title}
-		for i := range t.results {
-			cells = append(cells, t.cell(&t.results[i], r.feature))
+	head, rule := []string{"Broker", "Protocol"}, []string{"---", "---"}
+	var flags []string
+	for _, c := range columns() {
+		head, rule = append(head, c.title), append(rule, ":-:")
+		if c.flag != "" {
+			flags = append(flags, c.title+": "+c.flag)
 		}
-		line(cells...)
 	}
-	cells := []string{"Checks passed, of all"}
+	line(append(head, "Checks")...)
+	line(append(rule, "--:")...)
 	for i := range t.results {
+		r := &t.results[i]
+		cells := []string{r.Broker, shortTitle(r.Protocol)}
+		for _, c := range columns() {
+			cells = append(cells, t.cell(r, c.feature))
+		}
 		passed := 0
-		for _, c := range t.results[i].Checks {
+		for _, c := range r.Checks {
 			if c.Passed {
 				passed++
 			}
 		}
-		cells = append(cells, fmt.Sprintf("%d of %d", passed, len(t.results[i].Checks)))
+		line(append(cells, fmt.Sprintf("%d of %d", passed, len(r.Checks)))...)
 	}
-	line(cells...)
+	b.WriteString("\n" + strings.Join(flags, "; ") + ".\n")
 	if len(t.notes) > 0 {
 		b.WriteString("\n")
 	}
@@ -146,24 +175,64 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
-// cell says what was found out. Results without the feature are from before it was tested.
-func (t *table) cell(r *drivertest.Results, f drivertest.Feature) string {
-	for _, found := range r.Features {
-		if found.Feature != f {
-			continue
+// short is the table for the README: what the brokers of each protocol lack, in words.
+func (t *table) short() string {
+	var b strings.Builder
+	b.WriteString("| Broker | Protocol | What it lacks, and perfmq refuses |\n| --- | --- | --- |\n")
+	for i := range t.results {
+		r := &t.results[i]
+		var lacks, failed []string
+		for _, c := range columns() {
+			switch state(r, c.feature) {
+			case drivertest.BrokerLacks:
+				lacks = append(lacks, strings.ToLower(c.title))
+			case drivertest.Broken:
+				failed = append(failed, strings.ToLower(c.title))
+			case drivertest.Works, drivertest.ProtocolRefuses:
+			}
 		}
-		switch found.State {
-		case drivertest.Works:
-			return "**yes**"
-		case drivertest.BrokerLacks:
-			return fmt.Sprintf("no (%d)", t.note(r.Broker+": "+found.Reason))
-		case drivertest.ProtocolRefuses:
-			return "–"
-		default:
-			return "**FAILED**"
+		text := strings.Join(lacks, ", ")
+		if text == "" {
+			text = "nothing"
+		}
+		if len(failed) > 0 {
+			text += "; " + markFailed + ": " + strings.Join(failed, ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Broker, shortTitle(r.Protocol), text)
+	}
+	return b.String()
+}
+
+// state is what was found out about a feature; empty for results from before it was tested.
+func state(r *drivertest.Results, f drivertest.Feature) drivertest.State {
+	for _, found := range r.Features {
+		if found.Feature == f {
+			return found.State
 		}
 	}
-	return "not tested"
+	return ""
+}
+
+// cell says what was found out. Results without the feature are from before it was tested.
+func (t *table) cell(r *drivertest.Results, f drivertest.Feature) string {
+	switch state(r, f) {
+	case drivertest.Works:
+		return markWorks
+	case drivertest.BrokerLacks:
+		reason := ""
+		for _, found := range r.Features {
+			if found.Feature == f {
+				reason = found.Reason
+			}
+		}
+		return fmt.Sprintf("%s (%d)", markLacks, t.note(shortTitle(r.Protocol)+" on "+r.Broker+": "+reason))
+	case drivertest.ProtocolRefuses:
+		return markRefuses
+	case "":
+		return "not tested"
+	default:
+		return markFailed
+	}
 }
 
 // note returns the number of a note, the same for the same text.

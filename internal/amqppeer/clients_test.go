@@ -1,0 +1,179 @@
+//go:build unix
+
+package amqppeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// patience bounds each wait for what must happen: a hang is longer, a machine with much else to do is not.
+const patience = 2 * time.Minute
+
+// quiet is how long to look out for what must not happen.
+const quiet = 200 * time.Millisecond
+
+// client is a driver under test.
+type client struct {
+	name    string
+	factory driver.Factory
+	fails   map[string]string // cases, and why: no fault of ours
+}
+
+func clients() []client {
+	return []client{
+		{name: "go-amqp", factory: amqp.Factory(), fails: map[string]string{
+			"credit is taken back":     "go-amqp 1.7.0 computes credit in uint32: less than is under way becomes four billion",
+			"credit is drained":        "go-amqp 1.7.0 does not answer drain, and goes on sending",
+			"Broker-J/limit":           "go-amqp 1.7.0: both of the above",
+			"no settle modes, settled": "go-amqp 1.7.0 refuses a link whose mode is not the one that was asked for; a receiver cannot do without",
+		}},
+	}
+}
+
+// run runs a case with each client. It returns what is wrong.
+func run(t *testing.T, name string, check func(t *testing.T, c client) error) {
+	t.Helper()
+	for _, c := range clients() {
+		t.Run(c.name+"/"+name, func(t *testing.T) {
+			err := check(t, c)
+			why, excepted := c.fails[name]
+			switch {
+			case excepted && err == nil:
+				t.Errorf("the exception is not true any more, remove it: %s", why)
+			case excepted:
+				t.Logf("as expected (%s): %v", why, err)
+			default:
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// open opens a driver; it is closed with the test.
+func (c client) open(t *testing.T, url string, options ...string) driver.Driver {
+	t.Helper()
+	return c.openWith(t, driver.OpenOptions{URL: url, ConnectTimeout: patience}, options...)
+}
+
+func (c client) openWith(t *testing.T, opts driver.OpenOptions, options ...string) driver.Driver {
+	t.Helper()
+	opts.Options = c.factory.NewOptions()
+	require.NoError(t, driver.SetOptions(opts.Options, options))
+	d, err := c.factory.Open(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	return d
+}
+
+// sender is a producer that sends as fast as it may, until it is stopped.
+type sender struct {
+	p       driver.Producer
+	slots   chan driver.Slot
+	outcome chan driver.Outcome
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// sending opens a producer with so many slots and lets it send.
+func sending(t *testing.T, d driver.Driver, dest driver.Destination, slots int) *sender {
+	t.Helper()
+	s, err := trySending(t, d, driver.ProducerSpec{Destination: dest, MaxPending: slots, Priority: -1})
+	require.NoError(t, err)
+	return s
+}
+
+func trySending(t *testing.T, d driver.Driver, spec driver.ProducerSpec) (*sender, error) {
+	t.Helper()
+	spec.Connection, spec.Name = driver.Connection{Key: "p", Name: "p"}, "producer-0"
+	s := &sender{slots: make(chan driver.Slot, spec.MaxPending), outcome: make(chan driver.Outcome, 1<<20), ended: make(chan error, 1)}
+	for i := range spec.MaxPending {
+		s.slots <- driver.Slot(i) //nolint:gosec // small
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	s.p, err = d.Producer(ctx, spec, func(slot driver.Slot, o driver.Outcome) {
+		s.outcome <- o
+		s.slots <- slot
+	})
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() { s.ended <- s.send(run) }()
+	t.Cleanup(func() {
+		stop()
+		<-s.ended
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.p.Close(ctx)
+	})
+	return s, nil
+}
+
+func (s *sender) send(ctx context.Context) error {
+	for {
+		select {
+		case slot := <-s.slots:
+			if err := s.p.Send(ctx, &driver.Message{Slot: slot, Time: 1, Body: []byte("x")}); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// accepted waits for n sends that were accepted.
+func (s *sender) accepted(n int) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for i := range n {
+		select {
+		case o := <-s.outcome:
+			if o.State != driver.Accepted {
+				return fmt.Errorf("a send was %s: %w", o.State, o.Err)
+			}
+		case <-timer.C:
+			return fmt.Errorf("%d of %d sends were accepted", i, n)
+		}
+	}
+	return nil
+}
+
+// receive opens a consumer and returns the bodies of the first n messages.
+func receive(t *testing.T, d driver.Driver, dest driver.Destination, n int) ([]string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	k, err := d.Consumer(ctx, driver.ConsumerSpec{Connection: driver.Connection{Key: "c", Name: "c"}, Destination: dest, Name: "consumer-0"})
+	if err != nil {
+		return nil, err
+	}
+	var got []string
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	err = k.Run(run, func(m *driver.Delivery) {
+		if got = append(got, string(m.Body)); len(got) == n {
+			stop()
+		}
+	})
+	if len(got) < n {
+		err = errors.Join(err, fmt.Errorf("%d of %d messages came", len(got), n))
+	}
+	return got, errors.Join(err, k.Close(ctx))
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fifo makes a named pipe that somebody opens at the end of the test, so that nobody waits for ever.
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	t.Cleanup(func() {
+		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+		if assert.NoError(t, err) {
+			_ = f.Close()
+		}
+	})
+	return path
+}
+
+// TestInterruptedWhileReading: a signal ends the wait for an input at once, whatever it is that is waited for.
+func TestInterruptedWhileReading(t *testing.T) {
+	for _, args := range []string{
+		"alpha client --user u --password-file PIPE",
+		"alpha client --url alphas://h --tls-ca PIPE",
+		"alpha client --url alphas://h --tls-cert PIPE --tls-key PIPE",
+		"mem client --body-file PIPE",
+		"verify PIPE",
+		"broker --user u --password-file PIPE",
+	} {
+		for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+			t.Run(args+" "+signal.String(), func(t *testing.T) {
+				signals := make(chan os.Signal, 1)
+				signals <- signal
+				start := time.Now()
+				got := callWith(signals, nil, strings.Fields(strings.ReplaceAll(args, "PIPE", fifo(t)))...)
+				assert.Equal(t, exitInterrupted, got.status)
+				assert.Equal(t, "interrupted: nothing was connected or sent\n", got.stderr)
+				assert.Empty(t, got.stdout)
+				assert.Less(t, time.Since(start), time.Minute)
+			})
+		}
+	}
+}
+
+// TestInputs: what is no file, or too large for what it should be, is refused before all of it is in memory.
+func TestInputs(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large")
+	require.NoError(t, os.WriteFile(large, []byte("x"), 0o600))
+	require.NoError(t, os.Truncate(large, 20<<30)) // takes no room on the disk
+	for _, c := range []struct{ args, stderr string }{
+		{"alpha client --user u --password-file /dev/zero", "error: --password-file: /dev/zero: is a device or socket, not a file\nhint: name a file, or a pipe"},
+		{"alpha client --user u --password-file " + dir, "error: --password-file: " + dir + ": is a folder\nhint: name a file"},
+		{"alpha client --user u --password-file " + large, "error: --password-file: " + large + ": the first line has more than 4096 bytes\nhint: is it the right file?\n"},
+		{"alpha client --url alphas://h --tls-ca /dev/zero", "error: --tls: read CA file: /dev/zero: is a device or socket, not a file\nhint: name a file"},
+		{"alpha client --url alphas://h --tls-ca " + large, "error: --tls: read CA file: " + large + ": has more than 16777216 bytes\nhint: is it the right file?\n"},
+		{"alpha client --url alphas://h --tls-ca " + filepath.Join(dir, "none"), "error: --tls: read CA file: " + filepath.Join(dir, "none") + ": no such file or directory\nhint: check the path\n"},
+		{"alpha client --url alphas://h --tls-cert " + large + " --tls-key /dev/zero", "error: --tls: read client certificate and key: " + large + ": has more than 16777216 bytes; /dev/zero: is a device"},
+		{"mem client --body-file /dev/zero", "error: --body-file: /dev/zero: is a device or socket, not a file\nhint: name a file"},
+		{"mem client --body-file " + large, "error: --body-file: " + large + ": has more than 1073741824 bytes\nhint: is it the right file?\n"},
+		{"verify /dev/zero", "error: /dev/zero: is a device or socket, not a file\nhint: name a file"},
+		{"verify " + large, "error: " + large + ": has more than 1073741824 bytes\nhint: is it the right file?\n"},
+		{"broker --user u --password-file /dev/zero", "error: --password-file: /dev/zero: is a device or socket, not a file\nhint: name a file"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			got := call(nil, strings.Fields(c.args)...)
+			assert.Equal(t, exitUsage, got.status)
+			assert.True(t, strings.HasPrefix(got.stderr, c.stderr), got.stderr)
+			assert.Empty(t, got.stdout)
+		})
+	}
+}
+
+// TestPipesAsInputs: a password, certificates and a body may come from another program, as from a shell's <(command).
+func TestPipesAsInputs(t *testing.T) {
+	write := func(content string) string {
+		path := fifo(t)
+		go func() { _ = os.WriteFile(path, []byte(content), 0) }()
+		return path
+	}
+	got := call(nil, "mem", "client", "--message-count", "3", "-o", "auth=joe:x y", "--user", "joe", "--password-file", write("x y\n"), "--body-file", write("body"))
+	assert.Equal(t, exitOK, got.status, got.stderr)
+	got = call(nil, "alpha", "client", "--dry-run", "--url", "alphas://h", "--tls-ca", write("no certificate"))
+	assert.Equal(t, exitUsage, got.status)
+	assert.Contains(t, got.stderr, "holds no certificate in PEM form")
+}
+
+// TestSameFile: two outputs are not written into one file, and none over what was read, whatever it is called.
+func TestSameFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("body", []byte("body"), 0o600))
+	require.NoError(t, os.WriteFile("there", []byte("old"), 0o600))
+	require.NoError(t, os.Link("there", "hard"))
+	require.NoError(t, os.Symlink("there", "soft"))
+	require.NoError(t, os.Symlink("not-yet", "dangling"))
+	require.NoError(t, os.Symlink("dangling", "twice"))
+	require.NoError(t, os.Symlink("loop", "loop"))
+	require.NoError(t, os.Mkdir("folder", 0o700))
+	require.NoError(t, os.Symlink("folder", "way"))
+	require.NoError(t, os.Symlink("body", "body-link"))
+	for _, c := range []struct {
+		args string
+		same string // what is said; empty if all is well
+	}{
+		{"--json a --hdr b --verify-file c", ""},
+		{"--json a --hdr ./a", "--json and --hdr name the same file ./a"},
+		{"--json there --hdr hard", "--json and --hdr name the same file hard"},
+		{"--json soft --hdr there", "--json and --hdr name the same file there"},
+		{"--json dangling --verify-file not-yet", "--json and --verify-file name the same file not-yet"},
+		{"--hdr twice --verify-file dangling", "--hdr and --verify-file name the same file dangling"},
+		{"--json folder/x --hdr way/x", "--json and --hdr name the same file way/x"},
+		{"--json folder/x --hdr way/y", ""},
+		{"--json body --body-file body", "--body-file and --json name the same file body"},
+		{"--hdr body-link --body-file body", "--body-file and --hdr name the same file body-link"},
+		{"--user u --password-file there --json hard", "--password-file and --json name the same file hard"},
+		{"--user u --password-file body --body-file body", ""},
+		{"--json /dev/null --hdr /dev/null --verify-file /dev/null", ""},
+		{"--json loop --hdr b", ""}, // the system refuses it
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			got := call(nil, append([]string{"mem", "client", "--dry-run"}, strings.Fields(c.args)...)...)
+			if c.same == "" {
+				assert.Equal(t, exitOK, got.status, got.stderr)
+				return
+			}
+			assert.Equal(t, exitUsage, got.status)
+			assert.Equal(t, "error: "+c.same+"\nhint: name two files\n", got.stderr)
+		})
+	}
+	content, err := os.ReadFile("there")
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(content))
+
+	out, err := os.Create("console")
+	require.NoError(t, err)
+	defer out.Close()
+	var stderr output
+	env := func(args ...string) Env {
+		return Env{Args: append([]string{"mem", "client", "--message-count", "1"}, args...), Stdout: out, Stderr: &stderr, Factories: testFactories()}
+	}
+	assert.Equal(t, exitUsage, Main(env("--json", "console")))
+	assert.Equal(t, "error: standard output and --json name the same file console\nhint: name two files\n", stderr.String())
+	assert.Equal(t, exitOK, Main(env("--json", "console", "--silent")), "nothing else is printed there")
+
+	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "1", "--verify-file", "a.pv").status)
+	require.NoError(t, os.Link("a.pv", "b.pv"))
+	got := call(nil, "verify", "a.pv", "--json", "b.pv")
+	assert.Equal(t, exitUsage, got.status)
+	assert.Equal(t, "error: --json names the file a.pv, which is to be read\nhint: name another file\n", got.stderr)
+}
+
+// TestFileModes: a file that is there keeps its mode; a new one that may tell what others should not know is for its owner.
+func TestFileModes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	old := syscall.Umask(0o022)
+	defer syscall.Umask(old)
+	run := func() {
+		t.Helper()
+		got := call(nil, "mem", "client", "--message-count", "1", "--json", "json", "--hdr", "hdr", "--verify-file", "pv")
+		require.Equal(t, exitOK, got.status, got.stderr)
+		got = call(nil, "verify", "pv", "--json", "verified")
+		require.Equal(t, exitOK, got.status, got.stderr)
+	}
+	modes := func() map[string]fs.FileMode {
+		t.Helper()
+		m := map[string]fs.FileMode{}
+		for _, name := range []string{"json", "hdr", "pv", "verified"} {
+			info, err := os.Stat(name)
+			require.NoError(t, err)
+			m[name] = info.Mode()
+		}
+		return m
+	}
+	run()
+	assert.Equal(t, map[string]fs.FileMode{"json": 0o600, "hdr": 0o644, "pv": 0o600, "verified": 0o600}, modes())
+	kept := map[string]fs.FileMode{"json": 0o640, "hdr": 0o660, "pv": 0o604, "verified": 0o666}
+	for name, mode := range kept {
+		require.NoError(t, os.Chmod(name, mode))
+	}
+	run()
+	assert.Equal(t, kept, modes())
+}

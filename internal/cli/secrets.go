@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+)
+
+// learnSecrets notes what of the arguments and the environment must not be printed, before any of it is judged: mistakes are
+// printed as well, and a password may be where none belongs, such as in a URL given as destination. A flag is secret by its name,
+// also one that is mistyped.
+func learnSecrets(args []string, environ environment) *safetext.Secrets {
+	s := &safetext.Secrets{}
+	user := environ["PERFMQ_USER"]
+	for _, f := range flagTexts(args) {
+		if f.name == "user" {
+			user = f.value
+		}
+	}
+	if name, password, ok := strings.Cut(user, ":"); ok { // as curl and others take it
+		s.Add(name, password)
+	}
+	note := func(name, value string) {
+		name = strings.ToLower(name)
+		switch {
+		case strings.HasSuffix(name, "file"):
+		case strings.Contains(name, "pass"), strings.Contains(name, "pwd"), strings.Contains(name, "secret"):
+			s.Add(user, value)
+			return
+		}
+		s.AddURL(value, strings.HasSuffix(name, "url"))
+	}
+	for name, value := range environ {
+		note(name, value)
+	}
+	for _, f := range flagTexts(args) {
+		note(f.name, f.value)
+	}
+	return s
+}
+
+// givenText is a flag with its value, or an argument without a flag.
+type givenText struct{ name, value string }
+
+// flagTexts takes arguments apart without knowing which flags have values: what follows one is taken for its value, and an
+// argument by itself as well.
+func flagTexts(args []string) (list []givenText) {
+	before := ""
+	for _, arg := range args {
+		name, ok := strings.CutPrefix(arg, "--")
+		if !ok {
+			list = append(list, givenText{before, arg}, givenText{"", arg})
+			before = ""
+			continue
+		}
+		name, value, attached := strings.Cut(name, "=")
+		if attached {
+			list = append(list, givenText{name, value})
+			name = ""
+		}
+		before = name
+	}
+	return list
+}
+
+// completing returns the arguments of a request for completion without secrets: the library shows them all in an error.
+func completing(args []string, secrets *safetext.Secrets) []string {
+	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
+		return args
+	}
+	list := make([]string, len(args))
+	for i, arg := range args {
+		list[i] = secrets.Field(arg)
+	}
+	return list
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers"
+)
+
+// TestNoRouteShowsAPassword: whichever way a password came, and whatever went wrong with it, it is not printed or written.
+func TestNoRouteShowsAPassword(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "password")
+	require.NoError(t, os.WriteFile(file, []byte(testPassword+"\n"), 0o600))
+	const run = "--message-count 3 --duration 10 --json out.json --hdr out.hdr --verify-file out.pv --metrics :0"
+	for _, c := range []struct {
+		name, args string
+		env        []string
+		status     int
+		shows      string
+	}{
+		{"a URL as destination", "amqp client amqp://u:hunter2@h:5672/Q", nil, exitUsage, "unknown kind \"amqp\""},
+		{"a URL as one of many mistakes", "amqp client --rte 1 amqp://u:hunter2@h:5672/Q", nil, exitUsage, "unknown flag --rte"},
+		{"a destination like a URL", "mem client queue://u:hunter2@h " + run, nil, exitOK, "--- result:              success"},
+		{"a topic like a URL", "mem client --shared 2 topic://u:hunter2@h " + run, nil, exitOK, "--- result:              success"},
+		{"a destination with settings", "mem client queue://Q?password=hunter2 " + run, nil, exitOK, "--- result:              success"},
+		{"a destination like a URL, checked", "mem client queue://u:hunter2@h?secret=hunter2 --dry-run", nil, exitOK, "queue://u@h?secret=***"},
+		{"an unreadable port", "amqp client --url amqp://u:hunter2@h:99999", nil, exitUsage, "port \"99999\""},
+		{"an unreadable escape", "amqp client --url amqp://u:hunter2%zz@h", nil, exitUsage, "not percent-encoded correctly"},
+		{"settings of a URL", "amqp client --url amqp://h?user=u&password=hunter2", nil, exitUsage, "parameters"},
+		{"settings of another spelling", "stomp client --url stomp://h?jms.passWord=hunter2;x=1#hunter2", nil, exitUsage, "parameters"},
+		{"a path", "amqp client --url amqp://u:hunter2@h/vhost", nil, exitUsage, "a path (/vhost)"},
+		{"a slash in the password", "amqp client --url amqp://u:hunter2/x@h/vhost", nil, exitUsage, "error: "},
+		{"no host", "stomp client --url stomp://u:hunter2@", nil, exitUsage, "host"},
+		{"no slashes", "rocketmq client --url rocketmq:u:hunter2@h", nil, exitUsage, "no scheme"},
+		{"one slash", "amqp client --url amqp:/u:hunter2@h", nil, exitUsage, "no scheme"},
+		{"no scheme", "amqp client --url u:hunter2@h:5672", nil, exitUsage, "no scheme"},
+		{"another scheme", "amqp client --url http://u:hunter2@h", nil, exitUsage, "http is no scheme"},
+		{"a broken consumer URL", "amqp client --consumer-url stomp://u:hunter2@h:x", nil, exitUsage, "port \"x\""},
+		{"a list of hosts", "amqp client --url amqp://a:1,u:hunter2@b:2,c:x", nil, exitUsage, "error: "},
+		{"a URL in the environment", "amqp client", []string{"PERFMQ_URL=amqp://u:hunter2@h:x"}, exitUsage, "port \"x\""},
+		{"a dry run", "amqp client --dry-run --url amqp://u:hunter2@h --consumer-url stomp://v:hunter2@h", nil, exitOK, "amqp://u@h"},
+		{"a dry run with the environment", "amqp client --dry-run --user app", []string{"PERFMQ_PASSWORD=" + testPassword}, exitOK, "app, with a password"},
+		{"a user with a password", "amqp client --dry-run --user app:hunter2", nil, exitOK, "app:***"},
+		{"properties with telling names", "mem client --dry-run --property api_token=hunter2 --property password=hunter2", nil, exitOK, "password=***"},
+		{"a mistyped flag", "amqp client --pasword=hunter2 --passwd hunter2", nil, exitUsage, "unknown flag --pasword"},
+		{"the password as another value", "amqp client --user u --password hunter2 --rate hunter2 hunter2 hunter2", nil, exitUsage, "--rate=***"},
+		{"the same from the environment", "amqp client --user u --selector x --rate hunter2", []string{"PERFMQ_PASSWORD=hunter2"}, exitUsage, "--rate=***"},
+		{"a broker that echoes a file's", "alpha client --user app --password-file " + file, nil, exitConnect, "who are you: app ***"},
+		{"a broker that echoes the flag's", "alpha client --user app --password " + testPassword, nil, exitConnect, "who are you: app ***"},
+		{"a broker that echoes the URL's", "alpha client --url alpha://app:hunter2-%25%2f%C3%A9@h", nil, exitConnect, "who are you"},
+		{"a broker of consumers that echoes", "mem client --consumer-url alpha://app:hunter2@h", nil, exitConnect, "who are you"},
+		{"the embedded broker", "broker --user hunter2 --listen-amqp hunter2", []string{"PERFMQ_PASSWORD=hunter2"}, exitUsage, "--listen-amqp ***"},
+		{"completion", "__complete amqp client --password hunter2 --url amqp://u:hunter2@h --rate", nil, exitOK, ""},
+		{"completion of a broken line", "__complete amqp client --password hunter2 --url", nil, exitOK, ""},
+		{"completion of what does not exist", "__complete amqp nothing --password hunter2 x", nil, exitOK, ""},
+		{"no such command", "amqp clint amqp://u:hunter2@h", nil, exitUsage, "unknown command"},
+		{"verify", "verify amqp://u:hunter2@h", nil, exitUsage, "cannot be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			factories := append(testFactories()[:2], drivers.All()...)
+			factories[0].Open = echo
+			var stdout, stderr output
+			status := Main(Env{Args: strings.Fields(c.args), Environ: c.env, Stdout: &stdout, Stderr: &stderr, Factories: factories})
+			assert.Equal(t, c.status, status, stderr.String())
+			assert.Contains(t, stdout.String()+stderr.String(), c.shows)
+			requireNoSecret(t, "standard output", stdout.String())
+			requireNoSecret(t, "standard error", stderr.String())
+			files, err := filepath.Glob("*")
+			require.NoError(t, err)
+			for _, name := range files {
+				content, err := os.ReadFile(name)
+				require.NoError(t, err)
+				requireNoSecret(t, name, string(content))
+			}
+			assert.Equal(t, strings.Contains(c.args, "--json"), len(files) == 3, files)
+		})
+	}
+}

@@ -1,0 +1,270 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// told is a name server and broker in one that answers as RocketMQ does, of the version that it is told; what it says of 4.9 was
+// seen on 4.9.7. Its topics have one queue, with ten messages.
+type told struct {
+	t       *testing.T
+	l       net.Listener
+	version int
+	stats   string            // the group's statistics
+	config  string            // of the broker
+	saved   map[string]string // offsets by the fields that brokers know them by; nil: none
+
+	mu       sync.Mutex
+	clientID string
+	updates  []string // offsets that were saved
+	deleted  []string // names of fields of requests that delete groups
+	pulled   chan string
+	sent     chan string // properties
+}
+
+const (
+	version49 = 407
+	version55 = 513
+)
+
+func newTold(t *testing.T, version int) *told {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &told{t: t, l: l, version: version, pulled: make(chan string, 100), sent: make(chan string, 100)}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		conns.Wait()
+	})
+	return p
+}
+
+func (p *told) url() string { return "rocketmq://" + p.l.Addr().String() }
+
+// open opens a driver that has time, on a machine with much else to do; it is closed with the test.
+func (p *told) open(options ...string) driver.Driver {
+	p.t.Helper()
+	f := Factory()
+	o := f.NewOptions()
+	require.NoError(p.t, driver.SetOptions(o, options))
+	d, err := f.Open(p.t.Context(), driver.OpenOptions{URL: p.url(), ConnectTimeout: 2 * time.Minute, Options: o})
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { require.NoError(p.t, d.Close(context.Background())) })
+	return d
+}
+
+func (p *told) serve(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for {
+		var size [4]byte
+		if _, err := io.ReadFull(in, size[:]); err != nil {
+			return
+		}
+		b := make([]byte, binary.BigEndian.Uint32(size[:]))
+		if _, err := io.ReadFull(in, b); err != nil {
+			return
+		}
+		var r reply
+		if r.parse(b) != nil {
+			return
+		}
+		code, fields, body := p.answer(&r)
+		if code < 0 { // held until the client gives up
+			continue
+		}
+		header, _ := json.Marshal(map[string]any{
+			"code": code, "flag": 1, "language": "JAVA", "opaque": int32(r.opaque), "version": p.version, "extFields": fields,
+		})
+		out := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
+		out = binary.BigEndian.AppendUint32(out, uint32(len(header)))
+		if _, err := c.Write(append(append(out, header...), body...)); err != nil {
+			return
+		}
+	}
+}
+
+func (p *told) answer(r *reply) (code int, fields map[string]string, body string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r.code {
+	case reqRoute:
+		return codeSuccess, nil, fmt.Sprintf(`{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],`+
+			`"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":%q}}]}`, p.l.Addr())
+	case reqHeartbeat:
+		var beat struct{ ClientID string }
+		_ = json.Unmarshal(r.body, &beat)
+		p.clientID = beat.ClientID
+	case reqConsumerList:
+		return codeSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
+	case reqLockQueues:
+		return codeSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
+	case reqQueryOffset:
+		switch offset, found := p.saved[string(r.get("consumerGroup"))]; {
+		case len(p.updates) > 0:
+			return codeSuccess, map[string]string{"offset": p.updates[len(p.updates)-1]}, ""
+		case found:
+			return codeSuccess, map[string]string{"offset": offset}, ""
+		case p.version < firstVersion5 || string(r.get("setZeroIfNotFound")) != "false":
+			return codeSuccess, map[string]string{"offset": "0"}, ""
+		default:
+			return codeQueryNotFound, nil, ""
+		}
+	case reqConsumeStats:
+		return codeSuccess, nil, p.stats
+	case reqUpdateOffset:
+		p.updates = append(p.updates, string(r.get("commitOffset")))
+	case reqMaxOffset:
+		return codeSuccess, map[string]string{"offset": "10"}, ""
+	case reqMinOffset:
+		return codeSuccess, map[string]string{"offset": "0"}, ""
+	case reqPull:
+		select {
+		case p.pulled <- string(r.get("queueOffset")):
+		default:
+		}
+		return -1, nil, ""
+	case reqBrokerConfig:
+		return codeSuccess, nil, p.config
+	case reqSend:
+		p.sent <- string(r.get("i"))
+		return codeSuccess, map[string]string{"msgId": "1", "queueId": "0", "queueOffset": "10"}, ""
+	case reqDeleteGroup:
+		for _, name := range []string{"cleanOffset", "removeOffset"} {
+			if string(r.get(name)) == "true" {
+				p.deleted = append(p.deleted, name)
+			}
+		}
+	case reqClusterInfo:
+		return codeSuccess, nil, fmt.Sprintf(`{"brokerAddrTable":{"a":{"brokerName":"a","brokerAddrs":{"0":%q}}}}`, p.l.Addr())
+	}
+	return codeSuccess, map[string]string{}, ""
+}
+
+// TestNewGroupOnOldBrokers: a new group of a topic starts at the next message. Brokers before 5 say of it that it stands at 0, and
+// say the same of one that does.
+func TestNewGroupOnOldBrokers(t *testing.T) {
+	for name, c := range map[string]struct {
+		version int
+		stats   string
+		saved   bool // the group stands at 0
+		next    string
+	}{
+		"4.9":            {version49, `{"consumeTps":0.0,"offsetTable":{}}`, false, "10"},
+		"4.9 known at 0": {version49, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{"brokerOffset":10,"consumerOffset":0}}}`, true, "0"},
+		"4.9 of another": {version49, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t2"}:{"brokerOffset":10,"consumerOffset":0}}}`, false, "10"},
+		"5.5":            {version55, "", false, "10"},
+		"5.5 known at 0": {version55, "", true, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newTold(t, c.version)
+			p.stats = c.stats
+			if c.saved {
+				p.saved = map[string]string{"g": "0"}
+			}
+			d := p.open("group=g", "from=next")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			k, err := d.Consumer(ctx, consumerSpec(topicNamed("t")))
+			require.NoError(t, err)
+			run, stop := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- k.Run(run, func(*driver.Delivery) {}) }()
+			require.Equal(t, c.next, <-p.pulled)
+			stop()
+			require.NoError(t, <-ended)
+			_ = k.Close(ctx)
+		})
+	}
+}
+
+// TestDelayOnOldBrokers: brokers before 5 ignore a delay that is no level.
+func TestDelayOnOldBrokers(t *testing.T) {
+	const levels = "brokerName=a\nmessageDelayLevel=1s 5s 10s 30s 1m 2h 1d\nfoo=bar\n"
+	for name, c := range map[string]struct {
+		version      int
+		delay        time.Duration
+		want, absent string // properties
+		refused      string
+	}{
+		"a level":     {version49, 30 * time.Second, "DELAY\x014\x02", propTimerDelay, ""},
+		"a day":       {version49, 24 * time.Hour, "DELAY\x017\x02", propTimerDelay, ""},
+		"no level":    {version49, 3 * time.Second, "", "", "use one of 1s 5s 10s 30s 1m 2h 1d"},
+		"RocketMQ 5":  {version55, 3 * time.Second, propTimerDelay + "\x013000\x02", "DELAY\x01", ""},
+		"not told":    {0, 3 * time.Second, propTimerDelay + "\x013000\x02", "DELAY\x01", ""},
+		"5 and level": {version55, 5 * time.Second, propTimerDelay + "\x015000\x02", "DELAY\x01", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newTold(t, c.version)
+			p.config = levels
+			d := p.open("delay=" + c.delay.String())
+			o := &outcomes{}
+			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o.done)
+			if c.refused != "" {
+				require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+				require.ErrorContains(t, err, "before 5 delays by levels")
+				require.Contains(t, driver.HintOf(err), c.refused)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, producer.Send(t.Context(), &driver.Message{Time: 1, Body: []byte("x")}))
+			properties := <-p.sent
+			require.Contains(t, properties, c.want)
+			require.NotContains(t, properties, c.absent)
+			require.NoError(t, producer.Close(t.Context()))
+			require.Equal(t, 1, o.count(driver.Accepted, driver.ClassNone))
+		})
+	}
+}
+
+// TestRemovedGroupLeavesNoOffsets: brokers before 5 know the wish by another name.
+func TestRemovedGroupLeavesNoOffsets(t *testing.T) {
+	p := newTold(t, version49)
+	d := p.open().(*rocketDriver)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, d.deleteGroup(ctx, "g"))
+	require.ElementsMatch(t, []string{"cleanOffset", "removeOffset"}, p.deleted)
+}
+
+func TestLevelOf(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1s": time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour,
+		"": -1, "s": -1, "1": -1, "-1s": -1, "1x": -1, strconv.Itoa(1<<40) + "d": -1,
+	} {
+		require.Equal(t, want, delayOf(text), text)
+	}
+	level, known := levelOf("a=b\nmessageDelayLevel=1s 5s\n", 5*time.Second)
+	require.Equal(t, 2, level)
+	require.Equal(t, "1s 5s", known)
+	level, known = levelOf("a=b", time.Second)
+	require.Zero(t, level)
+	require.Empty(t, known)
+}

@@ -1,0 +1,88 @@
+//go:build unix && features
+
+package stomp
+
+import (
+	"testing"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// These brokers take part in `make features` only: see scripts/features.sh.
+
+func TestConformanceRabbitMQ4(t *testing.T) {
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
+	lacks := func(more ...drivertest.Feature) map[drivertest.Feature]string {
+		lacks := map[drivertest.Feature]string{
+			drivertest.Group:    "RabbitMQ has no message groups",
+			drivertest.Selector: "RabbitMQ has no selectors",
+		}
+		for _, f := range more {
+			lacks[f] = "only queues are declared as quorum queues, by their names"
+		}
+		return lacks
+	}
+	plain := lacks()
+	plain[drivertest.Priority] = "a queue has no priorities unless it is declared with them (-o declare=classic -o max-priority=9)"
+	for _, c := range []struct {
+		name    string
+		options []string
+		lacks   map[drivertest.Feature]string
+	}{
+		{r.Title(), nil, plain},
+		{
+			r.Title() + ", quorum queues",
+			[]string{"declare=quorum"},
+			lacks(drivertest.Topics, drivertest.DurableSubscription, drivertest.SharedSubscription),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Config{
+				Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+				Broker: c.name, Options: c.options, Lacks: c.lacks,
+				MaxBody: 1 << 20, // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
+				Victim: func(t testing.TB) (string, func()) {
+					t.Helper()
+					victim := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
+					return victim.STOMPURL(), victim.Kill
+				},
+				IgnoreGoroutines: harnessGoroutines(),
+			})
+		})
+	}
+}
+
+func TestConformanceArtemis219(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: a.Title(),
+		Lacks: map[drivertest.Feature]string{
+			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
+		},
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
+			return victim.STOMPURL(), victim.Kill
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}
+
+func TestConformanceActiveMQ516(t *testing.T) {
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
+	drivertest.Run(t, drivertest.Config{
+		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: a.Title(),
+		Lacks: map[drivertest.Feature]string{
+			drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
+		},
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
+			return victim.STOMPURL(), victim.Kill
+		},
+		IgnoreGoroutines: harnessGoroutines(),
+	})
+}

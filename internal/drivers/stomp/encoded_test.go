@@ -1,0 +1,67 @@
+package stomp
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-stomp/stomp/v3/frame"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestAMQPEncoded replays ActiveMQ Classic without transport.transformer=jms: the body is a whole AMQP message.
+func TestAMQPEncoded(t *testing.T) {
+	const (
+		head     = "MESSAGE\nsubscription:0\nmessage-id:m\nack:a\ntime:5\n"
+		encoded  = "JMS_AMQP_NATIVE:true\n"
+		numbered = "perfmq_id:1-2-3-4\n"
+		body     = "\n\x00Su\xa0\x01x"
+	)
+	for name, c := range map[string]struct {
+		messages []string
+		got      int
+		fails    bool
+	}{
+		"verified":     {[]string{head + numbered + "content-length:1\n\nx\x00", head + encoded + numbered + "content-length:6\n" + body + "\x00"}, 1, true},
+		"not verified": {[]string{head + encoded + "content-length:6\n" + body + "\x00"}, 1, false},
+		"jms":          {[]string{head + "JMS_AMQP_NATIVE:false\n" + numbered + "\nx\x00"}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFakeBroker(t)
+			d := b.open()
+			var k driver.Consumer
+			opened := make(chan error, 1)
+			go func() {
+				var err error
+				k, err = d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
+				opened <- err
+			}()
+			b.accept("CONNECTED\nversion:1.2\nserver:ActiveMQ/5.18.3\nheart-beat:0,0\n\n\x00")
+			b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
+			require.NoError(t, <-opened)
+			for _, m := range c.messages {
+				b.write(m)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			got := 0
+			err := k.Run(ctx, func(*driver.Delivery) {
+				if got++; got == c.got && !c.fails {
+					stop()
+				}
+			})
+			require.Equal(t, c.got, got)
+			if !c.fails {
+				require.NoError(t, err)
+			} else {
+				require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+				require.ErrorContains(t, err, "receive from queue://q: the broker delivers AMQP messages in their AMQP encoding")
+				require.Contains(t, driver.HintOf(err), "transport.transformer=jms")
+			}
+			closed, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = k.Close(closed) // the fake does not answer
+		})
+	}
+}

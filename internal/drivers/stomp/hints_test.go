@@ -1,0 +1,35 @@
+package stomp
+
+import (
+	"testing"
+
+	"github.com/go-stomp/stomp/v3/frame"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestHints: each refusal has the hint of its case.
+func TestHints(t *testing.T) {
+	for _, c := range []struct {
+		dialect dialect
+		says    string
+		class   driver.Class
+		hint    string
+	}{
+		{rabbitmq, "Virtual host 'nope' access denied", driver.ClassAuth, "-o virtual-host"},
+		{rabbitmq, "Virtual host 'nope' does not exist", driver.ClassNotFound, "-o virtual-host"},
+		{rabbitmq, "Access refused for user 'guest'", driver.ClassAuth, "--password"},
+		{rabbitmq, "NOT_FOUND - no queue 'q' in vhost '/'", driver.ClassNotFound, "declare it on the broker first"},
+		{artemis, "AMQ339001: Destination does not exist: q", driver.ClassNotFound, "auto-create-addresses"},
+		{generic, "queue not found", driver.ClassNotFound, "let the broker create it"},
+		{artemis, "AMQ339011: Error handling CoreMessage", driver.ClassOther, "full address"},
+		{artemis, "AMQ229119: Disk Capacity is Low, cannot produce more messages.", driver.ClassFull, "full address"},
+		{artemis, "AMQ229020: Invalid filter: a =", driver.ClassUnsupported, "--selector"},
+		{generic, "the selector is not understood", driver.ClassUnsupported, "--selector"},
+	} {
+		err := errorFrame(c.dialect, frame.New(frame.ERROR, frame.Message, c.says))
+		assert.Equal(t, c.class, err.Class, c.says)
+		assert.Contains(t, err.Hint, c.hint, c.says)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build unix && !race
+
+package hostile
+
+const raceFactor = 1

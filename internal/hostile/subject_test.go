@@ -1,0 +1,412 @@
+//go:build unix
+
+package hostile
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// job is what a subject, a driver in a process of its own, is to do with a peer.
+type job struct {
+	Program  []string // a command line to execute instead of all that follows
+	Session  *session // to be run instead of all that follows but the driver
+	Driver   string   // by its name in subjects
+	URL      string
+	Options  []string
+	Consume  bool
+	Topic    bool
+	TLS      bool
+	Shared   bool // another consumer, which does not run, shares the connection
+	Tx       int  // messages per transaction
+	Selector string
+	Ordered  bool // the time of each message tells its queue, and its place in it
+	Messages int  // to send, or to wait for
+	Size     int  // of a body
+	Connect  time.Duration
+	Watch    time.Duration // how long the load may take before it is ended
+}
+
+// report is what became of a job.
+type report struct {
+	Open       *failure // why nothing could be opened
+	Run        *failure // why the load ended: what Run or Send returned
+	Sent       int
+	Received   int
+	States     map[string]int // of sends, by the name of the state
+	Classes    map[string]int // of sends, by the name of the class
+	Outcome    *failure       // of a send that was not accepted
+	Opening    time.Duration
+	Loading    time.Duration
+	Closing    time.Duration
+	MaxRSS     int64    // of the process so far, in bytes
+	Violations []string // of the contract of package driver
+	Program    *outcome
+	Mode       string // of a session
+	Session    string // what it was
+}
+
+// failure is an error, as it gets through a pipe.
+type failure struct {
+	Class, Text, Hint string
+	Size              int // of the whole text
+}
+
+func failureOf(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	const most = 4 << 10
+	return &failure{driver.ClassOf(err).String(), text[:min(len(text), most)], driver.HintOf(err), len(text)}
+}
+
+const (
+	// lastSay is what the engine adds to the connect time-out.
+	lastSay = 100 * time.Millisecond
+	// closing is how long closing may take by its context.
+	closing = 500 * time.Millisecond
+	// queueShift is by how many bits the number of a queue is shifted in the times of jobs with Ordered.
+	queueShift = 32
+	// patience is how much longer than it may anything takes on a machine that has much else to do.
+	patience = 20 * time.Second
+)
+
+// serveJobs does the jobs that come over in, one after the other, and says over out what became of them.
+func serveJobs(in io.Reader, out io.Writer) error {
+	factories := map[string]driver.Factory{}
+	for _, s := range subjects() {
+		factories[s.name] = s.factory
+	}
+	go watchMemory()
+	lines, results := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
+	for {
+		var j job
+		if err := lines.Decode(&j); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		forgetMaxRSS()
+		var r *report
+		switch {
+		case j.Program != nil:
+			r = j.runProgram()
+		case j.Session != nil:
+			r = j.Session.run(factories[j.Driver])
+		default:
+			r = j.do(factories[j.Driver])
+		}
+		if err := results.Encode(r); err != nil {
+			return err
+		}
+	}
+}
+
+func (j *job) do(f driver.Factory) *report {
+	before := goleak.IgnoreCurrent()
+	r := &report{States: map[string]int{}, Classes: map[string]int{}}
+	opts := driver.OpenOptions{URL: j.URL, ConnectTimeout: j.Connect, Options: f.NewOptions()}
+	opts.TLS.InsecureSkipVerify = true
+	if err := driver.SetOptions(opts.Options, j.Options); err != nil {
+		r.violate("%v", err)
+		return r
+	}
+	d, err := f.Open(context.Background(), opts)
+	if err != nil {
+		r.Open = failureOf(err)
+		return r
+	}
+	if j.Consume {
+		j.consume(d, r)
+	} else {
+		j.produce(d, r)
+	}
+	r.closes("Driver.Close", d.Close)
+	r.noLeaks(before)
+	r.MaxRSS = ownMaxRSS()
+	return r
+}
+
+// noLeaks waits until no more goroutines are there than before.
+func (r *report) noLeaks(before goleak.Option) {
+	for deadline := time.Now().Add(patience); ; {
+		err := leaks(before)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.violate("goroutines are left: %v", err)
+			return
+		}
+	}
+}
+
+// maxRSS returns the largest memory of a process, in bytes.
+func maxRSS(u *syscall.Rusage) int64 {
+	if runtime.GOOS == "darwin" {
+		return u.Maxrss
+	}
+	return u.Maxrss << 10
+}
+
+// ownMaxRSS is maxRSS of this process. What Linux accounts to a process that was just started includes its parent's memory, so
+// that the kernel's figure for the present address space is taken where there is one.
+func ownMaxRSS() int64 {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		if _, text, ok := strings.Cut(string(status), "VmHWM:"); ok {
+			fields := strings.Fields(text)
+			if n, err := strconv.ParseInt(fields[0], 10, 64); err == nil {
+				return n << 10
+			}
+		}
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return maxRSS(&usage)
+}
+
+// watchMemory ends the process before it takes the machine's memory.
+func watchMemory() {
+	const often = 5 * time.Millisecond
+	for range time.Tick(often) {
+		if mib := ownMaxRSS() >> 20; mib > 2*raceFactor*memoryLimit>>20 {
+			panic(fmt.Sprintf("the process has taken %d MiB", mib))
+		}
+	}
+}
+
+// leaks looks for goroutines once. goleak cannot read the stacks of one that is deep in a recursion.
+func leaks(before goleak.Option) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("goleak: %v", reason)
+		}
+	}()
+	return goleak.Find(before)
+}
+
+// forgetMaxRSS lets ownMaxRSS begin anew, where that is possible (proc(5), clear_refs), so that it tells of one job alone.
+func forgetMaxRSS() {
+	debug.FreeOSMemory()
+	const peak = "5"
+	_ = os.WriteFile("/proc/self/clear_refs", []byte(peak), 0) // else it tells of those before as well
+}
+
+func (r *report) violate(format string, args ...any) {
+	r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
+}
+
+// closes calls a Close, which has to return when its context has ended.
+func (r *report) closes(what string, f func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	began := time.Now()
+	_ = f(ctx) // it may say what a hostile broker did
+	took := time.Since(began)
+	r.Closing += took
+	if took > closing+patience {
+		r.violate("%s took %s", what, took)
+	}
+}
+
+func (j *job) destination() driver.Destination {
+	if j.Topic {
+		return driver.Destination{Kind: driver.Topic, Name: "t"}
+	}
+	return driver.Destination{Name: "q"}
+}
+
+// ledger holds sends against the contract.
+type ledger struct {
+	mu      sync.Mutex
+	r       *report
+	open    map[driver.Slot]bool
+	closed  bool
+	changed chan struct{}
+}
+
+func (l *ledger) done(s driver.Slot, o driver.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.open[s] {
+		l.r.violate("Done of slot %d, in which nothing is under way", s)
+		return
+	}
+	if l.closed {
+		l.r.violate("Done of slot %d after Close", s)
+	}
+	delete(l.open, s)
+	l.r.States[o.State.String()]++
+	if o.State != driver.Accepted {
+		l.r.Classes[o.Class.String()]++
+		if l.r.Outcome == nil && o.Err != nil {
+			l.r.Outcome = failureOf(o.Err)
+			l.r.Outcome.Class = o.Class.String()
+		}
+	}
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// begin notes that a message is to be sent.
+func (l *ledger) begin(s driver.Slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[s] = true
+}
+
+// take notes that Send has returned an error.
+func (l *ledger) take(s driver.Slot, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.open[s] {
+		l.r.violate("Send of slot %d returned %v after Done", s, err)
+	}
+	delete(l.open, s)
+	l.r.Run = failureOf(err)
+}
+
+// close checks that all has ended.
+func (l *ledger) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if len(l.open) > 0 {
+		l.r.violate("%d sends have not ended", len(l.open))
+	}
+}
+
+func (l *ledger) violate(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.r.violate(format, args...)
+}
+
+func (l *ledger) pending() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
+// produce sends all messages at once, and waits for what becomes of them.
+func (j *job) produce(d driver.Driver, r *report) {
+	l := &ledger{r: r, open: map[driver.Slot]bool{}, changed: make(chan struct{}, 1)}
+	spec := driver.ProducerSpec{
+		Connection: driver.Connection{Key: "c", Name: "hostile"}, Destination: j.destination(), Name: "producer-0",
+		MaxPending: j.Messages, Priority: -1, CommitInterval: j.Tx,
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), j.Connect+lastSay)
+	p, err := d.Producer(ctx, spec, l.done)
+	cancel()
+	r.Opening = time.Since(began)
+	if err != nil {
+		r.Open = failureOf(err)
+		return
+	}
+	began = time.Now()
+	ctx, cancel = context.WithTimeout(context.Background(), j.Watch)
+	defer cancel()
+	body := make([]byte, j.Size)
+	for i := range j.Messages {
+		s := driver.Slot(i) //nolint:gosec // few
+		l.begin(s)
+		if err := p.Send(ctx, &driver.Message{Slot: s, Time: 1_700_000_000_000_001, Body: body}); err != nil {
+			l.take(s, err)
+			break
+		}
+		r.Sent++
+	}
+	for wait := true; wait && l.pending() > 0; {
+		select {
+		case <-l.changed:
+		case <-ctx.Done():
+			wait = false
+		}
+	}
+	r.Loading = time.Since(began)
+	if r.Loading > j.Watch+patience {
+		r.violate("sending took %s", r.Loading)
+	}
+	r.closes("Producer.Close", p.Close)
+	l.close()
+}
+
+// consume receives until all messages have come.
+func (j *job) consume(d driver.Driver, r *report) {
+	spec := driver.ConsumerSpec{
+		Connection: driver.Connection{Key: "c", Name: "hostile"}, Destination: j.destination(), Name: "consumer-0", Selector: j.Selector,
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), j.Connect+lastSay)
+	c, err := d.Consumer(ctx, spec)
+	if err == nil && j.Shared {
+		var second driver.Consumer
+		other := spec
+		other.Name = "consumer-1"
+		if second, err = d.Consumer(ctx, other); err == nil {
+			defer r.closes("Consumer.Close", second.Close)
+		}
+	}
+	cancel()
+	r.Opening = time.Since(began)
+	if err != nil {
+		r.Open = failureOf(err)
+		if c != nil {
+			r.closes("Consumer.Close", c.Close)
+		}
+		return
+	}
+	began = time.Now()
+	ctx, cancel = context.WithTimeout(context.Background(), j.Watch)
+	defer cancel()
+	ended := false
+	next := map[int64]int64{} // by queue
+	err = c.Run(ctx, func(d *driver.Delivery) {
+		if ended {
+			r.violate("a delivery after Run")
+		}
+		if queue, offset := d.Time>>queueShift, d.Time&(1<<queueShift-1); j.Ordered {
+			if offset != next[queue] {
+				r.violate("message %d of queue %d came where %d was due", offset, queue, next[queue])
+			}
+			next[queue] = offset + 1
+		}
+		if r.Received++; r.Received == j.Messages {
+			cancel()
+		}
+	})
+	ended = true
+	r.Run = failureOf(err)
+	r.Loading = time.Since(began)
+	if r.Loading > j.Watch+patience {
+		r.violate("Run took %s", r.Loading)
+	}
+	r.closes("Consumer.Close", c.Close)
+}
+
+// subjectVariable tells a process that executes the test binary that it is a subject.
+const subjectVariable = "PERFMQ_HOSTILE_SUBJECT"
+
+func isSubject() bool { return os.Getenv(subjectVariable) != "" }

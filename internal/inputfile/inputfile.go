@@ -1,0 +1,128 @@
+// Package inputfile reads the files that a user names: passwords, certificates, bodies, results. It reads regular files and pipes,
+// such as those of a shell's <(command), and never more than a limit: a device that never ends, or a file of many gigabytes that
+// was named by mistake, is an error and not a machine without memory. A pipe that nobody writes to is waited for; the caller
+// sees to it that an interrupt ends the process all the same.
+package inputfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Error is a file that cannot be used.
+type Error struct {
+	Path   string
+	Reason string // "is a folder"
+	Hint   string
+	Err    error // of the system; may be nil
+}
+
+// Error returns the path and the reason.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Path + ": " + e.Err.Error()
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// Unwrap returns the cause, if the system has told one.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Read returns all that is in a file of at most limit bytes. The error is an [*Error].
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, systemError(path, err)
+	case int64(len(content)) > limit:
+		return nil, tooLong(path, limit)
+	}
+	return content, nil
+}
+
+// FirstLine returns the first line of a file, without its end, of at most limit bytes. It reads no further, so that it does not
+// wait for the end of a pipe. The error is an [*Error].
+func FirstLine(path string, limit int64) (string, error) {
+	f, err := open(path, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	line := make([]byte, 0, 256)
+	for {
+		if len(line) == cap(line) {
+			line = append(make([]byte, 0, 2*cap(line)), line...)
+		}
+		n, err := f.Read(line[len(line):cap(line)])
+		line = line[:len(line)+n]
+		first, _, whole := bytes.Cut(line, []byte("\n"))
+		switch {
+		case int64(len(first)) > limit:
+			return "", &Error{Path: path, Reason: fmt.Sprintf("the first line has more than %d bytes", limit), Hint: "is it the right file?"}
+		case whole, errors.Is(err, io.EOF):
+			return string(bytes.TrimSuffix(first, []byte("\r"))), nil
+		case err != nil:
+			return "", systemError(path, err)
+		}
+	}
+}
+
+// open opens a file of a kind that can be read and, unless limit is 0, has at most so many bytes as far as that can be told.
+func open(path string, limit int64) (*os.File, error) {
+	info, err := os.Stat(path) // first: opening a device may do something
+	if err != nil {
+		return nil, systemError(path, err)
+	}
+	if err := check(path, info, limit); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path) //nolint:gosec // the user named it
+	if err != nil {
+		return nil, systemError(path, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = check(path, info, limit) // it may be another one by now
+	} else {
+		err = systemError(path, err)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func check(path string, info fs.FileInfo, limit int64) error {
+	const hint = "name a file, or a pipe such as <(command)"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return &Error{Path: path, Reason: "is a folder", Hint: hint}
+	case !mode.IsRegular() && mode&fs.ModeNamedPipe == 0:
+		return &Error{Path: path, Reason: "is a device or socket, not a file", Hint: hint}
+	case limit > 0 && info.Size() > limit:
+		return tooLong(path, limit)
+	}
+	return nil
+}
+
+func tooLong(path string, limit int64) *Error {
+	return &Error{Path: path, Reason: fmt.Sprintf("has more than %d bytes", limit), Hint: "is it the right file?"}
+}
+
+// systemError leaves out the name of the system call.
+func systemError(path string, err error) *Error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return &Error{Path: path, Hint: "check the path", Err: err}
+}

@@ -1,0 +1,112 @@
+package inputfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	sparse := write("sparse", "")
+	require.NoError(t, os.Truncate(sparse, 20<<30))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("/dev/zero", link))
+	for _, c := range []struct {
+		name, path string
+		want       string
+		err        string
+	}{
+		{"empty", write("empty", ""), "", ""},
+		{"full", write("full", "12345678"), "12345678", ""},
+		{"too long", write("long", "123456789"), "", "has more than 8 bytes"},
+		{"20 GB", sparse, "", "has more than 8 bytes"},
+		{"a folder", dir, "", "is a folder"},
+		{"no file", filepath.Join(dir, "none"), "", "no such file or directory"},
+		{"a device", "/dev/zero", "", "is a device or socket, not a file"},
+		{"a device by a link", link, "", "is a device or socket, not a file"},
+		{"a file of the system without a size", "/proc/self/status", "", "has more than 8 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Read(c.path, 8)
+			if c.err != "" {
+				require.EqualError(t, err, c.path+": "+c.err)
+				var known *Error
+				require.ErrorAs(t, err, &known)
+				assert.NotEmpty(t, known.Hint)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, string(got))
+		})
+	}
+	_, err := Read(filepath.Join(dir, "none"), 8)
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestFirstLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, c := range []struct{ content, want, err string }{
+		{"", "", ""},
+		{"secret", "secret", ""},
+		{"secret\r\nmore\n", "secret", ""},
+		{"\nsecret", "", ""},
+		{strings.Repeat("x", 1000) + "\n" + strings.Repeat("y", 1<<20), strings.Repeat("x", 1000), ""},
+		{strings.Repeat("x", 1001), "", "the first line has more than 1000 bytes"},
+		{strings.Repeat("\x00", 1<<20), "", "the first line has more than 1000 bytes"},
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(c.content), 0o600))
+		got, err := FirstLine(path, 1000)
+		if c.err != "" {
+			require.EqualError(t, err, path+": "+c.err)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+	}
+	_, err := FirstLine("/dev/zero", 1000)
+	require.EqualError(t, err, "/dev/zero: is a device or socket, not a file")
+}
+
+// TestPipe: what a shell makes of <(command) is a pipe. A password need not wait for its end.
+func TestPipe(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	wrote := make(chan *os.File, 1)
+	go func() {
+		f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		if assert.NoError(t, err) {
+			_, err = f.WriteString("secret\n")
+			assert.NoError(t, err)
+		}
+		wrote <- f
+	}()
+	got, err := FirstLine(fifo, 1000)
+	require.NoError(t, err)
+	assert.Equal(t, "secret", got)
+	require.NoError(t, (<-wrote).Close())
+
+	go func() {
+		assert.NoError(t, os.WriteFile(fifo, []byte("certificate"), 0))
+	}()
+	content, err := Read(fifo, 100)
+	require.NoError(t, err)
+	assert.Equal(t, "certificate", string(content))
+
+	go func() {
+		_ = os.WriteFile(fifo, make([]byte, 1<<20), 0) // it is cut off
+	}()
+	_, err = Read(fifo, 100)
+	require.EqualError(t, err, fifo+": has more than 100 bytes")
+}

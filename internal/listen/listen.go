@@ -1,0 +1,97 @@
+// Package listen opens the ports of this program: of the embedded broker, its control, and the metrics. All of them are on
+// loopback unless an address is written out, and those that speak HTTP do not obey web pages.
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// The loopback addresses, in the order in which they are tried where none is given.
+const (
+	loopback4 = "127.0.0.1"
+	loopback6 = "::1"
+)
+
+// Check tells what is wrong with an address to listen on: HOST:PORT or :PORT. Port 0 takes a free one.
+func Check(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("want HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("port %q is not a number from 0 to 65535", port)
+	}
+	return nil
+}
+
+// TCP listens on an address. Without a host that is loopback: all addresses of the machine are 0.0.0.0 or [::], written out. What is
+// the thing that is to be served, flag the one that gave the address, both for the error, which is a [*driver.Error].
+func TCP(ctx context.Context, what, flag, address string) (net.Listener, error) {
+	hosts := []string{""}
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && host == "" {
+		hosts = []string{loopback4, loopback6}
+	}
+	var first error
+	for _, h := range hosts {
+		at := address
+		if h != "" {
+			at = net.JoinHostPort(h, port)
+		}
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", at)
+		if err == nil {
+			return l, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT) {
+			break
+		}
+	}
+	return nil, explain(what, flag, address, first)
+}
+
+func explain(what, flag, address string, err error) error {
+	hint := "give " + flag + " HOST:PORT, such as 127.0.0.1:0 for any free port"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = "another program listens there, perhaps another perfmq: give another port by " + flag + "; port 0 takes a free one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL) && IsLoopback(address):
+		hint = "this machine, or container, has no loopback interface: ip link set lo up"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = "the host of " + flag + " must be an address of this machine"
+	case errors.Is(err, syscall.EACCES):
+		hint = "give a port above 1023 by " + flag
+	case errors.Is(err, syscall.EMFILE):
+		hint = "raise the limit of open files: ulimit -n"
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return driver.Errorf(driver.ClassConnect, "listen for "+what+" on "+address, hint, "%w", err)
+}
+
+// IsLoopback tells whether an address, HOST:PORT, HOST or :PORT, can be reached from this machine alone.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761, section 6.3
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}

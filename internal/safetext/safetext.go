@@ -1,0 +1,124 @@
+// Package safetext makes texts fit to be printed that were written by others: remarks of a broker, names that a user or a
+// peer chose, contents of files. What is printed must not steer a terminal, must not look like more lines than it is, must
+// not fill the screen, and must not hold a password.
+//
+//	Secrets.Line: the console, errors, labels
+//	Secrets.Field: JSON, which has escapes of its own
+//
+// Redaction comes first: shortening may cut a password in two, and escapes may change its spelling.
+package safetext
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	// MaxLine is how much of a text is shown on a line, in bytes.
+	MaxLine = 1024
+	// MaxField is how much of a text is kept in a file for programs, in bytes.
+	MaxField = 64 << 10
+)
+
+// Line returns text as one line of at most [MaxLine] bytes and a note. Line breaks, with the blanks after them, become "; ".
+// What does not print becomes an escape as in Go's strings: control characters (\x1b), bytes that are no UTF-8 (\xff), marks
+// that change the direction of writing and blanks other than the space (\u202e). Of a longer text the note says how many bytes
+// were left out.
+func Line(text string) string { return line(text, MaxLine, 0) }
+
+// line counts as left out also what is beyond the text.
+func line(text string, limit, beyond int) string {
+	if beyond == 0 && len(text) <= limit && isPlain(text) {
+		return text
+	}
+	text = strings.Trim(text, " \t\r\n")
+	var b strings.Builder
+	i := 0
+	for i < len(text) {
+		piece, size := escape(text[i:])
+		if b.Len()+len(piece) > limit {
+			break
+		}
+		b.WriteString(piece)
+		i += size
+	}
+	return b.String() + leftOut(len(text)-i+beyond)
+}
+
+// Bounded returns text, or its first bytes and a note of how many were left out, if there are more than [MaxField]. It escapes
+// nothing.
+func Bounded(text string) string { return bounded(text, MaxField, 0) }
+
+func bounded(text string, limit, beyond int) string {
+	cut := min(limit, len(text))
+	for cut > 0 && cut < len(text) && cut > limit-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + leftOut(len(text)-cut+beyond)
+}
+
+func leftOut(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("... (%d bytes left out)", n)
+}
+
+// isPlain tells whether all of a text is printable ASCII, as most are.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text == "" || text[0] != ' ' && text[len(text)-1] != ' '
+}
+
+// escape returns what is written for the beginning of a text that is not empty, and how many bytes of it that is.
+func escape(text string) (piece string, size int) {
+	r, size := utf8.DecodeRuneInString(text)
+	switch {
+	case r == '\n' || r == '\r':
+		return "; ", len(text) - len(strings.TrimLeft(text, "\r\n\t "))
+	case r == utf8.RuneError && size == 1:
+		return fmt.Sprintf(`\x%02x`, text[0]), 1
+	case strconv.IsPrint(r):
+		return text[:size], size
+	case r == '\t':
+		return `\t`, 1
+	case r < utf8.RuneSelf:
+		return fmt.Sprintf(`\x%02x`, r), size
+	case r > 0xffff:
+		return fmt.Sprintf(`\U%08x`, r), size
+	default:
+		return fmt.Sprintf(`\u%04x`, r), size
+	}
+}
+
+// JSON returns a JSON text in which what does not print is escaped, also where JSON itself does not ask for that: it can be shown
+// on a terminal, and means the same. The input is valid JSON as package json writes it.
+func JSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, unprintable) {
+		return text
+	}
+	var b []byte
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if !unprintable(r) {
+			b = append(b, text[:size]...)
+		} else {
+			for _, unit := range utf16.AppendRune(nil, r) { // RFC 8259, section 7
+				b = fmt.Appendf(b, `\u%04x`, unit)
+			}
+		}
+		text = text[size:]
+	}
+	return b
+}
+
+// unprintable tells whether a character is to be escaped within the strings of a JSON text. Line feeds are between them.
+func unprintable(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
