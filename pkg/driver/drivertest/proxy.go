@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,9 +54,12 @@ func silentAddress(t testing.TB) string {
 
 // proxy is a Path through TCP connections of the suite.
 type proxy struct {
+	t           testing.TB
 	url, target string
 	listener    net.Listener
 	wg          sync.WaitGroup
+
+	down atomic.Int64 // bytes from the broker
 
 	mu     sync.Mutex
 	gate   *sync.Cond
@@ -70,10 +74,10 @@ func newProxy(t testing.TB, url string) *proxy {
 	target, _, _ := strings.Cut(hosts, ",")
 	_, _, err := net.SplitHostPort(target)
 	require.NoErrorf(t, err, "drivertest: Config.URL needs host:port, or set Config.Path: %s", url)
-	p := &proxy{target: target, listener: listen(t)}
+	p := &proxy{t: t, target: target, listener: listen(t)}
 	p.gate = sync.NewCond(&p.mu)
 	p.url = withHosts(url, p.listener.Addr().String())
-	p.wg.Go(p.accept)
+	p.wg.Go(func() { p.accept(p.listener) })
 	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
 	return p
 }
@@ -100,9 +104,25 @@ func (p *proxy) Cut() {
 	p.gate.Broadcast()
 }
 
-func (p *proxy) accept() {
+// Restore listens again, at the same address.
+func (p *proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cut {
+		return
+	}
+	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", p.listener.Addr().String())
+	require.NoError(p.t, err, "listen again after a cut")
+	p.listener, p.conns, p.frozen, p.cut = l, nil, false, false
+	p.wg.Go(func() { p.accept(l) })
+}
+
+// Received is without the frames of the network.
+func (p *proxy) Received() int64 { return p.down.Load() }
+
+func (p *proxy) accept(l net.Listener) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := l.Accept()
 		if err != nil {
 			return
 		}
@@ -123,12 +143,12 @@ func (p *proxy) serve(client net.Conn) {
 		_ = broker.Close()
 	}
 	p.mu.Unlock()
-	p.wg.Go(func() { p.copy(client, broker) })
-	p.copy(broker, client)
+	p.wg.Go(func() { p.copy(client, broker, &p.down) })
+	p.copy(broker, client, new(atomic.Int64))
 }
 
-// copy moves bytes one way, and closes both when one ends.
-func (p *proxy) copy(to, from net.Conn) {
+// copy moves bytes one way, counts them, and closes both when one ends.
+func (p *proxy) copy(to, from net.Conn, count *atomic.Int64) {
 	defer func() {
 		_ = to.Close()
 		_ = from.Close()
@@ -137,8 +157,8 @@ func (p *proxy) copy(to, from net.Conn) {
 	for {
 		n, err := from.Read(buf)
 		if n > 0 && p.pass() {
-			_, werr := to.Write(buf[:n])
-			if werr != nil {
+			count.Add(int64(n))
+			if _, werr := to.Write(buf[:n]); werr != nil {
 				return
 			}
 		}

@@ -1,0 +1,121 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// names are patterns of destination names with what has a meaning to some broker, URL or frame. The X is replaced by a text
+// that nobody has used before.
+func names() []string {
+	return []string{
+		"X", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c", "X#b", "X.#", "X.*", "X.>",
+		"X*", "X,b", "X:b", "X;b", "X&b", "X=b", "X@b", "X|b", "X$b", "X!b", "X\\b", "X'b", "X\"b", "X(b)", "X[b]", "X{b}", "X<b>",
+		"Xgrün", "X名前", "X💡", "X_b", "X-b", "X.b",
+	}
+}
+
+// namedPair is a destination with its producer and consumer.
+type namedPair struct {
+	dest driver.Destination
+	out  *sender
+	in   *inbox
+}
+
+// testNames: a name is that of one destination, which no other name is, or it is refused before anything is sent. Consumers
+// may take a name that producers refuse: one that stands for many destinations. All that is wrong is told at once.
+func testNames(e *env) {
+	d, text := e.open(), unique("n")
+	var pairs []*namedPair
+	var wrong, refused []string
+	for i, pattern := range names() {
+		p := &namedPair{dest: driver.Destination{Kind: e.kind, Name: strings.ReplaceAll(pattern, "X", text)}}
+		opened, err := e.openNamed(d, p, i)
+		switch {
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case opened:
+			pairs = append(pairs, p)
+		default:
+			refused = append(refused, pattern)
+		}
+	}
+	e.Logf("of %ss, %d of %d names are refused: %q", e.kind, len(refused), len(names()), refused)
+	require.NotEmpty(e, pairs, "no name at all can be used")
+	wrong = append(wrong, e.exchange(pairs)...)
+	require.Empty(e, wrong)
+}
+
+// exchange sends a message to each destination, and tells what arrived where it should not.
+func (e *env) exchange(pairs []*namedPair) (wrong []string) {
+	e.Helper()
+	deadline := time.Now().Add(e.cfg.Timeout)
+	for i, p := range slices.Backward(pairs) { // or one queue of two names would give each consumer the message that it expects
+		err := p.out.trySend(e.soon(), base+int64(i))
+		if err == nil {
+			err = p.out.wait(e.cfg.Timeout)
+		}
+		if _, _, states := p.out.totals(); err != nil || states[driver.Accepted] != 1 {
+			wrong = append(wrong, fmt.Sprintf("the message to %q was not accepted: %v, %s", p.dest.Name, err, p.out.ledger))
+			continue
+		}
+		for p.in.count() == 0 && time.Now().Before(deadline) {
+			pause(time.Millisecond)
+		}
+	}
+	e.quiet()
+	for i, p := range pairs {
+		var from []string
+		for _, stamp := range p.in.stamps() {
+			if i := stamp - base; i >= 0 && i < int64(len(pairs)) {
+				from = append(from, fmt.Sprintf("%q", pairs[i].dest.Name))
+			}
+		}
+		if len(from) != 1 || p.in.stamps()[0] != base+int64(i) {
+			wrong = append(wrong, fmt.Sprintf("%q got the messages sent to %v", p.dest.Name, from))
+		}
+		p.out.close()
+		p.in.close()
+	}
+	return wrong
+}
+
+// openNamed opens both sides of a destination, or tells that both refuse its name.
+func (e *env) openNamed(d driver.Driver, p *namedPair, i int) (opened bool, err error) {
+	e.Helper()
+	cspec, pspec := consumerSpec(p.dest), producerSpec(p.dest)
+	cspec.Name, pspec.Name, pspec.MaxPending = fmt.Sprintf("consumer-%d", i), fmt.Sprintf("producer-%d", i), 1
+	// Of its own: Artemis takes up to two seconds for the end of one AMQP session after another of a connection.
+	pspec.Connection = connection(pspec.Name)
+	p.out = e.sender(&pspec)
+	consumer, cerr := d.Consumer(e.soon(), cspec)
+	producer, perr := d.Producer(e.soon(), pspec, p.out.ledger)
+	if cerr == nil {
+		p.in = e.inbox(consumer, cspec).run()
+	}
+	if perr == nil {
+		p.out.opened(producer)
+	}
+	for _, err := range []error{cerr, perr} {
+		switch {
+		case err == nil:
+		case driver.ClassOf(err) != driver.ClassUnsupported:
+			return false, fmt.Errorf("%q is refused with the class %s: %w", p.dest.Name, driver.ClassOf(err), err)
+		case driver.HintOf(err) == "":
+			return false, fmt.Errorf("%q is refused without a hint: %w", p.dest.Name, err)
+		}
+	}
+	switch {
+	case cerr == nil && perr != nil: // a pattern that stands for many destinations
+		p.in.close()
+	case cerr != nil && perr == nil:
+		return false, fmt.Errorf("%q is refused by the consumer only: %w", p.dest.Name, cerr)
+	}
+	return perr == nil, nil
+}
