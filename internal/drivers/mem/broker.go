@@ -18,8 +18,10 @@ type Broker struct {
 	pinned       bool // options were set by Set
 	destinations map[driver.Destination]*destination
 	conns        map[*conn]struct{}
+	lines        map[string]*Line    // by host
 	tallies      map[*tally]struct{} // of what is open
 	past         [numCounters]uint64 // of what was closed
+	purged       uint64
 	producers    int
 	consumers    int
 }
@@ -28,7 +30,7 @@ type Broker struct {
 func New() *Broker {
 	return &Broker{
 		epoch: time.Now(), options: DefaultOptions(), destinations: map[driver.Destination]*destination{},
-		conns: map[*conn]struct{}{}, tallies: map[*tally]struct{}{},
+		conns: map[*conn]struct{}{}, lines: map[string]*Line{}, tallies: map[*tally]struct{}{},
 	}
 }
 
@@ -87,51 +89,6 @@ func (b *Broker) Stall(d time.Duration) {
 	}
 	now := b.now()
 	f.stall(now, now+int64(d))
-}
-
-// Disconnect breaks all connections, as a broker that is killed: what is in flight ends as Unknown, messages that were
-// not settled return to their queues and subscriptions that are not durable end when their consumers close. New
-// connections can be made.
-func (b *Broker) Disconnect() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for c := range b.conns {
-		if c.dead.CompareAndSwap(false, true) {
-			close(c.lost)
-		}
-		delete(b.conns, c)
-	}
-}
-
-// conn is a connection. It exists to be lost.
-type conn struct {
-	broker *Broker
-	dead   atomic.Bool
-	lost   chan struct{} // closed when dead
-}
-
-func (b *Broker) connect(op, user, password, hint string) (*conn, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.options.ConnectFail:
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "told to refuse connections")
-	case b.options.Auth != "" && b.options.Auth != user+":"+password:
-		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
-	}
-	c := &conn{broker: b, lost: make(chan struct{})}
-	b.conns[c] = struct{}{}
-	return c, nil
-}
-
-func (b *Broker) forget(c *conn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.conns, c)
-}
-
-func (c *conn) lostError(op string) error {
-	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
 }
 
 // destination returns the one of that name, making it if there is none. b.mu is held.

@@ -111,16 +111,19 @@ func TestWhatArrives(t *testing.T) {
 		t.Run(tt.option, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, options(tt.option))
-				body := []byte(tt.body)
-				require.NoError(t, r.producer.Send(t.Context(), &driver.Message{ID: id, Body: body}))
-				require.Equal(t, tt.body, string(body), "the sender's body stays as it is")
+				spec := producerSpec(driver.Destination{Name: "q"}, tt.body)
+				p, err := r.driver.Producer(t.Context(), spec, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+				require.NoError(t, err)
+				require.NoError(t, p.Send(t.Context(), &driver.Message{ID: id}))
+				require.NoError(t, p.Close(t.Context()))
+				require.Equal(t, tt.body, string(spec.Variants[0].Body), "the sender's body stays as it is")
 				var got []driver.Delivery
 				ctx, cancel := context.WithCancel(t.Context())
 				result := make(chan error, 1)
 				go func() {
-					result <- r.consumer.Run(ctx, func(d *driver.Delivery) {
+					result <- r.consumer.Run(ctx, accept(func(d *driver.Delivery) {
 						got = append(got, driver.Delivery{ID: d.ID, Body: bytes.Clone(d.Body), Redelivered: d.Redelivered})
-					})
+					}))
 				}()
 				synctest.Wait()
 				cancel()
@@ -352,7 +355,7 @@ func TestDisconnectAfter(t *testing.T) {
 func TestUnsettledIsRedelivered(t *testing.T) {
 	r := newRig(t, mem.DefaultOptions())
 	r.send(1, 3)
-	err := r.consumer.Run(t.Context(), func(*driver.Delivery) { r.broker.Disconnect() })
+	err := r.consumer.Run(t.Context(), accept(func(*driver.Delivery) { r.broker.Disconnect() }))
 	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
 	r.stop()
 	require.EqualValues(t, 3, r.broker.Stats().Backlog)
@@ -362,11 +365,11 @@ func TestUnsettledIsRedelivered(t *testing.T) {
 	require.NoError(t, err)
 	var again []bool
 	ctx, cancel := context.WithCancel(t.Context())
-	require.NoError(t, c.Run(ctx, func(d *driver.Delivery) {
+	require.NoError(t, c.Run(ctx, accept(func(d *driver.Delivery) {
 		if again = append(again, d.Redelivered); len(again) == 3 {
 			cancel()
 		}
-	}))
+	})))
 	require.NoError(t, c.Close(t.Context()))
 	require.Equal(t, []bool{true, false, false}, again)
 }
@@ -404,7 +407,7 @@ func TestHostsAreBrokers(t *testing.T) {
 	send := func(f driver.Factory, url string) {
 		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, Options: f.NewOptions()})
 		require.NoError(t, err)
-		p, err := d.Producer(t.Context(), driver.ProducerSpec{Destination: dest, MaxPending: 1, Priority: -1}, func(driver.Slot, driver.Outcome) {})
+		p, err := d.Producer(t.Context(), producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 		require.NoError(t, err)
 		require.NoError(t, p.Send(t.Context(), &driver.Message{}))
 		require.NoError(t, p.Close(t.Context()))
@@ -417,7 +420,7 @@ func TestHostsAreBrokers(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 		defer cancel()
-		require.NoError(t, c.Run(ctx, func(*driver.Delivery) { n++ }))
+		require.NoError(t, c.Run(ctx, accept(func(*driver.Delivery) { n++ })))
 		require.NoError(t, c.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 		return n

@@ -21,29 +21,6 @@ func options(assignments ...string) mem.Options {
 	return o
 }
 
-// path freezes and cuts a broker itself.
-type path struct {
-	t      testing.TB
-	broker *mem.Broker
-}
-
-func newPath(t testing.TB, b *mem.Broker) *path {
-	t.Cleanup(func() { require.NoError(t, b.Set(options("auth=u:p"))) })
-	return &path{t: t, broker: b}
-}
-
-func (p *path) URL() string { return "mem://local" }
-
-func (p *path) Freeze() {
-	require.NoError(p.t, p.broker.Set(options("limit=110")))
-	p.broker.Stall(time.Hour)
-}
-
-func (p *path) Cut() {
-	p.broker.Disconnect()
-	require.NoError(p.t, p.broker.Set(options("connect-fail=true")))
-}
-
 // rig is a producer and a consumer on one destination, and what they saw.
 type rig struct {
 	t        testing.TB
@@ -71,13 +48,33 @@ func open(t testing.TB, b *mem.Broker, url string, o mem.Options) driver.Driver 
 	return d
 }
 
+// producerSpec has a kind of messages for each body.
+func producerSpec(dest driver.Destination, bodies ...string) driver.ProducerSpec {
+	spec := driver.ProducerSpec{Destination: dest, MaxPending: 1 << 20}
+	if len(bodies) == 0 {
+		bodies = []string{"body"}
+	}
+	for _, body := range bodies {
+		spec.Variants = append(spec.Variants, driver.Variant{Body: []byte(body), Priority: -1})
+	}
+	return spec
+}
+
+// accept makes a verdict of a function that has none.
+func accept(f func(*driver.Delivery)) func(*driver.Delivery) driver.Verdict {
+	return func(d *driver.Delivery) driver.Verdict {
+		f(d)
+		return driver.Accept
+	}
+}
+
 func newRig(t testing.TB, o mem.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, broker: mem.New(), doneAt: map[driver.Slot]time.Time{}}
 	r.driver = open(t, r.broker, "mem://local", o)
 	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
 	var err error
-	r.producer, err = r.driver.Producer(t.Context(), driver.ProducerSpec{Destination: dest, MaxPending: 1 << 20, Priority: -1}, r.done)
+	r.producer, err = r.driver.Producer(t.Context(), producerSpec(dest), driver.DoneFunc(r.done))
 	require.NoError(t, err)
 	r.consumer, err = r.driver.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}})
 	require.NoError(t, err)
@@ -96,7 +93,7 @@ func (r *rig) done(slot driver.Slot, o driver.Outcome) {
 func (r *rig) send(from, to int) {
 	r.t.Helper()
 	for i := from; i <= to; i++ {
-		err := r.producer.Send(r.t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i), Body: []byte("body")})
+		err := r.producer.Send(r.t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i)})
 		require.NoErrorf(r.t, err, "send %d", i)
 	}
 }
@@ -105,7 +102,7 @@ func (r *rig) receive() *rig {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	r.cancel, r.result = cancel, make(chan error, 1)
 	go func() {
-		r.result <- r.consumer.Run(ctx, func(d *driver.Delivery) {
+		r.result <- r.consumer.Run(ctx, accept(func(d *driver.Delivery) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.delivered = append(r.delivered, d.Time)
@@ -113,7 +110,7 @@ func (r *rig) receive() *rig {
 			if d.Redelivered {
 				r.again++
 			}
-		})
+		}))
 	}()
 	return r
 }

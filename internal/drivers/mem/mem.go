@@ -5,8 +5,7 @@
 //
 // A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it into
 // the queue of every subscription. Consumers take up to their credit at once, an equal share of what is there. Nothing
-// is copied per message as long as a producer repeats its body; a body that differs from the one before is copied once,
-// so that the engine may change it after Done.
+// is copied per message.
 //
 // Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
 // [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
@@ -14,7 +13,10 @@
 // order wins: fail, reject, release, rollback, withhold; and of what is stored: lose, duplicate, reorder, damage,
 // damage-id. [Broker.Stats] has the true counts.
 //
-// The hosts "unreachable" and "silent" never answer: the first refuses at once, the second after the connect time-out.
+// A transaction is a list of messages that are stored, or forgotten by the consumer's queue, all at once by its commit.
+//
+// Connections over a [Line] can be frozen and cut while the broker goes on. The hosts "unreachable" and "silent" never answer:
+// the first refuses at once, the second after the connect time-out.
 //
 // The package works inside testing/synctest when the broker is made inside the bubble.
 package mem
@@ -61,17 +63,9 @@ func (b *Broker) Factory() driver.Factory {
 func newFactory(broker func(host string) *Broker) driver.Factory {
 	return driver.Factory{
 		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
-		Client: driver.Native,
-		Capabilities: driver.Capabilities{
-			Queue: driver.KindCapabilities{
-				Exists: true, Persistent: true, TTL: true, Properties: true, Selector: true, Credit: true, Release: true, Redelivered: true,
-			},
-			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Properties: true,
-				Selector: true, Credit: true, Release: true, Redelivered: true,
-			},
-		},
-		NewOptions: func() any { o := DefaultOptions(); return &o },
+		Client:       driver.Native,
+		Capabilities: capabilities(),
+		NewOptions:   func() any { o := DefaultOptions(); return &o },
 		Check: func(opts driver.OpenOptions) error {
 			_, err := newDriver(opts, broker)
 			return err
@@ -84,6 +78,18 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 			return d, nil
 		},
 	}
+}
+
+// capabilities are all that there are, but for encryption.
+func capabilities() driver.Capabilities {
+	queue := driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
+		Redelivered: true,
+	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
+	return driver.Capabilities{Queue: queue, Topic: topic}
 }
 
 // memDriver is one URL: hosts tried in order, and the connections made so far.
@@ -128,19 +134,42 @@ func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver
 
 // connect returns the live connection of that key, making it if there is none.
 func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string) (*conn, error) {
+	if known, err := d.share(c.Key, nil, op); known != nil || err != nil {
+		return known, err
+	}
+	made, err := d.dialAny(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := d.share(c.Key, made, op)
+	if shared != made {
+		made.broker.forget(made)
+	}
+	return shared, err
+}
+
+// share returns the live connection of that key, or made, which becomes it, if there is none.
+func (d *memDriver) share(key string, made *conn, op string) (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, driver.Errorf(driver.ClassOther, op, "", "the driver is closed")
 	}
-	if known := d.conns[c.Key]; known != nil && !known.dead.Load() {
+	if known := d.conns[key]; known != nil && !known.dead() {
 		return known, nil
 	}
+	if made != nil {
+		d.conns[key] = made
+	}
+	return made, nil
+}
+
+// dialAny tries the hosts in order.
+func (d *memDriver) dialAny(ctx context.Context, op string) (*conn, error) {
 	var err error
 	for _, host := range d.hosts {
 		var made *conn
 		if made, err = d.dial(ctx, host); err == nil {
-			d.conns[c.Key] = made
 			return made, nil
 		}
 	}
@@ -161,24 +190,14 @@ func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 	}
 	b := d.broker(host)
 	b.apply(d.options)
-	return b.connect(op, d.user, d.password, hint)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return b.connect(ctx, op, host, d.user, d.password)
 }
 
 // Producer opens a producer.
 func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := fmt.Sprintf("open producer on %s", spec.Destination)
-	switch {
-	case spec.CommitInterval != 0:
-		return nil, unsupported(op, "transactions")
-	}
-	for i := range spec.Variants {
-		switch v := &spec.Variants[i]; {
-		case v.Priority >= 0:
-			return nil, unsupported(op, "priorities")
-		case v.Group != "":
-			return nil, unsupported(op, "message groups")
-		}
-	}
 	c, err := d.connect(ctx, spec.Connection, op)
 	if err != nil {
 		return nil, err
@@ -189,9 +208,6 @@ func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done
 // Consumer subscribes.
 func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := fmt.Sprintf("open consumer on %s", spec.Destination)
-	if spec.TransactionSize > 0 {
-		return nil, unsupported(op, "transactions")
-	}
 	c, err := d.connect(ctx, spec.Connection, op)
 	if err != nil {
 		return nil, err
@@ -215,7 +231,4 @@ func (d *memDriver) Close(context.Context) error {
 	return nil
 }
 
-func unsupported(op, what string) error {
-	return driver.Errorf(driver.ClassUnsupported, op, "leave the setting away or use another protocol",
-		"the in-process broker has no %s", what)
-}
+var _ driver.Admin = (*memDriver)(nil)

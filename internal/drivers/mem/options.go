@@ -41,6 +41,8 @@ type Options struct {
 	Fail     int `opt:"fail" help:"answer every n-th message with an error"`
 	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
 
+	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
+
 	Limit int    `opt:"limit" help:"messages that a queue or subscription can hold; 0 for no limit"`
 	Full  string `opt:"full" help:"what a full queue does to senders" enum:"block,reject"`
 
@@ -80,6 +82,7 @@ type faults struct {
 
 	mu              sync.Mutex // held inside the lock of a destination
 	arrived, stored int
+	commits         int
 	random          *rand.Rand
 
 	stallFrom, stallUntil atomic.Int64
@@ -167,6 +170,14 @@ func (f *faults) judge(now int64, full bool) verdict {
 		v.deliverAt = t
 	}
 	return v
+}
+
+// refuses decides about the next commit, whose answer is due at the time that is returned.
+func (f *faults) refuses(now int64) (refused bool, answerAt int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.commits++
+	return every(f.FailCommit, f.commits), now + f.delay(f.Latency)
 }
 
 func (f *faults) delay(d time.Duration) int64 {

@@ -11,11 +11,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pending is a send that has not ended.
+// pending is a send that has not ended, or a transaction.
 type pending struct {
 	due     int64
 	slot    driver.Slot
 	outcome driver.Outcome
+	tx      *transaction // its messages end with it; nil if it is a single send
 }
 
 // producer sends. Sends that do not end at once wait in a FIFO for its acker, a goroutine that exists from the first
@@ -28,11 +29,14 @@ type producer struct {
 	done       driver.Completions
 	variants   []driver.Variant
 	origin     driver.ID
-	ttl        int64
+	ttl        time.Duration
 	persistent bool
 	space      chan struct{}
 	tally      tally
 	room       *driver.Meter // waits for room in a full queue
+	socket     *driver.Meter // waits on a frozen line
+	size       int           // messages per transaction; 0 for none
+	commits    driver.Commits
 
 	work    chan struct{} // something was added
 	drained chan struct{} // nothing is left
@@ -40,8 +44,10 @@ type producer struct {
 	gone    chan struct{} // the acker has ended
 
 	mu       sync.Mutex
+	tx       *transaction // the open one
 	fifo     ring[pending]
 	withheld []driver.Slot
+	stuck    int  // how many of those are on their way on a frozen line
 	acking   bool // the acker exists
 	closed   bool
 }
@@ -49,9 +55,13 @@ type producer struct {
 func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Completions) *producer {
 	p := &producer{
 		broker: b, conn: c, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		variants: spec.Variants, origin: spec.Origin, ttl: int64(spec.TTL), persistent: spec.Persistent,
-		room: driver.NewMeter(), space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
+		variants: spec.Variants, origin: spec.Origin, ttl: spec.TTL, persistent: spec.Persistent,
+		room: driver.NewMeter(), socket: driver.NewMeter(), size: spec.CommitInterval, commits: spec.Commits,
+		space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 		stop: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if p.commits == nil {
+		p.commits = func(time.Duration, bool) {}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,18 +71,28 @@ func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Comp
 	return p
 }
 
-// Send stores m. It blocks only for room in a full queue.
+// Send stores m, or puts it into the transaction. It blocks only for room in a full queue, and on a frozen line.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if p.conn.dead.Load() {
-		return p.conn.lostError(p.op)
+	if p.conn.state.Load() != connLive {
+		return p.sendNowhere(ctx, m.Slot)
 	}
 	v := &p.variants[m.Variant]
-	it := item{body: v.Body, time: m.Time, id: m.ID, properties: v.Properties}
+	it := item{
+		body: v.Body, time: m.Time, id: m.ID, properties: v.Properties, group: v.Group, priority: defaultPriority,
+		persistent: p.persistent, ttl: p.ttl,
+	}
 	if it.id == (driver.ID{}) {
 		it.id = p.origin
 	}
+	if v.Priority >= 0 {
+		it.priority = uint8(min(v.Priority, numPriorities-1)) //nolint:gosec // 0 to 9
+	}
 	if p.ttl > 0 {
-		it.expires = p.broker.now() + p.ttl
+		it.expires = p.broker.now() + int64(p.ttl)
+	}
+	if p.size > 0 {
+		p.sendInTransaction(m.Slot, &it)
+		return nil
 	}
 	if f := p.broker.faults.Load(); f != nil {
 		return p.sendFaulty(ctx, m.Slot, &it, f)
@@ -83,6 +103,27 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	p.arrive()
 	p.end(m.Slot, driver.Outcome{})
 	return nil
+}
+
+// sendNowhere is Send on a connection that is frozen or lost.
+func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
+	if p.conn.dead() {
+		return p.conn.lostError(p.op)
+	}
+	p.mu.Lock()
+	if p.stuck < pipeSize {
+		p.stuck++
+		p.tally.add(arrived)
+		p.withheld = append(p.withheld, slot)
+		p.startAcker()
+		p.mu.Unlock()
+		signal(p.work)
+		return nil
+	}
+	p.mu.Unlock()
+	p.socket.Begin()
+	defer p.socket.End()
+	return p.conn.passes(ctx, p.op)
 }
 
 func (p *producer) arrive() {
@@ -121,6 +162,18 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 		full = !d.room(f.Limit)
 	}
 	v := f.judge(p.broker.now(), full)
+	p.place(it, &v, f)
+	d.mu.Unlock()
+	p.arrive()
+	p.settle(slot, &v)
+	if v.disconnect {
+		p.broker.Disconnect()
+	}
+	return nil
+}
+
+// place does to a message what was decided. The lock of the destination is held.
+func (p *producer) place(it *item, v *verdict, f *faults) {
 	it.due = v.deliverAt
 	if v.outcome.Withheld {
 		p.tally.add(rolledBack)
@@ -138,24 +191,17 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 	case v.lose:
 		p.tally.add(stored)
 		p.tally.add(lost)
-	case v.reorder && d.held == nil:
+	case v.reorder && p.dest.held == nil:
 		p.tally.add(stored)
-		d.hold(it, f.ReorderWait)
+		p.dest.hold(it, f.ReorderWait)
 	default:
 		p.store(it)
 		if v.duplicate {
 			p.tally.add(duplicated)
 			it.redelivered = !f.DuplicateUnmarked
-			d.put(it)
+			p.dest.put(it)
 		}
 	}
-	d.mu.Unlock()
-	p.arrive()
-	p.settle(slot, &v)
-	if v.disconnect {
-		p.broker.Disconnect()
-	}
-	return nil
 }
 
 // flipped returns a copy of body with one bit changed, or a single byte if there is none to change.
@@ -188,7 +234,9 @@ func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
 }
 
 // Waits implements [driver.Waiter].
-func (p *producer) Waits() driver.Waits { return driver.Waits{Credit: p.room.Wait()} }
+func (p *producer) Waits() driver.Waits {
+	return driver.Waits{Credit: p.room.Wait(), Socket: p.socket.Wait()}
+}
 
 // settle ends the send now, later or never.
 func (p *producer) settle(slot driver.Slot, v *verdict) {
@@ -204,99 +252,28 @@ func (p *producer) settle(slot driver.Slot, v *verdict) {
 		p.end(slot, v.outcome)
 		return
 	}
-	if !p.acking {
-		p.acking = true
-		go p.acknowledge()
-	}
+	p.startAcker()
 	p.mu.Unlock()
 	signal(p.work)
 }
 
-func (p *producer) end(slot driver.Slot, o driver.Outcome) {
-	p.tally.add(accepted + counter(o.State))
-	p.done.Done(slot, o)
-}
-
-// acknowledge ends the sends of the FIFO when they are due, and all of them when the connection is lost.
-func (p *producer) acknowledge() {
-	defer close(p.gone)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	connLost := p.conn.lost
-	for {
-		if p.conn.dead.Load() {
-			connLost = nil
-			p.abandon()
-		}
-		next, wait := p.nextDue()
-		if wait == 0 {
-			p.end(next.slot, next.outcome)
-			continue
-		}
-		var replaced chan struct{}
-		if f := p.broker.faults.Load(); f != nil {
-			replaced = f.replaced
-		}
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-p.work:
-		case <-replaced:
-		case <-connLost:
-		case <-p.stop:
-			return
-		}
-	}
-}
-
-// nextDue removes the head if it is due; otherwise it tells how long to wait.
-func (p *producer) nextDue() (next pending, wait time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fifo.len() == 0 {
-		signal(p.drained)
-		return next, time.Hour
-	}
-	now := p.broker.now()
-	due := max(now, p.fifo.at(0).due)
-	if f := p.broker.faults.Load(); f != nil {
-		due = f.afterStall(due)
-	}
-	if due > now {
-		return next, time.Duration(due - now)
-	}
-	return p.fifo.pop(), 0
-}
-
-// abandon ends all that is pending as Unknown.
-func (p *producer) abandon() {
-	p.mu.Lock()
-	slots := p.withheld
-	p.withheld = nil
-	for p.fifo.len() > 0 {
-		slots = append(slots, p.fifo.pop().slot)
-	}
-	p.mu.Unlock()
-	for _, slot := range slots {
-		o := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
-		if p.conn.dead.Load() {
-			o.Class = driver.ClassConnectionLost
-		}
-		o.Err = driver.Errorf(o.Class, p.op, "", "the broker did not answer before the end")
-		p.end(slot, o)
-	}
-}
-
-// Close waits for acknowledgements on their way; withheld ones, which never come, end as Unknown at once.
+// Close ends the open transaction and waits for acknowledgements on their way; withheld ones, which never come, end as
+// Unknown at once.
 func (p *producer) Close(ctx context.Context) error {
 	p.mu.Lock()
-	first, acking := !p.closed, p.acking
+	first := !p.closed
 	p.closed = true
 	p.mu.Unlock()
 	if !first {
 		return nil
 	}
+	if ctx.Err() == nil {
+		_ = p.Flush(ctx) // what cannot be committed ends as Unknown
+	}
 	p.dest.flushHeld(nil)
+	p.mu.Lock()
+	acking := p.acking
+	p.mu.Unlock()
 	for acking && p.inFlight() > 0 {
 		select {
 		case <-p.drained:
@@ -318,8 +295,14 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
+// inFlight counts what an answer can still come for.
 func (p *producer) inFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fifo.len()
+	return p.fifo.len() + p.stuck
 }
+
+var (
+	_ driver.Flusher = (*producer)(nil)
+	_ driver.Waiter  = (*producer)(nil)
+)

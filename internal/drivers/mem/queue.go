@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,10 +15,20 @@ type item struct {
 	time        int64
 	id          driver.ID
 	properties  []driver.Property
-	due         int64 // not to be delivered before; 0 for at once
-	expires     int64 // 0 for never
+	group       string
+	priority    uint8
+	persistent  bool
 	redelivered bool
+	due         int64         // not to be delivered before; 0 for at once
+	expires     int64         // 0 for never
+	ttl         time.Duration // as the producer asked
 }
+
+// Priorities of JMS and AMQP.
+const (
+	numPriorities   = 10
+	defaultPriority = 4
+)
 
 // destination is a queue, which has one queue for good, or a topic, which has one per subscription. Its lock covers
 // them all.
@@ -26,6 +37,7 @@ type destination struct {
 	queues  []*queue
 	waiting []*producer // for room
 	held    *heldItem   // by Options.Reorder
+	taps    []*Tap
 }
 
 // heldItem waits to be overtaken.
@@ -39,19 +51,25 @@ type queue struct {
 	dest      *destination
 	permanent bool // not a subscription
 	key       string
+	name      string // of the subscription
 	durable   bool
 	selector  selector // of the subscription
-	items     ring[item]
+	items     shelf
 	consumers int
-	choosy    int         // how many of them have selectors of their own
+	choosy    int                  // how many of them have selectors of their own
+	groups    map[string]*consumer // the owners of message groups; nil if there never was one
+	members   []*consumer
 	idle      []*consumer // waiting for messages
 }
 
 // room tells whether all queues can take one more. d.mu is held, as in all methods below but flushHeld.
-func (d *destination) room(limit int) bool {
+func (d *destination) room(limit int) bool { return d.roomFor(1, limit) }
+
+// roomFor tells whether all queues can take n more.
+func (d *destination) roomFor(n, limit int) bool {
 	if limit > 0 {
 		for _, q := range d.queues {
-			if q.items.len() >= limit {
+			if q.items.len()+n > limit {
 				return false
 			}
 		}
@@ -61,8 +79,14 @@ func (d *destination) room(limit int) bool {
 
 // put appends it to all queues that want it, and tells whether there was any.
 func (d *destination) put(it *item) (routed bool) {
+	for _, t := range d.taps {
+		t.see(it)
+	}
 	for _, q := range d.queues {
 		if q.selector == nil || q.selector.matches(it.properties) {
+			if it.group != "" && q.groups == nil {
+				q.groups = map[string]*consumer{}
+			}
 			q.items.push(it)
 			q.wake()
 			routed = true
@@ -108,42 +132,84 @@ func (d *destination) freed() {
 	d.waiting = d.waiting[:0]
 }
 
-// wake makes one consumer look; all of them where some are choosy, as it is not known whom the message suits.
+// wake makes one consumer look; all of them where it is not known whom the message suits.
 func (q *queue) wake() {
 	for len(q.idle) > 0 {
 		c := q.idle[0]
 		q.idle = slices.Delete(q.idle, 0, 1)
 		signal(c.wake)
-		if q.choosy == 0 {
+		if q.choosy == 0 && q.groups == nil {
 			return
 		}
 	}
 }
 
-// take moves up to the consumer's credit, but no more than its share, into c.batch.
-func (q *queue) take(c *consumer) {
+// wakeOthers passes on a signal to a consumer that does not take.
+func (q *queue) wakeOthers() {
+	q.dest.mu.Lock()
+	defer q.dest.mu.Unlock()
+	if q.items.len() > 0 {
+		q.wake()
+	}
+}
+
+// take moves up to n messages, but no more than the consumer's share, into c.batch.
+func (q *queue) take(c *consumer, n int) {
 	c.batch, c.next = c.batch[:0], 0
-	n := min(c.credit, (q.items.len()+q.consumers-1)/max(q.consumers, 1))
-	if c.selector == nil {
-		for range n {
+	if c.selector == nil && q.groups == nil {
+		for range min(n, (q.items.len()+q.consumers-1)/max(q.consumers, 1)) {
 			c.batch = append(c.batch, q.items.pop())
 		}
 	} else {
-		for range q.items.len() { // once around: what does not match goes back to its place
-			it := q.items.pop()
-			if len(c.batch) < c.credit && c.selector.matches(it.properties) {
-				c.batch = append(c.batch, it)
-			} else {
-				q.items.push(&it)
+		q.items.sift(func(it *item) bool {
+			if len(c.batch) >= n || c.selector != nil && !c.selector.matches(it.properties) || !q.owns(c, it.group) {
+				return false
 			}
-		}
+			c.batch = append(c.batch, *it)
+			return true
+		})
 	}
 	if len(c.batch) > 0 {
+		c.unsettled.Add(int64(len(c.batch)))
+		c.conn.sentAhead(c.batch)
 		q.dest.freed()
 		if q.items.len() > 0 {
 			q.wake()
 		}
 	}
+}
+
+// owns reports whether the messages of a group go to c. A group without an owner becomes its.
+func (q *queue) owns(c *consumer, group string) bool {
+	if group == "" {
+		return true
+	}
+	if q.groups[group] == nil {
+		q.groups[group] = c
+	}
+	return q.groups[group] == c
+}
+
+// leave takes a consumer off: what it owned finds another owner.
+func (q *queue) leave(c *consumer) {
+	q.consumers--
+	if c.selector != nil {
+		q.choosy--
+	}
+	q.members = slices.DeleteFunc(q.members, func(k *consumer) bool { return k == c })
+	maps.DeleteFunc(q.groups, func(_ string, k *consumer) bool { return k == c })
+	if q.items.len() > 0 {
+		q.wake()
+	}
+}
+
+// depth is how many messages there are, those included that were sent to consumers and not settled.
+func (q *queue) depth() uint64 {
+	n := int64(q.items.len())
+	for _, c := range q.members {
+		n += c.unsettled.Load()
+	}
+	return uint64(max(n, 0)) //nolint:gosec // not below 0
 }
 
 // giveBack returns items, in their order, to the head.

@@ -1,5 +1,7 @@
 package mem
 
+import "math/bits"
+
 // ring is a FIFO that grows as needed and never shrinks. The zero value is empty.
 type ring[T any] struct {
 	buf  []T // its length is a power of two
@@ -46,3 +48,53 @@ func (r *ring[T]) pop() T {
 	r.n--
 	return v
 }
+
+// shelf holds the messages of a queue: those of higher priority come first, the others in their order. The zero value is
+// empty.
+type shelf struct {
+	levels [numPriorities]ring[item]
+	used   uint16 // a bit for each level that is not empty
+	n      int
+}
+
+func (s *shelf) len() int { return s.n }
+
+func (s *shelf) push(it *item) {
+	s.levels[it.priority].push(it)
+	s.used |= 1 << it.priority
+	s.n++
+}
+
+func (s *shelf) pushFront(it *item) {
+	s.levels[it.priority].pushFront(it)
+	s.used |= 1 << it.priority
+	s.n++
+}
+
+// pop removes the first, which must exist.
+func (s *shelf) pop() item {
+	level := bits.Len16(s.used) - 1
+	return s.popLevel(level)
+}
+
+func (s *shelf) popLevel(level int) item {
+	it := s.levels[level].pop()
+	if s.levels[level].len() == 0 {
+		s.used &^= 1 << level
+	}
+	s.n--
+	return it
+}
+
+// sift removes those for which take is true; the others keep their order.
+func (s *shelf) sift(take func(*item) bool) {
+	for level := numPriorities - 1; level >= 0; level-- {
+		for range s.levels[level].len() {
+			if it := s.popLevel(level); !take(&it) {
+				s.push(&it)
+			}
+		}
+	}
+}
+
+func (s *shelf) clear() { *s = shelf{} }

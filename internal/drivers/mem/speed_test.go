@@ -2,6 +2,7 @@ package mem_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,15 +15,15 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	r := newRig(t, mem.DefaultOptions())
 	defer r.stop()
 	done := 0
-	p, err := r.driver.Producer(t.Context(), driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 1, Priority: -1},
-		func(driver.Slot, driver.Outcome) { done++ })
+	p, err := r.driver.Producer(t.Context(), producerSpec(driver.Destination{Name: "q"}, strings.Repeat("x", 1024)),
+		driver.DoneFunc(func(driver.Slot, driver.Outcome) { done++ }))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.Close(context.Background())) }()
-	m := &driver.Message{Body: make([]byte, 1024)}
+	m := &driver.Message{}
 	got := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel, r.result = cancel, make(chan error, 1)
-	go func() { r.result <- r.consumer.Run(ctx, func(*driver.Delivery) { got <- struct{}{} }) }()
+	go func() { r.result <- r.consumer.Run(ctx, accept(func(*driver.Delivery) { got <- struct{}{} })) }()
 	allocs := testing.AllocsPerRun(1000, func() {
 		if err := p.Send(t.Context(), m); err != nil {
 			panic(err)
@@ -35,21 +36,21 @@ func TestNoAllocationPerMessage(t *testing.T) {
 
 func BenchmarkSendAndDeliver(b *testing.B) {
 	r := newRig(b, mem.DefaultOptions())
-	p, err := r.driver.Producer(b.Context(), driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 1, Priority: -1},
-		func(driver.Slot, driver.Outcome) {})
+	p, err := r.driver.Producer(b.Context(), producerSpec(driver.Destination{Name: "q"}, strings.Repeat("x", 1024)),
+		driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 	require.NoError(b, err)
-	m := &driver.Message{Body: make([]byte, 1024)}
+	m := &driver.Message{}
 	ctx, cancel := context.WithCancel(b.Context())
 	result := make(chan error, 1)
 	b.ReportAllocs()
 	b.ResetTimer()
 	go func() {
 		n := 0
-		result <- r.consumer.Run(ctx, func(*driver.Delivery) {
+		result <- r.consumer.Run(ctx, accept(func(*driver.Delivery) {
 			if n++; n == b.N {
 				cancel()
 			}
-		})
+		}))
 	}()
 	for range b.N {
 		if err := p.Send(ctx, m); err != nil {

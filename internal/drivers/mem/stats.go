@@ -24,8 +24,13 @@ type Stats struct {
 	Delivered    uint64 // calls of deliver
 	Redelivered  uint64 // part of Delivered that was marked so
 	Acknowledged uint64 // part of Delivered that was settled
+	Refused      uint64 // part of Delivered that consumers rejected: it is dropped
 	Returned     uint64 // messages that came back from consumers to their queue
 	Expired      uint64 // messages dropped because of their time to live
+	Purged       uint64 // messages dropped by [driver.Admin]
+
+	Commits        uint64 // transactions of producers and consumers that were confirmed
+	CommitsRefused uint64 // those that were rolled back, by request or because a queue was full
 
 	// At this moment:
 	Backlog       uint64 // messages in queues and subscriptions
@@ -58,8 +63,11 @@ const (
 	delivered
 	redelivered
 	acknowledged
+	refused
 	returned
 	expired
+	committed
+	commitRefused
 	numCounters
 )
 
@@ -87,8 +95,9 @@ func (b *Broker) Stats() Stats {
 		Unknown: sum[unknown], Withheld: sum[withheld], Lost: sum[lost], Unrouted: sum[unrouted],
 		Duplicated: sum[duplicated], Reordered: sum[reordered],
 		Damaged: sum[damaged], DamagedIDs: sum[damagedIDs], RolledBack: sum[rolledBack], Delivered: sum[delivered],
-		Redelivered: sum[redelivered], Acknowledged: sum[acknowledged], Returned: sum[returned],
-		Expired: sum[expired], Producers: b.producers, Consumers: b.consumers, Connections: len(b.conns),
+		Redelivered: sum[redelivered], Acknowledged: sum[acknowledged], Refused: sum[refused],
+		Returned: sum[returned], Expired: sum[expired], Purged: b.purged, Commits: sum[committed], CommitsRefused: sum[commitRefused],
+		Producers: b.producers, Consumers: b.consumers, Connections: len(b.conns),
 	}
 	for _, d := range b.destinations {
 		d.mu.Lock()

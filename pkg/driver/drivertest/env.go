@@ -1,23 +1,23 @@
 package drivertest
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // env is one sub-test. Whatever it opens is closed, and checked, when the test ends.
 type env struct {
-	*testing.T
-	cfg *Config
-	ctx context.Context //nolint:containedctx // of the test
+	testing.TB
+	cfg  *Config
+	kind driver.Kind     // of the destinations under test
+	ctx  context.Context //nolint:containedctx // of the test
 	// broken says that the connection was broken on purpose: Close may return errors, but must return.
 	broken bool
 	// final are checks to repeat when everything has been closed: for calls that come too late.
@@ -36,6 +36,12 @@ func (e *env) openOptions(url string) driver.OpenOptions {
 		URL: url, User: e.cfg.User, Password: e.cfg.Password, TLS: e.cfg.TLS,
 		ConnectTimeout: e.cfg.Timeout, Options: e.options(),
 	}
+}
+
+// has tells whether protocol and broker have a feature of the kind of destinations under test.
+func (e *env) has(f Feature) bool {
+	works, _ := e.cfg.works(f, e.kind)
+	return works
 }
 
 // within is a context that ends after the timeout.
@@ -63,8 +69,46 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 	}
 }
 
-// grace is what a call may take beyond the end of its context, on a machine with much else to do.
-const grace = 5 * time.Second
+// await waits until f returns nil; what says what is awaited.
+func (e *env) await(what string, changed <-chan struct{}, f func() error) {
+	e.Helper()
+	deadline := time.NewTimer(e.cfg.Timeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-deadline.C:
+			require.FailNowf(e, "timeout", "%s: after %v %v", what, e.cfg.Timeout, err)
+		}
+	}
+}
+
+// quiet lets time pass in which something must not happen.
+func (e *env) quiet() { pause(e.cfg.Quiet) }
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// gate is a wait that ends with release, at the latest with the test.
+type gate struct {
+	open context.Context //nolint:containedctx // a state to wait for
+	// release ends all waits. It may be called again.
+	release func()
+}
+
+func (e *env) gate() *gate {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.Cleanup(cancel)
+	return &gate{ctx, cancel}
+}
+
+func (g *gate) wait() { <-g.open.Done() }
 
 // open opens a driver on the broker.
 func (e *env) open() driver.Driver { e.Helper(); return e.openURL(e.cfg.URL) }
@@ -85,7 +129,7 @@ func (e *env) openURL(url string) driver.Driver {
 // closes calls a Close and checks its result and time.
 func (e *env) closes(ctx context.Context, which string, f func(context.Context) error) {
 	e.Helper()
-	err := e.bounded(e.cfg.Timeout+grace, which, func() error { return f(ctx) })
+	err := e.bounded(e.cfg.Timeout+e.cfg.Grace, which, func() error { return f(ctx) })
 	if !e.broken && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		require.NoError(e, err, which)
 	}
@@ -98,9 +142,8 @@ func (e *env) closing() context.Context {
 	return ctx
 }
 
-func (e *env) queue() driver.Destination { return e.cfg.NewDestination(e, driver.Queue) }
-
-func (e *env) topic() driver.Destination { return e.cfg.NewDestination(e, driver.Topic) }
+// dest is a new destination of the kind under test.
+func (e *env) dest() driver.Destination { return e.cfg.NewDestination(e, e.kind) }
 
 func connection(key string) driver.Connection {
 	return driver.Connection{Key: key, Name: unique("perfmq-test-" + key)}
@@ -109,8 +152,7 @@ func connection(key string) driver.Connection {
 // producerSpec is the plainest one.
 func producerSpec(dest driver.Destination) driver.ProducerSpec {
 	return driver.ProducerSpec{
-		Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100,
-		Variants: variants(10, 64, 100, 1024, 16<<10),
+		Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100, Variants: variants(64),
 	}
 }
 
@@ -130,107 +172,6 @@ func each(list []driver.Variant, edit func(*driver.Variant)) {
 	}
 }
 
-// consumerSpec is the plainest one.
-func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
-	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: "consumer-1"}
-}
-
-// sender is a producer with its ledger.
-type sender struct {
-	*ledger
-	e        *env
-	producer driver.Producer
-	variants []driver.Variant
-	stopped  bool
-}
-
-func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
-	e.Helper()
-	s := &sender{ledger: newLedger(spec.MaxPending), e: e, variants: spec.Variants}
-	var err error
-	s.producer, err = d.Producer(e.soon(), spec, s.ledger)
-	require.NoErrorf(e, err, "open a producer on %s", spec.Destination)
-	require.NotNil(e, s.producer, "Producer returned no error and no producer")
-	e.Cleanup(s.close)
-	e.final = append(e.final, func() { require.NoError(e, s.verify()) })
-	return s
-}
-
-// trySend sends one message, waiting for a slot as long as ctx allows.
-func (s *sender) trySend(ctx context.Context, stamp int64, body []byte) error {
-	return s.trySendID(ctx, driver.ID{}, stamp, body)
-}
-
-func (s *sender) trySendID(ctx context.Context, id driver.ID, stamp int64, body []byte) error {
-	variant := slices.IndexFunc(s.variants, func(v driver.Variant) bool { return bytes.Equal(v.Body, body) })
-	require.GreaterOrEqual(s.e, variant, 0, "a body that is none of the variants")
-	slot, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	m := &driver.Message{Slot: slot, Time: stamp, ID: id, Variant: variant}
-	err = s.producer.Send(ctx, m)
-	*m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Variant: -1} // a driver must not keep it
-	if err != nil {
-		s.undo(slot)
-	}
-	return err
-}
-
-// send sends messages named first, first+1, ... and does not wait for their ends.
-func (s *sender) send(first int64, n int, body []byte) {
-	s.e.Helper()
-	ctx := s.e.soon()
-	err := s.e.bounded(s.e.cfg.Timeout+grace, "sending", func() error {
-		for i := range n {
-			if err := s.trySend(ctx, first+int64(i), body); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	require.NoError(s.e, s.verify())
-	require.NoError(s.e, err, "send")
-}
-
-// accepted waits until all sends have ended, as accepted.
-func (s *sender) accepted() {
-	s.e.Helper()
-	err := s.wait(s.e.cfg.Timeout)
-	require.NoError(s.e, s.verify())
-	require.NoError(s.e, err)
-	sent, _, states := s.totals()
-	require.Equalf(s.e, sent, states[driver.Accepted], "Done was called for %s", s.ledger)
-}
-
-// sendAll sends n messages and waits until all of them have been accepted.
-func (s *sender) sendAll(first int64, n int) {
-	s.e.Helper()
-	s.send(first, n, payload(64))
-	s.accepted()
-}
-
-// close closes the producer, twice, and checks that no send is left open.
-func (s *sender) close() {
-	s.e.Helper()
-	if s.stopped {
-		return
-	}
-	s.stopped = true
-	s.closeWith(s.e.closing())
-}
-
-func (s *sender) closeWith(ctx context.Context) {
-	s.e.Helper()
-	s.stopped = true
-	s.e.closes(ctx, "Producer.Close", s.producer.Close)
-	s.ledger.close()
-	require.NoError(s.e, s.verify())
-	err := s.e.bounded(grace, "Producer.Close, called again,", func() error { return s.producer.Close(s.e.closing()) })
-	require.NoError(s.e, err, "Producer.Close, called again")
-	require.NoError(s.e, s.verify())
-}
-
 // payload is a body whose bytes depend on their places.
 func payload(size int) []byte {
 	b := make([]byte, size)
@@ -238,4 +179,93 @@ func payload(size int) []byte {
 		b[i] = byte(i*7 + i>>8*13 + size)
 	}
 	return b
+}
+
+// consumerSpec is the plainest one.
+func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
+	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: "consumer-1"}
+}
+
+// keptSpec is of a consumer whose messages wait when it has gone: of a queue, or a durable subscription. See [keeps].
+func (e *env) keptSpec(dest driver.Destination) driver.ConsumerSpec {
+	spec := consumerSpec(dest)
+	if e.kind == driver.Topic {
+		spec.Connection.ClientID = unique(e.cfg.ClientID)
+		spec.Subscription, spec.Durable, spec.KeepSubscription = "subscription-1", true, true
+	}
+	return spec
+}
+
+// subscribe makes the subscription of a kept consumer, so that messages wait for it.
+func (e *env) subscribe(spec driver.ConsumerSpec) {
+	e.Helper()
+	if e.kind == driver.Topic {
+		d := e.open()
+		e.consumer(d, spec).close()
+		e.closes(e.closing(), "Driver.Close", d.Close)
+	}
+}
+
+// last is the spec of the consumer after which nobody needs the subscription any more.
+func last(spec driver.ConsumerSpec) driver.ConsumerSpec {
+	spec.KeepSubscription = false
+	return spec
+}
+
+// sharedSpec is of consumers that share what comes: of a queue, or a shared subscription.
+func (e *env) sharedSpec(dest driver.Destination) driver.ConsumerSpec {
+	spec := consumerSpec(dest)
+	if e.kind == driver.Topic {
+		spec.Connection.ClientID = unique(e.cfg.ClientID)
+		spec.Subscription, spec.Shared = "shared-1", true
+	}
+	return spec
+}
+
+// explore tries the driver, for each kind of destination, and finds out what it has of what is optional.
+func (c *Config) explore(t testing.TB) error {
+	e := &env{TB: t, cfg: c, ctx: context.WithoutCancel(t.Context())}
+	d, err := c.Factory.Open(e.soon(), e.openOptions(c.URL))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close(e.soon()) }()
+	for _, kind := range c.kinds() {
+		dest := c.NewDestination(t, kind)
+		consumer, err := d.Consumer(e.soon(), consumerSpec(dest))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = consumer.Close(e.soon()) }()
+		producer, err := d.Producer(e.soon(), producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = producer.Close(e.soon()) }()
+		c.has = optionalOf(d, producer, consumer)
+	}
+	return nil
+}
+
+// checkLeaks looks, when everything else of the test has been cleaned up, for goroutines that were not there before.
+func (e *env) checkLeaks() {
+	options := append([]goleak.Option{goleak.IgnoreCurrent()}, e.cfg.IgnoreGoroutines...)
+	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Subscriptions != nil { // which may well ask over HTTP
+		options = append(options, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	}
+	e.Cleanup(func() {
+		if e.Failed() {
+			return // what hangs has been reported
+		}
+		deadline := time.Now().Add(e.cfg.Timeout)
+		err := goleak.Find(options...)
+		for err != nil && time.Now().Before(deadline) {
+			err = goleak.Find(options...)
+		}
+		require.NoError(e, err, "goroutines are left after Driver.Close")
+		for _, check := range e.final {
+			check()
+		}
+	})
 }

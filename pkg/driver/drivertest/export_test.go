@@ -1,18 +1,88 @@
 package drivertest
 
+import (
+	"testing"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Everything says that the driver has all that is optional.
+func Everything(cfg Config) Config {
+	cfg.has = optional{admin: true, waiter: true, prober: true, counting: true}
+	return cfg
+}
+
+// Explored says what the driver has of what is optional.
+func Explored(t testing.TB, cfg Config) (Config, error) {
+	cfg = cfg.withDefaults()
+	err := cfg.explore(t)
+	return cfg, err
+}
+
+// Checks returns the names of the sub-tests that apply.
+func Checks(cfg Config) []string {
+	cfg = cfg.withDefaults()
+	var names []string
+	for _, i := range instances(&cfg) {
+		names = append(names, i.name)
+	}
+	return names
+}
+
+// Check makes one check. It returns false if there is no such check.
+func Check(t testing.TB, cfg Config, name string) bool {
+	cfg = cfg.withDefaults()
+	for _, i := range instances(&cfg) {
+		if i.name == name {
+			i.check(t, &cfg)
+			return true
+		}
+	}
+	return false
+}
+
+// Declared is where a factory declares a feature of a kind of destination; nil for the kinds themselves.
+func Declared(f *driver.Factory, feature Feature, kind driver.Kind) *bool {
+	for _, t := range traits() {
+		if t.feature == feature {
+			return t.declared(f.Capabilities.Of(kind))
+		}
+	}
+	return nil
+}
+
+// Asked tells whether a feature that is not declared can be asked for.
+func Asked(feature Feature) bool {
+	for _, t := range traits() {
+		if t.feature == feature {
+			return t.ask != nil
+		}
+	}
+	return true
+}
+
+// CheckConfig returns what is wrong with the settings.
+func CheckConfig(cfg Config) error {
+	cfg = cfg.withDefaults()
+	return cfg.check()
+}
+
 // Record is the collection of results, for tests of it.
 type Record struct{ r *record }
 
 func NewRecord(cfg *Config) Record { return Record{newRecord(cfg)} }
 
-func (r Record) Add(name string, f Feature, refused, byBroker, ran, passed bool) {
-	c := check{name: name, feature: f}
+func (r Record) Add(name string, f Feature, kind driver.Kind, refused, byBroker, ran, passed bool) {
+	i := instance{name: name, feature: f, kind: kind}
 	if refused {
-		c.refused = &refusal{feature: f, byBroker: byBroker, reason: "why"}
+		i.refused = &refusal{feature: f, byBroker: byBroker, reason: "why"}
 	}
-	r.r.add(c, ran, passed)
+	r.r.add(i, ran, passed)
 }
 
 func (r Record) Results() Results { return r.r.results }
 
 func (r Record) Write(dir string) error { return r.r.write(dir) }
+
+// NewProxy is the default of [Config.Path].
+func NewProxy(t testing.TB, url string) Path { return newProxy(t, url) }

@@ -18,13 +18,13 @@ func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptio
 	if prepare != nil {
 		prepare(&opts)
 	}
-	return e.bounded(opts.ConnectTimeout+grace, "opening a connection to "+url, func() error {
+	return e.bounded(opts.ConnectTimeout+e.cfg.Grace, "opening a connection to "+url, func() error {
 		d, err := e.cfg.Factory.Open(e.ctx, opts)
 		if err != nil {
 			return err
 		}
 		e.Cleanup(func() { e.closes(e.closing(), "Driver.Close", d.Close) })
-		dest := e.queue()
+		dest := e.dest()
 		if consume {
 			c, err := d.Consumer(e.ctx, consumerSpec(dest))
 			if err == nil {
@@ -32,7 +32,7 @@ func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptio
 			}
 			return err
 		}
-		p, err := d.Producer(e.ctx, producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+		p, err := d.Producer(e.ctx, producerSpec(dest), newLedger(1))
 		if err == nil {
 			e.Cleanup(func() { e.closes(e.closing(), "Producer.Close", p.Close) })
 		}
@@ -73,148 +73,174 @@ func testWrongPassword(e *env) {
 	require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
 }
 
-// sendUntil sends until ctx ends or Send fails. It returns the error of the end.
-func (s *sender) sendUntil(ctx context.Context, limit time.Duration, n int, body []byte) error {
-	s.e.Helper()
-	return s.e.bounded(limit, "Send, after the end of its context,", func() error {
-		for i := range n {
-			if err := s.trySend(ctx, base+1000+int64(i), body); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// sendSome sends for as long as patience, or longer if the machine was too busy to send even one message.
-func (s *sender) sendSome(patience time.Duration, n int, body []byte) error {
-	s.e.Helper()
-	before, _, _ := s.totals()
-	for begin := time.Now(); ; {
-		err := s.sendUntil(s.e.within(patience), patience+grace, n, body)
-		if sent, _, _ := s.totals(); sent > before || time.Since(begin) > s.e.cfg.Timeout {
-			return err
-		}
-	}
-}
-
-// testFrozen: when nothing moves any more, all that waits still ends with its context.
+// testFrozen: when nothing moves any more, all that waits still ends with its context, and nothing is accepted.
 func testFrozen(e *env) {
+	const patience, sends = time.Second, 1 << 20
 	path := e.cfg.Path(e)
-	d := e.openURL(path.URL())
-	dest := e.queue()
-	idle := e.receiver(d, consumerSpec(e.queue()))
+	d, dest := e.openURL(path.URL()), e.dest()
+	watch := e.receiver(e.open(), consumerSpec(dest))
+	idle := e.receiver(d, consumerSpec(e.dest()))
 	spec := producerSpec(dest)
-	spec.MaxPending = 4000
+	spec.MaxPending, spec.Variants = 4000, variants(16<<10)
 	out := e.producer(d, spec)
 	out.sendAll(base, 10)
+	watch.expect(base, 10)
 
 	e.broken = true
 	path.Freeze()
-	const patience = time.Second
-	err := out.sendSome(patience, 1<<20, payload(16<<10))
+	err := out.sendSome(patience, sends)
 	class := driver.ClassOf(err)
 	require.Truef(e, errors.Is(err, context.DeadlineExceeded) || class == driver.ClassConnectionLost,
 		"Send to a frozen broker with a context that ended: %v", err)
 
 	begin := time.Now()
 	idle.stop()
-	require.Less(e, time.Since(begin), grace, "Run on a frozen connection went on after its context had ended")
+	require.Less(e, time.Since(begin), e.cfg.Grace, "Run on a frozen connection went on after its context had ended")
 	begin = time.Now()
 	out.closeWith(e.within(patience))
-	require.Less(e, time.Since(begin), patience+grace, "Close on a frozen connection went on after its context had ended")
+	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Close on a frozen connection went on after its context had ended")
 	sent, ended, states := out.totals()
 	require.Equal(e, sent, ended)
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
-	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] < sent, "sends to a frozen broker were accepted: %s", out.ledger)
+	if !e.cfg.AtMostOnce {
+		require.Equalf(e, 10, states[driver.Accepted], "sends to a frozen broker were accepted: %s", out.ledger)
+	}
+	require.NoError(e, compareSome(watch.stamps(), sentOf(10, sends)))
 	begin = time.Now()
 	e.closes(e.within(patience), "Driver.Close on a frozen connection", d.Close)
-	require.Less(e, time.Since(begin), patience+grace, "Driver.Close went on after its context had ended")
+	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Driver.Close went on after its context had ended")
 }
 
-// testCut: a connection that ends with sends in flight.
-func testCut(e *env) {
-	path := e.cfg.Path(e)
-	d := e.openURL(path.URL())
-	dest := e.queue()
-	idle := e.receiver(d, consumerSpec(e.queue()))
-	spec := producerSpec(dest)
-	spec.MaxPending = 200
-	out := e.producer(d, spec)
-	out.sendAll(base, 100)
+// sentOf tells what was sent by sendAll(base, n) and sendSome(..., more).
+func sentOf(n, more int) func(int64) bool {
+	return func(s int64) bool {
+		return s >= base && s < base+int64(n) || s >= base+1000 && s < base+1000+int64(more)
+	}
+}
 
+// cut loses the connection of a producer while sends are in flight, after n that were accepted. Idle is a consumer on it.
+func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
+	e.Helper()
 	e.broken = true
 	path.Freeze()
-	_ = out.sendSome(500*time.Millisecond, 20, payload(100)) // some of them are on their way now
+	_ = out.sendSome(500*time.Millisecond, 20) // they are on their way now
 	path.Cut()
-	e.connectionLost(out, idle)
-	sent, _, states := out.totals()
-	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
-	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == 100, "want the first 100 only: %s", out.ledger)
-	require.Greaterf(e, sent, 100, "no send was in flight: %s", out.ledger)
-	require.Equal(e, states[driver.Unknown], out.class(driver.ClassConnectionLost), "the class of sends that were in flight")
-
-	err := e.openParty(path.URL(), false, nil)
-	require.Error(e, err, "connect through a path that is cut")
-	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
-}
-
-// testKill: the broker is killed under load.
-func testKill(e *env) {
-	url, kill := e.cfg.Victim(e)
-	d := e.openURL(url)
-	dest := e.queue()
-	busy := e.receiver(d, consumerSpec(dest))
-	out := e.producer(d, producerSpec(dest))
-	sending := make(chan error, 1)
-	go func() {
-		ctx := e.within(3 * e.cfg.Timeout)
-		for i := base; ; i++ {
-			if err := out.trySend(ctx, i, payload(1024)); err != nil {
-				sending <- err
-				return
-			}
-		}
-	}()
-	e.await("receive", busy.changed, func() error { return atLeast(busy.count(), 1000) })
-	e.broken = true
-	kill()
-	err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-sending })
-	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
-	e.connectionLost(out, busy)
-	sent, _, states := out.totals()
-	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
-	require.NoError(e, compareSome(busy.stamps(), base, sent))
-}
-
-// connectionLost checks what producer and consumer do when their connection has ended.
-func (e *env) connectionLost(out *sender, in *inbox) {
-	e.Helper()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	require.NoError(e, out.verify())
-	err := in.fails()
-	require.Error(e, err, "Run returned nil although the connection had ended and its context had not")
-	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Run: %v", err)
-	err = e.bounded(e.cfg.Timeout, "Send on a connection that has ended", func() error {
+	idle.lost()
+	e.sendLost(out)
+	sent, _, states := out.totals()
+	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
+	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == n, "want the first %d only: %s", n, out.ledger)
+	require.Greaterf(e, sent, n, "no send was in flight: %s", out.ledger)
+	require.Equal(e, states[driver.Unknown], out.class(driver.ClassConnectionLost), "the class of sends that were in flight")
+}
+
+// sendLost checks that a send on a lost connection fails.
+func (e *env) sendLost(out *sender) {
+	e.Helper()
+	err := e.bounded(e.cfg.Timeout, "Send on a connection that has ended", func() error {
 		ctx := e.within(e.cfg.Timeout / 2)
 		for {
 			// Without answers in flight, a producer may hear of the end a moment later.
-			if err := out.trySend(ctx, base-1, payload(10)); err != nil || !e.cfg.AtMostOnce {
+			if err := out.trySend(ctx, base-1); err != nil || !e.cfg.AtMostOnce {
 				return err
 			}
 		}
 	})
 	require.Error(e, err, "Send on a connection that has ended")
 	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
-	begin := time.Now()
-	out.close()
-	in.close()
-	require.Less(e, time.Since(begin), e.cfg.Timeout, "closing on a connection that has ended")
 }
 
-// class returns how many sends ended with that class.
-func (l *ledger) class(c driver.Class) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.classes[c]
+// testCut: a connection that ends with sends in flight.
+func testCut(e *env) {
+	const n = 100
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	watch := e.receiver(e.open(), consumerSpec(dest))
+	idle := e.receiver(d, consumerSpec(e.dest()))
+	out := e.producer(d, producerSpec(dest))
+	out.sendAll(base, n)
+	watch.expect(base, n)
+	e.cut(path, out, idle, n)
+	begin := time.Now()
+	out.close()
+	idle.close()
+	require.Less(e, time.Since(begin), e.cfg.Timeout, "closing on a connection that has ended")
+	e.quiet()
+	require.NoError(e, compareSome(watch.stamps(), sentOf(n, 20)))
+
+	err := e.openParty(path.URL(), false, nil)
+	require.Error(e, err, "connect through a path that is cut")
+	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
+}
+
+// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of those
+// before does not disturb them.
+func testAgain(e *env) {
+	const n = 20
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	idle := e.receiver(d, consumerSpec(e.dest()))
+	out := e.producer(d, producerSpec(dest))
+	watch := e.receiver(e.open(), consumerSpec(dest)) // or topics are not sent to
+	out.sendAll(base, n)
+	watch.expect(base, n)
+	watch.close()
+	e.cut(path, out, idle, n)
+	path.Restore()
+
+	in := e.again(d, consumerSpec(dest))
+	more := e.producer(d, producerSpec(dest))
+	more.sendAll(base+n, n)
+	in.includes(base+n, n, "receive on a connection that was opened after a cut")
+	out.close()
+	idle.close()
+	more.sendAll(base+2*n, n)
+	in.includes(base+2*n, n, "receive on a connection that was opened after a cut, when those before were closed")
+}
+
+// testKill: the broker is killed under load.
+func testKill(e *env) {
+	url, kill := e.cfg.Victim(e)
+	d := e.openURL(url)
+	type load struct {
+		in      *inbox
+		out     *sender
+		sending chan error
+	}
+	var loads []load
+	for _, kind := range e.cfg.kinds() {
+		e.kind = kind
+		out, in := e.pair(d, func(s *driver.ProducerSpec) { s.Variants = variants(1024) })
+		l := load{in, out, make(chan error, 1)}
+		go func() {
+			ctx := e.within(3 * e.cfg.Timeout)
+			for i := base; ; i++ {
+				if err := out.trySend(ctx, i); err != nil {
+					l.sending <- err
+					return
+				}
+			}
+		}()
+		loads = append(loads, l)
+	}
+	for _, l := range loads {
+		l.in.awaitCount(1000, "receive")
+	}
+	e.broken = true
+	kill()
+	for _, l := range loads {
+		err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-l.sending })
+		require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
+		require.NoError(e, l.out.wait(e.cfg.Timeout), "the connection has ended")
+		require.NoError(e, l.out.verify())
+		l.in.lost()
+		e.sendLost(l.out)
+		sent, _, states := l.out.totals()
+		require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", l.out.ledger)
+		require.NoError(e, compareSome(l.in.stamps(), func(s int64) bool { return s >= base && s < base+int64(sent) }))
+		l.out.close()
+		l.in.close()
+	}
 }

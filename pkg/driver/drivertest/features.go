@@ -1,117 +1,116 @@
 package drivertest
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// FeaturesEnv is the environment variable that names the folder where [Run] writes its [Results], one file
-// PROTOCOL-BROKER.json for each [Config] that has a Broker. Empty writes nothing. A run that was filtered, so that not
-// all checks were made, writes nothing either.
-const FeaturesEnv = "PERFMQ_TEST_FEATURES"
+// Feature names what a protocol may not have and a broker may lack: the name of the field of [driver.KindCapabilities].
+type Feature string
 
-// Results are what the suite found out about one protocol on one broker.
-type Results struct {
-	// Protocol is the full name of the protocol, [driver.Factory.Title].
-	Protocol string `json:"protocol"`
-	// Broker is [Config.Broker].
-	Broker string `json:"broker"`
-	// Features are in the order in which the suite has them, each once.
-	Features []FeatureResult `json:"features"`
-	// Checks are the sub-tests that were made.
-	Checks []CheckResult `json:"checks"`
-}
-
-// FeatureResult is the sum of the checks of one feature.
-type FeatureResult struct {
-	Feature Feature `json:"feature"`
-	State   State   `json:"state"`
-	// Reason is why the broker lacks the feature, from [Config.Lacks]; empty otherwise.
-	Reason string `json:"reason,omitempty"`
-}
-
-// CheckResult is the result of one sub-test.
-type CheckResult struct {
-	Name   string `json:"name"`
-	Passed bool   `json:"passed"`
-}
-
-// State says whether a feature works.
-type State string
-
-// The states of a feature.
+// The features. Queues and Topics are the field Exists of each kind.
 const (
-	Works           State = "works"            // all checks of it passed
-	BrokerLacks     State = "broker lacks"     // the driver has it, the broker does not, and it was refused or failed
-	ProtocolRefuses State = "protocol refuses" // the driver does not have it, and refused it beforehand
-	Broken          State = "broken"           // a check failed
+	Queues              Feature = "Queues"
+	Topics              Feature = "Topics"
+	DurableSubscription Feature = "DurableSubscription"
+	SharedSubscription  Feature = "SharedSubscription"
+	Persistent          Feature = "Persistent"
+	TTL                 Feature = "TTL"
+	Priority            Feature = "Priority"
+	Group               Feature = "Group"
+	Properties          Feature = "Properties"
+	Selector            Feature = "Selector"
+	Transactions        Feature = "Transactions"
+	TransactedReceive   Feature = "TransactedReceive"
+	Credit              Feature = "Credit"
+	Reject              Feature = "Reject"
+	Release             Feature = "Release"
+	Concurrency         Feature = "Concurrency"
+	Redelivered         Feature = "Redelivered"
 )
 
-// record collects results; a nil one ignores them.
-type record struct {
-	results  Results
-	filtered bool
+// On returns the feature of one kind of destination, for [Config.Lacks].
+func (f Feature) On(kind driver.Kind) Feature { return f + "/" + Feature(kind.String()) }
+
+// trait is a feature of a kind of destination.
+type trait struct {
+	feature Feature
+	// declared is where the driver says that it has it.
+	declared func(*driver.KindCapabilities) *bool
+	// ask asks for it, for what must be refused; nil for what nobody asks for.
+	ask func(*env, refusal)
 }
 
-func newRecord(cfg *Config) *record {
-	if cfg.Broker == "" {
-		return nil
+// traits are all features in the order of the table of features, but for the kinds themselves.
+func traits() []trait {
+	type kc = driver.KindCapabilities
+	return []trait{
+		{DurableSubscription, func(c *kc) *bool { return &c.DurableSubscription }, refuseDurable},
+		{SharedSubscription, func(c *kc) *bool { return &c.SharedSubscription }, refuseShared},
+		{Persistent, func(c *kc) *bool { return &c.Persistent }, refusePersistent},
+		{TTL, func(c *kc) *bool { return &c.TTL }, refuseTTL},
+		{Priority, func(c *kc) *bool { return &c.Priority }, refusePriority},
+		{Group, func(c *kc) *bool { return &c.Group }, refuseGroup},
+		{Properties, func(c *kc) *bool { return &c.Properties }, refuseProperties},
+		{Selector, func(c *kc) *bool { return &c.Selector }, refuseSelector},
+		{Transactions, func(c *kc) *bool { return &c.Transactions }, refuseTransactions},
+		{TransactedReceive, func(c *kc) *bool { return &c.TransactedReceive }, refuseTransactedReceive},
+		{Credit, func(c *kc) *bool { return &c.Credit }, refuseCredit},
+		{Reject, func(c *kc) *bool { return &c.Reject }, nil},
+		{Release, func(c *kc) *bool { return &c.Release }, nil},
+		{Concurrency, func(c *kc) *bool { return &c.Concurrency }, refuseConcurrency},
+		{Redelivered, func(c *kc) *bool { return &c.Redelivered }, nil},
 	}
-	return &record{results: Results{Protocol: cfg.Factory.Title, Broker: cfg.Broker}}
 }
 
-func (r *record) add(c check, ran, passed bool) {
-	if r == nil {
-		return
+// Features returns all features, in the order of the table of features.
+func Features() []Feature {
+	list := []Feature{Queues, Topics}
+	for _, t := range traits() {
+		list = append(list, t.feature)
 	}
-	if !ran {
-		r.filtered = true
-		return
+	return list
+}
+
+// kindFeature is the feature that a kind of destination is itself.
+func kindFeature(kind driver.Kind) Feature {
+	if kind == driver.Topic {
+		return Topics
 	}
-	r.results.Checks = append(r.results.Checks, CheckResult{c.name, passed})
-	if c.feature == "" {
-		return
-	}
-	result := FeatureResult{Feature: c.feature, State: Works}
-	switch {
-	case !passed:
-		result.State = Broken
-	case c.refused != nil && c.refused.byBroker:
-		result.State, result.Reason = BrokerLacks, c.refused.reason
-	case c.refused != nil:
-		result.State = ProtocolRefuses
-	}
-	for i := range r.results.Features {
-		if known := &r.results.Features[i]; known.Feature == c.feature {
-			if result.State == Broken {
-				*known = result
-			}
-			return
+	return Queues
+}
+
+// kinds are those to test: the protocol and the broker have them.
+func (c *Config) kinds() []driver.Kind {
+	var list []driver.Kind
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		if works, _ := c.works(kindFeature(kind), kind); works {
+			list = append(list, kind)
 		}
 	}
-	r.results.Features = append(r.results.Features, result)
+	return list
 }
 
-// write saves the results in the folder, which is made if need be.
-func (r *record) write(dir string) error {
-	if r == nil || r.filtered || dir == "" {
-		return nil
+// works tells whether protocol and broker have the feature for a kind of destination, and whether it is the broker who
+// lacks it.
+func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
+	can := false
+	caps := *c.Factory.Capabilities.Of(kind)
+	if f == kindFeature(kind) {
+		can = caps.Exists
 	}
-	text, err := json.MarshalIndent(r.results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make the folder of %s: %w", FeaturesEnv, err)
-	}
-	name := strings.Map(func(c rune) rune {
-		if c == ' ' || c == '/' {
-			return '-'
+	for _, t := range traits() {
+		if t.feature == f {
+			can = *t.declared(&caps) && caps.Exists
 		}
-		return c
-	}, strings.ToLower(r.results.Protocol+"-"+r.results.Broker))
-	return os.WriteFile(filepath.Join(dir, name+".json"), append(text, '\n'), 0o600)
+	}
+	lacks := c.reason(f, kind) != ""
+	return can && !lacks, can && lacks
+}
+
+// reason is why the broker lacks the feature; empty if it has it.
+func (c *Config) reason(f Feature, kind driver.Kind) string {
+	if why, ok := c.Lacks[f.On(kind)]; ok {
+		return why
+	}
+	return c.Lacks[f]
 }

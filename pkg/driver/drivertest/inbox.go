@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,11 +29,14 @@ type inbox struct {
 	result   chan error
 	running  bool
 	stopped  bool
-	onMsg    func(n int) // called within deliver with the number of messages so far, without the lock
+	atOnce   int                                          // calls of deliver that are allowed at once
+	onMsg    func(n int)                                  // called within deliver with the number of messages so far, without the lock
+	verdict  func(m received, before bool) driver.Verdict // before: the message came before; nil accepts
 
 	mu      sync.Mutex
 	got     []received
-	busy    bool
+	busy    int // calls of deliver that have not returned
+	busiest int
 	wrong   []string
 	changed chan struct{}
 }
@@ -44,7 +47,13 @@ func (e *env) consumer(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	c, err := d.Consumer(e.soon(), spec)
 	require.NoErrorf(e, err, "open a consumer on %s", spec.Destination)
 	require.NotNil(e, c, "Consumer returned no error and no consumer")
-	b := &inbox{e: e, consumer: c, result: make(chan error, 1), changed: make(chan struct{}, 1)}
+	return e.inbox(c, spec)
+}
+
+func (e *env) inbox(c driver.Consumer, spec driver.ConsumerSpec) *inbox {
+	b := &inbox{
+		e: e, consumer: c, atOnce: max(1, spec.Concurrency), result: make(chan error, 1), changed: make(chan struct{}, 1),
+	}
 	e.Cleanup(b.close)
 	e.final = append(e.final, b.verify)
 	return b
@@ -56,6 +65,20 @@ func (e *env) receiver(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	return e.consumer(d, spec).run()
 }
 
+// again subscribes once more and receives, as soon as the broker lets us: it may not know yet that the consumer before has gone.
+func (e *env) again(d driver.Driver, spec driver.ConsumerSpec) *inbox {
+	e.Helper()
+	var in *inbox
+	e.await("subscribe again", nil, func() error {
+		c, err := d.Consumer(e.soon(), spec)
+		if err == nil {
+			in = e.inbox(c, spec).run()
+		}
+		return err
+	})
+	return in
+}
+
 func (b *inbox) run() *inbox {
 	ctx, cancel := context.WithCancel(b.e.ctx)
 	b.cancel, b.running = cancel, true
@@ -64,17 +87,22 @@ func (b *inbox) run() *inbox {
 }
 
 func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
+	now := received{stamp: d.Time, id: d.ID, body: bytes.Clone(d.Body), redelivered: d.Redelivered}
 	b.mu.Lock()
 	switch {
-	case b.busy:
-		b.wrong = append(b.wrong, "deliver was called while another call had not returned")
+	case b.busy >= b.atOnce && b.atOnce == 1:
+		b.complain("deliver was called while another call had not returned")
+	case b.busy >= b.atOnce:
+		b.complain(fmt.Sprintf("deliver was called %d times at once, with a Concurrency of %d", b.busy+1, b.atOnce))
 	case b.stopped:
-		b.wrong = append(b.wrong, "deliver was called after Run had returned")
+		b.complain("deliver was called after Run had returned")
 	case !d.HasTime:
-		b.wrong = append(b.wrong, "a message came without its time property")
+		b.complain("a message came without its time property")
 	}
-	b.busy = true
-	b.got = append(b.got, received{stamp: d.Time, id: d.ID, body: bytes.Clone(d.Body), redelivered: d.Redelivered})
+	b.busy++
+	b.busiest = max(b.busiest, b.busy)
+	before := slices.ContainsFunc(b.got, func(m received) bool { return m.stamp == now.stamp })
+	b.got = append(b.got, now)
 	n := len(b.got)
 	b.mu.Unlock()
 	select {
@@ -85,9 +113,21 @@ func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 		b.onMsg(n)
 	}
 	b.mu.Lock()
-	b.busy = false
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	if d.Time != now.stamp || d.ID != now.id || !bytes.Equal(d.Body, now.body) {
+		b.complain("a message changed while deliver was running")
+	}
+	b.busy--
+	if b.verdict != nil {
+		return b.verdict(now, before)
+	}
 	return driver.Accept
+}
+
+func (b *inbox) complain(fault string) {
+	if len(b.wrong) < 5 {
+		b.wrong = append(b.wrong, fault)
+	}
 }
 
 // messages returns what was received so far.
@@ -97,9 +137,8 @@ func (b *inbox) messages() []received {
 	return slices.Clone(b.got)
 }
 
-func (b *inbox) stamps() []int64 { return stampsOf(b.messages()) }
-
-func stampsOf(list []received) []int64 {
+func (b *inbox) stamps() []int64 {
+	list := b.messages()
 	stamps := make([]int64, 0, len(list))
 	for _, m := range list {
 		stamps = append(stamps, m.stamp)
@@ -114,37 +153,52 @@ func (b *inbox) count() int {
 	return len(b.got)
 }
 
-// await waits until f holds; what says what is awaited.
-func (e *env) await(what string, changed <-chan struct{}, f func() error) {
-	e.Helper()
-	deadline := time.NewTimer(e.cfg.Timeout)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
+// awaitCount waits until at least n messages have come.
+func (b *inbox) awaitCount(n int, what string) {
+	b.e.Helper()
+	b.e.await(what, b.changed, func() error {
+		if got := b.count(); got < n {
+			return fmt.Errorf("%d of %d came", got, n)
 		}
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-deadline.C:
-			require.FailNowf(e, "timeout", "%s: after %v %v", what, e.cfg.Timeout, err)
-		}
-	}
+		return nil
+	})
+}
+
+// includes waits until the messages first, first+1, ..., n of them, have come, among others.
+func (b *inbox) includes(first int64, n int, what string) {
+	b.e.Helper()
+	b.e.await(what, b.changed, func() error {
+		stamps := slices.DeleteFunc(b.stamps(), func(s int64) bool { return s < first || s >= first+int64(n) })
+		return compare(stamps, first, n)
+	})
 }
 
 // expect waits for exactly the messages first, first+1, ..., n of them, in any order, each once.
 func (b *inbox) expect(first int64, n int) {
 	b.e.Helper()
-	b.e.await("receive", b.changed, func() error {
-		if b.count() >= n {
-			return nil
+	b.e.expectTogether(first, n, b)
+}
+
+// expectTogether waits until the inboxes have received first, first+1, ..., n of them, each in one inbox only.
+func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
+	e.Helper()
+	all := func() (stamps []int64) {
+		for _, in := range inboxes {
+			stamps = append(stamps, in.stamps()...)
 		}
-		return compare(b.stamps(), first, n)
+		return stamps
+	}
+	what := "receive"
+	if len(inboxes) > 1 {
+		what = "receive on " + strconv.Itoa(len(inboxes)) + " consumers together"
+	}
+	e.await(what, inboxes[0].changed, func() error {
+		if stamps := all(); len(stamps) < n {
+			return compare(stamps, first, n)
+		}
+		return nil
 	})
-	require.NoError(b.e, compare(b.stamps(), first, n))
+	require.NoError(e, compare(all(), first, n))
 }
 
 // compare tells how the stamps differ from first, first+1, ..., n of them.
@@ -172,12 +226,24 @@ func compare(stamps []int64, first int64, n int) error {
 		len(stamps), n, len(missing), few(missing), len(twice), few(twice), len(foreign), few(foreign))
 }
 
-func few(list []int64) []int64 { return list[:min(len(list), 5)] }
+func few[T any](list []T) []T { return list[:min(len(list), 5)] }
+
+// compareSome tells whether the stamps are among those for which sent is true, each at most once.
+func compareSome(stamps []int64, sent func(int64) bool) error {
+	seen := map[int64]bool{}
+	for _, s := range stamps {
+		if !sent(s) || seen[s] {
+			return fmt.Errorf("message %d was not sent, or came twice", s-base)
+		}
+		seen[s] = true
+	}
+	return nil
+}
 
 // nothing checks that no message comes beyond the n there are.
 func (b *inbox) nothing(beyond int) {
 	b.e.Helper()
-	pause(b.e.cfg.Quiet)
+	b.e.quiet()
 	require.Lenf(b.e, b.stamps(), beyond, "more messages came than were due, after %d", beyond)
 }
 
@@ -204,11 +270,22 @@ func (b *inbox) fails() error {
 	return err
 }
 
+// lost waits for Run to return because the connection was lost.
+func (b *inbox) lost() {
+	b.e.Helper()
+	err := b.fails()
+	require.Error(b.e, err, "Run returned nil although the connection had ended and its context had not")
+	require.Equalf(b.e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Run: %v", err)
+}
+
 // finished says that deliver may not be called any more.
 func (b *inbox) finished() {
 	b.e.Helper()
 	b.mu.Lock()
 	b.stopped = true
+	if b.busy > 0 {
+		b.complain("Run returned before deliver had")
+	}
 	b.mu.Unlock()
 	b.verify()
 }
@@ -218,7 +295,7 @@ func (b *inbox) verify() {
 	b.e.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.Empty(b.e, b.wrong[:min(len(b.wrong), 5)], "calls of deliver")
+	require.Empty(b.e, b.wrong, "calls of deliver")
 }
 
 // close stops and closes the consumer, twice.

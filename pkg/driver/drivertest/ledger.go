@@ -17,6 +17,7 @@ type ledger struct {
 
 	mu       sync.Mutex
 	inFlight map[driver.Slot]bool
+	use      map[uint32]uint32 // the generation of each place that was used last
 	max      int
 	sent     int // sends that were begun and have not failed
 	ended    int
@@ -30,7 +31,7 @@ type ledger struct {
 
 func newLedger(slots int) *ledger {
 	l := &ledger{
-		free: make(chan driver.Slot, slots), inFlight: map[driver.Slot]bool{}, max: slots,
+		free: make(chan driver.Slot, slots), inFlight: map[driver.Slot]bool{}, use: map[uint32]uint32{}, max: slots,
 		changed: make(chan struct{}, 1),
 	}
 	for i := range slots {
@@ -46,6 +47,8 @@ func (l *ledger) DoneAll(slots []driver.Slot, o driver.Outcome) {
 	}
 }
 
+var _ driver.Completions = (*ledger)(nil)
+
 // Done implements [driver.Completions].
 func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
 	l.mu.Lock()
@@ -56,6 +59,9 @@ func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
 		fault = "Done was called after Close had returned"
 	case int(slot.Index()) >= l.max:
 		fault = fmt.Sprintf("Done was called with slot %d, of %d", slot.Index(), l.max)
+	case l.use[slot.Index()] > slot.Generation():
+		fault = fmt.Sprintf("Done was called for slot %d of generation %d: a late or second answer, or one without its generation",
+			slot.Index(), slot.Generation())
 	case !l.inFlight[slot]:
 		fault = "Done was called for a slot that is not in flight: twice for one send, or for a Send that returned an error"
 	case o.State >= driver.NumStates, o.Class >= driver.NumClasses:
@@ -101,6 +107,7 @@ func (l *ledger) begin(ctx context.Context) (driver.Slot, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.inFlight[slot] = true
+		l.use[slot.Index()] = slot.Generation()
 		l.sent++
 		return slot, nil
 	case <-ctx.Done():
@@ -161,6 +168,13 @@ func (l *ledger) totals() (sent, ended int, states [driver.NumStates]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sent, l.ended, l.states
+}
+
+// class returns how many sends ended with that class.
+func (l *ledger) class(c driver.Class) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.classes[c]
 }
 
 // close says that no more calls are allowed.

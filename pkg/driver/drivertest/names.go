@@ -31,31 +31,25 @@ type namedPair struct {
 // testNames: a name is that of one destination, which no other name is, or it is refused before anything is sent. Consumers
 // may take a name that producers refuse: one that stands for many destinations. All that is wrong is told at once.
 func testNames(e *env) {
-	kinds := []driver.Kind{driver.Queue}
-	if works, _ := e.cfg.has(Topics); works {
-		kinds = append(kinds, driver.Topic)
-	}
-	for _, kind := range kinds {
-		d, text := e.open(), unique("n")
-		var pairs []*namedPair
-		var wrong, refused []string
-		for i, pattern := range names() {
-			p := &namedPair{dest: driver.Destination{Kind: kind, Name: strings.ReplaceAll(pattern, "X", text)}}
-			opened, err := e.openNamed(d, p, i)
-			switch {
-			case err != nil:
-				wrong = append(wrong, err.Error())
-			case opened:
-				pairs = append(pairs, p)
-			default:
-				refused = append(refused, pattern)
-			}
+	d, text := e.open(), unique("n")
+	var pairs []*namedPair
+	var wrong, refused []string
+	for i, pattern := range names() {
+		p := &namedPair{dest: driver.Destination{Kind: e.kind, Name: strings.ReplaceAll(pattern, "X", text)}}
+		opened, err := e.openNamed(d, p, i)
+		switch {
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case opened:
+			pairs = append(pairs, p)
+		default:
+			refused = append(refused, pattern)
 		}
-		e.Logf("of %ss, %d of %d names are refused: %q", kind, len(refused), len(names()), refused)
-		require.NotEmpty(e, pairs, "no name at all can be used")
-		wrong = append(wrong, e.exchange(pairs)...)
-		require.Empty(e, wrong)
 	}
+	e.Logf("of %ss, %d of %d names are refused: %q", e.kind, len(refused), len(names()), refused)
+	require.NotEmpty(e, pairs, "no name at all can be used")
+	wrong = append(wrong, e.exchange(pairs)...)
+	require.Empty(e, wrong)
 }
 
 // exchange sends a message to each destination, and tells what arrived where it should not.
@@ -63,7 +57,7 @@ func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 	e.Helper()
 	deadline := time.Now().Add(e.cfg.Timeout)
 	for i, p := range slices.Backward(pairs) { // or one queue of two names would give each consumer the message that it expects
-		err := p.out.trySend(e.soon(), base+int64(i), payload(10))
+		err := p.out.trySend(e.soon(), base+int64(i))
 		if err == nil {
 			err = p.out.wait(e.cfg.Timeout)
 		}
@@ -75,11 +69,13 @@ func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 			pause(time.Millisecond)
 		}
 	}
-	pause(e.cfg.Quiet)
+	e.quiet()
 	for i, p := range pairs {
 		var from []string
 		for _, stamp := range p.in.stamps() {
-			from = append(from, fmt.Sprintf("%q", pairs[stamp-base].dest.Name))
+			if i := stamp - base; i >= 0 && i < int64(len(pairs)) {
+				from = append(from, fmt.Sprintf("%q", pairs[i].dest.Name))
+			}
 		}
 		if len(from) != 1 || p.in.stamps()[0] != base+int64(i) {
 			wrong = append(wrong, fmt.Sprintf("%q got the messages sent to %v", p.dest.Name, from))
@@ -97,17 +93,14 @@ func (e *env) openNamed(d driver.Driver, p *namedPair, i int) (opened bool, err 
 	cspec.Name, pspec.Name, pspec.MaxPending = fmt.Sprintf("consumer-%d", i), fmt.Sprintf("producer-%d", i), 1
 	// Of its own: Artemis takes up to two seconds for the end of one AMQP session after another of a connection.
 	pspec.Connection = connection(pspec.Name)
-	p.out = &sender{ledger: newLedger(1), e: e}
+	p.out = e.sender(&pspec)
 	consumer, cerr := d.Consumer(e.soon(), cspec)
-	producer, perr := d.Producer(e.soon(), pspec, p.out.done)
+	producer, perr := d.Producer(e.soon(), pspec, p.out.ledger)
 	if cerr == nil {
-		p.in = &inbox{e: e, consumer: consumer, result: make(chan error, 1), changed: make(chan struct{}, 1)}
-		e.Cleanup(p.in.close)
-		p.in.run()
+		p.in = e.inbox(consumer, cspec).run()
 	}
 	if perr == nil {
-		p.out.producer = producer
-		e.Cleanup(p.out.close)
+		p.out.opened(producer)
 	}
 	for _, err := range []error{cerr, perr} {
 		switch {

@@ -3,11 +3,11 @@ package drivertest
 import (
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // splitURL takes scheme://[user@]host,host/path apart.
@@ -54,8 +54,18 @@ func silentAddress(t testing.TB) string {
 
 // proxy is a Path through TCP connections of the suite.
 type proxy struct {
-	*tcpproxy.Proxy
-	url string
+	t           testing.TB
+	url, target string
+	listener    net.Listener
+	wg          sync.WaitGroup
+
+	down atomic.Int64 // bytes from the broker
+
+	mu     sync.Mutex
+	gate   *sync.Cond
+	frozen bool
+	cut    bool
+	conns  []net.Conn
 }
 
 func newProxy(t testing.TB, url string) *proxy {
@@ -64,11 +74,106 @@ func newProxy(t testing.TB, url string) *proxy {
 	target, _, _ := strings.Cut(hosts, ",")
 	_, _, err := net.SplitHostPort(target)
 	require.NoErrorf(t, err, "drivertest: Config.URL needs host:port, or set Config.Path: %s", url)
-	p := &proxy{Proxy: tcpproxy.New(listen(t), target, nil)}
-	p.url = withHosts(url, p.Addr())
-	t.Cleanup(p.Close)
+	p := &proxy{t: t, target: target, listener: listen(t)}
+	p.gate = sync.NewCond(&p.mu)
+	p.url = withHosts(url, p.listener.Addr().String())
+	p.wg.Go(func() { p.accept(p.listener) })
+	t.Cleanup(func() { p.Cut(); p.wg.Wait() })
 	return p
 }
 
 // URL is the broker's, with the proxy's address.
 func (p *proxy) URL() string { return p.url }
+
+// Freeze stops reading.
+func (p *proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
+}
+
+// Cut closes everything.
+func (p *proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	_ = p.listener.Close()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.gate.Broadcast()
+}
+
+// Restore listens again, at the same address.
+func (p *proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cut {
+		return
+	}
+	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", p.listener.Addr().String())
+	require.NoError(p.t, err, "listen again after a cut")
+	p.listener, p.conns, p.frozen, p.cut = l, nil, false, false
+	p.wg.Go(func() { p.accept(l) })
+}
+
+// Received is without the frames of the network.
+func (p *proxy) Received() int64 { return p.down.Load() }
+
+func (p *proxy) accept(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.wg.Go(func() { p.serve(client) })
+	}
+}
+
+func (p *proxy) serve(client net.Conn) {
+	broker, err := net.Dial("tcp", p.target) //nolint:noctx // ends with Cut
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, broker)
+	if p.cut {
+		_ = client.Close()
+		_ = broker.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Go(func() { p.copy(client, broker, &p.down) })
+	p.copy(broker, client, new(atomic.Int64))
+}
+
+// copy moves bytes one way, counts them, and closes both when one ends.
+func (p *proxy) copy(to, from net.Conn, count *atomic.Int64) {
+	defer func() {
+		_ = to.Close()
+		_ = from.Close()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && p.pass() {
+			count.Add(int64(n))
+			if _, werr := to.Write(buf[:n]); werr != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while frozen; it returns false when cut.
+func (p *proxy) pass() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.frozen && !p.cut {
+		p.gate.Wait()
+	}
+	return !p.cut
+}

@@ -21,24 +21,27 @@ func (r refusal) check(e *env, err error) {
 		require.Errorf(e, err, "this broker lacks %s (%s), but nothing was said about that", r.feature, r.reason)
 		return
 	}
-	require.Errorf(e, err, "Capabilities.%s is false, but what needs it was accepted", r.feature)
+	require.Errorf(e, err, "Capabilities say that %ss have no %s, but what needs it was accepted", e.kind, r.feature)
 	require.Equalf(e, driver.ClassUnsupported, driver.ClassOf(err), "class of: %v", err)
 }
 
 // producer checks that a producer is refused, or, if it is the broker who lacks the feature, that its sends are not
 // accepted.
 func (r refusal) producer(e *env, change func(*driver.ProducerSpec)) {
-	d, spec := e.open(), producerSpec(e.queue())
+	e.Helper()
+	d, spec := e.open(), producerSpec(e.dest())
 	change(&spec)
-	l := newLedger(spec.MaxPending)
-	p, err := d.Producer(e.soon(), spec, l)
+	s := e.sender(&spec)
+	p, err := d.Producer(e.soon(), spec, s.ledger)
 	if err == nil {
-		s := &sender{ledger: l, e: e, producer: p, variants: spec.Variants}
-		defer s.close()
+		s.opened(p)
 		if r.byBroker {
-			if err = s.trySend(e.soon(), base, payload(10)); err == nil {
-				require.NoError(e, l.wait(e.cfg.Timeout))
-				_, _, states := l.totals()
+			if err = s.trySend(e.soon(), base); err == nil {
+				if flusher, ok := p.(driver.Flusher); ok {
+					_ = flusher.Flush(e.soon())
+				}
+				require.NoError(e, s.wait(e.cfg.Timeout))
+				_, _, states := s.totals()
 				require.Zerof(e, states[driver.Accepted], "this broker lacks %s (%s), but a send was accepted", r.feature, r.reason)
 				return
 			}
@@ -49,26 +52,23 @@ func (r refusal) producer(e *env, change func(*driver.ProducerSpec)) {
 
 // consumer checks that a consumer is refused.
 func (r refusal) consumer(e *env, change func(*driver.ConsumerSpec)) {
-	dest := e.queue()
-	if works, _ := e.cfg.has(Topics); works && (r.feature == DurableSubscription || r.feature == SharedSubscription) {
-		dest = e.topic()
-	}
-	d, spec := e.open(), consumerSpec(dest)
+	e.Helper()
+	d, spec := e.open(), consumerSpec(e.dest())
 	change(&spec)
 	c, err := d.Consumer(e.soon(), spec)
 	if err == nil {
-		defer e.closes(e.closing(), "Consumer.Close", c.Close)
+		e.inbox(c, spec)
 	}
 	r.check(e, err)
 }
 
-// refuseTopics wants both sides refused where the protocol has no topics. A broker that lacks them may have senders to
-// topics, whose receivers speak another protocol, but no consumers.
-func refuseTopics(e *env, r refusal) {
+// refuseKind wants both sides refused where the protocol has no such destinations. A broker that lacks them may have senders
+// to topics, whose receivers speak another protocol, but no consumers.
+func refuseKind(e *env, r refusal) {
 	if !r.byBroker {
-		r.producer(e, func(s *driver.ProducerSpec) { s.Destination = e.topic() })
+		r.producer(e, func(*driver.ProducerSpec) {})
 	}
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Destination = e.topic() })
+	r.consumer(e, func(*driver.ConsumerSpec) {})
 }
 
 func refuseDurable(e *env, r refusal) {
@@ -82,7 +82,7 @@ func refuseShared(e *env, r refusal) {
 }
 
 func refuseSelector(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Selector = e.cfg.Selector })
+	r.consumer(e, func(s *driver.ConsumerSpec) { s.Selector = e.cfg.Selector("color", "red") })
 }
 
 func refuseCredit(e *env, r refusal) {
@@ -91,6 +91,10 @@ func refuseCredit(e *env, r refusal) {
 
 func refuseTransactedReceive(e *env, r refusal) {
 	r.consumer(e, func(s *driver.ConsumerSpec) { s.TransactionSize = 1 })
+}
+
+func refuseConcurrency(e *env, r refusal) {
+	r.consumer(e, func(s *driver.ConsumerSpec) { s.Concurrency = 4 })
 }
 
 func refuseTransactions(e *env, r refusal) {
@@ -105,10 +109,22 @@ func refuseTTL(e *env, r refusal) {
 	r.producer(e, func(s *driver.ProducerSpec) { s.TTL = time.Minute })
 }
 
+// second changes the last of two variants: a driver has to look at all.
+func second(edit func(*driver.Variant)) func(*driver.ProducerSpec) {
+	return func(s *driver.ProducerSpec) {
+		s.Variants = variants(10, 20)
+		edit(&s.Variants[1])
+	}
+}
+
 func refusePriority(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Priority = 7 }) })
+	r.producer(e, second(func(v *driver.Variant) { v.Priority = 7 }))
 }
 
 func refuseGroup(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Group = "group-1" }) })
+	r.producer(e, second(func(v *driver.Variant) { v.Group = "group-1" }))
+}
+
+func refuseProperties(e *env, r refusal) {
+	r.producer(e, second(func(v *driver.Variant) { v.Properties = []driver.Property{{Key: "color", Value: "red"}} }))
 }

@@ -1,0 +1,124 @@
+package mem
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Depth implements [driver.Admin].
+func (d *memDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (uint64, error) {
+	b, err := d.reach(ctx, "count the messages of "+dest.String())
+	if err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var n uint64
+	b.eachQueue(dest, func(q *queue) {
+		if subscription == "" || q.name == subscription {
+			n += q.depth()
+		}
+	})
+	return n, nil
+}
+
+// Purge implements [driver.Admin]. Messages that were sent to consumers stay with them.
+func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (uint64, error) {
+	b, err := d.reach(ctx, "purge "+dest.String())
+	if err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var n uint64
+	b.eachQueue(dest, func(q *queue) {
+		n += uint64(q.items.len()) //nolint:gosec // a length
+		q.items.clear()
+		q.dest.freed()
+	})
+	b.purged += n
+	return n, nil
+}
+
+// reach returns the broker, by a connection of its own.
+func (d *memDriver) reach(ctx context.Context, op string) (*Broker, error) {
+	c, err := d.dialAny(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	c.broker.forget(c)
+	return c.broker, nil
+}
+
+// eachQueue calls f for the queues of a destination, with its lock. b.mu is held.
+func (b *Broker) eachQueue(dest driver.Destination, f func(*queue)) {
+	d := b.destinations[dest]
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.queues {
+		f(q)
+	}
+}
+
+// Subscriptions returns how many subscriptions a topic has.
+func (b *Broker) Subscriptions(topic string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	b.eachQueue(driver.Destination{Kind: driver.Topic, Name: topic}, func(*queue) { n++ })
+	return n
+}
+
+// Message is what the broker has of a message.
+type Message struct {
+	Time       int64
+	ID         driver.ID
+	Body       []byte
+	Properties []driver.Property
+	Group      string
+	Priority   int // 0 to 9
+	Persistent bool
+	TTL        time.Duration // 0: for ever
+}
+
+// Tap sees all messages that are stored at a destination, whether or not they are consumed. Its methods are safe for concurrent
+// use.
+type Tap struct {
+	mu   sync.Mutex
+	seen []Message
+}
+
+// Tap begins to look at a destination. There is no end: it is for tests.
+func (b *Broker) Tap(dest driver.Destination) *Tap {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.destination(dest)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &Tap{}
+	d.taps = append(d.taps, t)
+	return t
+}
+
+func (t *Tap) see(it *item) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = append(t.seen, Message{
+		Time: it.time, ID: it.id, Body: it.body, Properties: it.properties, Group: it.group, Priority: int(it.priority),
+		Persistent: it.persistent, TTL: it.ttl,
+	})
+}
+
+// Messages returns what was seen so far, in the order of arrival.
+func (t *Tap) Messages() []Message {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.seen)
+}

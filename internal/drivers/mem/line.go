@@ -1,0 +1,165 @@
+package mem
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// pipeSize is how many messages of a producer are on their way on a frozen [Line] before Send blocks.
+const pipeSize = 50
+
+// Line is a way to a broker that can be broken, as a network between: connections opened by its URL are those on the line.
+// Its methods are safe for concurrent use.
+type Line struct {
+	broker *Broker
+	host   string
+	down   atomic.Int64
+
+	// Guarded by Broker.mu.
+	frozen, cut bool
+}
+
+// Line returns a new way to the broker. It is used with the factory that [Broker.Factory] returns.
+func (b *Broker) Line() *Line {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &Line{broker: b, host: fmt.Sprintf("line-%d", len(b.lines)+1)}
+	b.lines[l.host] = l
+	return l
+}
+
+// URL is what to open.
+func (l *Line) URL() string { return "mem://" + l.host }
+
+// Freeze stops all traffic: messages, deliveries and answers are on their way and do not arrive. Connections stay up, and new
+// ones get no answer.
+func (l *Line) Freeze() {
+	l.broker.mu.Lock()
+	defer l.broker.mu.Unlock()
+	l.frozen = true
+	for c := range l.broker.conns {
+		if c.line == l && c.state.CompareAndSwap(connLive, connFrozen) {
+			close(c.frozen)
+		}
+	}
+}
+
+// Cut ends all connections, and refuses new ones. Messages on their way are lost.
+func (l *Line) Cut() {
+	l.broker.mu.Lock()
+	defer l.broker.mu.Unlock()
+	l.cut = true
+	l.broker.disconnect(func(c *conn) bool { return c.line == l })
+}
+
+// Restore lets new connections through.
+func (l *Line) Restore() {
+	l.broker.mu.Lock()
+	defer l.broker.mu.Unlock()
+	l.frozen, l.cut = false, false
+}
+
+// Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
+func (l *Line) Received() int64 { return l.down.Load() }
+
+// States of a connection.
+const (
+	connLive = iota
+	connFrozen
+	connLost
+)
+
+// conn is a connection. It exists to be lost.
+type conn struct {
+	broker *Broker
+	line   *Line // nil: it cannot be broken alone
+	state  atomic.Int32
+	frozen chan struct{} // closed when it is frozen
+	lost   chan struct{} // closed when it is lost
+}
+
+func (c *conn) dead() bool { return c.state.Load() == connLost }
+
+// passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
+func (c *conn) passes(ctx context.Context, op string) error {
+	switch c.state.Load() {
+	case connLive:
+		return nil
+	case connFrozen:
+		select {
+		case <-c.lost:
+		case <-ctx.Done():
+			return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
+		}
+	}
+	return c.lostError(op)
+}
+
+// sentAhead counts what was sent to a consumer.
+func (c *conn) sentAhead(batch []item) {
+	if c.line == nil {
+		return
+	}
+	for i := range batch {
+		c.line.down.Add(int64(len(batch[i].body)))
+	}
+}
+
+func (c *conn) lostError(op string) error {
+	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
+}
+
+// connect opens a connection by way of a host.
+func (b *Broker) connect(ctx context.Context, op, host, user, password string) (*conn, error) {
+	const hint = "use another host name, and no -o connect-fail"
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	line := b.lines[host]
+	if line != nil && line.frozen && !line.cut {
+		b.mu.Unlock()
+		<-ctx.Done()
+		b.mu.Lock()
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no answer: %w", ctx.Err())
+	}
+	switch {
+	case line != nil && line.cut:
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "the line is cut")
+	case b.options.ConnectFail:
+		return nil, driver.Errorf(driver.ClassConnect, op, hint, "told to refuse connections")
+	case b.options.Auth != "" && b.options.Auth != user+":"+password:
+		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
+	}
+	c := &conn{broker: b, line: line, frozen: make(chan struct{}), lost: make(chan struct{})}
+	b.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (b *Broker) forget(c *conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, c)
+}
+
+// Disconnect breaks all connections, as a broker that is killed: what is in flight ends as Unknown, messages that were
+// not settled return to their queues and subscriptions that are not durable end when their consumers close. New
+// connections can be made.
+func (b *Broker) Disconnect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.disconnect(func(*conn) bool { return true })
+}
+
+// disconnect breaks the connections for which which is true. b.mu is held.
+func (b *Broker) disconnect(which func(*conn) bool) {
+	for c := range b.conns {
+		if which(c) {
+			if c.state.Swap(connLost) != connLost {
+				close(c.lost)
+			}
+			delete(b.conns, c)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package drivertest
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Run runs the suite as sub-tests of t.
+func Run(t *testing.T, cfg Config) {
+	t.Helper()
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.explore(t); err != nil {
+		t.Fatalf("drivertest: nothing is tested, as the driver cannot be used: %v", err)
+	}
+	results := newRecord(&cfg)
+	for _, i := range instances(&cfg) {
+		ran := false
+		passed := t.Run(i.name, func(t *testing.T) {
+			ran = true
+			i.check(t, &cfg)
+		})
+		results.add(i, ran, passed)
+	}
+	results.addUntested(&cfg)
+	if err := results.write(os.Getenv(FeaturesEnv)); err != nil {
+		t.Errorf("record the results for the table of features: %v", err)
+	}
+}
+
+// check is what is tested of a driver, for each kind of destination that it is made for.
+type check struct {
+	name string
+	run  func(*env)
+	// on is what kinds of destinations it is made for; nothing means that they do not matter, and that it is made once.
+	on kinds
+	// feature is what passing it shows; empty for what every driver must do.
+	feature Feature
+	// when tells whether it can be made; nil means always.
+	when func(*Config, driver.Kind) bool
+}
+
+type kinds uint8
+
+const (
+	onQueue kinds = 1 << driver.Queue
+	onTopic kinds = 1 << driver.Topic
+	onBoth        = onQueue | onTopic
+)
+
+// checks is the suite, the cheap and basic checks first.
+func checks() []check {
+	return []check{
+		{name: "Factory", run: testFactory},
+
+		// sending.go
+		{name: "Done/slots=1", on: onBoth, run: func(e *env) { testDone(e, 1, 50) }},
+		{name: "Done/slots=100", on: onBoth, run: func(e *env) { testDone(e, 100, 2000) }},
+		{name: "Done/slots=1000", on: onBoth, run: func(e *env) { testDone(e, 1000, 5000) }},
+		{name: "Time", on: onBoth, run: testTime},
+		{name: "ID", on: onBoth, run: testID},
+		{name: "Origin", on: onBoth, run: testOrigin},
+		{name: "Bodies", on: onBoth, run: testBodies},
+		{name: "Variants", on: onBoth, run: testVariants},
+		{name: "More", on: onBoth, run: testMore},
+
+		// destinations.go
+		{name: "Queue/Waits", on: onQueue, feature: Queues, run: testQueueWaits},
+		{name: "Queue/Competing", on: onQueue, feature: Queues, run: testQueueCompeting},
+		{name: "Topic/FanOut", on: onTopic, feature: Topics, run: testFanOut},
+		{name: "Topic/NotBefore", on: onTopic, feature: Topics, run: testTopicNotBefore},
+		{name: "Names", on: onBoth, run: testNames},
+		{name: "Leave", on: onBoth, run: testLeave},
+		{name: "Durable/Kept", on: onTopic, feature: DurableSubscription, run: func(e *env) { testDurable(e, true) }},
+		{name: "Durable/Removed", on: onTopic, feature: DurableSubscription, run: func(e *env) { testDurable(e, false) }},
+		{name: "Shared/Spread", on: onTopic, feature: SharedSubscription, run: testShared},
+		{name: "Shared/Leave", on: onTopic, feature: SharedSubscription, run: testSharedLeave},
+		{name: "Selector", on: onBoth, feature: Selector, run: testSelector},
+
+		// receiving.go
+		{name: "Subscribed", on: onBoth, run: testSubscribed},
+		{name: "Run/Ends", on: onBoth, run: testRunEnds},
+		{name: "Settle/Unsettled", on: onBoth, when: settles, run: testUnsettled},
+		{name: "Settle/AfterVerdict", on: onBoth, when: settles, run: testAfterVerdict},
+		{name: "Settle/Redelivered", on: onBoth, when: settles, feature: Redelivered, run: testRedelivered},
+		{name: "Settle/Reject", on: onBoth, when: acknowledges, feature: Reject, run: testReject},
+		{name: "Settle/Release", on: onBoth, when: acknowledges, feature: Release, run: testRelease},
+		{name: "Concurrency", on: onBoth, feature: Concurrency, run: testConcurrency},
+		{name: "Credit", on: onBoth, when: acknowledges, feature: Credit, run: testCredit},
+
+		// headers.go
+		{name: "Properties", on: onBoth, feature: Properties, run: testProperties},
+		{name: "Properties/Variants", on: onBoth, feature: Properties, run: testPropertiesOfVariants},
+		{name: "Persistent", on: onBoth, feature: Persistent, run: testPersistent},
+		{name: "Priority", on: onBoth, feature: Priority, run: testPriority},
+		{name: "Group", on: onBoth, feature: Group, run: testGroup},
+		{name: "TTL", on: onBoth, feature: TTL, run: testTTL},
+
+		// transactions.go
+		{name: "Transactions/Send", on: onBoth, feature: Transactions, run: testTransactedSend},
+		{name: "Transactions/Close", on: onBoth, feature: Transactions, run: testTransactedClose},
+		{name: "Transactions/Cut", on: onBoth, feature: Transactions, run: testTransactedCut},
+		{name: "Transactions/Refused", on: onBoth, feature: Transactions, when: refusesCommits, run: testRefusedCommit},
+		{name: "Transactions/Receive", on: onBoth, feature: TransactedReceive, run: testTransactedReceive},
+		{name: "Transactions/ReceiveCut", on: onBoth, feature: TransactedReceive, when: settles, run: testTransactedReceiveCut},
+
+		// lifecycle.go
+		{name: "Connections", on: onBoth, run: testConnections},
+		{name: "Close/InFlight", on: onBoth, run: testCloseInFlight},
+		{name: "Close/Expired", on: onBoth, run: testCloseExpired},
+
+		// faults.go
+		{name: "Fault/Unreachable", on: onBoth, run: testUnreachable},
+		{name: "Fault/Silent", on: onBoth, run: testSilent},
+		{name: "Fault/WrongPassword", on: onBoth, when: asksForPassword, run: testWrongPassword},
+		{name: "Fault/Frozen", on: onBoth, run: testFrozen},
+		{name: "Fault/Cut", on: onBoth, run: testCut},
+		{name: "Fault/Again", on: onBoth, run: testAgain},
+		{name: "Fault/Kill", when: hasVictim, run: testKill},
+
+		// optional.go
+		{name: "Admin/Depth", on: onBoth, when: administers, run: testDepth},
+		{name: "Admin/Purge", on: onBoth, when: administers, run: testPurge},
+		{name: "Waits", on: onBoth, when: waits, run: testWaits},
+		{name: "Probe", on: onBoth, when: probes, run: testProbe},
+		{name: "Counting", on: onBoth, when: counts, run: testCounting},
+
+		// cost.go
+		{name: "Totals", on: onQueue, when: countsQueues, run: testTotals},
+		{name: "Allocations", on: onBoth, run: testAllocations},
+	}
+}
+
+// Conditions of checks.
+
+func acknowledges(c *Config, _ driver.Kind) bool { return !c.SettledReceive }
+
+// keeps tells whether messages wait for a consumer that comes again.
+func keeps(c *Config, kind driver.Kind) bool {
+	durable, _ := c.works(DurableSubscription, kind)
+	return kind == driver.Queue || durable
+}
+
+func settles(c *Config, kind driver.Kind) bool { return acknowledges(c, kind) && keeps(c, kind) }
+
+func refusesCommits(c *Config, _ driver.Kind) bool { return c.RefusedCommits != nil }
+
+func asksForPassword(c *Config, _ driver.Kind) bool { return c.WrongPassword != "" }
+
+func hasVictim(c *Config, _ driver.Kind) bool { return c.Victim != nil }
+
+func countsQueues(c *Config, _ driver.Kind) bool { return c.QueueCounters != nil }
+
+func administers(c *Config, kind driver.Kind) bool { return c.has.admin && keeps(c, kind) }
+
+func waits(c *Config, _ driver.Kind) bool { return c.has.waiter }
+
+func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
+
+func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
+
+// instance is a sub-test: a check for a kind of destination, or the refusal of a feature.
+type instance struct {
+	name    string
+	kind    driver.Kind
+	feature Feature
+	run     func(*env)
+	refused *refusal // nil if it tests what works
+}
+
+// instances are the sub-tests that apply.
+func instances(cfg *Config) []instance {
+	var list []instance
+	works := cfg.kinds()
+	for _, c := range checks() {
+		if c.on == 0 {
+			if c.when == nil || c.when(cfg, works[0]) {
+				list = append(list, instance{name: c.name, kind: works[0], run: c.run})
+			}
+			continue
+		}
+		for _, kind := range works {
+			has := c.on&(1<<kind) != 0 && (c.when == nil || c.when(cfg, kind))
+			if has && c.feature != "" {
+				has, _ = cfg.works(c.feature, kind)
+			}
+			if has {
+				list = append(list, instance{name: c.nameOn(kind), kind: kind, feature: c.feature, run: c.run})
+			}
+		}
+	}
+	return append(list, refusals(cfg)...)
+}
+
+func (c *check) nameOn(kind driver.Kind) string {
+	if c.on == onBoth {
+		return c.name + "/" + kind.String()
+	}
+	return c.name
+}
+
+// refusals test that what does not work is refused.
+func refusals(cfg *Config) []instance {
+	var list []instance
+	add := func(name string, f Feature, kind driver.Kind, ask func(*env, refusal)) {
+		works, brokerLacks := cfg.works(f, kind)
+		if works || ask == nil {
+			return
+		}
+		r := refusal{feature: f, byBroker: brokerLacks, reason: cfg.reason(f, kind)}
+		list = append(list, instance{
+			name: "Refuses/" + name, kind: kind, feature: f, run: func(e *env) { ask(e, r) }, refused: &r,
+		})
+	}
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		add(string(kindFeature(kind)), kindFeature(kind), kind, refuseKind)
+	}
+	for _, t := range traits() {
+		for _, kind := range cfg.kinds() {
+			add(string(t.feature.On(kind)), t.feature, kind, t.ask)
+		}
+	}
+	return list
+}
+
+// check makes the check.
+func (i *instance) check(t testing.TB, cfg *Config) {
+	e := &env{TB: t, cfg: cfg, kind: i.kind, ctx: context.WithoutCancel(t.Context())}
+	e.checkLeaks()
+	i.run(e)
+}

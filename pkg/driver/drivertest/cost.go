@@ -1,0 +1,137 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// testTotals compares the broker's own totals.
+func testTotals(e *env) {
+	const n = 500
+	d, dest := e.open(), e.dest()
+	out, in := e.producer(d, producerSpec(dest)), e.receiver(d, consumerSpec(dest))
+	out.sendAll(base, n)
+	in.expect(base, n)
+	out.close()
+	in.close()
+	e.await("the broker's counters", nil, func() error {
+		added, acknowledged := e.cfg.QueueCounters(e, dest)
+		if added != n || acknowledged != n {
+			return fmt.Errorf("the broker counts %d added and %d acknowledged instead of %d", added, acknowledged, n)
+		}
+		return nil
+	})
+}
+
+// meterLoad sends and receives without allocating itself.
+type meterLoad struct {
+	free     chan driver.Slot
+	producer driver.Producer
+	received atomic.Int64
+	target   atomic.Int64
+	reached  chan struct{}
+}
+
+// Done implements [driver.Completions].
+func (l *meterLoad) Done(slot driver.Slot, _ driver.Outcome) {
+	l.free <- driver.NewSlot(slot.Index(), slot.Generation()+1)
+}
+
+// DoneAll implements [driver.Completions].
+func (l *meterLoad) DoneAll(slots []driver.Slot, o driver.Outcome) {
+	for _, slot := range slots {
+		l.Done(slot, o)
+	}
+}
+
+func (l *meterLoad) deliver(*driver.Delivery) driver.Verdict {
+	if l.received.Add(1) == l.target.Load() {
+		l.reached <- struct{}{}
+	}
+	return driver.Accept
+}
+
+// run sends n messages and waits until they have been received and all sends have ended.
+func (l *meterLoad) run(ctx context.Context, n int) error {
+	l.target.Store(l.received.Load() + int64(n))
+	m := driver.Message{Time: base}
+	for range n {
+		select {
+		case m.Slot = <-l.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := l.producer.Send(ctx, &m); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-l.reached:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	slots := make([]driver.Slot, 0, cap(l.free))
+	for range cap(l.free) { // all are free when all sends have ended
+		select {
+		case slot := <-l.free:
+			slots = append(slots, slot)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for _, slot := range slots {
+		l.free <- slot
+	}
+	return nil
+}
+
+// testAllocations counts the allocations of the whole process while messages are sent and received. Some happen beside the
+// messages, so the best of several rounds counts.
+func testAllocations(e *env) {
+	const slots, warmUp, n, rounds, slack = 100, 3000, 5000, 5, 0.05
+	d, dest := e.open(), e.dest()
+	l := &meterLoad{free: make(chan driver.Slot, slots), reached: make(chan struct{}, 1)}
+	for i := range uint32(slots) {
+		l.free <- driver.NewSlot(i, 1)
+	}
+	consumer, err := d.Consumer(e.soon(), consumerSpec(dest))
+	require.NoError(e, err, "open a consumer")
+	e.Cleanup(func() { e.closes(e.closing(), "Consumer.Close", consumer.Close) })
+	l.producer, err = d.Producer(e.soon(), producerSpec(dest), l)
+	require.NoError(e, err, "open a producer")
+	e.Cleanup(func() { e.closes(e.closing(), "Producer.Close", l.producer.Close) })
+	ctx, cancel := context.WithCancel(e.ctx)
+	result := make(chan error, 1)
+	go func() { result <- consumer.Run(ctx, l.deliver) }()
+	e.Cleanup(func() {
+		cancel()
+		require.NoError(e, e.bounded(e.cfg.Timeout, "Consumer.Run", func() error { return <-result }))
+	})
+
+	sending, stop := context.WithTimeout(e.ctx, 3*e.cfg.Timeout)
+	defer stop()
+	require.NoError(e, l.run(sending, warmUp))
+	best := -1.0
+	limit := e.cfg.Allocations + slack
+	if raceDetector { // which makes pools forget what they hold
+		limit += 2
+	}
+	for round := 0; round < rounds && (best < 0 || best > limit); round++ {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := l.run(sending, n)
+		runtime.ReadMemStats(&after)
+		require.NoError(e, err)
+		if perMessage := float64(after.Mallocs-before.Mallocs) / n; best < 0 || perMessage < best {
+			best = perMessage
+		}
+	}
+	e.Logf("%.3f allocations per message", best)
+	require.LessOrEqualf(e, best, limit, "allocations of memory per message that is sent and received")
+}

@@ -1,0 +1,244 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// inspected sends n messages as spec says and returns what they have beside their bodies.
+func (e *env) inspected(n int, change func(*driver.ProducerSpec), variant func(i int) int) []Header {
+	e.Helper()
+	require.NotNil(e, e.cfg.Inspect, "drivertest: nothing shows whether that arrives: set Config.Inspect")
+	dest := e.dest()
+	read := e.cfg.Inspect(e, dest)
+	spec := producerSpec(dest)
+	change(&spec)
+	out := e.producer(e.open(), spec)
+	out.sendEach(n, func(i int) driver.Message { return driver.Message{Time: base + int64(i), Variant: variant(i)} })
+	out.accepted()
+	list := read(n)
+	require.Len(e, list, n, "Config.Inspect returned another number of messages")
+	return list
+}
+
+func plain(int) int { return 0 }
+
+func requireProperties(e *env, h Header, want []driver.Property) {
+	e.Helper()
+	for _, p := range want {
+		got, ok := h.Properties[p.Key]
+		require.Truef(e, ok, "the property %s did not arrive", p.Key)
+		require.Equalf(e, p.Value, got, "the property %s changed on its way", p.Key)
+	}
+}
+
+// testProperties: the user's properties arrive as they are, whatever is in them, and so do the messages.
+func testProperties(e *env) {
+	properties := []driver.Property{
+		{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: e.cfg.PropertyText}, {Key: "number", Value: "42"},
+	}
+	with := func(s *driver.ProducerSpec) {
+		each(s.Variants, func(v *driver.Variant) { v.Properties = properties })
+	}
+	out, in := e.pair(e.open(), with)
+	out.sendAll(base, 10)
+	in.expect(base, 10)
+	if e.cfg.Inspect != nil {
+		for _, h := range e.inspected(10, with, plain) {
+			requireProperties(e, h, properties)
+		}
+		return
+	}
+	e.needSelector()
+	for _, p := range properties {
+		if p.Value != "" { // some selectors know no empty text
+			e.requireSelected(with, plain, p, 10)
+		}
+	}
+}
+
+// needSelector fails the test if there are none.
+func (e *env) needSelector() {
+	e.Helper()
+	require.Truef(e, e.has(Selector),
+		"drivertest: nothing shows whether properties arrive, as there are no selectors: set Config.Inspect")
+}
+
+// requireSelected sends messages to a consumer that wants a property, and waits until those that have it have come.
+func (e *env) requireSelected(change func(*driver.ProducerSpec), variant func(i int) int, p driver.Property, want int) {
+	e.Helper()
+	d, dest := e.open(), e.dest()
+	spec := consumerSpec(dest)
+	spec.Selector = e.cfg.Selector(p.Key, p.Value)
+	in := e.receiver(d, spec)
+	pspec := producerSpec(dest)
+	change(&pspec)
+	out := e.producer(d, pspec)
+	out.sendEach(3*want, func(i int) driver.Message { return driver.Message{Time: base + int64(i), Variant: variant(i)} })
+	out.accepted()
+	in.awaitCount(want, "receive messages that have "+spec.Selector)
+}
+
+// testPropertiesOfVariants: each kind of messages has its own properties, priority and group.
+func testPropertiesOfVariants(e *env) {
+	const n = 12
+	colors := []string{"red", "", "blue"}
+	with := func(s *driver.ProducerSpec) {
+		s.Variants = variants(20, 30, 40)
+		for i, color := range colors {
+			v := &s.Variants[i]
+			if color != "" {
+				v.Properties = []driver.Property{{Key: "color", Value: color}}
+			}
+			if e.has(Priority) && i > 0 {
+				v.Priority = i
+			}
+			if e.has(Group) && color != "" {
+				v.Group = "group-" + color
+			}
+		}
+	}
+	inTurn := func(i int) int { return i % len(colors) }
+	if e.cfg.Inspect == nil {
+		e.needSelector()
+		e.requireSelected(with, inTurn, driver.Property{Key: "color", Value: "blue"}, n/len(colors))
+		return
+	}
+	times := map[string]int{}
+	for _, h := range e.inspected(n, with, inTurn) {
+		color := h.Properties["color"]
+		times[color]++
+		if e.has(Group) && color != "" {
+			require.Equalf(e, "group-"+color, h.Group, "the group of messages whose color is %q", color)
+		}
+		if e.has(Priority) && color == "blue" {
+			require.Equalf(e, 2, h.Priority, "the priority of messages whose color is %q", color)
+		}
+	}
+	for _, color := range colors {
+		require.Equalf(e, n/len(colors), times[color], "messages whose property color is %q", color)
+	}
+}
+
+// testPersistent: messages are persistent if that is asked for, and only then.
+func testPersistent(e *env) {
+	for _, persistent := range []bool{true, false} {
+		for _, h := range e.inspected(10, func(s *driver.ProducerSpec) { s.Persistent = persistent }, plain) {
+			require.Equalf(e, persistent, h.Persistent, "whether messages are persistent at the broker")
+		}
+	}
+}
+
+func testPriority(e *env) {
+	for _, priority := range []int{0, 4, 9} {
+		with := func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Priority = priority }) }
+		for _, h := range e.inspected(10, with, plain) {
+			require.Equal(e, priority, h.Priority, "the priority of messages at the broker")
+		}
+	}
+}
+
+// testGroup: the broker knows the group of messages, and sends all of a group to one of the consumers that share them.
+func testGroup(e *env) {
+	const n = 50
+	with := func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Group = "group-1" }) }
+	sharing := e.kind == driver.Queue || e.has(SharedSubscription)
+	if e.cfg.Inspect != nil || !sharing {
+		for _, h := range e.inspected(10, with, plain) {
+			require.Equal(e, "group-1", h.Group, "the group of messages at the broker")
+		}
+	}
+	if !sharing {
+		return
+	}
+	d, dest := e.open(), e.dest()
+	spec := e.sharedSpec(dest)
+	busy := e.gate()
+	hold := func() *inbox {
+		in := e.consumer(d, spec)
+		in.onMsg = func(int) { busy.wait() }
+		return in.run()
+	}
+	a := hold()
+	spec.Name = "consumer-2"
+	b := hold()
+	pspec := producerSpec(dest)
+	with(&pspec)
+	e.producer(d, pspec).sendAll(base, n)
+	e.quiet() // both have one if both can
+	busy.release()
+	e.expectTogether(base, n, a, b)
+	require.Truef(e, a.count() == 0 || b.count() == 0,
+		"the messages of one group went to two consumers: %d and %d", a.count(), b.count())
+}
+
+// testTTL: messages expire, those that are to live longer do not.
+func testTTL(e *env) {
+	switch {
+	case keeps(e.cfg, e.kind):
+		testExpiryWhileAway(e)
+	case e.has(Credit) && !e.cfg.SettledReceive:
+		testExpiryBehindCredit(e)
+	default:
+		with := func(s *driver.ProducerSpec) { s.TTL = time.Hour }
+		for _, h := range e.inspected(10, with, plain) {
+			require.InDelta(e, time.Hour.Seconds(), h.TTL.Seconds(), e.cfg.Timeout.Seconds(), "the time to live of messages at the broker, in seconds")
+		}
+	}
+}
+
+// testExpiryWhileAway: messages expire while no consumer is there.
+func testExpiryWhileAway(e *env) {
+	d, mortal, lasting := e.open(), e.dest(), e.dest()
+	mspec, lspec := e.keptSpec(mortal), e.keptSpec(lasting)
+	e.subscribe(mspec)
+	e.subscribe(lspec)
+	spec := producerSpec(mortal)
+	spec.TTL = e.cfg.TTL
+	e.producer(d, spec).sendAll(base, 10)
+	spec.Destination, spec.TTL = lasting, time.Hour
+	e.producer(d, spec).sendAll(base, 10)
+	e.arrived(d)
+	pause(e.cfg.TTL + e.cfg.Quiet)
+	e.producer(d, producerSpec(mortal)).sendAll(base+100, 1)
+	lspec.Connection.Key, mspec.Connection.Key = "lasting", "mortal"
+	e.receiver(d, last(lspec)).expect(base, 10)
+	in := e.receiver(d, last(mspec))
+	in.expect(base+100, 1)
+	in.nothing(1)
+}
+
+// testExpiryBehindCredit: messages expire at the broker while the consumer is busy with another, and has no credit for more
+// than a few of them.
+func testExpiryBehindCredit(e *env) {
+	const n, credit = 100, 10
+	d, dest := e.open(), e.dest()
+	spec := consumerSpec(dest)
+	spec.Credit = credit
+	in := e.consumer(d, spec)
+	busy := e.gate()
+	in.onMsg = func(int) { busy.wait() }
+	in.run()
+	immortal := e.producer(d, producerSpec(dest))
+	immortal.sendAll(base+n, 1)
+	in.awaitCount(1, "receive a first message")
+	pspec := producerSpec(dest)
+	pspec.TTL = e.cfg.TTL
+	e.producer(d, pspec).sendAll(base, n)
+	e.arrived(d)
+	pause(e.cfg.TTL + e.cfg.Quiet)
+	immortal.sendAll(base+n+1, 1)
+	busy.release()
+	e.await("receive a message that does not expire", in.changed, func() error {
+		for _, stamp := range in.stamps() {
+			if stamp == base+n+1 {
+				return nil
+			}
+		}
+		return wantCount("messages", in.count(), n+2)
+	})
+	require.LessOrEqualf(e, in.count(), 2*credit+2, "messages that came, of which %d had expired", n)
+}

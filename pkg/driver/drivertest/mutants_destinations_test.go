@@ -1,0 +1,120 @@
+package drivertest_test
+
+import (
+	"context"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// destinationMutants take one destination for another, or treat subscriptions wrongly.
+func destinationMutants() []mutant {
+	return append(subscriptionMutants(), []mutant{
+		{name: "queues are topics", check: "Queue/Waits", says: "200 missing", broken: kindsAs(driver.Topic)},
+		{name: "queues are topics, to several", check: "Queue/Competing", says: "more than once", broken: kindsAs(driver.Topic)},
+		{name: "topics are queues", check: "Topic/FanOut", says: "missing", broken: kindsAs(driver.Queue)},
+		{name: "delivers twice", check: "Queue/Waits", says: "more than once", broken: func() broken {
+			twice := everyFiftieth()
+			return broken{deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+				if twice() {
+					next(d)
+				}
+				return next(d)
+			}}
+		}},
+		{name: "loses a message", check: "Queue/Competing", says: "received 588 messages instead of 600: 12 missing", broken: func() broken {
+			skip := everyFiftieth()
+			return broken{deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+				if skip() {
+					return driver.Accept
+				}
+				return next(d)
+			}}
+		}},
+		{name: "an old message first", check: "Topic/NotBefore", says: "with an unknown time property", broken: func() broken {
+			return broken{deliver: func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+				if c.n++; c.n == 1 && c.d.mark("delivered") {
+					stale := *d
+					stale.Time = 1_700_000_000_000_000
+					next(&stale)
+				}
+				return next(d)
+			}}
+		}},
+		{name: "blanks are left out", check: "Names", says: "got the messages sent to", broken: func() broken {
+			return broken{
+				receives: func(s *driver.ConsumerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
+				sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
+			}
+		}},
+		{name: "names fail late", check: "Names", says: "refused with the class other", broken: func() broken {
+			return broken{consumer: func(d *brokenDriver, ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+				if strings.Contains(s.Destination.Name, " ") {
+					return nil, driver.Errorf(driver.ClassOther, "open", "", "something broke")
+				}
+				return d.openConsumer(ctx, s)
+			}}
+		}},
+		{name: "selector ignored", check: "Selector", says: "unknown time property", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.Selector = "" }}
+		}},
+		{name: "selector in lower case", check: "Selector", says: "missing", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.Selector = strings.ReplaceAll(s.Selector, "red", "RED") }}
+		}},
+	}...)
+}
+
+// kindsAs takes all destinations for those of one kind.
+func kindsAs(kind driver.Kind) func() broken {
+	return func() broken {
+		return broken{
+			receives: func(s *driver.ConsumerSpec) { s.Destination.Kind = kind },
+			sends:    func(s *driver.ProducerSpec) { s.Destination.Kind = kind },
+		}
+	}
+}
+
+// stays goes on receiving when it was closed, as a consumer does that never unsubscribes.
+func stays() broken {
+	return broken{closeC: func(c *consumer, _ context.Context) error {
+		if c.n++; c.n == 1 {
+			go func() {
+				_ = c.Consumer.Run(c.d.end, func(*driver.Delivery) driver.Verdict { return driver.Accept })
+			}()
+		}
+		return nil
+	}}
+}
+
+func subscriptionMutants() []mutant {
+	staying := func() broken { return broken{closeC: func(*consumer, context.Context) error { return nil }} }
+	return []mutant{
+		{name: "never unsubscribes from a queue", check: "Leave", only: "queue", says: "missing", broken: stays},
+		{name: "never unsubscribes from a topic", check: "Leave", only: "topic", says: "goes on sending to a consumer that was closed", broken: stays},
+		{name: "leaves its subscription behind", check: "Leave", only: "topic", says: "2 subscriptions instead of 1", broken: staying},
+		{name: "never unsubscribes from what is shared", check: "Shared/Leave", says: "missing", broken: stays},
+		{name: "shared ignored", check: "Shared/Spread", says: "more than once", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.Shared, s.Subscription = false, "" }}
+		}},
+		{name: "only one shares", check: "Shared/Spread", says: "not busy", broken: func() broken {
+			return broken{consumer: func(d *brokenDriver, ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+				if s.Shared && s.Name == "consumer-2" {
+					s.Destination.Name += "-beside"
+				}
+				return d.openConsumer(ctx, s)
+			}}
+		}},
+		{name: "durable ignored", check: "Durable/Kept", says: "missing", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.Durable, s.Subscription = false, "" }}
+		}},
+		{name: "durable not kept", check: "Durable/Kept", says: "missing", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.KeepSubscription = false }}
+		}},
+		{name: "durable not removed", check: "Durable/Removed", says: "unknown time property", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.KeepSubscription = s.Durable }}
+		}},
+		{name: "properties ignored, which a selector shows", check: "Selector", says: "missing", broken: func() broken {
+			return broken{sends: eachVariant(func(v *driver.Variant) { v.Properties = nil })}
+		}},
+	}
+}

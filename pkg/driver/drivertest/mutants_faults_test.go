@@ -1,0 +1,328 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// lifecycleMutants close wrongly, or mix up connections.
+func lifecycleMutants() []mutant {
+	return []mutant{
+		{name: "one closes the connection of all", check: "Connections", says: "the connection is closed", broken: closesForAll},
+		{name: "close does not wait", check: "Close/InFlight", says: "Done was never called for", broken: func() broken {
+			return broken{done: ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) {
+				time.AfterFunc(50*time.Millisecond, func() { done.Done(s, o) })
+			})}
+		}},
+		{name: "second close fails", check: "Close/InFlight", says: "Producer.Close, called again", broken: func() broken {
+			return broken{closeP: func(p *producer, ctx context.Context) error {
+				if p.d.mark("closed") {
+					return errors.New("closed already")
+				}
+				return p.Producer.Close(ctx)
+			}}
+		}},
+		{name: "done after close", check: "Close/Expired", says: "after Close had returned", broken: func() broken {
+			return broken{closeP: func(p *producer, ctx context.Context) error {
+				done := p.done
+				defer time.AfterFunc(5*time.Millisecond, func() { done.Done(driver.NewSlot(0, 1), driver.Outcome{}) })
+				return p.Producer.Close(ctx)
+			}}
+		}},
+		{name: "close waits whatever its context says", check: "Close/Expired", says: "took its time", broken: func() broken {
+			return broken{closeP: func(p *producer, ctx context.Context) error {
+				if !p.d.mark("closed") {
+					pause(10 * time.Second)
+				}
+				return p.Producer.Close(ctx)
+			}}
+		}},
+	}
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// closesForAll ends all producers of a connection with the first one that closes.
+func closesForAll() broken {
+	return broken{
+		send: func(p *producer, ctx context.Context, m *driver.Message) error {
+			if p.d.marked(p.spec.Connection.Key) {
+				return driver.Errorf(driver.ClassConnectionLost, "send", "", "the connection is closed")
+			}
+			return p.Producer.Send(ctx, m)
+		},
+		closeP: func(p *producer, ctx context.Context) error {
+			p.d.mark(p.spec.Connection.Key)
+			return p.Producer.Close(ctx)
+		},
+	}
+}
+
+// faultMutants hide faults of the network, or hang in them.
+func faultMutants() []mutant {
+	class := func(to driver.Class, hint string) func(error) error {
+		return func(err error) error { return driver.Errorf(to, "connect", hint, "%w", err) }
+	}
+	accepting := outcomes(func(driver.Outcome) driver.Outcome { return driver.Outcome{} })
+	return append([]mutant{
+		{name: "wrong class", check: "Fault/Unreachable", says: "class of", broken: func() broken {
+			return broken{opened: class(driver.ClassOther, "do something")}
+		}},
+		{name: "no hint", check: "Fault/Unreachable", says: "no hint with", broken: func() broken {
+			return broken{opened: func(err error) error { return driver.Errorf(driver.ClassConnect, "connect", "", "%v", err) }}
+		}},
+		{name: "connect timeout ignored", check: "Fault/Silent", says: "opening a connection to mem://silent did not return", broken: func() broken {
+			return broken{open: func(o *driver.OpenOptions) { o.ConnectTimeout = time.Hour }}
+		}},
+		{name: "password ignored", check: "Fault/WrongPassword", says: "connect with a wrong password", broken: func() broken {
+			return broken{open: func(o *driver.OpenOptions) { o.Password = "p" }}
+		}},
+		{name: "a wrong password is a failed connection", check: "Fault/WrongPassword", says: "class of", broken: func() broken {
+			return broken{opened: class(driver.ClassConnect, "do something")}
+		}},
+		{name: "send ignores its context", check: "Fault/Frozen", says: "Send, after the end of its context, did not return", broken: func() broken {
+			return broken{send: func(p *producer, _ context.Context, m *driver.Message) error { return p.Producer.Send(p.d.end, m) }}
+		}},
+		{name: "close hangs", check: "Fault/Frozen", says: "Producer.Close did not return", broken: func() broken {
+			return broken{closeP: func(p *producer, _ context.Context) error {
+				<-p.d.end.Done()
+				return p.Producer.Close(p.d.end)
+			}}
+		}},
+		{name: "accepted on a frozen line", check: "Fault/Frozen", says: "sends to a frozen broker were accepted", broken: handing},
+		{name: "pending is accepted when the connection is lost", check: "Fault/Cut", says: "want the first 100 only", broken: func() broken {
+			return broken{done: accepting}
+		}},
+		{name: "accepted without confirmation", check: "Fault/Cut", says: "want the first 100 only", broken: handing},
+		{name: "done without class", check: "Fault/Cut", says: "without a class of failure", broken: func() broken {
+			return broken{done: outcomes(func(o driver.Outcome) driver.Outcome { return driver.Outcome{State: o.State} })}
+		}},
+		{name: "lost sends have failed", check: "Fault/Cut", says: "want Accepted or Unknown", broken: func() broken {
+			return broken{done: outcomes(func(o driver.Outcome) driver.Outcome {
+				if o.State == driver.Unknown {
+					o.State = driver.Failed
+				}
+				return o
+			})}
+		}},
+		{name: "run hides a lost connection", check: "Fault/Cut", says: "Run returned nil although", broken: func() broken {
+			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
+				_ = c.Consumer.Run(ctx, next)
+				return nil
+			}}
+		}},
+		{name: "accepts on a lost connection", check: "Fault/Cut", says: "Send on a connection that has ended", broken: func() broken {
+			return broken{send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				err := p.Producer.Send(ctx, m)
+				if driver.ClassOf(err) == driver.ClassConnectionLost {
+					p.done.Done(m.Slot, driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost})
+					return nil
+				}
+				return err
+			}}
+		}},
+		{name: "a killed broker is another failure", check: "Fault/Kill", says: "class of the error of Send", broken: func() broken {
+			return broken{send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				if err := p.Producer.Send(ctx, m); err != nil {
+					return driver.Errorf(driver.ClassOther, "send", "", "%v", err)
+				}
+				return nil
+			}}
+		}},
+	}, againMutants()...)
+}
+
+// againMutants cannot be used after a cut.
+func againMutants() []mutant {
+	return []mutant{
+		{name: "a lost connection is kept", check: "Fault/Again", says: "subscribe again", broken: func() broken {
+			return broken{
+				run: func(c *consumer, ctx context.Context, next deliver) error {
+					err := c.Consumer.Run(ctx, next)
+					if err != nil {
+						c.d.mark("lost")
+					}
+					return err
+				},
+				consumer: func(d *brokenDriver, ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+					if d.marked("lost") {
+						return nil, driver.Errorf(driver.ClassConnectionLost, "open a consumer", "", "the connection was lost")
+					}
+					return d.openConsumer(ctx, s)
+				},
+			}
+		}},
+		{name: "the end of the old ends the new", check: "Fault/Again", says: "the connection is closed", broken: closesForAll},
+	}
+}
+
+// optionalMutants are wrong in what a driver need not have, and what it costs.
+func optionalMutants() []mutant {
+	return append(costMutants(), []mutant{
+		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "Depth is 19 instead of 20", broken: func() broken {
+			return broken{depth: func(d *brokenDriver, n uint64) uint64 { return n - uint64(d.delivering.Load()) }}
+		}},
+		{name: "depth of nothing", check: "Admin/Depth", says: "Depth is 0 instead of 20", broken: func() broken {
+			return broken{depth: func(*brokenDriver, uint64) uint64 { return 0 }}
+		}},
+		{name: "purges nothing", check: "Admin/Purge", says: "Depth is 20 instead of 0", broken: func() broken {
+			return broken{purge: func(d *brokenDriver, ctx context.Context, dest driver.Destination) (uint64, error) {
+				return d.Driver.(driver.Admin).Depth(ctx, dest, "")
+			}}
+		}},
+		{name: "purges uncounted", check: "Admin/Purge", says: "messages that Purge says it removed", broken: func() broken {
+			return broken{purge: func(d *brokenDriver, ctx context.Context, dest driver.Destination) (uint64, error) {
+				_, err := d.Driver.(driver.Admin).Purge(ctx, dest)
+				return 0, err
+			}}
+		}},
+		{name: "always alive", check: "Probe", says: "Probe of a broker that does not answer", broken: func() broken {
+			return broken{probe: func(*consumer, context.Context) error { return nil }}
+		}},
+		{name: "never alive", check: "Probe", says: "Probe of a broker that is alive", broken: func() broken {
+			return broken{probe: func(*consumer, context.Context) error { return errors.New("no") }}
+		}},
+		{name: "probe ignores its context", check: "Probe", says: "Probe did not return", broken: func() broken {
+			return broken{probe: func(c *consumer, ctx context.Context) error {
+				if err := c.Consumer.(driver.Prober).Probe(ctx); err != nil {
+					<-c.d.end.Done()
+				}
+				return nil
+			}}
+		}},
+		{name: "counters go back", check: "Counting", says: "went back", broken: func() broken {
+			var n uint64 = 1000
+			var mu sync.Mutex
+			return broken{counters: func(list []driver.Counter) []driver.Counter {
+				mu.Lock()
+				defer mu.Unlock()
+				n--
+				list[0].Value = n
+				return list
+			}}
+		}},
+		{name: "counters in no order", check: "Counting", says: "the order of counters changed", broken: func() broken {
+			var mu sync.Mutex
+			turn := false
+			return broken{counters: func(list []driver.Counter) []driver.Counter {
+				mu.Lock()
+				defer mu.Unlock()
+				if turn = !turn; turn && len(list) > 1 {
+					list[0], list[1] = list[1], list[0]
+				}
+				return list
+			}}
+		}},
+		{name: "waits not measured", check: "Waits", says: "it has not waited", broken: func() broken {
+			return broken{waits: func(driver.Waits) driver.Waits { return driver.Waits{Input: driver.Idle{Known: true}} }}
+		}},
+		{name: "waits are half of what they are", check: "Waits", says: "half of what has passed", broken: func() broken {
+			return broken{waits: func(w driver.Waits) driver.Waits {
+				w.Input.Time = w.Input.Time * 2 / 5
+				return w
+			}}
+		}},
+		{name: "waits are twice what they are", check: "Waits", says: "has waited, and what has passed", broken: func() broken {
+			return broken{waits: func(w driver.Waits) driver.Waits {
+				w.Input.Time *= 2
+				return w
+			}}
+		}},
+		{name: "a blocked producer says nothing", check: "Waits", says: "whose Send was blocked by the broker", broken: func() broken {
+			return broken{waits: func(w driver.Waits) driver.Waits {
+				w.Credit, w.Socket = driver.Wait{}, driver.Wait{}
+				return w
+			}}
+		}},
+	}...)
+}
+
+var sink [8]*driver.Message // where garbage is seen from
+
+// costMutants do more than they have to.
+func costMutants() []mutant {
+	return []mutant{
+		{name: "allocates for each send", check: "Allocations", says: "allocations of memory per message", broken: func() broken {
+			return broken{send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				for i := range sink {
+					garbage := *m
+					sink[i] = &garbage
+				}
+				return p.Producer.Send(ctx, m)
+			}}
+		}},
+		{name: "allocates for each delivery", check: "Allocations", says: "allocations of memory per message", broken: func() broken {
+			return broken{deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+				for range 8 {
+					garbage := make([]byte, len(d.Body))
+					copy(garbage, d.Body)
+					d.Body = garbage
+				}
+				return next(d)
+			}}
+		}},
+		{name: "rejects what it should accept", check: "Totals", says: "500 added and 0 acknowledged instead of 500", broken: judged(driver.Accept, driver.Reject)},
+	}
+}
+
+// refusalMutants accept what they do not declare: one for each feature that can be asked for.
+func refusalMutants() []mutant {
+	list := []mutant{
+		{
+			name: "what the broker lacks is ignored", check: "Refuses/Selector", says: "this broker lacks Selector (for the test's sake), but nothing was said",
+			broken: func() broken { return broken{} }, with: lacking(drivertest.Selector),
+		},
+		{
+			name: "sends what the broker lacks", check: "Refuses/TTL", says: "this broker lacks TTL (for the test's sake), but a send was accepted",
+			broken: func() broken { return broken{} }, with: lacking(drivertest.TTL),
+		},
+		{
+			name: "sends in transactions that the broker lacks", check: "Refuses/Transactions", says: "but a send was accepted",
+			broken: func() broken { return broken{} }, with: lacking(drivertest.Transactions),
+		},
+		{
+			name: "has queues though it says that it has none", check: "Refuses/Queues", says: "Capabilities say that queues have no Queues",
+			broken: func() broken { return broken{factory: func(f *driver.Factory) { f.Capabilities.Queue.Exists = false }} },
+		},
+		{
+			name: "has topics though it says that it has none", check: "Refuses/Topics", says: "Capabilities say that topics have no Topics",
+			broken: func() broken { return broken{factory: func(f *driver.Factory) { f.Capabilities.Topic.Exists = false }} },
+		},
+		{
+			name: "refuses with another class", check: "Refuses/DurableSubscription/queue", says: "class of", broken: func() broken {
+				return broken{opened: func(err error) error { return driver.Errorf(driver.ClassOther, "open", "", "%v", err) }}
+			},
+		},
+		{
+			name: "durable queues", check: "Refuses/DurableSubscription/queue", says: "queues have no DurableSubscription, but what needs it was accepted",
+			broken: func() broken { return broken{receives: func(s *driver.ConsumerSpec) { s.Durable = false }} },
+		},
+		{
+			name: "shared queues", check: "Refuses/SharedSubscription/queue", says: "queues have no SharedSubscription, but what needs it was accepted",
+			broken: func() broken { return broken{receives: func(s *driver.ConsumerSpec) { s.Shared = false }} },
+		},
+	}
+	for _, f := range drivertest.Features() {
+		if f == drivertest.Queues || f == drivertest.Topics || !drivertest.Asked(f) {
+			continue
+		}
+		says := "s have no " + string(f) + ", but what needs it was accepted"
+		list = append(list, mutant{
+			name: "has " + string(f) + " though it says that it has not", check: "Refuses/" + string(f), says: says,
+			broken: func() broken {
+				return broken{factory: func(f2 *driver.Factory) { *f2 = without(*f2, f) }}
+			},
+		})
+	}
+	for i := range list { // queues have neither, and mem refuses them: see above
+		if c := list[i].check; c == "Refuses/DurableSubscription" || c == "Refuses/SharedSubscription" {
+			list[i].only = "topic"
+		}
+	}
+	return list
+}

@@ -1,0 +1,221 @@
+package drivertest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// optional says which of the optional interfaces a driver has.
+type optional struct{ admin, waiter, prober, counting bool }
+
+func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
+	_, o.admin = d.(driver.Admin)
+	_, o.prober = c.(driver.Prober)
+	_, waits := p.(driver.Waiter)
+	_, awaits := c.(driver.Waiter)
+	o.waiter = waits || awaits
+	_, sends := p.(driver.Counting)
+	_, receives := c.(driver.Counting)
+	o.counting = sends || receives
+	return o
+}
+
+// adminSpec is a destination with messages that nobody receives, and the name of its subscription.
+func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {
+	e.Helper()
+	d, dest := e.open(), e.dest()
+	spec = e.keptSpec(dest)
+	e.subscribe(spec)
+	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	admin, ok := d.(driver.Admin)
+	require.True(e, ok, "a driver is a driver.Admin, and another of the same factory is not")
+	return admin, spec
+}
+
+func (e *env) awaitDepth(admin driver.Admin, spec *driver.ConsumerSpec, want uint64) {
+	e.Helper()
+	e.await("the depth of "+spec.Destination.String(), nil, func() error {
+		got, err := admin.Depth(e.soon(), spec.Destination, spec.Subscription)
+		if err == nil && got != want {
+			err = fmt.Errorf("Depth is %d instead of %d", got, want)
+		}
+		return err
+	})
+}
+
+// testDepth: the depth has messages that were sent to a consumer and not settled.
+func testDepth(e *env) {
+	const n, settled = 20, 5
+	admin, spec := e.adminSpec(n)
+	e.awaitDepth(admin, &spec, n)
+	in := e.consumer(e.open(), spec)
+	busy := e.gate()
+	in.onMsg = func(i int) {
+		if i == 1 {
+			busy.wait()
+		}
+	}
+	in.run()
+	in.awaitCount(1, "receive")
+	e.quiet()
+	if !e.cfg.SettledReceive {
+		e.awaitDepth(admin, &spec, n)
+	}
+	busy.release()
+	in.expect(base, n)
+	e.awaitDepth(admin, &spec, 0)
+	in.close()
+	e.again(e.open(), last(spec)).close()
+}
+
+// testPurge: what is purged is counted, and not delivered.
+func testPurge(e *env) {
+	const n = 20
+	admin, spec := e.adminSpec(n)
+	e.awaitDepth(admin, &spec, n)
+	purged, err := admin.Purge(e.soon(), spec.Destination)
+	require.NoError(e, err, "Purge")
+	require.EqualValues(e, n, purged, "messages that Purge says it removed")
+	e.awaitDepth(admin, &spec, 0)
+	d := e.open()
+	in := e.again(d, last(spec))
+	e.producer(d, producerSpec(spec.Destination)).sendAll(base+n, 1)
+	in.expect(base+n, 1)
+	purged, err = admin.Purge(e.soon(), spec.Destination)
+	require.NoError(e, err, "Purge of what is empty")
+	require.Zero(e, purged, "messages that Purge says it removed of none")
+}
+
+// idle is how long a consumer had nothing to do, as far as it knows.
+func idle(w driver.Waits) (time.Duration, bool) {
+	switch {
+	case w.Input.Known:
+		return w.Input.Time, true
+	case w.Reader.Known:
+		return w.Reader.Time, true
+	}
+	return 0, false
+}
+
+// testWaits: a consumer that receives nothing says that it waits, about as long as it does; a producer that is blocked by the
+// broker says so.
+func testWaits(e *env) {
+	const patience = time.Second
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	in := e.receiver(d, consumerSpec(dest))
+	spec := producerSpec(dest)
+	spec.MaxPending, spec.Variants = 4000, variants(16<<10)
+	out := e.producer(d, spec)
+	if consumer, ok := in.consumer.(driver.Waiter); ok {
+		e.requireIdle(consumer)
+	}
+	producer, ok := out.producer.(driver.Waiter)
+	if !ok {
+		return
+	}
+	out.sendAll(base, 10)
+	before := blocked(producer.Waits())
+	e.broken = true
+	path.Freeze()
+	begin := time.Now()
+	err := out.sendSome(patience, 1<<20)
+	require.Error(e, err, "Send to a frozen broker")
+	took := time.Since(begin)
+	for range 2 {
+		now := blocked(producer.Waits())
+		require.Greater(e, now.Times, before.Times, "waits of a producer whose Send was blocked by the broker")
+		require.Greater(e, now.Time, before.Time, "the time that a producer has waited whose Send was blocked by the broker")
+		require.LessOrEqual(e, now.Time-before.Time, took, "the time that a producer has waited, and that has passed")
+		out.closeWith(e.within(patience)) // and the same afterwards
+	}
+}
+
+// requireIdle looks at a consumer that receives nothing.
+func (e *env) requireIdle(consumer driver.Waiter) {
+	e.Helper()
+	if _, known := idle(consumer.Waits()); !known {
+		return
+	}
+	e.await("Waits of a consumer that has nothing to receive", nil, func() error {
+		if waited, _ := idle(consumer.Waits()); waited == 0 {
+			return fmt.Errorf("it has not waited")
+		}
+		return nil
+	})
+	for range 3 {
+		earliest := time.Now()
+		first, _ := idle(consumer.Waits())
+		begin := time.Now()
+		e.quiet()
+		passed := time.Since(begin)
+		second, _ := idle(consumer.Waits())
+		require.GreaterOrEqual(e, second-first, passed/2, "the time that a consumer has waited that received nothing, and half of what has passed")
+		require.LessOrEqual(e, second-first, time.Since(earliest), "the time that a consumer has waited, and what has passed")
+	}
+}
+
+// blocked is how a producer has waited for the broker.
+func blocked(w driver.Waits) driver.Wait {
+	return driver.Wait{
+		Times: w.Credit.Times + w.Socket.Times + w.Answer.Times, Time: w.Credit.Time + w.Socket.Time + w.Answer.Time,
+	}
+}
+
+// testProbe: a broker that is alive gives a sign of life while messages are received, one that is frozen does not.
+func testProbe(e *env) {
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	in := e.receiver(d, consumerSpec(dest))
+	probe := func(patience time.Duration) error {
+		prober, ok := in.consumer.(driver.Prober)
+		require.True(e, ok, "a consumer is a driver.Prober, and another is not")
+		return e.bounded(patience+e.cfg.Grace, "Probe", func() error { return prober.Probe(e.within(patience)) })
+	}
+	require.NoError(e, probe(e.cfg.Timeout), "Probe of a broker that is alive")
+	e.producer(d, producerSpec(dest)).sendAll(base, 20)
+	require.NoError(e, probe(e.cfg.Timeout), "Probe of a broker that is alive")
+	in.expect(base, 20)
+	e.broken = true
+	path.Freeze()
+	require.Error(e, probe(500*time.Millisecond), "Probe of a broker that does not answer")
+}
+
+// testCounting: counters have names and stay in their order, and do not go back.
+func testCounting(e *env) {
+	d := e.open()
+	out, in := e.pair(d, nil)
+	var counting []driver.Counting
+	for _, party := range []any{out.producer, in.consumer} {
+		if c, ok := party.(driver.Counting); ok {
+			counting = append(counting, c)
+		}
+	}
+	read := func() (list []driver.Counter) {
+		for _, c := range counting {
+			list = append(list, c.Counters()...)
+		}
+		return list
+	}
+	before := read()
+	out.sendAll(base, 100)
+	in.expect(base, 100)
+	middle := read()
+	out.close()
+	in.close()
+	for _, now := range [][]driver.Counter{middle, read()} {
+		require.Len(e, now, len(before), "counters before and after messages were sent")
+		for i, c := range now {
+			require.Equal(e, before[i].Name, c.Name, "the order of counters changed")
+			require.NotEmptyf(e, c.Help, "the counter %s has no help text", c.Name)
+			require.Equal(e, strings.ToLower(strings.ReplaceAll(c.Name, " ", "-")), c.Name, "the name of a counter: lower case, words joined by hyphens")
+			require.GreaterOrEqualf(e, c.Value, before[i].Value, "the counter %s went back", c.Name)
+		}
+		before = now
+	}
+}

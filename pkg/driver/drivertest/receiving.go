@@ -1,0 +1,315 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// testSubscribed sends when Consumer has returned but before Run is called.
+func testSubscribed(e *env) {
+	d := e.open()
+	for range 5 {
+		dest := e.dest()
+		out := e.producer(d, producerSpec(dest))
+		in := e.consumer(d, consumerSpec(dest))
+		out.sendAll(base, 20)
+		in.run().expect(base, 20)
+		in.close()
+		out.close()
+	}
+	e.consumer(d, consumerSpec(e.dest())).close() // without Run
+}
+
+// testRunEnds: Run returns nil soon after its context ends, with and without messages coming in.
+func testRunEnds(e *env) {
+	d, dest := e.open(), e.dest()
+	e.receiver(d, consumerSpec(dest)).stop()
+
+	in := e.receiver(d, consumerSpec(dest))
+	out := e.producer(d, producerSpec(dest))
+	ctx, stop := context.WithCancel(e.soon())
+	sending := make(chan error, 1)
+	go func() {
+		for i := base; ; i++ {
+			if err := out.trySend(ctx, i); err != nil {
+				sending <- err
+				return
+			}
+		}
+	}()
+	in.awaitCount(100, "receive")
+	begin := time.Now()
+	in.stop()
+	require.Less(e, time.Since(begin), e.cfg.Grace, "Run went on after its context had ended")
+	stop()
+	err := e.bounded(e.cfg.Timeout, "Send, after the end of its context,", func() error { return <-sending })
+	require.ErrorIs(e, err, context.Canceled)
+	require.NoError(e, out.wait(e.cfg.Timeout))
+	in.close()
+
+	ended, cancel := context.WithCancel(e.ctx)
+	cancel()
+	late := e.consumer(d, consumerSpec(dest))
+	err = e.bounded(e.cfg.Grace, "Run with an ended context", func() error { return late.consumer.Run(ended, late.deliver) })
+	require.NoError(e, err, "Run with an ended context")
+}
+
+// testUnsettled: what a consumer was sent ahead goes back when it closes; what it got was settled and does not.
+func testUnsettled(e *env) {
+	const n = 100
+	d, dest := e.open(), e.dest()
+	spec := e.keptSpec(dest)
+	if e.has(Credit) {
+		spec.Credit = 20
+	}
+	e.subscribe(spec)
+	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	first := e.consumer(d, spec)
+	got := make(chan struct{})
+	first.onMsg = func(i int) {
+		if i == 3 {
+			first.cancel()
+			close(got)
+		}
+	}
+	first.run()
+	require.NoError(e, e.bounded(e.cfg.Timeout, "receiving 3 messages", func() error { <-got; return nil }))
+	first.close()
+	require.LessOrEqual(e, first.count(), n/2, "Run went on after its context had ended")
+	second := e.again(d, last(spec))
+	e.expectTogether(base, n, first, second)
+	e.quiet()
+	e.expectTogether(base, n, first, second)
+}
+
+// cutDelivery receives over a path that is cut while the last of some messages is being delivered, and returns that consumer,
+// and one that receives the rest.
+func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), ready func()) (first, second *inbox) {
+	e.Helper()
+	path := e.cfg.Path(e)
+	through, direct := e.openURL(path.URL()), e.open()
+	dest := e.dest()
+	spec := e.keptSpec(dest)
+	if e.has(Credit) {
+		spec.Credit = 20
+	}
+	if change != nil {
+		change(&spec)
+	}
+	e.subscribe(spec)
+	e.producer(direct, producerSpec(dest)).sendAll(base, n)
+
+	first = e.consumer(through, spec)
+	done, delivering := e.gate(), e.gate()
+	first.onMsg = func(i int) {
+		if i == delivered {
+			delivering.release()
+			done.wait()
+		}
+	}
+	first.run()
+	first.awaitCount(delivered, "receive")
+	delivering.wait()
+	if ready != nil {
+		ready()
+	}
+	e.broken = true
+	path.Cut()
+	done.release()
+	first.lost() // it may have delivered more of what had come before the cut
+	first.close()
+	spec.TransactionSize, spec.Commits = 0, nil
+	return first, e.again(direct, last(spec))
+}
+
+// rest waits until second has all messages but those of first that may have been settled, of which it may have some.
+func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
+	e.Helper()
+	free := map[int64]bool{}
+	for i, m := range first.messages() {
+		free[m.stamp] = settled(i)
+	}
+	e.await("receive what was not settled before the connection was cut", second.changed, func() error {
+		came := map[int64]bool{}
+		for _, stamp := range second.stamps() {
+			came[stamp] = true
+		}
+		for stamp := base; stamp < base+int64(n); stamp++ {
+			mayBeGone, delivered := free[stamp]
+			switch {
+			case came[stamp] || mayBeGone:
+			case delivered:
+				return fmt.Errorf("message %d, whose delivery had not ended, did not come again: it was settled too early", stamp-base)
+			default:
+				return fmt.Errorf("message %d, which was not delivered, was lost", stamp-base)
+			}
+		}
+		return nil
+	})
+	e.quiet()
+	require.NoError(e, compareSome(second.stamps(), func(s int64) bool { return s >= base && s < base+int64(n) }))
+}
+
+// testAfterVerdict: a message is settled when deliver has returned, and not before. If the connection is cut while it is being
+// delivered, it comes again.
+func testAfterVerdict(e *env) {
+	const n, delivered = 40, 5
+	first, second := e.cutDelivery(n, delivered, nil, nil)
+	e.rest(n, first, second, func(at int) bool { return at < delivered-1 })
+}
+
+// testRedelivered: what comes again after a cut is marked so, and what comes for the first time is not.
+func testRedelivered(e *env) {
+	const n, delivered = 40, 5
+	first, second := e.cutDelivery(n, delivered, nil, nil)
+	e.rest(n, first, second, func(at int) bool { return at < delivered-1 })
+	before := map[int64]bool{}
+	for _, m := range first.messages() {
+		require.Falsef(e, m.redelivered, "message %d came with Redelivered set, the first time", m.stamp-base)
+		before[m.stamp] = true
+	}
+	for _, m := range second.messages() {
+		require.Truef(e, m.redelivered || !before[m.stamp], "message %d came again without Redelivered", m.stamp-base)
+	}
+}
+
+// verdicts sends messages to a consumer with other verdicts, waits until so many deliveries were made, and returns all that
+// came, and what came to the next consumer.
+func (e *env) verdicts(n, deliveries int, verdict func(m received, before bool) driver.Verdict) (came map[int64]int, left []int64) {
+	e.Helper()
+	d, dest := e.open(), e.dest()
+	spec := consumerSpec(dest)
+	if keeps(e.cfg, e.kind) {
+		spec = e.keptSpec(dest)
+	}
+	in := e.consumer(d, spec)
+	in.verdict = verdict
+	in.run()
+	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	in.awaitCount(deliveries, "receive")
+	e.quiet()
+	in.close()
+	came = map[int64]int{}
+	for _, stamp := range in.stamps() {
+		came[stamp-base]++
+	}
+	if keeps(e.cfg, e.kind) {
+		next := e.again(d, last(spec))
+		e.quiet()
+		left = next.stamps()
+	}
+	return came, left
+}
+
+// testReject: a message that was rejected does not come again, and the others are settled.
+func testReject(e *env) {
+	const n = 20
+	came, left := e.verdicts(n, n, func(m received, _ bool) driver.Verdict {
+		if m.stamp%2 == 0 {
+			return driver.Reject
+		}
+		return driver.Accept
+	})
+	for i := range int64(n) {
+		require.Equalf(e, 1, came[i], "deliveries of message %d, of which all even ones were rejected", i)
+	}
+	require.Empty(e, left, "messages that were accepted or rejected came to another consumer")
+}
+
+// testRelease: a message that was given back comes again, and the others do not.
+func testRelease(e *env) {
+	const n = 20
+	came, left := e.verdicts(n, n+n/2, func(m received, before bool) driver.Verdict {
+		if m.stamp%2 == 0 && !before {
+			return driver.Release
+		}
+		return driver.Accept
+	})
+	for i := range int64(n) {
+		require.Equalf(e, 2-int(i%2), came[i], "deliveries of message %d, of which all even ones were released once", i)
+	}
+	require.Empty(e, left, "messages that had been accepted came to another consumer")
+}
+
+// testConcurrency: as many messages are delivered at once as were asked for, each settled by its own verdict.
+func testConcurrency(e *env) {
+	const n, atOnce = 100, 4
+	d, dest := e.open(), e.dest()
+	spec := consumerSpec(dest)
+	if keeps(e.cfg, e.kind) {
+		spec = e.keptSpec(dest)
+	}
+	spec.Concurrency = atOnce
+	if e.has(Credit) {
+		spec.Credit = 20
+	}
+	in := e.consumer(d, spec)
+	full := e.gate()
+	in.onMsg = func(int) { full.wait() }
+	in.run()
+	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	e.await(fmt.Sprintf("%d messages being delivered at once", atOnce), in.changed, func() error {
+		return wantCount("calls of deliver at once", in.busyNow(), atOnce)
+	})
+	e.quiet()
+	full.release()
+	in.expect(base, n)
+	in.close()
+	if keeps(e.cfg, e.kind) && !e.cfg.SettledReceive {
+		e.again(d, last(spec)).nothing(0)
+	}
+}
+
+func wantCount(what string, got, want int) error {
+	if got != want {
+		return fmt.Errorf("%d %s instead of %d", got, what, want)
+	}
+	return nil
+}
+
+func (b *inbox) busyNow() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy
+}
+
+// testCredit: a consumer that does not return from deliver keeps at most its credit from another one; or, where each consumer
+// gets all, no more than that is sent to it.
+func testCredit(e *env) {
+	const n, credit, size = 200, 10, 16 << 10
+	sharing := e.kind == driver.Queue || e.has(SharedSubscription)
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	spec := consumerSpec(dest)
+	if sharing {
+		spec = e.sharedSpec(dest)
+	}
+	spec.Credit = credit
+	slow := e.consumer(d, spec)
+	busy := e.gate()
+	slow.onMsg = func(int) { busy.wait() }
+	pspec := producerSpec(dest)
+	pspec.Variants = variants(size)
+	before := path.Received()
+	e.producer(e.open(), pspec).sendAll(base, n)
+	slow.run()
+	slow.awaitCount(1, "receive a first message")
+	e.quiet() // the broker sends ahead what it may
+	if sharing {
+		spec.Connection.Key, spec.Name, spec.Credit = "c2", "consumer-2", 0
+		fast := e.receiver(d, spec)
+		fast.awaitCount(n-credit, fmt.Sprintf("receive on a consumer beside one that is busy and has a credit of %d", credit))
+		busy.release()
+		e.expectTogether(base, n, slow, fast)
+		return
+	}
+	require.Lessf(e, path.Received()-before, int64(2*credit*size),
+		"bytes that were sent ahead to a consumer with a credit of %d messages of %d bytes", credit, size)
+	busy.release()
+	slow.expect(base, n)
+}

@@ -1,0 +1,190 @@
+package drivertest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/drivers/mem/memtest"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// TestSuitePasses: a driver that does what it should passes.
+func TestSuitePasses(t *testing.T) {
+	passes(t, func(b *mem.Broker) drivertest.Config {
+		k := broken{}
+		return k.config(context.Background(), b, nil)
+	})
+}
+
+// passes makes all checks in bubbles, where time costs nothing.
+func passes(t *testing.T, config func(*mem.Broker) drivertest.Config) {
+	t.Helper()
+	cfg, err := drivertest.Explored(t, config(mem.New()))
+	require.NoError(t, err)
+	for _, check := range drivertest.Checks(cfg) {
+		t.Run(check, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg, err := drivertest.Explored(t, config(mem.New()))
+				require.NoError(t, err)
+				require.True(t, drivertest.Check(t, cfg, check))
+			})
+		})
+	}
+}
+
+// TestAtMostOnce: a driver without confirmations passes when it says so.
+func TestAtMostOnce(t *testing.T) {
+	passes(t, func(b *mem.Broker) drivertest.Config {
+		k := handing()
+		cfg := k.config(context.Background(), b, nil)
+		cfg.Factory = limited(without(cfg.Factory, drivertest.Transactions))
+		cfg.AtMostOnce = true
+		return cfg
+	})
+}
+
+// TestSettledReceive: a driver that does not acknowledge passes when it says so.
+func TestSettledReceive(t *testing.T) {
+	passes(t, func(b *mem.Broker) drivertest.Config {
+		k := early()
+		cfg := k.config(context.Background(), b, nil)
+		cfg.Factory = limited(without(cfg.Factory, drivertest.TransactedReceive, drivertest.Concurrency))
+		cfg.SettledReceive = true
+		return cfg
+	})
+}
+
+// TestBrokerLacks: what the broker lacks has to be refused.
+func TestBrokerLacks(t *testing.T) {
+	passes(t, func(b *mem.Broker) drivertest.Config {
+		cfg := memtest.Config(b)
+		cfg.Lacks = map[drivertest.Feature]string{drivertest.Selector: "it understands only equality"}
+		cfg.Selector = func(key, value string) string { return key + " > '" + value + "'" }
+		return cfg
+	})
+}
+
+// TestNothingMore: a driver that has nothing but sending and receiving, and refuses the rest, passes.
+func TestNothingMore(t *testing.T) {
+	passes(t, func(b *mem.Broker) drivertest.Config {
+		cfg := memtest.Config(b)
+		cfg.Factory = limited(without(cfg.Factory, drivertest.Features()...))
+		cfg.Inspect, cfg.RefusedCommits = nil, nil
+		return cfg
+	})
+}
+
+// TestOneKind: a driver of a protocol with topics only, or queues only, passes.
+func TestOneKind(t *testing.T) {
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		t.Run("no "+kind.String()+"s", func(t *testing.T) {
+			passes(t, func(b *mem.Broker) drivertest.Config {
+				cfg := memtest.Config(b)
+				*cfg.Factory.Capabilities.Of(kind) = driver.KindCapabilities{}
+				cfg.Factory = limited(cfg.Factory)
+				return cfg
+			})
+		})
+	}
+}
+
+// TestNothingToTest: mistakes in the settings are one sentence.
+func TestNothingToTest(t *testing.T) {
+	f := mem.Factory()
+	for want, cfg := range map[string]drivertest.Config{
+		"drivertest: Config.Factory needs Open and NewOptions": {},
+		"drivertest: there is nothing to test: in-process broker has neither queues nor topics, by Capabilities and Config.Lacks": {
+			Factory: f, Lacks: map[drivertest.Feature]string{drivertest.Queues: "no", drivertest.Topics: "no"},
+		},
+		`drivertest: Config.Lacks has "none" for "Colour": want a reason for one of Features`: {
+			Factory: f, Lacks: map[drivertest.Feature]string{"Colour": "none"},
+		},
+		`drivertest: Config.Lacks has "" for "TTL/topic": want a reason for one of Features`: {
+			Factory: f, Lacks: map[drivertest.Feature]string{drivertest.TTL.On(driver.Topic): ""},
+		},
+	} {
+		require.EqualError(t, drivertest.CheckConfig(cfg), want)
+	}
+	require.NoError(t, drivertest.CheckConfig(drivertest.Config{Factory: f}))
+}
+
+// TestNothingShows: a check that could not fail says so instead of passing.
+func TestNothingShows(t *testing.T) {
+	blind := func(features ...drivertest.Feature) func(*drivertest.Config) {
+		return func(c *drivertest.Config) {
+			c.Inspect = nil
+			lacking(features...)(c)
+		}
+	}
+	for check, with := range map[string]func(*drivertest.Config){
+		"Properties/queue": blind(drivertest.Selector),
+		"Persistent/queue": blind(),
+		"Priority/topic":   blind(),
+		"Group/topic":      blind(drivertest.SharedSubscription),
+		"TTL/topic":        blind(drivertest.DurableSubscription, drivertest.Credit),
+	} {
+		r := on(t, broken{}, with, check)
+		require.True(t, r.Failed(), check)
+		require.Contains(t, r.text(), "set Config.Inspect", check)
+	}
+}
+
+// limited refuses whatever the factory does not declare, as a driver should.
+func limited(f driver.Factory) driver.Factory {
+	inner, caps := f.Open, f.Capabilities
+	f.Open = func(ctx context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		d, err := inner(ctx, opts)
+		return &limitedDriver{Driver: d, caps: caps}, err
+	}
+	return f
+}
+
+type limitedDriver struct {
+	driver.Driver
+	caps driver.Capabilities
+}
+
+func refuse(asked map[string]bool) error {
+	for what, is := range asked {
+		if is {
+			return driver.Errorf(driver.ClassUnsupported, "open", "", "there is no %s", what)
+		}
+	}
+	return nil
+}
+
+func (d *limitedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	has := d.caps.Of(s.Destination.Kind)
+	asked := map[string]bool{
+		s.Destination.Kind.String(): !has.Exists, "persistence": s.Persistent && !has.Persistent, "TTL": s.TTL > 0 && !has.TTL,
+		"transaction": s.CommitInterval > 0 && !has.Transactions,
+	}
+	for _, v := range s.Variants {
+		asked["priority"] = asked["priority"] || v.Priority >= 0 && !has.Priority
+		asked["group"] = asked["group"] || v.Group != "" && !has.Group
+		asked["property"] = asked["property"] || len(v.Properties) > 0 && !has.Properties
+	}
+	if err := refuse(asked); err != nil {
+		return nil, err
+	}
+	return d.Driver.Producer(ctx, s, done)
+}
+
+func (d *limitedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+	has := d.caps.Of(s.Destination.Kind)
+	err := refuse(map[string]bool{
+		s.Destination.Kind.String(): !has.Exists, "durable subscription": s.Durable && !has.DurableSubscription,
+		"shared subscription": s.Shared && !has.SharedSubscription, "selector": s.Selector != "" && !has.Selector,
+		"transaction": s.TransactionSize > 0 && !has.TransactedReceive, "credit": s.Credit > 0 && !has.Credit,
+		"concurrency": s.Concurrency > 1 && !has.Concurrency,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.Driver.Consumer(ctx, s)
+}
