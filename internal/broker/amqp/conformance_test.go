@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp10"
+	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"

@@ -54,3 +54,12 @@ func TestConformance(t *testing.T) {
 		IgnoreGoroutines: harnessGoroutines(),
 	})
 }
+
+func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
+
+var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
+	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.fail.#", MaxBytes: 20_000, Policy: brokertest.PolicyFail}),
+	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.block.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}),
+}}
+
+const patience = time.Minute

@@ -4,321 +4,321 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"runtime"
-	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/go-amqp"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// amqpDriver is a [driver.Driver]: a set of connections by key.
-type amqpDriver struct {
-	cfg config
+const (
+	// maxChannels bounds the sessions of one connection, whatever the peer allows.
+	maxChannels = 1 << 14
+	// leaveTime is how long to wait for the broker's answer to a close.
+	leaveTime = time.Second
+)
 
-	mu      sync.Mutex
-	conns   map[string]*connection
-	streams map[string]bool // of RabbitMQ: those with a consumer
-	closed  bool
-}
+// errClosed is why a connection ended that we closed.
+var errClosed = errors.New("the connection was closed")
 
-// connection is an AMQP connection and its users.
+// connection is an AMQP connection: one goroutine reads it, its users write.
 type connection struct {
 	driver *amqpDriver
-	key    string
-	settle string
-	idle   time.Duration
-	users  int // guarded by driver.mu
-
-	ready chan struct{} // closed when what follows is set
-	err   error
-	opened
 	dialect
-	speaks  dialect // what the broker says it is, whatever the user says
-	manager manager
+	version  string // the broker's, as it says
+	net      net.Conn
+	raw      *transport.Metered // below TLS; the same as net without
+	in       *transport.Input
+	frames   *wire.FrameReader
+	out      *transport.Output
+	maxFrame int           // of the peer
+	channels int           // how many there may be
+	patience time.Duration // silence of the peer after which the connection ends; 0 for any
+	owed     time.Duration // how often the peer wants to hear from us; 0 for never
 
-	namesMu sync.Mutex
-	names   map[string]bool // link names of subscriptions in use
+	// Of the reader: the sessions by the peer's channel, and those consumers with something to settle.
+	remote []*session
+	settle []*consumer
+	heard  atomic.Uint32 // frames read
+	atRead atomic.Bool   // the reader waits for the network
+	crowd  atomic.Bool   // there was more than one session at a time
 
-	admitted atomic.Bool // the broker has begun a session: it does not mind the connection as such
+	mu       sync.Mutex
+	sessions []*session // by our channel; nil where one is free
+	next     uint16     // where to look for a free channel
+	live     int        // sessions that there are
+	cause    error      // why the connection has ended
+	names    map[string]bool
+	manager  manager
 
-	endOnce sync.Once
-	ended   chan struct{} // closed when all of the connection has ended; made by end
+	failed  chan struct{} // closed with cause set
+	closing chan struct{} // closed when the peer has answered our close
+	running sync.WaitGroup
 }
 
-// acquire returns the connection of that key and counts one more user. It opens the connection if there is none, or if
-// the one that there is has died.
-func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*connection, error) {
-	for {
-		d.mu.Lock()
-		if d.closed {
-			d.mu.Unlock()
-			return nil, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
-		}
-		c := d.conns[spec.Key]
-		opener := c == nil || c.dead()
-		if opener {
-			c = &connection{
-				driver: d, key: spec.Key, settle: d.cfg.opts.Settle, idle: d.cfg.opts.IdleTimeout,
-				ready: make(chan struct{}), ended: make(chan struct{}), names: map[string]bool{},
+// start lets the reader begin. The handshake is over.
+func (c *connection) start() {
+	c.in.OnIdle(c.idle)
+	c.running.Go(func() {
+		c.fail(c.read())
+		c.in.Release()
+		c.mu.Lock()
+		sessions := slices.Clone(c.sessions)
+		cause := c.cause
+		c.mu.Unlock()
+		for _, s := range sessions {
+			if s != nil {
+				s.end(cause)
 			}
-			d.conns[spec.Key] = c
 		}
-		c.users++
-		d.mu.Unlock()
-		if opener {
-			c.opened, c.err = d.cfg.dial(ctx, spec)
-			c.speak(d.cfg.opts.Dialect)
-			close(c.ready)
-		}
-		if !opener { // the opener has the outcome, which says more than that time is up
-			select {
-			case <-c.ready:
-			case <-ctx.Done():
-				c.release(ctx)
-				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
-			}
-		}
-		if c.err == nil {
-			return c, nil
-		}
-		c.release(ctx)
-		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
-			continue // it was the opener that lost interest
-		}
-		return nil, c.err
-	}
-}
-
-// speak chooses the dialect: the user's, or that of the broker.
-func (c *connection) speak(option string) {
-	if c.err == nil {
-		c.speaks = dialectOf(c.amqp.Properties())
-		c.dialect = c.speaks
-	}
-	if option != dialectAuto {
-		c.dialect = dialect(option)
-	}
-}
-
-// dead reports whether the connection is open no more. One that is still being opened is not dead.
-func (c *connection) dead() bool {
-	select {
-	case <-c.ready:
-	default:
-		return false
-	}
-	if c.err != nil {
-		return true
-	}
-	select {
-	case <-c.amqp.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// beginTry is how long to wait for the answer to the first begin of a session, where it may be lost.
-const beginTry = time.Second
-
-// newSession begins a session. RabbitMQ 4 (to 4.3 at least) gives a begin on a channel whose session has ended a moment ago to
-// that session, and so does not answer it. The library uses the lowest free channel, so that this happens often: another
-// channel is tried, and waited for longer each time.
-func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	s, err := c.begin(ctx)
-	if err == nil {
-		c.admitted.Store(true)
-	}
-	return s, err
-}
-
-func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
-	if c.dialect != rabbitmq {
-		return c.amqp.NewSession(ctx, nil)
-	}
-	for wait := beginTry; ; wait *= 2 {
-		bounded, cancel := context.WithTimeout(ctx, wait)
-		session, err := c.amqp.NewSession(bounded, nil)
-		cancel()
-		if err == nil || ctx.Err() != nil || c.dead() || !errors.Is(err, context.DeadlineExceeded) {
-			return session, err
-		}
-	}
-}
-
-// anotherSession ends a session and begins another one, where names of links are free again: the library keeps that of a link
-// which it has refused.
-func (c *connection) anotherSession(ctx context.Context, session *amqp.Session) (*amqp.Session, error) {
-	bounded, cancel := context.WithTimeout(ctx, c.endPatience())
-	defer cancel()
-	_ = session.Close(bounded)
-	return c.newSession(ctx)
-}
-
-// leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of
-// no use to anybody: what matters has been settled before.
-func (c *connection) leave(ctx context.Context, session *amqp.Session) {
-	if session != nil && !c.dead() {
-		bounded, cancel := context.WithTimeout(ctx, c.endPatience())
-		_ = session.Close(bounded)
-		cancel()
-	}
-	c.release(ctx)
-}
-
-func (c *connection) release(ctx context.Context) {
-	d := c.driver
-	d.mu.Lock()
-	c.users--
-	last := c.users == 0
-	if last && d.conns[c.key] == c {
-		delete(d.conns, c.key)
-	}
-	d.mu.Unlock()
-	if last {
-		c.end(ctx)
-	}
-}
-
-// end closes the connection. It returns when it is closed; when ctx ends first, it does so without taking leave.
-func (c *connection) end(ctx context.Context) {
-	c.endOnce.Do(func() {
-		go func() {
-			defer close(c.ended)
-			<-c.ready
-			if c.err == nil {
-				_ = c.amqp.Close()
-			}
-		}()
 	})
+	c.driver.keeper.watch(c)
+}
+
+// idle is called when all that was received has been dealt with: the moment to settle it.
+func (c *connection) idle() {
+	for i, k := range c.settle {
+		k.listed = false
+		k.settleAll()
+		c.settle[i] = nil
+	}
+	c.settle = c.settle[:0]
+	c.out.Flush()
+}
+
+// Dead implements [transport.Shared].
+func (c *connection) Dead() bool {
 	select {
-	case <-c.ended:
-	case <-ctx.Done():
+	case <-c.failed:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail ends the connection. The first cause counts.
+func (c *connection) fail(cause error) {
+	c.mu.Lock()
+	first := c.cause == nil
+	if first {
+		c.cause = cause
+		close(c.failed)
+	}
+	c.mu.Unlock()
+	if first {
+		c.out.Fail(cause)
+		_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
+	}
+}
+
+// why returns why the connection has ended; nil if it has not.
+func (c *connection) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// End implements [transport.Shared].
+func (c *connection) End(ctx context.Context) {
+	if !c.Dead() && ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		_ = c.out.Put(new(wire.Close).AppendFrame)
+		c.out.Flush()
 		select {
-		case <-c.ready:
-			if c.err == nil {
-				c.net.abort()
-			}
-			<-c.ended
-		default: // still being opened, which ends by its own time-out
+		case <-c.closing:
+		case <-c.failed:
+		case <-ctx.Done():
 		}
+		cancel()
 	}
+	c.fail(errClosed)
+	c.running.Wait()
+	c.out.Wait()
+	c.driver.keeper.forget(c)
 }
 
-// abandon waits until ended is closed by goroutines that have been told to end. Those that are stuck in a write come back
-// only when the connection goes.
-func (c *connection) abandon(ended <-chan struct{}) {
-	timer := time.NewTimer(handoverGrace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-		c.net.abort()
-		<-ended
+// put lets a small frame out, without waiting for room.
+func (c *connection) put(frame func([]byte) []byte) error {
+	if err := c.out.Put(frame); err != nil {
+		return err
 	}
-}
-
-// Close implements [driver.Driver].
-func (d *amqpDriver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	d.closed = true
-	var left []*connection
-	for _, c := range d.conns {
-		left = append(left, c)
-	}
-	clear(d.conns)
-	d.mu.Unlock()
-	for _, c := range left {
-		c.end(ctx)
-	}
+	c.out.Flush()
 	return nil
 }
 
-// opened is a connection and what is below it.
-type opened struct {
-	amqp *amqp.Conn
-	net  *gatherConn
-}
-
-// dial opens a connection to the first host that lets us in.
-func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, error) {
-	return transport.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host transport.Endpoint) (opened, error) {
-		return c.dialHost(ctx, host, spec)
-	})
-}
-
-func (c *config) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (o opened, err error) {
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
-	if err != nil {
-		return o, connectError(host, stageDial, c.target.TLS, nil, err)
-	}
-	raw := transport.Meter(tcp)
-	conn := net.Conn(raw)
-	if c.target.TLS {
-		if conn, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
-			return o, connectError(host, stageTLS, true, nil, err)
+// read handles what the broker sends, and returns why it ended.
+func (c *connection) read() error {
+	for {
+		f, err := c.frames.Next()
+		if err != nil {
+			return c.readError(err)
+		}
+		c.heard.Add(1)
+		if len(f.Body) == 0 {
+			continue // a heartbeat
+		}
+		if f.Type != wire.FrameAMQP {
+			return protocolError("a frame of type %d", f.Type)
+		}
+		p, err := wire.ParseBody(f.Body)
+		if err == nil {
+			err = c.handle(f.Channel, &p)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	o.net = newGatherConn(conn, raw)
-	if o.amqp, err = amqp.NewConn(ctx, o.net, c.connOptions(host, spec)); err != nil {
-		said := o.net.handshake()
-		o.net.abort()
-		<-o.net.done
-		return o, connectError(host, stageOpen, c.target.TLS, &said, err)
-	}
-	return o, nil
 }
 
-// connOptions says who we are. The container ID is what Artemis shows as client ID.
-func (c *config) connOptions(host transport.Endpoint, spec driver.Connection) *amqp.ConnOptions {
-	o := &amqp.ConnOptions{
-		ContainerID:  spec.Name,
-		HostName:     host.Host,
-		IdleTimeout:  c.opts.IdleTimeout,
-		MaxFrameSize: uint32(c.opts.MaxFrameSize), //nolint:gosec // checked: 512 to 2^31-1
-		Properties: map[string]any{
-			"product":         "perfmq",
-			"version":         version(),
-			"platform":        runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-			"process-id":      int64(os.Getpid()),
-			"connection-name": spec.Name,
-		},
-	}
-	if spec.ClientID != "" {
-		o.ContainerID = spec.ClientID
-	}
-	if c.opts.VirtualHost != "" {
-		o.HostName = c.opts.VirtualHost
-	}
-	// A broker that does not read is a stall to be measured; what ends the connection is its silence. The library takes 0
-	// for its defaults, of which the one for writes is 30 s.
-	o.WriteTimeout = c.opts.IdleTimeout
-	if c.opts.IdleTimeout == 0 {
-		o.IdleTimeout, o.WriteTimeout = -1, practicallyForever
-	}
-	switch c.sasl {
-	case saslPlain:
-		o.SASLType = amqp.SASLTypePlain(c.target.User, c.target.Password)
-	case saslExternal:
-		o.SASLType = amqp.SASLTypeExternal("")
+// readError tells what is wrong with what came, or how the connection ended.
+func (c *connection) readError(err error) error {
+	var large *wire.FrameTooLargeError
+	var head *wire.FrameError
+	switch {
+	case errors.As(err, &large):
+		return driver.Errorf(driver.ClassProtocol, "", "raise -o max-frame-size if the broker cannot be told to send smaller frames", "the broker sent %w", err)
+	case errors.As(err, &head):
+		return protocolError("%w", err)
 	default:
-		o.SASLType = amqp.SASLTypeAnonymous()
+		return err
 	}
-	return o
 }
 
-// practicallyForever is a time-out that is none.
-const practicallyForever = 10 * 365 * 24 * time.Hour
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
+// protocolError is what we say of a peer that breaks the protocol.
+func protocolError(format string, args ...any) error {
+	return driver.Errorf(driver.ClassProtocol, "", "look into the broker's log, and say so to its makers", "the broker sent "+format, args...)
 }
+
+// handle deals with one frame.
+func (c *connection) handle(channel uint16, p *wire.Body) error {
+	switch p.Kind {
+	case wire.DescBegin:
+		return c.begun(channel, p)
+	case wire.DescClose:
+		var f wire.Close
+		if err := f.Decode(&p.Fields); err != nil {
+			return protocolError("a frame that cannot be read: %w", err)
+		}
+		return c.closed(&f)
+	case wire.DescOpen:
+		return protocolError("a second open frame")
+	}
+	if int(channel) >= len(c.remote) || c.remote[channel] == nil {
+		return protocolError("a frame on channel %d, where no session has begun", channel)
+	}
+	s := c.remote[channel]
+	var err error
+	switch p.Kind {
+	case wire.DescTransfer:
+		err = s.transfer(p)
+	case wire.DescDisposition:
+		err = s.disposition(p)
+	case wire.DescFlow:
+		err = s.flow(p)
+	case wire.DescAttach:
+		err = s.attached(p)
+	case wire.DescDetach:
+		err = s.detached(p)
+	case wire.DescEnd:
+		c.remote[channel] = nil
+		err = s.ended(p)
+	default:
+		return protocolError("a frame of kind %#x", uint64(p.Kind))
+	}
+	var decode *wire.DecodeError
+	if errors.As(err, &decode) {
+		return protocolError("a frame that cannot be read: %w", err)
+	}
+	return err
+}
+
+// begun handles the peer's begin: it can only be the answer to ours.
+func (c *connection) begun(channel uint16, p *wire.Body) error {
+	var f wire.Begin
+	if err := f.Decode(&p.Fields); err != nil {
+		return protocolError("a frame that cannot be read: %w", err)
+	}
+	if !f.RemoteChannel.OK {
+		return protocolError("a begin that answers none of ours")
+	}
+	s := c.session(f.RemoteChannel.V)
+	if s == nil {
+		return protocolError("a begin for channel %d, on which we began no session", f.RemoteChannel.V)
+	}
+	if int(channel) >= maxChannels {
+		return protocolError("a begin on channel %d, beyond what we allowed", channel)
+	}
+	for int(channel) >= len(c.remote) {
+		c.remote = append(c.remote, nil)
+	}
+	if c.remote[channel] != nil {
+		return protocolError("a second begin on channel %d", channel)
+	}
+	c.remote[channel] = s
+	return s.begun(&f)
+}
+
+// closed handles the peer's close, and returns why the connection ends.
+func (c *connection) closed(f *wire.Close) error {
+	select {
+	case <-c.closing:
+	default:
+		close(c.closing)
+	}
+	_ = c.put(new(wire.Close).AppendFrame) // the answer, unless it is one to ours
+	if f.Error != nil {
+		return remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
+	}
+	return driver.Errorf(driver.ClassConnectionLost, "", "look into the broker's log", "the broker closed the connection without saying why")
+}
+
+// session returns the session of one of our channels; nil if there is none.
+func (c *connection) session(channel uint16) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if int(channel) >= len(c.sessions) {
+		return nil
+	}
+	return c.sessions[channel]
+}
+
+// register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on a channel
+// whose session has ended a moment ago to that session, and does not answer it.
+func (c *connection) register(s *session) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return c.cause
+	}
+	for range c.channels {
+		at := c.next
+		c.next = uint16((int(at) + 1) % c.channels) //nolint:gosec // below maxChannels
+		for int(at) >= len(c.sessions) {
+			c.sessions = append(c.sessions, nil)
+		}
+		if c.sessions[at] == nil {
+			s.channel = at
+			c.sessions[at] = s
+			if c.live++; c.live > 1 {
+				c.crowd.Store(true)
+			}
+			return nil
+		}
+	}
+	return driver.Errorf(driver.ClassFull, "", "use more connections", "the broker allows %d sessions per connection", c.channels)
+}
+
+func (c *connection) unregister(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[s.channel] == s {
+		c.sessions[s.channel] = nil
+		c.live--
+	}
+}
+
+// waits is what the goroutines of the connection have waited.
+func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

@@ -2,42 +2,84 @@ package amqp
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
-	"time"
 
-	"github.com/Azure/go-amqp"
-
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// defaultCredit is how many messages the broker may send ahead.
+const defaultCredit = 1000
+
+// States of a consumer.
 const (
-	// defaultCredit is how many messages the broker may send ahead. Measured on Artemis with 1 KiB messages, 1 gives
-	// 5k msg/s, 100 gives 36k, 1000 gives 53k.
-	defaultCredit = 1000
-	// settleBacklog is how many delivered messages may wait for their acceptance to be written.
-	settleBacklog = 256
-	// settleGrace is how long Run waits, when it ends, for the last acceptances to be written.
-	settleGrace = time.Second
+	stateOpen    = iota // Run has not begun: there is no credit
+	stateRunning        // messages are delivered
+	stateEnded          // messages go back to the broker
 )
 
-// consumer is a [driver.Consumer] on a session of its own.
+// consumer is a [driver.Consumer]: a receiving link in a session of its own.
+//
+// On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken for
+// it. On a shared connection, where that would let a slow consumer hold up the others, and for transactions and concurrent
+// deliveries, messages are copied and held for Run. The credit bounds how many.
+//
+// Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the credit.
 type consumer struct {
 	op      string
-	conn    *connection
-	session *amqp.Session
-	link    *amqp.Receiver
+	lease   *transport.Lease[*connection]
+	session *session
+	link    link
 	sub     subscription
+	credit  uint32
+	rounds  bool   // credit is given when all that was given is used up
 	settled bool   // at-most-once
+	lastID  uint32 // of requests to the coordinator; guarded by session.mu
 	free    func() // ends what prepareReceive began
+	spec    driver.ConsumerSpec
+	input   *driver.Meter // of Run: nothing has arrived
+	wait    *driver.Meter // of Run: waits for a transaction
+	closed  bool
 
-	// Where the dialect wants rounds of credit: how much is given at a time, and what is left of it.
-	round, left uint32
+	// Of the reader: a delivery of several frames.
+	partial   bool
+	partialID uint32
+	presettle bool // it is settled
+	pieces    []byte
+	listed    bool // in connection.settle
+	reader    decoder
 
-	input    *driver.Meter  // waits for messages
-	settling sync.WaitGroup // the goroutine that accepts messages
-	cancel   context.CancelFunc
-	closed   bool
+	mu            sync.Mutex
+	state         int
+	deliver       func(*driver.Delivery) driver.Verdict
+	err           error  // why it has ended
+	deliveryCount uint32 // of the peer's next delivery; this and limit are serial numbers
+	limit         uint32 // the first that we gave no credit for
+	unsettled     uint32 // deliveries that have arrived and are not settled
+	since         uint32 // deliveries since the last settleAll
+	accepted      span   // that are to be settled as accepted
+	others        []byte // dispositions of other states, encoded
+	held          []held
+	spare         []held
+	arrived       chan struct{} // held has grown, or err is set
+
+	settling sync.Mutex // frames are put in the order in which they were made
+	frames   []byte
+}
+
+// span is a range of delivery IDs.
+type span struct {
+	first, last uint32
+	n           uint32
+}
+
+// held is a copy of a message. Its buffer is used again.
+type held struct {
+	id      uint32
+	settled bool
+	text    []byte
 }
 
 // Consumer implements [driver.Driver].
@@ -47,238 +89,493 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	if spec.TransactionSize > 0 {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --tx", "transactions are not supported over AMQP")
-	}
-	conn, err := d.acquire(ctx, spec.Connection)
+	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}
-	free := func() {}
-	if err = conn.speaks.checkSelector(op, &spec); err == nil {
-		err = conn.checkConsumer(op, &spec, &d.cfg.opts)
+	c := lease.Conn
+	k := &consumer{
+		op: "receive from " + spec.Destination.String(), lease: lease, sub: sub, credit: defaultCredit,
+		rounds: c.creditInRounds(), settled: d.cfg.opts.Settle == settleAtMostOnce, free: func() {}, spec: spec,
+		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1),
 	}
-	if err == nil {
-		free, err = conn.prepareReceive(ctx, op, &spec, &d.cfg.opts)
+	if spec.Credit > 0 {
+		k.credit = uint32(min(spec.Credit, 1<<30)) //nolint:gosec // in range
 	}
-	if err != nil {
-		conn.leave(ctx, nil)
-		return nil, err
+	if n := spec.TransactionSize; n > 0 {
+		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // what a transaction holds is not settled
 	}
-	sub.reserve(conn)
-	c := &consumer{
-		op: "receive from " + spec.Destination.String(), conn: conn, sub: sub,
-		settled: d.cfg.opts.Settle == settleAtMostOnce, input: driver.NewMeter(), free: free,
+	k.sub.reserve(c)
+	if err := k.open(ctx, op); err != nil {
+		k.quit(ctx)
+		return nil, c.explain(op, err)
 	}
-	if err := c.open(ctx, spec); err != nil {
-		err = conn.explain(op, err)
-		sub.free(conn)
-		free()
-		conn.leave(ctx, c.session)
-		return nil, err
-	}
-	return c, nil
+	return k, nil
 }
 
-func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err error) {
-	if c.session, err = c.conn.newSession(ctx); err != nil {
+func (k *consumer) open(ctx context.Context, op string) (err error) {
+	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.opts, &k.spec
+	if spec.TransactionSize > 0 && k.settled {
+		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
+			"what the broker forgets when it sends it cannot be part of a transaction")
+	}
+	if err := c.checkConsumer(op, spec, opts); err != nil {
 		return err
 	}
-	credit := spec.Credit
-	if credit <= 0 {
-		credit = defaultCredit
+	if k.free, err = c.prepareReceive(ctx, op, spec, opts); err != nil {
+		return err
 	}
-	mode := amqp.SenderSettleModeUnsettled
-	if c.settled {
-		mode = amqp.SenderSettleModeSettled
+	if k.session, err = c.beginSession(ctx); err != nil {
+		return err
 	}
-	opts := &amqp.ReceiverOptions{
-		Credit:                    int32(min(credit, 1<<30)), //nolint:gosec // in range
-		RequestedSenderSettleMode: &mode,
+	k.link.consumer = k
+	attach := wire.Attach{
+		Name: k.sub.link, Role: wire.RoleReceiver,
+		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)), Durable: c.durability()},
+		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(spec.Name)},
+		// A message that is larger is refused before it takes memory.
+		MaxMessageSize: uint64(opts.MaxMessageSize), //nolint:gosec // checked
 	}
-	if c.conn.creditInRounds() {
-		c.round, opts.Credit = uint32(opts.Credit), -1 //nolint:gosec // above zero
+	if k.settled {
+		attach.SenderSettleMode = wire.SenderSettled
 	}
-	c.sub.apply(opts)
-	if c.conn.managed(spec.Destination) { // other queues than streams pay no attention to it
-		opts.Filters = append(opts.Filters, amqp.NewLinkFilter(streamOffset, 0, c.conn.driver.cfg.opts.From))
+	k.sub.apply(&attach.Source)
+	if c.managed(spec.Destination) { // other queues than streams pay no attention to it
+		attach.Source.Filters = append(attach.Source.Filters, streamFilter(opts.From))
 	}
-	opts.SourceDurability = max(opts.SourceDurability, c.conn.durability())
 	if spec.Selector != "" {
-		opts.Filters = append(opts.Filters, amqp.NewSelectorFilter(spec.Selector))
+		attach.Source.Filters = append(attach.Source.Filters, wire.SelectorFilter(spec.Selector))
 	}
-	open := func() (*amqp.Receiver, error) {
-		return c.session.NewReceiver(ctx, c.conn.address(spec.Destination), opts)
+	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
+		return k.attachError(op, err)
 	}
-	c.link, err = attach(c.conn.dialect, open)
-	if !c.settled && c.conn.disagrees(ctx, err) { // the peer may send settled messages or not; the library knows which are
-		opts.RequestedSenderSettleMode = nil
-		if c.session, err = c.conn.anotherSession(ctx, c.session); err == nil {
-			c.link, err = attach(c.conn.dialect, open)
-		}
-	}
-	if err != nil {
-		var peer *amqp.Error
-		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {
-			return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(),
-				"check the syntax of --selector", "the broker does not accept the selector %q: %s", spec.Selector, peer.Description)
-		}
-		return err
-	}
-	if spec.Selector != "" && c.link.LinkSourceFilterValue(selectorFilter) == nil {
-		return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(), "leave out --selector",
+	if spec.Selector != "" && !slices.Contains(k.link.peer.filters, wire.SelectorFilterName) {
+		return driver.Errorf(driver.ClassUnsupported, op, "leave out --selector",
 			"the broker ignores the selector and would send all messages")
+	}
+	if k.settled && k.link.peer.sendSettle == wire.SenderUnsettled {
+		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
+			"the broker does not agree to settle=%s", opts.Settle)
 	}
 	return nil
 }
 
-// streamOffset is the filter that tells RabbitMQ where in a stream to begin.
-const streamOffset = "rabbitmq:stream-offset-spec"
-
-// selectorFilter is the name under which a broker confirms a selector (AMQP capability registry: filters).
-const selectorFilter = "apache.org:selector-filter:string"
-
-// Run implements [driver.Consumer]. Messages are accepted by a goroutine of their own: each acceptance waits until the
-// library has written it, and a message that is there should not wait for that before it is seen.
-func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	accept := make(chan *amqp.Message, settleBacklog)
-	settleCtx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	finished := make(chan struct{})
-	c.settling.Go(func() {
-		defer close(finished)
-		for m := range accept {
-			// An error means that the link has ended, which Receive tells as well.
-			_ = c.link.AcceptMessage(settleCtx, m)
-		}
-	})
-	err := c.receive(ctx, deliver, accept)
-	close(accept)
-	timer := time.NewTimer(settleGrace)
-	defer timer.Stop()
-	select {
-	case <-finished:
-	case <-timer.C: // Close will not wait for it either
+// attachError tells that a selector is wrong.
+func (k *consumer) attachError(op string, err error) error {
+	if k.spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
+		return driver.Errorf(driver.ClassUnsupported, op, "check the syntax of --selector",
+			"the broker does not accept the selector %q: %w", k.spec.Selector, err)
 	}
 	return err
 }
 
-func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict, accept chan<- *amqp.Message) error {
-	var delivery driver.Delivery
-	for ctx.Err() == nil { // Receive does not look at ctx while messages wait that the broker sent ahead
-		if err := c.giveCredit(); err != nil {
-			return c.conn.explain(c.op, err)
-		}
-		m, err := c.next(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // we were asked to stop
-			}
-			return c.conn.explain(c.op, err)
-		}
-		decode(m, &delivery)
-		delivery.Redelivered = c.conn.redelivered(m.Header)
-		deliver(&delivery)
-		if c.settled {
-			continue
-		}
-		select {
-		case accept <- m:
-		default:
-			handOver(ctx, accept, m)
-		}
+// begin notes where the peer's delivery count begins. The session's lock is held.
+func (k *consumer) begin(initial uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deliveryCount, k.limit = initial, initial
+}
+
+// flowState returns delivery count and credit for a flow.
+func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return wire.Some(k.deliveryCount), wire.Some(k.limit - k.deliveryCount)
+}
+
+// transfer takes a frame of a delivery. It is called by the reader.
+func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
+	switch {
+	case !k.partial && !t.DeliveryID.OK:
+		return protocolError("a delivery without an ID")
+	case !k.partial:
+		k.partialID, k.presettle = t.DeliveryID.V, false
+		k.pieces = k.pieces[:0]
+	case t.DeliveryID.OK && t.DeliveryID.V != k.partialID:
+		return protocolError("a delivery before the one before it had ended")
+	}
+	k.presettle = k.presettle || t.Settled
+	k.partial = t.More && !t.Aborted
+	if t.Aborted {
+		return nil // it was never sent, as it were
+	}
+	limit := k.lease.Conn.driver.cfg.opts.MaxMessageSize
+	if len(k.pieces)+len(payload) > limit {
+		return driver.Errorf(driver.ClassTooLarge, "", "raise -o max-message-size", "the broker sent a message of more than %d bytes", limit)
+	}
+	if t.More || len(k.pieces) > 0 {
+		k.pieces = append(k.pieces, payload...)
+		payload = k.pieces
+	}
+	if t.More {
+		return nil
+	}
+	err := k.arrive(k.partialID, k.presettle, payload)
+	if cap(k.pieces) > maxScratch {
+		k.pieces = nil
+	}
+	return err
+}
+
+// arrive takes a whole message. It is called by the reader.
+func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
+	c := k.lease.Conn
+	k.mu.Lock()
+	k.deliveryCount++
+	k.unsettled++
+	k.since++
+	var err error
+	due := false
+	switch {
+	case k.state != stateRunning:
+		k.note(id, settled, driver.Release)
+		due = true
+	case !k.holds():
+		err = k.pass(id, settled, payload)
+		due = k.since >= max(k.credit/4, 1)
+	case uint32(len(k.held)) > 2*k.credit: //nolint:gosec // not that many
+		err = protocolError("more messages than we gave it credit for")
+	default:
+		k.hold(id, settled, payload)
+	}
+	k.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case due:
+		k.settleAll()
+		c.out.Flush()
+	case !k.listed:
+		k.listed = true
+		c.settle = append(c.settle, k)
 	}
 	return nil
 }
 
-// next returns the next message, and measures the wait if there is none yet.
-func (c *consumer) next(ctx context.Context) (*amqp.Message, error) {
-	if m := c.link.Prefetched(); m != nil {
-		return m, nil
+// holds reports whether messages are held for Run. The lock is held.
+func (k *consumer) holds() bool {
+	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || len(k.held) > 0 || k.lease.Conn.crowd.Load()
+}
+
+// pass delivers a message. The lock is held.
+func (k *consumer) pass(id uint32, settled bool, payload []byte) error {
+	d, err := k.reader.decode(k.lease.Conn, payload)
+	if err != nil {
+		return err
 	}
-	c.input.Begin()
-	defer c.input.End()
-	return c.link.Receive(ctx, nil)
+	k.note(id, settled, k.deliver(d))
+	return nil
+}
+
+// hold keeps a copy of a message for Run. The lock is held.
+func (k *consumer) hold(id uint32, settled bool, payload []byte) {
+	n := len(k.held)
+	if n < cap(k.held) {
+		k.held = k.held[:n+1]
+	} else {
+		k.held = append(k.held, held{})
+	}
+	h := &k.held[n]
+	h.id, h.settled, h.text = id, settled, append(h.text[:0], payload...)
+	k.tell()
+}
+
+func (k *consumer) tell() {
+	select {
+	case k.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// note takes what is to become of a message. The lock is held.
+func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
+	a := &k.accepted
+	switch {
+	case settled:
+		k.unsettled--
+	case v == driver.Reject || v == driver.Release:
+		state := wire.State{Kind: wire.DescReleased}
+		if v == driver.Reject {
+			state.Kind = wire.DescRejected
+		}
+		d := wire.Disposition{Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil)}
+		k.others = d.AppendFrame(k.others, k.session.channel)
+		k.unsettled--
+	case a.n > 0 && id == a.last+1:
+		a.last = id
+		a.n++
+	default:
+		if a.n > 0 {
+			k.others = wire.AppendAccepted(k.others, k.session.channel, a.first, a.last, true)
+			k.unsettled -= a.n
+		}
+		*a = span{first: id, last: id, n: 1}
+	}
+}
+
+// settleAll settles what was delivered, and gives credit for more. It does not wait. The frames leave with the next flush, which
+// the reader makes before it waits.
+func (k *consumer) settleAll() {
+	k.settling.Lock()
+	defer k.settling.Unlock()
+	s := k.session
+	s.mu.Lock()
+	nextOut := s.nextOut
+	s.mu.Unlock()
+	k.mu.Lock()
+	b := append(k.frames[:0], k.others...)
+	k.others, k.since = k.others[:0], 0
+	if a := &k.accepted; a.n > 0 {
+		b = wire.AppendAccepted(b, s.channel, a.first, a.last, true)
+		k.unsettled -= a.n
+		*a = span{}
+	}
+	b = k.appendCredit(b, nextOut)
+	k.frames = b
+	k.mu.Unlock()
+	if len(b) > 0 {
+		_ = k.lease.Conn.out.Put(k.copyFrames) // an error means that the connection has ended, which Run tells as well
+	}
+}
+
+func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
+
+// appendCredit gives credit once half of it is used up: as much as makes up for what is neither on its way nor unsettled. The
+// lock is held.
+func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
+	if k.state != stateRunning {
+		return b
+	}
+	left := k.limit - k.deliveryCount
+	want := k.credit - min(k.unsettled, k.credit)
+	switch {
+	case int32(left) < 0, k.rounds && left > 0, want <= left: //nolint:gosec // a serial number
+		return b
+	case left > k.credit/2:
+		return b
+	}
+	k.limit = k.deliveryCount + want
+	f := wire.Flow{
+		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut, OutgoingWindow: outgoingWindow,
+		Handle: wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
+	}
+	return f.AppendFrame(b, k.session.channel)
+}
+
+// Run implements [driver.Consumer].
+func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	k.mu.Lock()
+	if k.err == nil {
+		k.state, k.deliver = stateRunning, deliver
+	}
+	k.mu.Unlock()
+	k.settleAll() // gives the first credit
+	k.lease.Conn.out.Flush()
+	var err error
+	switch {
+	case k.spec.TransactionSize > 0:
+		err = k.runTransactions(ctx)
+	case k.spec.Concurrency > 1:
+		err = k.runConcurrently(ctx)
+	default:
+		err = k.runHeld(ctx)
+	}
+	k.mu.Lock()
+	k.state = stateEnded
+	for i := range k.held { // prefetched, and not delivered
+		k.note(k.held[i].id, k.held[i].settled, driver.Release)
+	}
+	k.held = nil
+	k.mu.Unlock()
+	k.settleAll()
+	k.withdraw()
+	k.lease.Conn.out.Flush()
+	if err != nil && ctx.Err() == nil {
+		return k.lease.Conn.explain(k.op, err)
+	}
+	return nil
+}
+
+// withdraw takes the credit back: nothing more is wanted.
+func (k *consumer) withdraw() {
+	s := k.session
+	k.mu.Lock()
+	k.limit = k.deliveryCount
+	k.mu.Unlock()
+	_ = k.lease.Conn.out.Put(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
+}
+
+// next returns messages that are held, and waits until there are some. It returns none when ctx or the consumer has ended.
+func (k *consumer) next(ctx context.Context) ([]held, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, nil //nolint:nilerr // the end of ctx is no error
+		}
+		k.mu.Lock()
+		list, err := k.held, k.err
+		if len(list) > 0 {
+			k.held, k.spare = k.spare[:0], nil
+		}
+		k.mu.Unlock()
+		if len(list) > 0 || err != nil {
+			return list, err
+		}
+		k.input.Begin()
+		select {
+		case <-k.arrived:
+		case <-ctx.Done():
+		}
+		k.input.End()
+	}
+}
+
+// runHeld delivers what is held, one message after the other; nothing, if the reader delivers.
+func (k *consumer) runHeld(ctx context.Context) error {
+	var dec decoder
+	for {
+		list, err := k.next(ctx)
+		if len(list) == 0 {
+			return err
+		}
+		for i := range list {
+			if ctx.Err() != nil {
+				k.putBack(list[i:])
+				break
+			}
+			if err := k.deliverHeld(&list[i], &dec); err != nil {
+				return err
+			}
+		}
+		k.settleAll()
+		k.lease.Conn.out.Flush()
+		k.mu.Lock()
+		if k.spare == nil {
+			k.spare = list[:0]
+		}
+		k.mu.Unlock()
+	}
+}
+
+// putBack holds messages again that were taken and not delivered.
+func (k *consumer) putBack(list []held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held = append(slices.Clone(list), k.held...)
+}
+
+// deliverHeld delivers a message that was held; the lock is not held.
+func (k *consumer) deliverHeld(h *held, dec *decoder) error {
+	d, err := dec.decode(k.lease.Conn, h.text)
+	if err != nil {
+		return err
+	}
+	v := k.deliver(d)
+	k.mu.Lock()
+	k.note(h.id, h.settled, v)
+	due := k.since >= max(k.credit/4, 1)
+	k.mu.Unlock()
+	if due {
+		k.settleAll()
+		k.lease.Conn.out.Flush()
+	}
+	return nil
+}
+
+// runConcurrently delivers several messages at once.
+func (k *consumer) runConcurrently(ctx context.Context) error {
+	work := make(chan held)
+	var workers sync.WaitGroup
+	failed := make(chan error, k.spec.Concurrency)
+	for range k.spec.Concurrency {
+		workers.Go(func() {
+			var dec decoder
+			for h := range work {
+				if err := k.deliverHeld(&h, &dec); err != nil {
+					failed <- err
+				}
+				k.settleAll()
+				k.lease.Conn.out.Flush()
+			}
+		})
+	}
+	defer workers.Wait()
+	defer close(work)
+	for {
+		list, err := k.next(ctx)
+		if len(list) == 0 {
+			return err
+		}
+		for i := range list {
+			select {
+			case work <- list[i]:
+			case err := <-failed:
+				return err
+			case <-ctx.Done():
+				k.putBack(list[i:])
+				return nil
+			}
+		}
+	}
+}
+
+// stop ends the consumer: because the broker or the connection has.
+func (k *consumer) stop(why error) {
+	if why == nil {
+		why = errClosed
+	}
+	k.mu.Lock()
+	if k.err == nil {
+		k.err = why
+	}
+	k.mu.Unlock()
+	k.tell()
 }
 
 // Waits implements [driver.Waiter].
-func (c *consumer) Waits() driver.Waits {
-	return driver.Waits{Input: c.input.Idle(), Reader: c.conn.net.raw.Reading()}
+func (k *consumer) Waits() driver.Waits {
+	w := k.lease.Conn.waits()
+	if k.lease.Conn.crowd.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
+		w.Input = k.input.Idle()
+	}
+	return w
 }
 
-// Probe implements [driver.Prober]: it opens a session, which brokers answer, and ends it.
-func (c *consumer) Probe(ctx context.Context) error {
-	session, err := c.conn.newSession(ctx)
+// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it.
+func (k *consumer) Probe(ctx context.Context) error {
+	s, err := k.lease.Conn.beginSession(ctx)
 	if err != nil {
-		return c.conn.explain(c.op, err)
+		return k.lease.Conn.explain(k.op, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.conn.endPatience())
-	defer cancel()
-	_ = session.Close(ctx) // the broker has answered already
+	s.close(ctx)
 	return nil
-}
-
-// giveCredit lets the broker send another round when it has sent the last one. Otherwise the library gives credit.
-func (c *consumer) giveCredit() error {
-	if c.round == 0 {
-		return nil
-	}
-	if c.left == 0 {
-		if err := c.link.IssueCredit(c.round); err != nil {
-			return err
-		}
-		c.left = c.round
-	}
-	c.left--
-	return nil
-}
-
-// handOver waits for room in accept. What was delivered is to be accepted also when ctx has ended, or another consumer
-// would get it again; only when the broker does not read for settleGrace it is given up and will come again.
-func handOver(ctx context.Context, accept chan<- *amqp.Message, m *amqp.Message) {
-	select {
-	case accept <- m:
-		return
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(settleGrace)
-	defer timer.Stop()
-	select {
-	case accept <- m:
-	case <-timer.C:
-	}
 }
 
 // Close implements [driver.Consumer].
-func (c *consumer) Close(ctx context.Context) error {
-	if c.closed {
+func (k *consumer) Close(ctx context.Context) error {
+	if k.closed {
 		return nil
 	}
-	c.closed = true
-	settled := make(chan struct{})
-	go func() {
-		defer close(settled)
-		c.settling.Wait()
-	}()
-	select {
-	case <-settled:
-	case <-ctx.Done():
-		c.conn.abandon(settled)
-	}
-	if c.cancel != nil {
-		c.cancel()
-	}
+	k.closed = true
+	c := k.lease.Conn
 	var err error
-	if !c.sub.keep && c.conn.detaches() && !c.conn.dead() {
-		if err = c.link.Close(ctx); err != nil && c.sub.durable {
-			err = driver.Errorf(driver.ClassOf(err), "close "+c.sub.name, "remove it on the broker",
-				"the durable subscription may have stayed behind: %w", c.conn.explain("", err))
+	if !k.sub.keep && c.detaches() && !c.Dead() {
+		if err = k.session.detach(ctx, &k.link); err != nil && k.sub.durable {
+			err = driver.Errorf(driver.ClassOf(err), "close "+k.sub.name, "remove it on the broker",
+				"the durable subscription may have stayed behind: %w", c.explain("", err))
 		} else {
 			err = nil
 		}
 	}
-	c.conn.leave(ctx, c.session)
-	c.sub.free(c.conn)
-	c.free()
+	k.quit(ctx)
 	return err
+}
+
+// quit ends the session and gives the connection back.
+func (k *consumer) quit(ctx context.Context) {
+	if k.session != nil {
+		k.session.close(ctx)
+	}
+	k.free()
+	k.sub.free(k.lease.Conn)
+	k.lease.Release(ctx)
 }

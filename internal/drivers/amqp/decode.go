@@ -1,87 +1,67 @@
 package amqp
 
 import (
-	"bytes"
-	"math"
 	"strconv"
-	"time"
 
-	"github.com/Azure/go-amqp"
-
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// decode fills in d from m, but for Redelivered, which the dialect tells. The body stays m's.
-func decode(m *amqp.Message, d *driver.Delivery) {
-	d.Time, d.HasTime = microseconds(m.ApplicationProperties[driver.TimeProperty])
-	d.ID = id(m.ApplicationProperties)
-	d.Body = body(m)
+// decoder reads messages. It is for one goroutine, and what it returns is valid until it is used again.
+type decoder struct {
+	message  wire.Message
+	delivery driver.Delivery
+	joined   []byte // a body of several sections
 }
 
-// id returns the zero ID if there is no such property.
-func id(properties map[string]any) driver.ID {
-	switch v := properties[driver.IDProperty].(type) {
-	case nil:
-		return driver.ID{}
-	case string:
-		return driver.ParseID(v)
-	case []byte:
-		return driver.ParseID(v)
-	default:
-		return driver.GarbledID()
+// decode reads a message in place.
+func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, error) {
+	m, d := &dec.message, &dec.delivery
+	if err := m.Decode(payload); err != nil {
+		return nil, protocolError("a message that cannot be read: %w", err)
 	}
-}
-
-// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools may send.
-func microseconds(v any) (int64, bool) {
-	if t, ok := v.(time.Time); ok {
-		return t.UnixMicro(), true
+	*d = driver.Delivery{Redelivered: c.redelivered(&m.Header)}
+	properties := wire.NewDecoder(m.ApplicationProperties)
+	pairs, _ := properties.Map()
+	for pairs.More() {
+		key, _ := pairs.Text()
+		switch string(key) {
+		case driver.TimeProperty:
+			d.Time, d.HasTime = microseconds(&pairs)
+		case driver.IDProperty:
+			if text, ok := pairs.Text(); !ok {
+				d.ID = driver.GarbledID()
+			} else if text != nil {
+				d.ID = driver.ParseID(text)
+			}
+		default:
+			pairs.Skip()
+		}
 	}
-	return integer(v)
+	if err := pairs.Err(); err != nil {
+		return nil, protocolError("application properties that cannot be read: %w", err)
+	}
+	if m.BodySections > 1 {
+		dec.joined = m.Payload(dec.joined)
+		d.Body = dec.joined
+	} else {
+		d.Body = m.Payload(nil)
+	}
+	return d, nil
 }
 
-// integer understands all integer types and decimal text: brokers convert between protocols.
-func integer(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case uint64:
-		return int64(v), v <= math.MaxInt64 //nolint:gosec // checked
-	case int32:
-		return int64(v), true
-	case uint32:
-		return int64(v), true
-	case int16:
-		return int64(v), true
-	case uint16:
-		return int64(v), true
-	case int8:
-		return int64(v), true
-	case uint8:
-		return int64(v), true
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
+// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools and brokers that
+// convert between protocols make of it: all integer types, decimal text, timestamps.
+func microseconds(d *wire.Decoder) (int64, bool) {
+	switch d.Peek() {
+	case wire.CodeTimestamp:
+		ms, ok := d.Integer()
+		return ms * 1000, ok
+	case wire.CodeStr8, wire.CodeStr32:
+		text, _ := d.Text()
+		n, err := strconv.ParseInt(string(text), 10, 64)
 		return n, err == nil
 	default:
-		return 0, false
-	}
-}
-
-// body returns the payload: the data sections one after the other, or a single value that is binary or text.
-func body(m *amqp.Message) []byte {
-	switch len(m.Data) {
-	case 0:
-	case 1:
-		return m.Data[0]
-	default:
-		return bytes.Join(m.Data, nil)
-	}
-	switch v := m.Value.(type) {
-	case []byte:
-		return v
-	case string:
-		return []byte(v)
-	default:
-		return nil
+		return d.Integer()
 	}
 }

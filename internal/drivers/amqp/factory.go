@@ -15,12 +15,14 @@ import (
 type Options struct {
 	// Settle is at-least-once or at-most-once; the package comment says what each means.
 	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	// SASL is how to log in. auto means plain when a user is known, else anonymous.
-	SASL string `opt:"sasl" help:"how to log in; auto is plain with a user and anonymous without" enum:"auto,plain,anonymous,external"`
+	// SASL is how to log in. auto means plain when a user is known, or SCRAM where the broker has no plain, else anonymous.
+	SASL string `opt:"sasl" help:"how to log in; auto is plain with a user (SCRAM where that is not offered) and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
 	// IdleTimeout ends a connection on which nothing was received for that long; 0 never does.
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
 	// MaxFrameSize is the largest frame to accept, in bytes, from 512 to 2147483647.
 	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
+	// MaxMessageSize is the largest message to accept, in bytes.
+	MaxMessageSize int `opt:"max-message-size" help:"largest message to accept from the broker, in bytes; a larger one ends the run"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
 	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
@@ -44,6 +46,8 @@ const (
 	saslPlain     = "plain"
 	saslAnonymous = "anonymous"
 	saslExternal  = "external"
+	saslSCRAM256  = "scram-sha-256"
+	saslSCRAM512  = "scram-sha-512"
 
 	declareNo = "no"
 
@@ -55,8 +59,10 @@ const (
 	defaultIdleTimeout  = time.Minute
 	minIdleTimeout      = 100 * time.Millisecond
 	defaultMaxFrameSize = 64 << 10
-	minMaxFrameSize     = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
-	maxMaxFrameSize     = 1<<31 - 1
+	// defaultMaxMessageSize bounds what a peer can make us keep.
+	defaultMaxMessageSize = 64 << 20
+	minMaxFrameSize       = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
+	maxMaxFrameSize       = 1<<31 - 1
 )
 
 func defaultOptions() *Options {
@@ -64,10 +70,10 @@ func defaultOptions() *Options {
 		Settle:       settleAtLeastOnce,
 		SASL:         saslAuto,
 		IdleTimeout:  defaultIdleTimeout,
-		MaxFrameSize: defaultMaxFrameSize,
-		Dialect:      dialectAuto,
-		Declare:      declareNo,
-		From:         fromFirst,
+		MaxFrameSize: defaultMaxFrameSize, MaxMessageSize: defaultMaxMessageSize,
+		Dialect: dialectAuto,
+		Declare: declareNo,
+		From:    fromFirst,
 	}
 }
 
@@ -86,16 +92,18 @@ func Factory() driver.Factory {
 		Title:      "AMQP 1.0",
 		Schemes:    protocol().Schemes,
 		DefaultURL: "amqp://localhost:" + protocol().PlainPort,
-		Client: driver.Native,
+		Client:     driver.Native,
 		Capabilities: driver.Capabilities{
 			TLS: true,
 			Queue: driver.KindCapabilities{
 				Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-				Credit: true, Redelivered: true,
+				Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
+				Redelivered: true,
 			},
 			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-				Credit: true, Redelivered: true,
+				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true,
+				Group: true, Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true, Reject: true,
+				Release: true, Concurrency: true, Redelivered: true,
 			},
 		},
 		NewOptions: func() any { return defaultOptions() },
@@ -108,7 +116,7 @@ func Factory() driver.Factory {
 			if err != nil {
 				return nil, err
 			}
-			return &amqpDriver{cfg: cfg, conns: map[string]*connection{}, streams: map[string]bool{}}, nil
+			return newDriver(cfg), nil
 		},
 	}
 }
@@ -119,7 +127,6 @@ type config struct {
 	tls            driver.TLS
 	connectTimeout time.Duration
 	opts           Options
-	sasl           string // plain, anonymous or external
 }
 
 // newConfig checks opts and reports all mistakes at once.
@@ -161,27 +168,25 @@ func (c *config) checkOptions() []error {
 	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
 		fail("", "option max-frame-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
 	}
+	if n := c.opts.MaxMessageSize; n < minMaxFrameSize || n > maxMaxFrameSize {
+		fail("", "option max-message-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
+	}
 	if !slices.Contains(dialects(), c.opts.Dialect) {
 		fail("", "option dialect=%s: want one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
 	}
 	errs = append(errs, c.opts.checkQueues()...)
-	switch c.sasl = c.opts.SASL; c.sasl {
-	case saslAuto:
-		c.sasl = saslAnonymous
-		if c.target.User != "" {
-			c.sasl = saslPlain
-		}
-	case saslPlain:
+	switch s := c.opts.SASL; s {
+	case saslAuto, saslAnonymous:
+	case saslPlain, saslSCRAM256, saslSCRAM512:
 		if c.target.User == "" {
-			fail("give --user and --password", "option sasl=plain needs a user")
+			fail("give --user and --password", "option sasl=%s needs a user", s)
 		}
-	case saslAnonymous:
 	case saslExternal:
 		if !c.target.TLS {
 			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
 		}
 	default:
-		fail("", "option sasl=%s: want auto, plain, anonymous or external", c.sasl)
+		fail("", "option sasl=%s: want auto, plain, anonymous, external, scram-sha-256 or scram-sha-512", s)
 	}
 	return errs
 }

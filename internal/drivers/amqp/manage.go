@@ -7,10 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/Azure/go-amqp"
-
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,111 +16,161 @@ import (
 // over AMQP, working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It is safe for concurrent
 // use; one request is under way at a time.
 type manager struct {
-	mu      sync.Mutex
-	session *amqp.Session // nil when there is none, or it is of no use any more
-	out     *amqp.Sender
-	in      *amqp.Receiver
-	last    uint64 // number of the last request
+	mu   sync.Mutex
+	pair *managementPair // nil when there is none, or it is of no use any more
+	last uint64          // number of the last request
 }
 
-const (
-	managementNode = "/management"
-	// manageTries is how often to ask when the broker ends the session because our credit for its answer has not reached it
-	// yet: the library sends it at a time of its own.
-	manageTries = 5
-)
+const managementNode = "/management"
+
+// replies is how many answers the broker may send ahead.
+const replies = 10
+
+// managementPair is a link each way, in a session of its own.
+type managementPair struct {
+	requester
+	in      link
+	ids     uint32
+	answers chan reply
+	lost    chan struct{} // closed when nothing more comes
+	once    sync.Once
+}
+
+// reply is an answer with the number of its request.
+type reply struct {
+	number int64
+	answer
+}
 
 // answer is the broker's, with the status of HTTP.
 type answer struct {
 	status int
-	body   any
+	body   []byte // an encoded value
 }
 
 // words are what the broker says to a failed request.
 func (a answer) words() string {
-	if text, ok := a.body.(string); ok {
-		return text
+	const longest = 300
+	d := wire.NewDecoder(a.body)
+	if text, ok := d.Text(); ok && len(text) > 0 {
+		return string(text[:min(len(text), longest)])
 	}
 	return "status " + strconv.Itoa(a.status)
 }
 
+// settle implements control: requests are settled when they are sent.
+func (m *managementPair) settle(uint32, uint32, wire.State) {}
+
+// abandon implements control.
+func (m *managementPair) abandon(why error) {
+	m.end(why)
+	m.once.Do(func() { close(m.lost) })
+}
+
 // ask sends a request and waits for its answer. A body of nil is none.
-func (c *connection) ask(ctx context.Context, method, path string, body any) (answer, error) {
+func (c *connection) ask(ctx context.Context, method, path string, body []byte) (answer, error) {
 	m := &c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for try := 1; ; try++ {
-		a, err := m.ask(ctx, c, method, path, body)
-		if err == nil {
-			return a, nil
-		}
-		session := m.session
-		m.session = nil
-		if session != nil && !c.dead() {
-			bounded, cancel := context.WithTimeout(ctx, time.Second)
-			_ = session.Close(bounded)
-			cancel()
-		}
-		var peer *amqp.Error
-		if try == manageTries || !errors.As(err, &peer) || peer.Condition != amqp.ErrCondPreconditionFailed {
-			return a, err
-		}
-	}
-}
-
-func (m *manager) ask(ctx context.Context, c *connection, method, path string, body any) (answer, error) {
-	if m.session == nil {
-		if err := m.open(ctx, c); err != nil {
+	if m.pair == nil {
+		pair, err := c.openManagement(ctx)
+		if err != nil {
 			return answer{}, err
 		}
-	}
-	if body == nil {
-		body = amqp.Null{}
+		m.pair = pair
 	}
 	m.last++
-	replyTo := "$me"
-	err := m.out.Send(ctx, &amqp.Message{
-		Value:      body,
-		Properties: &amqp.MessageProperties{MessageID: m.last, To: &path, Subject: &method, ReplyTo: &replyTo},
-	}, nil)
+	a, err := m.pair.ask(ctx, m.last, method, path, body)
 	if err != nil {
+		m.pair.s.close(ctx)
+		m.pair = nil
+	}
+	return a, err
+}
+
+func (m *managementPair) ask(ctx context.Context, number uint64, method, path string, body []byte) (answer, error) {
+	if body == nil {
+		body = wire.AppendNull(nil)
+	}
+	properties := wire.Properties{
+		MessageID: wire.AppendUlong(nil, number), To: []byte(path), Subject: []byte(method), ReplyTo: []byte("$me"),
+	}
+	message := append(wire.AppendDescriptor(properties.AppendSection(nil), wire.DescValue), body...)
+	if err := m.send(ctx, driver.NewMeter(), message, true, false, func(uint32) {}); err != nil {
 		return answer{}, err
 	}
 	for {
-		got, err := m.in.Receive(ctx, nil)
-		if err != nil {
-			return answer{}, err
+		select {
+		case r := <-m.answers:
+			if r.number == int64(number) { //nolint:gosec // counted from 1
+				return r.answer, nil
+			}
+		case <-m.lost:
+			m.s.mu.Lock()
+			defer m.s.mu.Unlock()
+			return answer{}, m.err
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
 		}
-		p := got.Properties
-		if p == nil || p.Subject == nil || p.CorrelationID != m.last {
-			continue // the answer to a request that was given up
-		}
-		status, err := strconv.Atoi(*p.Subject)
-		if err != nil {
-			return answer{}, driver.Errorf(driver.ClassProtocol, "", "", "the management node answered with the status %.40q", *p.Subject)
-		}
-		return answer{status: status, body: got.Value}, nil
 	}
 }
 
-// open attaches the pair of links, the one for answers first: its credit is to be there before a request is.
-func (m *manager) open(ctx context.Context, c *connection) (err error) {
-	if m.session, err = c.newSession(ctx); err != nil {
-		return err
-	}
-	settled, first := amqp.SenderSettleModeSettled, amqp.ReceiverSettleModeFirst
-	pair := map[string]any{"paired": true}
-	m.in, err = m.session.NewReceiver(ctx, managementNode, &amqp.ReceiverOptions{
-		Name: "perfmq-management", Properties: pair, Credit: 10, TargetAddress: managementNode,
-		RequestedSenderSettleMode: &settled, SettlementMode: &first,
-	})
+// openManagement attaches the pair of links, the one for answers first: its credit is to be there before a request is.
+func (c *connection) openManagement(ctx context.Context) (*managementPair, error) {
+	s, err := c.beginSession(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m.out, err = m.session.NewSender(ctx, managementNode, &amqp.SenderOptions{
-		Name: "perfmq-management", Properties: pair, SourceAddress: managementNode, SettlementMode: &settled,
-	})
-	return err
+	m := &managementPair{answers: make(chan reply, replies), lost: make(chan struct{})}
+	m.requester = requester{s: s, granted: make(chan struct{}, 1), next: func() uint32 { m.ids++; return m.ids - 1 }}
+	m.link.control = m
+	m.in.handle, m.in.reply = 1, m.take
+	node := wire.Terminus{Kind: wire.DescSource, Address: wire.Some(managementNode)}
+	target := wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(managementNode)}
+	paired := wire.BeginMap(nil)
+	paired = wire.AppendBool(wire.AppendSymbol(paired, "paired"), true)
+	wire.EndCompound(paired, 0, 2)
+	attach := wire.Attach{
+		Name: "perfmq-management", Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled, Source: node, Target: target,
+		Properties: paired,
+	}
+	if err = s.attach(ctx, &m.in, &attach); err == nil {
+		flow := wire.Flow{
+			NextIncomingID: wire.Some(s.nextIn.Load()), IncomingWindow: incomingWindow, OutgoingWindow: outgoingWindow,
+			Handle: wire.Some(m.in.handle), DeliveryCount: wire.Some[uint32](0), LinkCredit: wire.Some[uint32](1 << 20),
+		}
+		err = c.put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
+	}
+	if err == nil {
+		attach.Role, attach.InitialDeliveryCount = wire.RoleSender, wire.Some[uint32](0)
+		err = s.attach(ctx, &m.link, &attach)
+	}
+	if err != nil {
+		s.close(ctx)
+		return nil, err
+	}
+	return m, nil
+}
+
+// take takes an answer. It is called by the reader.
+func (m *managementPair) take(payload []byte) error {
+	var message wire.Message
+	var properties wire.Properties
+	if err := errors.Join(message.Decode(payload), properties.Decode(message.Properties)); err != nil {
+		return protocolError("an answer that cannot be read: %w", err)
+	}
+	status, err := strconv.Atoi(string(properties.Subject))
+	if err != nil {
+		return protocolError("an answer with the status %.40q", properties.Subject)
+	}
+	id := wire.NewDecoder(properties.CorrelationID)
+	number, _ := id.Integer()
+	r := reply{number, answer{status: status, body: append([]byte(nil), message.Body...)}}
+	select {
+	case m.answers <- r:
+	default: // nobody waits for so many
+	}
+	return nil
 }
 
 // queueKind is what kind of queue RabbitMQ has under a name.
@@ -138,16 +186,29 @@ const (
 	kindStream  = "stream"
 )
 
+// declaration is the body of a request that declares a queue.
+func (o *Options) declaration() []byte {
+	arguments, entries := wire.BeginMap(nil), 2
+	arguments = wire.AppendStr(wire.AppendStr(arguments, "x-queue-type"), o.Declare)
+	if o.MaxPriority > 0 {
+		arguments, entries = wire.AppendLong(wire.AppendStr(arguments, "x-max-priority"), int64(o.MaxPriority)), 4
+	}
+	wire.EndCompound(arguments, 0, entries)
+	b := wire.BeginMap(nil)
+	b = wire.AppendBool(wire.AppendStr(b, "durable"), true)
+	b = wire.AppendBool(wire.AppendStr(b, "exclusive"), false)
+	b = wire.AppendBool(wire.AppendStr(b, "auto_delete"), false)
+	b = append(wire.AppendStr(b, "arguments"), arguments...)
+	wire.EndCompound(b, 0, 8)
+	return b
+}
+
 // queue declares a queue as the options say, or asks what kind of queue it is.
 func (c *connection) queue(ctx context.Context, op, name string, o *Options) (queueKind, error) {
 	path := "/queues/" + url.PathEscape(name)
-	method, body := "GET", any(nil)
+	method, verb, body := "GET", "describe", []byte(nil)
 	if o.Declare != declareNo {
-		arguments := map[string]any{"x-queue-type": o.Declare}
-		if o.MaxPriority > 0 {
-			arguments["x-max-priority"] = int64(o.MaxPriority)
-		}
-		method, body = "PUT", map[string]any{"durable": true, "exclusive": false, "auto_delete": false, "arguments": arguments}
+		method, verb, body = "PUT", "declare", o.declaration()
 	}
 	a, err := c.ask(ctx, method, path, body)
 	if err != nil {
@@ -164,26 +225,29 @@ func (c *connection) queue(ctx context.Context, op, name string, o *Options) (qu
 		return queueKind{}, driver.Errorf(driver.ClassAuth, op, "check the user's permissions for this queue on the broker",
 			"not authorised: %s", a.words())
 	default:
-		return queueKind{}, driver.Errorf(driver.ClassOther, op, "look into the broker's log",
-			"the broker refuses to %s the queue: %s", map[string]string{"GET": "describe", "PUT": "declare"}[method], a.words())
+		return queueKind{}, driver.Errorf(driver.ClassOther, op, "look into the broker's log", "the broker refuses to %s the queue: %s", verb, a.words())
 	}
-	described, _ := a.body.(map[string]any)
-	arguments, _ := described["arguments"].(map[string]any)
-	q := queueKind{}
-	q.kind, _ = described["type"].(string)
-	q.maxPriority, _ = integer(arguments["x-max-priority"])
+	kind := wire.Lookup(a.body, "type")
+	text, _ := kind.Text()
+	arguments := wire.Lookup(a.body, "arguments")
+	priorities := wire.Lookup(arguments.Raw(), "x-max-priority")
+	q := queueKind{kind: string(text)}
+	q.maxPriority, _ = priorities.Integer()
 	return q, nil
 }
 
 // checkSend refuses what a queue of that kind would ignore.
 func (q queueKind) checkSend(d dialect, op string, spec *driver.ProducerSpec) error {
-	switch {
-	case spec.Priority >= 0 && q.kind == kindStream:
-		return d.unsupported(op, "leave out --priority", "streams have no priorities")
-	case spec.Priority >= 0 && q.kind == kindClassic && q.maxPriority == 0:
-		return d.unsupported(op, "declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
-			"the queue has no priorities")
-	case spec.TTL > 0 && q.kind == kindStream:
+	for i := range spec.Variants {
+		switch priority := spec.Variants[i].Priority >= 0; {
+		case priority && q.kind == kindStream:
+			return d.unsupported(op, "leave out --priority", "streams have no priorities")
+		case priority && q.kind == kindClassic && q.maxPriority == 0:
+			return d.unsupported(op, "declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
+				"the queue has no priorities")
+		}
+	}
+	if spec.TTL > 0 && q.kind == kindStream {
 		return d.unsupported(op, "leave out --ttl", "messages of a stream do not expire one by one")
 	}
 	return nil
@@ -196,7 +260,11 @@ func (d dialect) managed(dest driver.Destination) bool {
 
 // prepareSend declares the queue, if the user wants that, and refuses what it would ignore.
 func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.ProducerSpec, o *Options) error {
-	if !c.managed(spec.Destination) || o.Declare == declareNo && spec.Priority < 0 && spec.TTL == 0 {
+	asks := o.Declare != declareNo || spec.TTL > 0
+	for i := range spec.Variants {
+		asks = asks || spec.Variants[i].Priority >= 0
+	}
+	if !c.managed(spec.Destination) || !asks {
 		return nil
 	}
 	q, err := c.queue(ctx, op, spec.Destination.Name, o)
@@ -233,3 +301,10 @@ func (c *connection) prepareReceive(ctx context.Context, op string, spec *driver
 
 // hintDeclare is said of queues that RabbitMQ 4 does not have.
 const hintDeclare = "declare it on the broker, or let us do it by -o declare=classic (or quorum, or stream)"
+
+// streamFilter tells RabbitMQ where in a stream to begin.
+func streamFilter(from string) wire.Filter {
+	const name = "rabbitmq:stream-offset-spec"
+	value := append(wire.AppendSymbol([]byte{wire.CodeDescribed}, name), wire.AppendStr(nil, from)...)
+	return wire.Filter{Name: name, Value: value}
+}

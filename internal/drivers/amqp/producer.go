@@ -4,168 +4,140 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math"
+	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
-	"unsafe"
 
-	"github.com/Azure/go-amqp"
-
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// frameOverhead is what a message may grow by beside its body: the head of its frame, and numbers that get longer.
-const frameOverhead = 256
-
-// handoverGrace is how long Send waits, after its context has ended, for a message that the library already has: it
-// may be stuck behind a full session window or a full TCP buffer.
-const handoverGrace = 250 * time.Millisecond
-
-// producer is a [driver.Producer] on a session of its own.
+// producer is a [driver.Producer]: a sending link in a session of its own.
+//
+// A message is encoded once per variant; a send copies it into the connection's buffer with its delivery ID and tag, time and
+// ID in their places. Deliveries are in unsettled until the broker's disposition, which may be of a whole range.
 type producer struct {
 	op      string
-	conn    *connection
-	session *amqp.Session
-	link    *amqp.Sender
+	lease   *transport.Lease[*connection]
+	session *session
+	link    link
 	done    driver.Completions
-	settled bool              // at-most-once
-	how     *amqp.SendOptions // of Send, which sends settled messages
-	maxBody int               // 0 for no limit but the broker's
+	kinds   []*wire.Template // by variant
+	origin  []byte           // the ID of messages that have none of their own; nil without
+	settled bool             // at-most-once
+	tx      *transactions    // nil without
 
-	kinds []kind // by variant
+	socket, leave *driver.Meter // waits for the connection to take more, and for credit
+	granted       chan struct{} // credit or window may have come
+	idText        [driver.MaxIDText]byte
+	tag           [4]byte
+	scratch       []byte // a message of several frames
 
-	// Of the one handover that is under way.
-	msg      *amqp.Message
-	time     int64
-	id       string // on idText: changes with it
-	idText   [driver.MaxIDText]byte
-	handover handover
-	phase    atomic.Int32 // who ends it: the slot or Send
-	handed   chan error   // from the slot to Send
-	overdue  bool         // Send has left before the slot answered
+	// Guarded by session.mu.
+	unsettled *unsettled
+	err       error         // why no more can be sent
+	drained   chan struct{} // closed when nothing is unsettled, if Close waits for it
 
-	slots   []*slot // by driver.Slot; nil until first used
-	running sync.WaitGroup
-	waits   context.Context // ends the waiting for dispositions
-	giveUp  context.CancelFunc
-	closed  bool
-}
-
-// kind is a prepared message.
-type kind struct {
-	msg      amqp.Message
-	plain    map[string]any // application properties without an ID
-	numbered map[string]any // and with one
-}
-
-// Phases of a handover.
-const (
-	phaseOpen     = iota
-	phaseAnswered // the slot's goroutine answers Send
-	phaseLeft     // Send has returned nil; the slot's goroutine reports by Done alone
-)
-
-// slot is one message in flight.
-type slot struct {
-	id    driver.Slot
-	tag   [4]byte
-	start chan struct{}
+	ending sync.Mutex // one goroutine reports ends at a time, with slots
+	slots  []driver.Slot
+	closed bool
 }
 
 // Producer implements [driver.Driver].
 func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	if spec.CommitInterval > 0 {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --commit-interval",
-			"transactions are not supported over AMQP")
-	}
-	conn, err := d.acquire(ctx, spec.Connection)
+	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
-		return nil, err
-	}
-	if err = conn.checkProducer(op, &spec, &d.cfg.opts); err == nil {
-		err = conn.prepareSend(ctx, op, &spec, &d.cfg.opts)
-	}
-	if err != nil {
-		conn.leave(ctx, nil)
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), conn: conn, done: done,
-		settled: d.cfg.opts.Settle == settleAtMostOnce, handed: make(chan error, 1),
+		op: "send to " + spec.Destination.String(), lease: lease, done: done, settled: d.cfg.opts.Settle == settleAtMostOnce,
+		socket: driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1), unsettled: newUnsettled(spec.MaxPending),
 	}
-	if err := p.open(ctx, spec); err != nil {
-		err = conn.explain(op, err)
-		conn.leave(ctx, p.session)
+	if spec.CommitInterval > 0 {
+		p.tx = newTransactions(p, &spec)
+	}
+	if err := p.open(ctx, op, &spec); err != nil {
+		err = lease.Conn.explain(op, err)
+		p.quit(ctx)
 		return nil, err
 	}
-	p.prepare(spec)
-	p.waits, p.giveUp = context.WithCancel(context.Background())
 	return p, nil
 }
 
-func (p *producer) open(ctx context.Context, spec driver.ProducerSpec) (err error) {
-	if p.session, err = p.conn.newSession(ctx); err != nil {
+func (p *producer) open(ctx context.Context, op string, spec *driver.ProducerSpec) (err error) {
+	c, opts := p.lease.Conn, &p.lease.Conn.driver.cfg.opts
+	if spec.CommitInterval > 0 && p.settled {
+		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --commit-interval",
+			"transactions are confirmed by their commit")
+	}
+	if err := c.checkProducer(op, spec, opts); err != nil {
 		return err
 	}
-	mode := amqp.SenderSettleModeUnsettled
+	if err := c.prepareSend(ctx, op, spec, opts); err != nil {
+		return err
+	}
+	if err := p.prepare(spec); err != nil {
+		return err
+	}
+	if p.session, err = c.beginSession(ctx); err != nil {
+		return err
+	}
+	p.link.producer = p
+	attach := wire.Attach{
+		Name: spec.Name, Role: wire.RoleSender, InitialDeliveryCount: wire.Some[uint32](0),
+		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(spec.Name)},
+		Target: wire.Terminus{
+			Kind: wire.DescTarget, Address: wire.Some(c.address(spec.Destination)), Durable: c.durability(),
+			Capabilities: []string{spec.Destination.Kind.String()},
+		},
+	}
 	if p.settled {
-		mode = amqp.SenderSettleModeSettled
+		attach.SenderSettleMode = wire.SenderSettled
 	}
-	opts := &amqp.SenderOptions{
-		Name:               spec.Name,
-		SettlementMode:     &mode,
-		TargetCapabilities: []string{spec.Destination.Kind.String()},
-		TargetDurability:   p.conn.durability(),
+	if err := p.session.attach(ctx, &p.link, &attach); err != nil {
+		return err
 	}
-	open := func() (*amqp.Sender, error) {
-		return p.session.NewSender(ctx, p.conn.address(spec.Destination), opts)
+	if mode := p.link.peer.sendSettle; mode != attach.SenderSettleMode && mode != wire.SenderMixed {
+		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
+			"the broker does not agree to settle=%s", opts.Settle)
 	}
-	if p.link, err = attach(p.conn.dialect, open); p.conn.disagrees(ctx, err) {
-		// The peer leaves it to the sender, message by message: the same, said otherwise.
-		opts.SettlementMode, p.how = nil, &amqp.SendOptions{Settled: true}
-		if p.session, err = p.conn.anotherSession(ctx, p.session); err == nil {
-			p.link, err = attach(p.conn.dialect, open)
-		}
+	if p.tx != nil {
+		return p.tx.begin(ctx, spec.Name)
 	}
-	return err
+	return nil
 }
 
-// prepare makes the messages of which each send changes the time and the ID only.
-func (p *producer) prepare(spec driver.ProducerSpec) {
-	for i := range spec.Variants {
-		p.kinds = append(p.kinds, p.kind(&spec, &spec.Variants[i]))
-	}
-	if p.settled && !p.conn.splitsSettled() {
-		p.setID(&driver.ID{Run: math.MaxInt64, Producer: math.MaxInt64, Number: math.MaxInt64, Sum: math.MaxInt64})
-		empty := p.kinds[0].msg
-		empty.Data, empty.ApplicationProperties = nil, p.kinds[0].numbered
-		text, _ := empty.MarshalBinary() // an error comes again when a message is sent
-		p.maxBody = max(1, p.conn.driver.cfg.opts.MaxFrameSize-len(text)-frameOverhead)
-	}
-}
-
-func (p *producer) kind(spec *driver.ProducerSpec, v *driver.Variant) kind {
-	header := &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL}
-	if v.Priority >= 0 {
-		header.Priority = uint8(min(v.Priority, 9)) //nolint:gosec // 0 to 9
-	}
-	k := kind{plain: map[string]any{}, numbered: map[string]any{}}
-	for _, prop := range v.Properties {
-		k.plain[prop.Key], k.numbered[prop.Key] = prop.Value, prop.Value
-	}
+// prepare encodes the messages.
+func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	if spec.Origin != (driver.ID{}) {
-		k.plain[driver.IDProperty] = string(spec.Origin.Append(nil))
+		p.origin = spec.Origin.Append(nil)
 	}
-	// The library encodes the values that these point to, as long and string, so that none is boxed per message.
-	k.plain[driver.TimeProperty], k.numbered[driver.TimeProperty] = &p.time, &p.time
-	k.numbered[driver.IDProperty] = &p.id
-	k.msg = amqp.Message{Header: header, Data: [][]byte{v.Body}}
-	if v.Group != "" {
-		k.msg.Properties = &amqp.MessageProperties{GroupID: &v.Group}
+	for i := range spec.Variants {
+		v := &spec.Variants[i]
+		content := wire.Content{
+			Header:  wire.Header{Durable: spec.Persistent},
+			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: v.Body,
+		}
+		if v.Priority >= 0 {
+			content.Header.Priority = wire.Some(uint8(min(v.Priority, 9))) //nolint:gosec // 0 to 9
+		}
+		if ms := spec.TTL.Milliseconds(); spec.TTL > 0 {
+			content.Header.TTL = wire.Some(uint32(min(max(ms, 1), 1<<32-1))) //nolint:gosec // in range
+		}
+		if v.Group != "" {
+			content.Properties.GroupID = []byte(v.Group)
+		}
+		for _, property := range v.Properties {
+			content.Application = append(content.Application, wire.Property{Key: property.Key, Value: property.Value})
+		}
+		t, err := wire.NewTemplate(&content)
+		if err != nil {
+			return &driver.Error{Class: driver.ClassUnsupported, Hint: "choose other --property values", Err: err}
+		}
+		p.kinds = append(p.kinds, t)
 	}
-	return k
+	return nil
 }
 
 // Send implements [driver.Producer].
@@ -173,187 +145,284 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	kind := &p.kinds[m.Variant]
-	if size := len(kind.msg.Data[0]); p.maxBody > 0 && size > p.maxBody {
-		return driver.Errorf(driver.ClassTooLarge, p.op, "raise -o max-frame-size, or leave out -o settle=at-most-once",
-			"%s takes settled messages only in one frame: this one has %d bytes, %d would do",
-			p.conn.title(), size, p.maxBody)
+	t, id := p.kinds[m.Variant], p.origin
+	if m.ID != (driver.ID{}) {
+		id = m.ID.Append(p.idText[:0])
 	}
-	if p.overdue {
-		select {
-		case err := <-p.handed:
-			_ = err // reported by Done
-			p.overdue = false
-		case <-ctx.Done():
-			return p.noLeave(ctx)
+	size := t.Size(len(id))
+	if limit := p.link.peer.maxMessage; limit > 0 && uint64(size) > limit {
+		return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages or raise the broker's limit",
+			"the message has %d bytes, and the broker takes no more than %d", size, limit)
+	}
+	var state []byte
+	if p.tx != nil {
+		var err error
+		if state, err = p.tx.enter(ctx); err != nil {
+			return p.sendError(ctx, err)
 		}
 	}
-	p.time, p.msg = m.Time, &kind.msg
-	p.msg.ApplicationProperties = kind.plain
-	if m.ID != (driver.ID{}) {
-		p.setID(&m.ID)
-		p.msg.ApplicationProperties = kind.numbered
+	var err error
+	if frameHead+len(state)+size <= p.lease.Conn.maxFrame {
+		err = p.sendFrame(ctx, m, t, id, state)
+	} else {
+		err = p.sendFrames(ctx, m, t, id, state)
 	}
-	s := p.slot(m.Slot)
-	p.msg.DeliveryTag = s.tag[:]
-	p.handover.begin(ctx.Done())
-	p.phase.Store(phaseOpen)
-	s.start <- struct{}{}
-	select {
-	case err := <-p.handed:
+	if err != nil {
 		return p.sendError(ctx, err)
-	case <-ctx.Done():
-		return p.hurry(ctx)
 	}
+	if p.tx != nil {
+		p.tx.commitFull(ctx, m.More)
+	}
+	return nil
 }
 
-// setID makes id the ID of the message that is handed over next, without allocating: the library reads the string while it
-// encodes the message, and the next one comes after that.
-func (p *producer) setID(id *driver.ID) {
-	text := id.Append(p.idText[:0])
-	p.id = unsafe.String(&text[0], len(text))
-}
+// frameHead is how many bytes the head of a transfer has at most, without a delivery state.
+const frameHead = 64
 
-// hurry ends a Send whose context has ended. A message that waits for credit is given back by the library at once; one
-// that it has taken already is left to its slot's goroutine.
-func (p *producer) hurry(ctx context.Context) error {
-	timer := time.NewTimer(handoverGrace)
-	defer timer.Stop()
-	select {
-	case err := <-p.handed:
-		return p.sendError(ctx, err)
-	case <-timer.C:
-	}
-	if p.phase.CompareAndSwap(phaseOpen, phaseLeft) {
-		p.overdue = true
+// sendFrame sends a message that fits one frame.
+func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
+	c, s := p.lease.Conn, p.session
+	for {
+		if err := p.awaitLeave(ctx); err != nil {
+			return err
+		}
+		b, err := c.out.Lock(ctx, p.socket)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if p.err != nil || p.link.credit() == 0 || s.window() == 0 { // taken back meanwhile
+			s.mu.Unlock()
+			c.out.Unlock(b, false)
+			continue
+		}
+		head := p.transfer(m.Slot, state, false)
+		s.nextOut++
+		at := len(b)
+		b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
+		wire.EndFrame(b, at)
+		if p.settled {
+			c.out.Confirm(p, m.Slot)
+		}
+		if p.tx != nil {
+			p.tx.add(m.Slot, head.DeliveryID.V)
+		}
+		s.mu.Unlock()
+		c.out.Unlock(b, m.More || p.tx != nil)
 		return nil
 	}
-	return p.sendError(ctx, <-p.handed)
+}
+
+// transfer begins a delivery. The session's lock is held.
+func (p *producer) transfer(slot driver.Slot, state []byte, more bool) wire.Transfer {
+	p.link.deliveryCount++
+	id := p.unsettled.add(slot)
+	binary.BigEndian.PutUint32(p.tag[:], id)
+	return wire.Transfer{
+		Handle: p.link.handle, DeliveryID: wire.Some(id), DeliveryTag: p.tag[:], MessageFormat: wire.Some[uint32](0),
+		Settled: p.settled, More: more, State: state,
+	}
+}
+
+// sendFrames sends a message of several frames. Once the first has left, the others have to follow, or the broker is told to
+// forget the delivery.
+func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
+	c, s := p.lease.Conn, p.session
+	p.scratch = t.Append(p.scratch[:0], m.Time, id)
+	var head wire.Transfer
+	for rest := p.scratch; len(rest) > 0; {
+		first := len(rest) == len(p.scratch)
+		piece := rest[:min(len(rest), c.maxFrame-frameHead-len(state))]
+		if err := p.awaitWindow(ctx, first); err != nil {
+			return p.abort(err, first)
+		}
+		b, err := c.out.Lock(ctx, p.socket)
+		if err != nil {
+			return p.abort(err, first)
+		}
+		s.mu.Lock()
+		if p.err != nil || s.window() == 0 || first && p.link.credit() == 0 {
+			s.mu.Unlock()
+			c.out.Unlock(b, false)
+			continue
+		}
+		if first {
+			head = p.transfer(m.Slot, state, true)
+		} else {
+			head = wire.Transfer{Handle: p.link.handle, Settled: p.settled}
+		}
+		rest = rest[len(piece):]
+		last := len(rest) == 0
+		head.More = !last
+		s.nextOut++
+		at := len(b)
+		b = append(head.AppendHead(b, s.channel), piece...)
+		wire.EndFrame(b, at)
+		if last && p.settled {
+			c.out.Confirm(p, m.Slot)
+		}
+		if last && p.tx != nil {
+			p.tx.add(m.Slot, p.unsettled.next-1)
+		}
+		s.mu.Unlock()
+		c.out.Unlock(b, !last || m.More || p.tx != nil)
+	}
+	if cap(p.scratch) > maxScratch {
+		p.scratch = nil
+	}
+	return nil
+}
+
+// maxScratch is the largest message that is kept in memory for the next one.
+const maxScratch = 1 << 20
+
+// abort ends a delivery of which frames may have left: it will not be delivered, and nothing more can be sent.
+func (p *producer) abort(err error, first bool) error {
+	if first {
+		return err
+	}
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.err == nil {
+		p.err = driver.Errorf(driver.ClassTimeout, "", "", "a message was given up between its frames")
+	}
+	p.unsettled.undo()
+	return err
+}
+
+// awaitLeave waits until a delivery may be sent.
+func (p *producer) awaitLeave(ctx context.Context) error { return p.awaitWindow(ctx, true) }
+
+// awaitWindow waits until a frame may be sent, and with delivery, until there is credit as well.
+func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
+	s := p.session
+	free := func() (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.window() > 0 && (!delivery || p.link.credit() > 0), p.err
+	}
+	if ok, err := free(); ok || err != nil {
+		return err
+	}
+	p.lease.Conn.out.Flush() // what was to wait for this message waits no longer
+	p.leave.Begin()
+	defer p.leave.End()
+	for {
+		select {
+		case <-p.granted:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", errNoLeave, ctx.Err())
+		}
+		if ok, err := free(); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// errNoLeave is why a send that waits is given up.
+var errNoLeave = errors.New("the broker gave no leave to send (no credit)")
+
+// wake lets a send that waits look again.
+func (p *producer) wake() {
+	select {
+	case p.granted <- struct{}{}:
+	default:
+	}
 }
 
 func (p *producer) sendError(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return driver.Errorf(driver.ClassTimeout, p.op,
+			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console", "%w", err)
 	}
-	if isCreditError(err) && ctx.Err() != nil {
-		return p.noLeave(ctx)
-	}
-	return p.conn.explain(p.op, err)
+	return p.lease.Conn.explain(p.op, err)
 }
 
-func (p *producer) noLeave(ctx context.Context) error {
-	return driver.Errorf(driver.ClassTimeout, p.op,
-		"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
-		"the broker gave no leave to send (no credit): %w", ctx.Err())
-}
-
-// slot returns the slot, with its goroutine running.
-func (p *producer) slot(id driver.Slot) *slot {
-	index := id.Index()
-	for int(index) >= len(p.slots) {
-		p.slots = append(p.slots, nil)
-	}
-	s := p.slots[index]
-	if s == nil {
-		s = &slot{start: make(chan struct{}, 1)}
-		binary.BigEndian.PutUint32(s.tag[:], index)
-		p.slots[index] = s
-		p.running.Go(func() {
-			for range s.start {
-				p.transfer(s)
-			}
-		})
-	}
-	s.id = id
-	return s
-}
-
-// transfer sends the prepared message, lets Send return, and reports how it ended.
-func (p *producer) transfer(s *slot) {
-	var receipt amqp.SendReceipt
-	var err error
-	if p.settled {
-		err = p.link.Send(&p.handover, p.msg, p.how)
-	} else {
-		receipt, err = p.link.SendWithReceipt(&p.handover, p.msg, nil)
-	}
-	left := err == nil || !isCreditError(err) && !isTooLarge(err) && !p.handover.recall()
-	var answer error
-	if !left {
-		answer = err
-	}
-	toSend := p.phase.CompareAndSwap(phaseOpen, phaseAnswered)
-	p.handed <- answer
-	switch {
-	case !left && toSend: // Send returns the error
-	case !left:
-		p.done.Done(s.id, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout, Err: p.conn.explain(p.op, err)})
-	case err != nil:
-		p.done.Done(s.id, p.lost(err))
-	case p.settled:
-		if err := p.conn.net.barrier(); err != nil {
-			p.done.Done(s.id, p.lost(err))
-			return
-		}
-		p.done.Done(s.id, driver.Outcome{})
-	default:
-		p.done.Done(s.id, p.outcome(p.disposition(&receipt)))
-	}
-}
-
-// disposition waits for the broker's answer.
-func (p *producer) disposition(receipt *amqp.SendReceipt) (amqp.DeliveryState, error) {
-	state, err := receipt.Wait(p.waits)
-	// When the answer and the end of the link are both there the library picks either; the answer is what counts. It
-	// picks evenly, so asking again ten times finds an answer that is there with all but certainty.
-	for i := 0; err != nil && i < 10; i++ {
-		if state, again := receipt.Wait(p.waits); again == nil {
-			return state, nil
+// Flush implements [driver.Flusher].
+func (p *producer) Flush(ctx context.Context) error {
+	if p.tx != nil && !p.closed {
+		if err := p.tx.flush(ctx); err != nil {
+			return p.sendError(ctx, err)
 		}
 	}
-	return state, err
+	p.lease.Conn.out.Flush()
+	return nil
 }
 
-// lost is the outcome of a message that has left, or may have, and will not be answered.
-func (p *producer) lost(err error) driver.Outcome {
-	if errors.Is(err, context.Canceled) {
-		return driver.Outcome{
-			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
-				"the broker had not answered when the producer closed"),
-		}
-	}
-	e := p.conn.explain(p.op, err)
-	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e}
+// Written implements [transport.Writer]: settled messages end when they are passed to the operating system, in the order in
+// which they were sent.
+func (p *producer) Written(slots []driver.Slot) {
+	p.session.mu.Lock()
+	first := p.unsettled.from
+	p.session.mu.Unlock()
+	p.settle(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
 }
 
-// outcome translates the broker's answer (AMQP 1.0, Messaging, section 3.4).
-func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
-	if err != nil {
-		return p.lost(err)
+// settle ends the deliveries of a range.
+func (p *producer) settle(first, last uint32, o driver.Outcome) {
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	s := p.session
+	s.mu.Lock()
+	p.slots = p.unsettled.take(p.slots[:0], first, last)
+	if p.tx != nil {
+		p.slots = p.tx.answered(p.slots, &o)
 	}
-	switch state := state.(type) {
-	case *amqp.StateAccepted:
-		return driver.Outcome{}
-	case *amqp.StateRejected:
-		if state.Error == nil {
-			return driver.Outcome{
-				State: driver.Rejected, Class: driver.ClassOther,
-				Err: driver.Errorf(driver.ClassOther, "", lookAtBroker, "the broker rejected the message without saying why"),
-			}
-		}
-		e := p.conn.explain(p.op, state.Error)
-		return driver.Outcome{State: driver.Rejected, Class: driver.ClassOf(e), Err: e}
-	case *amqp.StateReleased:
-		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
-	case *amqp.StateModified:
-		return driver.Outcome{State: driver.Modified, Class: driver.ClassOther}
-	default:
-		return driver.Outcome{
-			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker settled the message without saying what became of it"),
-		}
+	s.mu.Unlock()
+	if len(p.slots) > 0 {
+		p.done.DoneAll(p.slots, o)
 	}
+	s.mu.Lock()
+	p.tidy()
+	s.mu.Unlock()
+}
+
+// tidy tells Close when nothing is left. The session's lock is held.
+func (p *producer) tidy() {
+	if p.drained != nil && p.unsettled.n == 0 && (p.tx == nil || p.tx.idle()) {
+		close(p.drained)
+		p.drained = nil
+	}
+}
+
+// abandon ends all that is unsettled, because nothing more comes.
+func (p *producer) abandon(why error) {
+	if why == nil {
+		why = errClosed
+	}
+	e := p.lease.Conn.explain(p.op, why)
+	p.session.mu.Lock()
+	if p.err == nil {
+		p.err = e
+	}
+	p.session.mu.Unlock()
+	p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e})
+	p.wake()
+}
+
+// endAll ends all that has not ended.
+func (p *producer) endAll(o driver.Outcome) {
+	if p.tx != nil {
+		p.tx.abandon(o)
+	}
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	s := p.session
+	s.mu.Lock()
+	p.slots = p.unsettled.takeAll(p.slots[:0])
+	s.mu.Unlock()
+	p.done.DoneAll(p.slots, o)
+	s.mu.Lock()
+	p.tidy()
+	s.mu.Unlock()
+}
+
+// Waits implements [driver.Waiter].
+func (p *producer) Waits() driver.Waits {
+	w := p.lease.Conn.waits()
+	w.Credit, w.Socket = p.leave.Wait(), p.socket.Wait()
+	return w
 }
 
 // Close implements [driver.Producer].
@@ -362,23 +431,35 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
-	for _, s := range p.slots {
-		if s != nil {
-			close(s.start)
+	c, s := p.lease.Conn, p.session
+	c.out.Flush()
+	s.mu.Lock()
+	var drained chan struct{}
+	if p.unsettled.n > 0 || p.tx != nil && !p.tx.idle() {
+		drained = make(chan struct{})
+		p.drained = drained
+	}
+	s.mu.Unlock()
+	if drained != nil {
+		select {
+		case <-drained:
+		case <-c.failed:
+		case <-ctx.Done():
 		}
 	}
-	settled := make(chan struct{})
-	go func() {
-		defer close(settled)
-		p.running.Wait()
-	}()
-	select {
-	case <-settled:
-	case <-ctx.Done():
-		p.giveUp()
-		p.conn.abandon(settled)
-	}
-	p.giveUp()
-	p.conn.leave(ctx, p.session)
+	p.quit(ctx)
 	return nil
+}
+
+// quit ends session and link, reports what has no end yet, and gives the connection back.
+func (p *producer) quit(ctx context.Context) {
+	if p.session != nil {
+		if p.lease.Conn.detaches() && ctx.Err() == nil {
+			_ = p.session.detach(ctx, &p.link) // the end of the session does it as well
+		}
+		p.session.close(ctx)
+		err := driver.Errorf(driver.ClassTimeout, p.op, "", "the broker had not answered when the producer closed")
+		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: err})
+	}
+	p.lease.Release(ctx)
 }

@@ -3,8 +3,7 @@ package amqp
 import (
 	"strconv"
 
-	"github.com/Azure/go-amqp"
-
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -48,8 +47,8 @@ func newSubscription(op string, spec driver.ConsumerSpec) (subscription, error) 
 // reserve picks a link name that no other consumer of the connection uses: two links of the same name and direction
 // would steal each other.
 func (s *subscription) reserve(c *connection) {
-	c.namesMu.Lock()
-	defer c.namesMu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for n := 1; ; n++ {
 		if s.link = s.linkName(n); !c.names[s.link] {
 			c.names[s.link] = true
@@ -86,26 +85,24 @@ func (s *subscription) linkName(n int) string {
 }
 
 func (s *subscription) free(c *connection) {
-	c.namesMu.Lock()
+	c.mu.Lock()
 	delete(c.names, s.link)
-	c.namesMu.Unlock()
+	c.mu.Unlock()
 }
 
-// apply sets the source of the link (AMQP 1.0, Messaging, section 3.5.3).
-func (s *subscription) apply(opts *amqp.ReceiverOptions) {
-	opts.Name = s.link
-	opts.SourceCapabilities = []string{s.kind.String()}
+// apply sets the source of the link (Messaging, section 3.5.3).
+func (s *subscription) apply(source *wire.Terminus) {
+	source.Capabilities = []string{s.kind.String()}
 	if s.shared {
-		opts.SourceCapabilities = append(opts.SourceCapabilities, "shared")
+		source.Capabilities = append(source.Capabilities, "shared")
 	}
 	if s.global {
-		opts.SourceCapabilities = append(opts.SourceCapabilities, "global")
+		source.Capabilities = append(source.Capabilities, "global")
 	}
 	switch {
 	case s.durable:
-		opts.SourceDurability = amqp.DurabilityUnsettledState
-		opts.SourceExpiryPolicy = amqp.ExpiryPolicyNever
+		source.Durable, source.ExpiryPolicy = wire.DurableUnsettledState, wire.ExpireNever
 	case s.kind == driver.Topic:
-		opts.SourceExpiryPolicy = amqp.ExpiryPolicyLinkDetach
+		source.ExpiryPolicy = wire.ExpireLinkDetach
 	}
 }

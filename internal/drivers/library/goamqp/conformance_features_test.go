@@ -1,6 +1,6 @@
 //go:build unix && features
 
-package amqp
+package goamqp
 
 import (
 	"testing"

@@ -1,9 +1,10 @@
-package amqp
+package goamqp
 
 import (
 	"strconv"
 
-	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/Azure/go-amqp"
+
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -47,8 +48,8 @@ func newSubscription(op string, spec driver.ConsumerSpec) (subscription, error) 
 // reserve picks a link name that no other consumer of the connection uses: two links of the same name and direction
 // would steal each other.
 func (s *subscription) reserve(c *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.namesMu.Lock()
+	defer c.namesMu.Unlock()
 	for n := 1; ; n++ {
 		if s.link = s.linkName(n); !c.names[s.link] {
 			c.names[s.link] = true
@@ -85,24 +86,26 @@ func (s *subscription) linkName(n int) string {
 }
 
 func (s *subscription) free(c *connection) {
-	c.mu.Lock()
+	c.namesMu.Lock()
 	delete(c.names, s.link)
-	c.mu.Unlock()
+	c.namesMu.Unlock()
 }
 
-// apply sets the source of the link (Messaging, section 3.5.3).
-func (s *subscription) apply(source *wire.Terminus) {
-	source.Capabilities = []string{s.kind.String()}
+// apply sets the source of the link (AMQP 1.0, Messaging, section 3.5.3).
+func (s *subscription) apply(opts *amqp.ReceiverOptions) {
+	opts.Name = s.link
+	opts.SourceCapabilities = []string{s.kind.String()}
 	if s.shared {
-		source.Capabilities = append(source.Capabilities, "shared")
+		opts.SourceCapabilities = append(opts.SourceCapabilities, "shared")
 	}
 	if s.global {
-		source.Capabilities = append(source.Capabilities, "global")
+		opts.SourceCapabilities = append(opts.SourceCapabilities, "global")
 	}
 	switch {
 	case s.durable:
-		source.Durable, source.ExpiryPolicy = wire.DurableUnsettledState, wire.ExpireNever
+		opts.SourceDurability = amqp.DurabilityUnsettledState
+		opts.SourceExpiryPolicy = amqp.ExpiryPolicyNever
 	case s.kind == driver.Topic:
-		source.ExpiryPolicy = wire.ExpireLinkDetach
+		opts.SourceExpiryPolicy = amqp.ExpiryPolicyLinkDetach
 	}
 }

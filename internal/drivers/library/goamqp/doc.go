@@ -60,4 +60,4 @@
 // The modes that settlement needs are asked for. To a peer that answers mixed, or nothing, which means mixed, the link is attached
 // again without asking: messages are sent settled or not one by one, and received as they come. Only receiving settled messages
 // has to be agreed on.
-package amqp
+package goamqp

@@ -1,12 +1,14 @@
-package amqp
+package goamqp
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/Azure/go-amqp"
+
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -32,7 +34,9 @@ func dialects() []string {
 }
 
 // dialectOf goes by the properties of the broker's open frame.
-func dialectOf(product, version string) dialect {
+func dialectOf(properties map[string]any) dialect {
+	product, _ := properties["product"].(string)
+	version, _ := properties["version"].(string)
 	switch name := strings.ToLower(product); {
 	case strings.Contains(name, "artemis"):
 		return artemis
@@ -94,11 +98,11 @@ func (d dialect) address(dest driver.Destination) string {
 
 // durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by it, for senders and
 // receivers alike; durable ones are what every other protocol of RabbitMQ declares.
-func (d dialect) durability() uint32 {
+func (d dialect) durability() amqp.Durability {
 	if d == rabbitmq3 {
-		return wire.DurableConfiguration
+		return amqp.DurabilityConfiguration
 	}
-	return wire.DurableNone
+	return amqp.DurabilityNone
 }
 
 // checkProducer refuses what the broker would ignore.
@@ -112,14 +116,12 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options)
 	if d != rabbitmq && d != rabbitmq3 {
 		return nil
 	}
-	for i := range spec.Variants {
-		switch v := &spec.Variants[i]; {
-		case v.Group != "":
-			return d.unsupported(op, "leave out --group", "there are no message groups")
-		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
-			return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
-				"a queue that is declared by its use has no priorities")
-		}
+	if spec.Group != "" {
+		return d.unsupported(op, "leave out --group", "there are no message groups")
+	}
+	if d == rabbitmq3 && spec.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/") {
+		return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
+			"a queue that is declared by its use has no priorities")
 	}
 	return nil
 }
@@ -138,8 +140,6 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 			"subscriptions cannot be shared")
 	case d != rabbitmq && d != rabbitmq3:
 		return nil
-	case spec.Selector != "": // its answer confirms the filter (but for 4.1 and later), and all messages come
-		return d.unsupported(op, "leave out --selector", "there are no selectors")
 	case spec.Durable || spec.Shared:
 		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
 			"there are no durable or shared subscriptions")
@@ -155,6 +155,15 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 	default:
 		return nil
 	}
+}
+
+// checkSelector refuses what RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages. Others are believed what
+// they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
+func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
+	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
+		return d.unsupported(op, "leave out --selector", "there are no selectors")
+	}
+	return nil
 }
 
 // checkDeclare refuses to declare what cannot be, or need not be, declared.
@@ -176,6 +185,22 @@ func (d dialect) checkDeclare(op string, dest driver.Destination, o *Options) er
 // detach with one that does not close, for which the library waits in vain; there the end of the session does it all.
 func (d dialect) detaches() bool { return d != rabbitmq3 }
 
+// attachTries is how often to attach to an address of Artemis that is said not to exist.
+const attachTries = 5
+
+// attach opens a link. Artemis removes an address that it made by itself when nobody uses it any more, and an attach at
+// that moment is told that the address does not exist instead of making it again: it is tried anew, at once.
+func attach[Link any](d dialect, open func() (Link, error)) (Link, error) {
+	for try := 1; ; try++ {
+		link, err := open()
+		var peer *amqp.Error
+		gone := errors.As(err, &peer) && peer.Condition == amqp.ErrCondNotFound
+		if !gone || d != artemis || try == attachTries {
+			return link, err
+		}
+	}
+}
+
 // endPatience is how long to wait for the answer to the end of a session. RabbitMQ before 4 loses it now and then, when
 // the process that was to write it ends with the session; the session has ended all the same.
 func (d dialect) endPatience() time.Duration {
@@ -185,6 +210,10 @@ func (d dialect) endPatience() time.Duration {
 	return practicallyForever
 }
 
+// splitsSettled reports whether settled messages may take several frames. RabbitMQ before 4 ends the session when only the
+// last frame says settled, which AMQP 1.0 allows (Transport, section 2.7.5) and the library does.
+func (d dialect) splitsSettled() bool { return d != rabbitmq3 }
+
 // creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4 computes
 // what is left from the deliveries that its session has seen, not from those that the queue has sent: credit that is given
 // while messages are under way is exceeded, the next one comes out negative, and nothing is sent any more.
@@ -193,9 +222,6 @@ func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 // redelivered reports whether the broker says that it delivered a message before. RabbitMQ before 4 does not count
 // deliveries but says so in first-acquirer. With the others that tells whether somebody else acquired the message, which
 // is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
-func (d dialect) redelivered(h *wire.Header) bool {
-	return h.DeliveryCount > 0 || d == rabbitmq3 && !h.FirstAcquirer
+func (d dialect) redelivered(h *amqp.MessageHeader) bool {
+	return h != nil && (h.DeliveryCount > 0 || d == rabbitmq3 && !h.FirstAcquirer)
 }
-
-// practicallyForever is a time-out that is none.
-const practicallyForever = 10 * 365 * 24 * time.Hour

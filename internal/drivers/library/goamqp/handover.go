@@ -1,4 +1,4 @@
-package amqp
+package goamqp
 
 import (
 	"context"
