@@ -40,6 +40,7 @@ type settings struct {
 	properties                     []driver.Property
 	commitInterval                 int
 	durable, keepSubscription, tx  bool
+	txSize                         int
 	shared                         int
 	selector                       string
 	credit, maxMessageSize         int

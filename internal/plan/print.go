@@ -245,7 +245,7 @@ func (pr *printer) consumer() {
 	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {
-		pr.line("transactions", "one per message")
+		pr.line("transactions", "of %s", plural(p.transactionSize(), "message"))
 	}
 }
 

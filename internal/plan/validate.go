@@ -56,6 +56,9 @@ func (p *Plan) Notes() []string {
 	if p.Role.Produces() && p.MaxPending > 0 && p.MaxPending < p.CommitInterval {
 		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", p.CommitInterval))
 	}
+	if !p.Role.Produces() && p.CommitInterval > 0 {
+		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a consumer receives per transaction")
+	}
 	if p.Role == Client && p.Producer.Factory.Name == p.Consumer.Factory.Name {
 		_, _, from, _ := splitUserinfo(p.Producer.Open.URL)
 		if _, _, to, _ := splitUserinfo(p.Consumer.Open.URL); from != to {
@@ -205,6 +208,8 @@ func (v *validator) producing(f *driver.Factory) {
 
 func (v *validator) consuming(f *driver.Factory) {
 	p := v.plan
+	v.refuse(p.Credit > 0 && p.transactionSize() > p.Credit, "lower --tx-size or raise --credit",
+		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", p.TransactionSize, p.Credit)
 	v.refuse(p.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
 		"leave --tx out", "%s", noTransactions(f))
 	for _, s := range []setting{

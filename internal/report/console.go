@@ -128,6 +128,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeLatency(&b, summaryLabel, "--- aggregated response time:", s.Latencies.Response)
 	writeAge(&b, "--- aggregated b2c time:", s.Latencies.B2C)
 	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
+	writeAge(&b, "--- aggregated commit time:", s.Latencies.Commit)
 	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verification != nil {
@@ -186,6 +187,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		}
 		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
 	}
+	unlessZero("--- total commits:", s.Total.Commits, "transactions that the broker confirmed")
+	unlessZero("--- commits failed:", s.Total.CommitsFailed, "transactions that it did not confirm")
 	if s.ExpectedKnown {
 		note := ""
 		if s.Missing > 0 {

@@ -18,7 +18,8 @@ type descriptions struct {
 	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
 	received, redelivered, foreign, unstamped          *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
-	delay, ack, response, transfer, b2c, s2c           *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
+	commitsFailed                                      *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 	verified                                           *prometheus.Desc
 }
@@ -61,6 +62,9 @@ func describe(version string) descriptions {
 		b2c:      desc("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.", "phase"),
 		s2c:      desc("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase"),
 
+		commit:        desc("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase"),
+		commitsFailed: desc("commits_failed_total", "Transactions that the broker was asked to commit and did not confirm."),
+
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
 		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
@@ -100,6 +104,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		c.collectConsuming(emit)
 	}
 	emit.counter(c.d.outOfRange, c.total.OutOfRange)
+	if c.run.Transacted {
+		emit.counter(c.d.commitsFailed, c.total.CommitsFailed)
+	}
 	for _, own := range c.protocol {
 		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
 	}
