@@ -138,19 +138,37 @@ func (b *bench) amqp(ctx context.Context) error {
 	return nil
 }
 
+// response is the median from when a message was due to its confirmation.
+func response(o peerbench.Outcome) float64 {
+	if o.Response.Count > 0 {
+		return o.Response.P50
+	}
+	return o.Send.P50
+}
+
 func (b *bench) amqpSetting(ctx context.Context, on *peerbench.OnArtemis, peer *arrow, ours func(string) peerbench.Command, s peerbench.Setting) error {
 	t := peerbench.Table[peerbench.Outcome]{W: os.Stdout, Columns: []peerbench.Column[peerbench.Outcome]{{Name: "perfmq"}, {Name: "go-amqp"}}}
 	withArrow := s.Pending == window
-	if withArrow {
+	switch {
+	case withArrow:
 		t.Columns = append(t.Columns, peerbench.Column[peerbench.Outcome]{Name: "arrow"})
+	case s.Rate > 0:
+		t.Columns = append(t.Columns, peerbench.Column[peerbench.Outcome]{Name: "bare"})
 	}
-	for range b.repeat {
+	for run := range b.repeat {
 		for i, client := range []string{"native", "library"} {
 			o, err := on.Once(ctx, s, ours(client))
 			if err != nil {
 				return fmt.Errorf("perfmq --client %s: %w", client, err)
 			}
 			t.Columns[i].Runs = append(t.Columns[i].Runs, o)
+		}
+		if s.Rate > 0 {
+			o, err := b.bareOnce(ctx, on.Broker, s, s.Rate*b.repeat+run)
+			if err != nil {
+				return fmt.Errorf("the bare client: %w", err)
+			}
+			t.Columns[2].Runs = append(t.Columns[2].Runs, o)
 		}
 		if !withArrow {
 			continue
@@ -167,8 +185,7 @@ func (b *bench) amqpSetting(ctx context.Context, on *peerbench.OnArtemis, peer *
 	t.Row("cpu us/message", peerbench.Outcome.CPUPerMessage)
 	t.Row("peak memory MiB", peerbench.Outcome.MiB)
 	if s.Rate > 0 {
-		t.Row("send ack p50 us", func(o peerbench.Outcome) float64 { return o.Send.P50 })
-		t.Row("transfer p50 us", func(o peerbench.Outcome) float64 { return o.Transfer.P50 })
+		t.Row("response p50 us", response)
 	}
 	ratio := func(peer int, value func(peerbench.Outcome) float64) float64 {
 		if peer >= len(t.Columns) {
@@ -181,6 +198,10 @@ func (b *bench) amqpSetting(ctx context.Context, on *peerbench.OnArtemis, peer *
 	case withArrow:
 		fmt.Printf("  perfmq / arrow: rate %s, cpu %s\n", verdict(ratio(2, received), arrowRate, true),
 			verdict(ratio(2, peerbench.Outcome.CPUPerMessage), arrowCPU, false))
+	case s.Rate > 0:
+		above := peerbench.Median(t.Columns[0].Runs, response) - peerbench.Median(t.Columns[2].Runs, response)
+		fmt.Printf("  perfmq / bare: cpu %s; median response %.0f us above (aim at most %g)\n",
+			verdict(ratio(2, peerbench.Outcome.CPUPerMessage), bareCPU, false), above, bareLatency)
 	case s.Pending == 1:
 		fmt.Printf("  perfmq / go-amqp: rate %s, cpu %s\n", verdict(ratio(1, received), singleRate, true),
 			verdict(ratio(1, peerbench.Outcome.CPUPerMessage), singleCPU, false))
