@@ -6,6 +6,7 @@
 //   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, batches of 16, consumer; and against its Java
 //     client sending asynchronously;
 //   - on Artemis, perfmq over AMQP against a C program on Qpid Proton (proton/arrow.c) and against itself with --client library;
+//   - on the embedded broker, perfmq with 1 to 5000 connections a side at an equal rate;
 //   - on Artemis, perfmq over STOMP against `artemis perf` over AMQP and CORE, and perfmq's rate with 100 receipts in
 //     flight against that with one.
 //
@@ -25,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -47,7 +49,7 @@ type bench struct {
 
 func run(ctx context.Context) error {
 	var b bench
-	only := flag.String("only", "", "amqp, rocketmq or stomp; empty: all")
+	only := flag.String("only", "", "amqp, scale, rocketmq or stomp; empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
 	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark reports a rate itself")
 	flag.IntVar(&b.warmup, "warmup", 0, "seconds of warm-up per run, not measured (0: a third of the duration)")
@@ -63,8 +65,8 @@ func run(ctx context.Context) error {
 	switch {
 	case flag.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	case *only != "" && *only != "amqp" && *only != "rocketmq" && *only != "stomp":
-		return fmt.Errorf("-only %s: amqp, rocketmq or stomp", *only)
+	case !slices.Contains([]string{"", "amqp", "scale", "rocketmq", "stomp"}, *only):
+		return fmt.Errorf("-only %s: amqp, scale, rocketmq or stomp", *only)
 	case b.duration <= b.warmup || b.warmup < 0 || b.repeat < 1 || b.backlog < 1000:
 		return fmt.Errorf("-duration must exceed -warmup, -repeat be 1 or more, -backlog 1000 or more")
 	}
@@ -81,7 +83,7 @@ func run(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"amqp", b.amqp}, {"rocketmq", b.rocketmq}, {"stomp", b.stomp}} {
+	}{{"amqp", b.amqp}, {"scale", b.scale}, {"rocketmq", b.rocketmq}, {"stomp", b.stomp}} {
 		if *only != "" && *only != part.name {
 			continue
 		}
