@@ -110,7 +110,7 @@ func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.Ca
 
 // leaving bounds all the steps of leaving a broker politely.
 func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
-	const limit = 3 * time.Second
+	const limit = 10 * time.Second
 	return context.WithTimeout(ctx, limit)
 }
 

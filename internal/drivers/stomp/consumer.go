@@ -213,7 +213,7 @@ func (k *consumer) take(f *inbound) error {
 			return errClosed
 		}
 	}
-	if f.encoded && f.id != (driver.ID{}) && k.fault == nil {
+	if f.encoded && f.id != (driver.ID{}) && f.id.Number != driver.Unnumbered && k.fault == nil {
 		k.fault = driver.Errorf(driver.ClassUnsupported, "",
 			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
 			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
