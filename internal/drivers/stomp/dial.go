@@ -14,13 +14,18 @@ import (
 )
 
 // dial opens a connection to the first host that lets us in.
-func (c *config) dial(ctx context.Context, identity string) (*session, error) {
-	return transport.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host transport.Endpoint) (*session, error) {
-		return c.dialHost(ctx, host, identity)
-	})
+func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
+	identity := spec.Name
+	if spec.ClientID != "" {
+		identity = spec.ClientID
+	}
+	return transport.First(ctx, d.cfg.target.Hosts, d.cfg.connectTimeout,
+		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
+			return d.dialHost(ctx, host, identity)
+		})
 }
 
-func (c *config) dialHost(ctx context.Context, host transport.Endpoint, identity string) (*session, error) {
+func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, identity string) (*connection, error) {
 	var limit time.Duration
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -30,40 +35,40 @@ func (c *config) dialHost(ctx context.Context, host transport.Endpoint, identity
 		return nil, connectError(host, err)
 	}
 	raw := transport.Meter(tcp)
-	s := &session{net: raw, raw: raw}
-	if c.target.TLS {
-		if s.net, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
+	conn, encrypted := net.Conn(raw), d.cfg.target.TLS
+	if encrypted {
+		if conn, err = transport.Secure(ctx, raw, host.Host, d.cfg.tls); err != nil {
 			if isTimeout(err) {
 				err = unansweredTLS(limit, err)
 			}
 			return nil, connectError(host, err)
 		}
 	}
-	s.source = &source{net: s.net}
-	s.in = newScanner(s.source, c.maxBody)
-	s.out = newOutbox(s.net)
+	c := newConnection(d, conn, raw, identity)
 	// A context can end in two ways, a deadline in one: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	err = s.shakeHands(c, identity)
+	err = c.shakeHands(&d.cfg)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = raw.Close()
+		c.in.in.Release()
 		if ctx.Err() != nil {
 			err = ctx.Err() // the cause of the closing
 		}
 		if isTimeout(err) {
-			err = unanswered(c.target.TLS, limit, err)
+			err = unanswered(encrypted, limit, err)
 		}
 		return nil, connectError(host, err)
 	}
-	return s, nil
+	c.start()
+	return c, nil
 }
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
-func (s *session) shakeHands(c *config, identity string) error {
-	if _, err := s.net.Write(v10.appendFrame(nil, c.connectFrame(identity))); err != nil {
+func (s *connection) shakeHands(c *config) error {
+	if _, err := s.net.Write(v10.appendFrame(nil, c.connectFrame(s.identity))); err != nil {
 		return err
 	}
 	f, err := s.greeting(c)
@@ -108,12 +113,12 @@ func (s *session) shakeHands(c *config, identity string) error {
 // greeting reads the answer to CONNECT.
 func (s *session) greeting(c *config) (*frame.Frame, error) {
 	// The first byte tells a broker from something else, which may never send a whole frame.
-	head, err := s.in.r.Peek(1)
+	head, err := s.in.in.Peek(1)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
-		head, _ = s.in.r.Peek(s.in.r.Buffered())
+		head, _ = s.in.in.Peek(s.in.in.Buffered())
 		return nil, notSTOMP(c.target.TLS, head)
 	}
 	var f inbound

@@ -180,6 +180,12 @@ func (c *connection) explain(op string, err error) error {
 	}
 }
 
+// errCannotCarry is for a header that this version of the protocol has no way to write.
+func errCannotCarry(v version, key, value string) error {
+	return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
+		"STOMP %s cannot carry %q as %s", v, value, key)
+}
+
 // errUnread is for a broker that sends but does not read.
 func errUnread() error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",

@@ -16,7 +16,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	k.giveBack()
 	var err error
-	if k.conn.alive() {
+	if !k.conn.Dead() {
 		err = k.unsubscribe(ctx)
 	} else {
 		k.share(-1)
@@ -25,14 +25,10 @@ func (k *consumer) Close(ctx context.Context) error {
 				"the connection has ended: the durable subscription could not be removed")
 		}
 	}
-	k.conn.removeConsumer(k)
-	k.freeStream()
-	k.conn.freeTopic(k.topic)
-	k.conn.release(ctx)
-	if err != nil {
-		return k.conn.explain("close the consumer: "+k.op, err)
-	}
-	return nil
+	delist(k.conn, &k.conn.consumers, k.id)
+	err = k.conn.explain("close the consumer: "+k.op, err)
+	k.quit(ctx)
+	return err
 }
 
 // ended reports whether Close was called.
@@ -53,6 +49,7 @@ func (k *consumer) giveBack() {
 			}
 		}
 	}
+	k.conn.out.Flush()
 	k.held, k.taken, k.left, k.bytes, k.state = nil, nil, nil, 0, stateClosed
 	notify(k.unheld)
 }
@@ -92,10 +89,10 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 
 // removeAs removes a subscription that belongs to another client identity, by a connection under that identity.
 func (k *consumer) removeAs(ctx context.Context, headers []string) error {
-	c, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
+	l, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
 	if err != nil {
 		return err
 	}
-	defer c.release(ctx)
-	return c.request(ctx, frame.New(frame.UNSUBSCRIBE, headers...))
+	defer l.Release(ctx)
+	return l.Conn.request(ctx, frame.New(frame.UNSUBSCRIBE, headers...))
 }

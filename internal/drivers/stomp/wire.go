@@ -2,10 +2,13 @@ package stomp
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // version is a version of the protocol. The zero value means that it is to be negotiated.
@@ -96,6 +99,17 @@ func (v version) appendHeader(b []byte, key, value string) []byte {
 	return append(v.appendEscaped(b, value), '\n')
 }
 
+// appendChecked appends header lines, or says which of them cannot be written.
+func (v version) appendChecked(b []byte, headers []driver.Property) ([]byte, error) {
+	for _, h := range headers {
+		if !v.keeps(h.Value) {
+			return nil, errCannotCarry(v, h.Key, h.Value)
+		}
+		b = v.appendHeader(b, h.Key, h.Value)
+	}
+	return b, nil
+}
+
 // appendFrame appends f. The frame package's own writer is of no use here: it escapes as in STOMP 1.2 whatever the
 // version, and in CONNECT too, where a passcode with a colon would arrive as another one; and it flushes each frame.
 func (v version) appendFrame(b []byte, f *frame.Frame) []byte {
@@ -113,21 +127,23 @@ func (v version) appendFrame(b []byte, f *frame.Frame) []byte {
 
 // Receipts are named by what they belong to, so that the reader needs no table to find it:
 //
-//	s<producer>.<slot>.<send>   a message
-//	t<producer>.<transaction>   a commit
-//	c<request>                  anything else
+//	s<producer>.<index>.<generation>   a message, by its slot
+//	t<producer>.<transaction>          the commit of messages that were sent
+//	r<consumer>.<transaction>          the commit of messages that were received
+//	c<request>                         anything else
 const (
 	receiptOfSend    = 's'
 	receiptOfCommit  = 't'
+	receiptOfReceive = 'r'
 	receiptOfRequest = 'c'
 )
 
 // receipt is a parsed receipt-id.
 type receipt struct {
-	kind  byte
-	owner uint64 // the producer
-	slot  uint64 // of a message
-	seq   uint64 // the send, transaction or request
+	kind   byte
+	owner  uint64      // the producer or consumer
+	slot   driver.Slot // of a message
+	number uint64      // of the transaction or request
 }
 
 func (r receipt) append(b []byte) []byte {
@@ -136,9 +152,10 @@ func (r receipt) append(b []byte) []byte {
 		b = append(strconv.AppendUint(b, r.owner, 10), '.')
 	}
 	if r.kind == receiptOfSend {
-		b = append(strconv.AppendUint(b, r.slot, 10), '.')
+		b = append(strconv.AppendUint(b, uint64(r.slot.Index()), 10), '.')
+		return strconv.AppendUint(b, uint64(r.slot.Generation()), 10)
 	}
-	return strconv.AppendUint(b, r.seq, 10)
+	return strconv.AppendUint(b, r.number, 10)
 }
 
 func (r receipt) String() string { return string(r.append(nil)) }
@@ -151,14 +168,7 @@ func parseReceipt(b []byte) (r receipt, ok bool) {
 	r.kind = b[0]
 	rest := b[1:]
 	switch r.kind {
-	case receiptOfSend:
-		if r.owner, rest, ok = cutNumber(rest, '.'); !ok {
-			return r, false
-		}
-		if r.slot, rest, ok = cutNumber(rest, '.'); !ok {
-			return r, false
-		}
-	case receiptOfCommit:
+	case receiptOfSend, receiptOfCommit, receiptOfReceive:
 		if r.owner, rest, ok = cutNumber(rest, '.'); !ok {
 			return r, false
 		}
@@ -166,7 +176,16 @@ func parseReceipt(b []byte) (r receipt, ok bool) {
 	default:
 		return r, false
 	}
-	r.seq, _, ok = cutNumber(rest, 0)
+	var index uint64
+	if r.kind == receiptOfSend {
+		if index, rest, ok = cutNumber(rest, '.'); !ok {
+			return r, false
+		}
+	}
+	if r.number, _, ok = cutNumber(rest, 0); r.kind == receiptOfSend {
+		ok = ok && index <= math.MaxUint32 && r.number <= math.MaxUint32
+		r.slot, r.number = driver.NewSlot(uint32(index), uint32(r.number)), 0 //nolint:gosec // checked
+	}
 	return r, ok
 }
 
