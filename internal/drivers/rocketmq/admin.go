@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -31,18 +32,11 @@ func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subsc
 	return n, nil
 }
 
-// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them, which it must
-// have no consumers for.
+// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them. It must have no
+// consumers then, or they must have consumed all.
 func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
 	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, a *caller, p *place) error {
-		if p.next == p.end {
-			return nil
-		}
-		if members, err := a.membersOf(ctx, p.conn, p.group); err != nil || len(members) > 0 {
-			if err == nil {
-				err = driver.Errorf(driver.ClassUnsupported, "", "close the consumers first",
-					"RocketMQ passes over no messages of a group with consumers, and %s has %d", p.group, len(members))
-			}
+		if err := p.awaitConsumers(ctx, a); err != nil || p.next == p.end {
 			return err
 		}
 		if err := a.ensureGroup(ctx, p.conn, p.group); err != nil {
@@ -58,6 +52,29 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 		return 0, wrapOnce("purge "+dest.String(), err)
 	}
 	return n, nil
+}
+
+// awaitConsumers lets consumers, if there are any, say that they have consumed all, for which they may need a moment.
+func (p *place) awaitConsumers(ctx context.Context, a *caller) error {
+	const patience = 10
+	for tried := 0; p.next != p.end; tried++ {
+		members, err := a.membersOf(ctx, p.conn, p.group)
+		switch {
+		case err != nil || len(members) == 0:
+			return err
+		case tried == patience || ctx.Err() != nil:
+			return driver.Errorf(driver.ClassUnsupported, "", "close the consumers first",
+				"RocketMQ passes over no messages of a group with consumers, and %s has %d", p.group, len(members))
+		}
+		select {
+		case <-time.After(saveEvery):
+		case <-ctx.Done():
+		}
+		if err := p.find(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachPlace calls f for the groups of a destination, or of one subscription, in each of their queues.

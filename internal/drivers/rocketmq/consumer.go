@@ -94,6 +94,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return refuse("leave out --tx", "RocketMQ has no transactions for consumers")
 	case spec.Concurrency > 1:
 		return refuse("use --consumers: each is a member of the group and delivers on its own", "a consumer delivers one message at a time")
+	case spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared):
+		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
 	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
