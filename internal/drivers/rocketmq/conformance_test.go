@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,27 +102,41 @@ func TestConformanceOfModes(t *testing.T) {
 // path is a way to the broker: a proxy before the name server, which tells clients the address of another before the
 // broker.
 type path struct {
+	t                  testing.TB
+	target             *brokertest.RocketMQ
 	nameServer, broker *tcpproxy.Proxy
+	down               atomic.Int64 // bytes from either
 }
 
 func newPath(t testing.TB, broker *brokertest.RocketMQ) *path {
-	p := &path{broker: tcpproxy.New(listenLike(t, broker.Broker()), broker.Broker(), nil)}
-	// Addresses of the same length can be exchanged within frames.
-	from, to := []byte(broker.Broker()), []byte(p.broker.Addr())
-	require.Len(t, to, len(from))
-	exchange := func(b []byte) []byte { return bytes.ReplaceAll(b, from, to) }
-	p.nameServer = tcpproxy.New(listenLike(t, broker.NameServer()), broker.NameServer(), func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
-		if d == tcpproxy.Down {
-			p.broker.Copy(to, from, exchange)
-		} else {
-			p.broker.Copy(to, from, nil)
-		}
-	})
+	p := &path{t: t, target: broker}
+	p.listen(listenLike(t, broker.NameServer()), listenLike(t, broker.Broker()))
 	t.Cleanup(func() {
 		p.nameServer.Close()
 		p.broker.Close()
 	})
 	return p
+}
+
+func (p *path) listen(nameServer, broker net.Listener) {
+	// Addresses of the same length can be exchanged within frames.
+	theirs, ours := []byte(p.target.Broker()), []byte(broker.Addr().String())
+	require.Len(p.t, ours, len(theirs))
+	var gate *tcpproxy.Proxy // whose being frozen counts for both
+	ready := make(chan struct{})
+	stream := func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
+		<-ready
+		gate.Copy(to, from, func(b []byte) []byte {
+			if d == tcpproxy.Up {
+				return b
+			}
+			p.down.Add(int64(len(b)))
+			return bytes.ReplaceAll(b, theirs, ours)
+		})
+	}
+	gate = tcpproxy.New(broker, p.target.Broker(), stream)
+	p.nameServer, p.broker = tcpproxy.New(nameServer, p.target.NameServer(), stream), gate
+	close(ready)
 }
 
 // listenLike returns a listener on a port with as many digits as the target's.
@@ -138,13 +153,23 @@ func listenLike(t testing.TB, target string) net.Listener {
 
 func (p *path) URL() string { return "rocketmq://" + p.nameServer.Addr() }
 
-// Freeze freezes both: what passes through the one asks the other for leave.
 func (p *path) Freeze() { p.broker.Freeze() }
 
 func (p *path) Cut() {
 	p.nameServer.Cut()
 	p.broker.Cut()
 }
+
+// Restore listens again at the same addresses.
+func (p *path) Restore() {
+	nameServer, err := net.Listen("tcp", p.nameServer.Addr())
+	require.NoError(p.t, err)
+	broker, err := net.Listen("tcp", p.broker.Addr())
+	require.NoError(p.t, err)
+	p.listen(nameServer, broker)
+}
+
+func (p *path) Received() int64 { return p.down.Load() }
 
 // openDriver opens a driver with options; it is closed with the test.
 func openDriver(t testing.TB, url string, options ...string) driver.Driver {
