@@ -36,6 +36,7 @@ func newThreads(t *testing.T) *threads {
 	ours, theirs := piped(nil)
 	b := &threads{t: t, conn: ours, net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
 	go b.read()
+	synctest.Wait() // until our reader, which flushes when it has nothing to do, is at rest
 	t.Cleanup(func() {
 		_ = theirs.Close()
 		b.conn.close()
