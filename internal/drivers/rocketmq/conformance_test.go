@@ -62,10 +62,11 @@ func (s *sharedBroker) get(tb testing.TB) *brokertest.RocketMQ {
 //   - MaxBody 1 MiB: brokers take 4 MiB unless configured otherwise.
 //   - Log: a filter belongs to a consumer group, which passes over what it leaves out.
 //   - Path: clients connect to the address that the name server gives, so that both need a proxy.
+//   - pull-batch and queues: when a consumer leaves, the broker still answers the pull that it holds for each queue.
 func conformance(t *testing.T, options ...string) drivertest.Config {
 	broker := shared.get(t)
 	return drivertest.Config{
-		Factory: Factory(), URL: broker.URL(), Options: options, MinBody: 1, MaxBody: 1 << 20, Log: true,
+		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
 		Path: func(t testing.TB) drivertest.Path { return newPath(t, broker) },
 	}
 }
@@ -89,7 +90,7 @@ func TestConformanceOfModes(t *testing.T) {
 		{"sync", []string{"send=sync", "consume=pull", "order=orderly"}, false},
 		{"oneway", []string{"send=oneway"}, true},
 		{"batch", []string{"send=batch", "batch-size=7"}, false},
-		{"compressed", []string{"compress=true", "queues=3"}, false},
+		{"compressed", []string{"compress=true", "send=sync"}, false},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
 			cfg := conformance(t, mode.options...)
@@ -112,6 +113,7 @@ func newPath(t testing.TB, broker *brokertest.RocketMQ) *path {
 	p := &path{t: t, target: broker}
 	p.listen(listenLike(t, broker.NameServer()), listenLike(t, broker.Broker()))
 	t.Cleanup(func() {
+		p.Cut() // both: the streams of one look at the gate of the other
 		p.nameServer.Close()
 		p.broker.Close()
 	})
