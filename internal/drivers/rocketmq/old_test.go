@@ -196,7 +196,7 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 			require.NoError(t, err)
 			run, stop := context.WithCancel(ctx)
 			ended := make(chan error, 1)
-			go func() { ended <- k.Run(run, func(*driver.Delivery) {}) }()
+			go func() { ended <- k.Run(run, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
 			require.Equal(t, c.next, <-p.pulled)
 			stop()
 			require.NoError(t, <-ended)
@@ -226,7 +226,7 @@ func TestDelayOnOldBrokers(t *testing.T) {
 			p.config = levels
 			d := p.open("delay=" + c.delay.String())
 			o := &outcomes{}
-			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o.done)
+			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o)
 			if c.refused != "" {
 				require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
 				require.ErrorContains(t, err, "before 5 delays by levels")
@@ -234,7 +234,7 @@ func TestDelayOnOldBrokers(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.NoError(t, producer.Send(t.Context(), &driver.Message{Time: 1, Body: []byte("x")}))
+			require.NoError(t, producer.Send(t.Context(), &driver.Message{Time: 1}))
 			properties := <-p.sent
 			require.Contains(t, properties, c.want)
 			require.NotContains(t, properties, c.absent)
