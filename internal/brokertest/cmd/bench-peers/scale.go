@@ -3,17 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
@@ -28,11 +21,11 @@ const (
 
 // scale puts an equal load on the embedded broker, a process of its own, over more and more connections.
 func (b *bench) scale(ctx context.Context) error {
-	urls, end, err := b.embeddedBroker(ctx)
+	broker, err := peerbench.StartEmbedded(ctx, b.perfmq)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer broker.Close()
 	fmt.Printf("\n== Embedded broker as a process of its own: %d msg/s in all, N producers and N consumers, a connection each\n", scaleRate)
 	for _, protocol := range []string{"amqp", "stomp"} {
 		fmt.Printf("\n%s\n  %12s %14s %14s %14s %18s %18s\n", protocol, "connections", "received msg/s", "cpu us/message", "memory MiB",
@@ -41,7 +34,7 @@ func (b *bench) scale(ctx context.Context) error {
 		for _, n := range []int{1, 10, 100, 1000, 5000} {
 			var runs []peerbench.Outcome
 			for i := range b.repeat {
-				o, err := b.scaleOnce(ctx, protocol, urls[protocol], n, i)
+				o, err := b.scaleOnce(ctx, protocol, broker.URLs[protocol], n, i)
 				if err != nil {
 					return fmt.Errorf("%s with %d connections a side: %w", protocol, n, err)
 				}
@@ -83,40 +76,4 @@ func (b *bench) scaleOnce(ctx context.Context, protocol, address string, n, run 
 		return peerbench.Outcome{}, fmt.Errorf("%w\n%s", err, out)
 	}
 	return peerbench.ReadOutcome(file, cmd.ProcessState)
-}
-
-// embeddedBroker starts `perfmq broker` and returns where it listens, by protocol.
-func (b *bench) embeddedBroker(ctx context.Context) (urls map[string]string, end func(), err error) {
-	cmd := exec.CommandContext(ctx, b.perfmq, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", //nolint:gosec // ours
-		"--listen-rocketmq", "off", "--control", "off")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	end = func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	}
-	urls = map[string]string{}
-	lines := bufio.NewScanner(out)
-	for len(urls) < 2 && lines.Scan() {
-		for _, word := range strings.Fields(lines.Text()) {
-			if u, err := url.Parse(word); err == nil && (u.Scheme == "amqp" || u.Scheme == "stomp") && u.Host != "" {
-				urls[u.Scheme] = word
-			}
-		}
-	}
-	if len(urls) < 2 {
-		end()
-		return nil, nil, errors.New("the embedded broker did not say where it listens")
-	}
-	go func() {
-		for lines.Scan() { // so that it never waits for a reader
-		}
-	}()
-	return urls, end, nil
 }
