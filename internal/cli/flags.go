@@ -28,7 +28,7 @@ func groups() []string {
 // definitions returns the flags of a role with a protocol.
 func definitions(role plan.Role, f *driver.Factory) []definition {
 	var list []definition
-	for _, d := range slices.Concat(brokerFlags(f), embeddedFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), verifyFlags(), outputFlags(), tlsFlags()) {
+	for _, d := range slices.Concat(brokerFlags(f), clientFlags(), embeddedFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), verifyFlags(), outputFlags(), tlsFlags()) {
 		if d.in(role) {
 			list = append(list, d)
 		}

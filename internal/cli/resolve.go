@@ -19,6 +19,7 @@ type resolver struct {
 	role      plan.Role
 	own       driver.Factory // of the command
 	factories []driver.Factory
+	libraries []driver.Factory
 	secrets   *safetext.Secrets
 	errs      []error
 }
@@ -67,7 +68,7 @@ func (r *resolver) endpoints(p *plan.Plan) {
 		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{Factory: r.own, Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
+	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
 	switch r.role {
 	case plan.Producer:
 		p.Producer = own
@@ -103,7 +104,11 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 	if plan.HasUser(r.consumerURL) {
 		user, password = "", ""
 	}
-	return plan.Endpoint{Factory: f, Open: r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)}
+	own.Open = r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)
+	if f.Name != r.own.Name {
+		own.Factory = r.byChoice(f)
+	}
+	return own
 }
 
 func (r *resolver) open(url, user, password string) driver.OpenOptions {

@@ -18,6 +18,7 @@ import (
 type settings struct {
 	url, consumerURL               string
 	protocol, consumerProtocol     string
+	client                         string
 	user, password, passwordFile   string
 	clientID                       string
 	tls                            driver.TLS

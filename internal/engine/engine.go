@@ -142,8 +142,14 @@ func (r *run) start(reporter report.Reporter) error {
 		Transacted: r.plan.CommitInterval > 0 || r.plan.Transacted,
 		Protocol:   r.plan.Producer.Factory.Name, ConsumerProtocol: r.plan.Consumer.Factory.Name,
 	}
+	if r.plan.Role.Produces() {
+		info.Client = r.plan.Producer.Client()
+	}
+	if r.plan.Role.Consumes() {
+		info.ConsumerClient = r.plan.Consumer.Client()
+	}
 	if info.Protocol == "" {
-		info.Protocol = info.ConsumerProtocol
+		info.Protocol, info.Client = info.ConsumerProtocol, info.ConsumerClient
 	}
 	for _, d := range r.plan.Destinations {
 		info.Destinations = append(info.Destinations, d.String())

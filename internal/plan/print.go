@@ -73,6 +73,7 @@ func (pr *printer) brokers() {
 			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &p.Producer]
 		}
 		pr.line(name, "%s (%s)", RedactURL(e.Open.URL), e.Factory.Title)
+		pr.line("  client", "%s", e.Client())
 		pr.line("  user", "%s", userOf(&e.Open))
 		if t := e.Open.TLS; t != (driver.TLS{}) {
 			pr.line("  tls", "%s", describeTLS(t))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,6 +209,9 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 
 // writeTester writes why the run stopped and how the tester fared.
 func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
+	if clients := c.clients(); clients != "" {
+		writeText(b, "--- client:", clients, "")
+	}
 	writeText(b, "--- stopped:", oneLine(s.Reason), "")
 	h := &s.Health
 	cores := "cores"
@@ -234,6 +238,17 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if h.ClockBackward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockBackward)), " us backward")
 	}
+}
+
+// clients names the client libraries of the run; it is empty if there are none, which is the rule.
+func (c *Console) clients() string {
+	var names []string
+	for _, name := range []string{c.run.Client, c.run.ConsumerClient} {
+		if name != "" && name != driver.Native && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label that is longer

@@ -95,11 +95,14 @@ type jsonSummary struct {
 	Verification     *verify.Result    `json:"verification,omitempty"`
 
 	// Measured counts the messages that were due after the warm-up.
-	Measured     jsonTotals `json:"measured"`
-	Health       jsonHealth `json:"health"`
-	Protocol     string     `json:"protocol"`
-	Consumer     string     `json:"consumerProtocol,omitempty"` // if it is another one
-	Destinations []string   `json:"destinations"`
+	Measured jsonTotals `json:"measured"`
+	Health   jsonHealth `json:"health"`
+	Protocol string     `json:"protocol"`
+	Consumer string     `json:"consumerProtocol,omitempty"` // if it is another one
+	// Client is "native", or the client library that spoke the protocol.
+	Client         string   `json:"client"`
+	ConsumerClient string   `json:"consumerClient,omitempty"` // if it is another one
+	Destinations   []string `json:"destinations"`
 	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
 	Saturated  []jsonSaturation `json:"saturated,omitempty"`
 	Problems   []string         `json:"problems"`
@@ -235,9 +238,11 @@ func (j *JSON) Summary(s *stats.Summary) error {
 	if s.Success {
 		result = "success"
 	}
-	other := ""
-	if j.run.ConsumerProtocol != j.run.Protocol {
-		other = j.run.ConsumerProtocol
+	ifOther := func(value, own string) string {
+		if value == own {
+			return ""
+		}
+		return value
 	}
 	producing := j.run.Producing
 	return j.write(jsonSummary{
@@ -273,7 +278,9 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Saturated:          toJSONSaturation(s.Saturation),
 		Health:             toJSONHealth(&s.Health),
 		Protocol:           j.run.Protocol,
-		Consumer:           other,
+		Consumer:           ifOther(j.run.ConsumerProtocol, j.run.Protocol),
+		Client:             j.run.Client,
+		ConsumerClient:     ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:       notNil(j.run.Destinations),
 		Problems:           notNil(s.Problems),
 		Warnings:           notNil(s.Warnings),

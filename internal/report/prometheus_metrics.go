@@ -31,7 +31,7 @@ func describe(version string) descriptions {
 	return descriptions{
 		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
 			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
-		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "destinations"),
+		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "client", "consumer_client", "destinations"),
 
 		start:    desc("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
 		phase:    desc("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
@@ -91,7 +91,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	destinations := safetext.Line(strings.Join(c.run.Destinations, ","))
-	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, destinations)
+	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, c.run.Client, c.run.ConsumerClient, destinations)
 	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
 		emit.gauge(c.d.phase, oneIf(phase == c.phase), phase)

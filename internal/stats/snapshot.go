@@ -143,6 +143,8 @@ type Run struct {
 	Warmup               time.Duration // from Start
 	Protocol             string        // of the producers, or of the consumers if there are none
 	ConsumerProtocol     string        // of the consumers
+	Client               string        // of Protocol: driver.Native, or a client library
+	ConsumerClient       string        // of ConsumerProtocol
 	Destinations         []string
 	Transacted           bool // messages are sent or received in transactions
 }
