@@ -25,11 +25,26 @@ func harnessGoroutines() []goleak.Option {
 	}
 }
 
+// artemisLacks: its delivery-count does not count deliveries that end with their connection.
+func artemisLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
+}
+
+// inspect looks at messages with go-amqp.
+func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
+	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		return brokertest.InspectAMQP(t, url, true, dest.Kind, d.address(dest))
+	}
+}
+
 func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ArtemisTitle(),
+		Broker:  brokertest.ArtemisTitle(),
+		Lacks:   artemisLacks(),
+		Inspect: inspect(a.AMQPURL(), artemis),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())

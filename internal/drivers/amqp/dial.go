@@ -153,12 +153,17 @@ func (h *handshake) open() error {
 	if err := open.Decode(&p.Fields); err != nil {
 		return protocolError("an open frame that cannot be read: %w", err)
 	}
-	c.maxFrame = int(min(max(open.MaxFrameSize.Or(maxSend), wire.MinMaxFrameSize), maxSend))
+	largest := open.MaxFrameSize.Or(maxSend)
+	if largest < wire.MinMaxFrameSize {
+		return protocolError("an open frame with a max-frame-size of %d, below the least of %d", largest, wire.MinMaxFrameSize)
+	}
+	c.maxFrame = int(min(largest, maxSend))
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	product := text(open.Properties, "product")
 	c.version = text(open.Properties, "version")
-	c.dialect = dialectOf(product, c.version)
+	c.speaks = dialectOf(product, c.version)
+	c.dialect = c.speaks
 	if option := c.driver.cfg.opts.Dialect; option != dialectAuto {
 		c.dialect = dialect(option)
 	}
@@ -184,9 +189,9 @@ func (h *handshake) refused(p *wire.Body) error {
 	}
 	_ = h.write(new(wire.Close).AppendFrame(nil)) // it is leaving
 	if f.Error == nil {
-		return driver.Errorf(driver.ClassConnect, "", "look into the broker's log", "the broker closed the connection without saying why")
+		return driver.Errorf(driver.ClassConnect, "", lookAtBroker, "the broker closed the connection without saying why")
 	}
-	return remote("the broker closed the connection", driver.ClassConnect, "", f.Error)
+	return refusedOpen(f.Error)
 }
 
 // text returns a property of an open frame, shortened; "" if there is none.

@@ -22,6 +22,7 @@ const (
 type session struct {
 	c       *connection
 	channel uint16
+	aside   bool
 	links   [2]*link // by our handle: the main one, the coordinator's
 
 	mu      sync.Mutex
@@ -76,9 +77,9 @@ type peerLink struct {
 	coordinator []string // capabilities of a coordinator
 }
 
-// beginSession begins a session.
-func (c *connection) beginSession(ctx context.Context) (*session, error) {
-	s := &session{c: c, changed: make(chan struct{}, 1)}
+// beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the connection with it.
+func (c *connection) beginSession(ctx context.Context, aside bool) (*session, error) {
+	s := &session{c: c, aside: aside, changed: make(chan struct{}, 1)}
 	if err := c.register(s); err != nil {
 		return nil, err
 	}
@@ -283,9 +284,9 @@ func (s *session) detached(p *wire.Body) error {
 	l.detaching, l.gone, l.attached = true, true, false
 	switch {
 	case f.Error != nil:
-		l.err = remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
+		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
 	case answer && !l.refused:
-		l.err = driver.Errorf(driver.ClassClosedByBroker, "", "look into the broker's log", "the broker closed the link without saying why")
+		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
 	err := l.err
 	s.notify()
@@ -311,9 +312,9 @@ func (s *session) ended(p *wire.Body) error {
 	var why error
 	switch {
 	case f.Error != nil:
-		why = remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
+		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
 	case answer:
-		why = driver.Errorf(driver.ClassClosedByBroker, "", "look into the broker's log", "the broker ended the session without saying why")
+		why = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker ended the session without saying why")
 	default:
 		why = errClosed
 	}
@@ -380,7 +381,7 @@ func (s *session) flow(p *wire.Body) error {
 	if l != nil && l.role == wire.RoleSender {
 		// The peer that has not seen our attach yet counts from our first delivery (Transport, section 2.6.7).
 		l.limit = f.DeliveryCount.Or(0) + f.LinkCredit.Or(0)
-		if drained = f.Drain && l.credit() > 0; drained {
+		if drained = f.Drain; l.credit() > 0 && drained {
 			l.deliveryCount = l.limit // there is nothing that waits to be sent: the credit is used up
 		}
 	}
@@ -516,7 +517,7 @@ func (s *session) disposition(p *wire.Body) error {
 		switch {
 		case l == nil:
 		case l.producer != nil:
-			l.producer.settle(f.First, f.Last, outcome(l.producer.op, &state))
+			l.producer.settle(f.First, f.Last, s.c.outcome(l.producer.op, &state))
 		case l.control != nil:
 			l.control.settle(f.First, f.Last, state)
 		}
@@ -529,7 +530,7 @@ func (s *session) disposition(p *wire.Body) error {
 }
 
 // outcome translates the broker's answer (Messaging, section 3.4).
-func outcome(op string, state *wire.State) driver.Outcome {
+func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	switch state.Kind {
 	case wire.DescAccepted:
 		return driver.Outcome{}
@@ -537,10 +538,10 @@ func outcome(op string, state *wire.State) driver.Outcome {
 		if state.Error == nil {
 			return driver.Outcome{
 				State: driver.Rejected, Class: driver.ClassOther,
-				Err: errors.New("the broker rejected the message without saying why"),
+				Err: driver.Errorf(driver.ClassOther, op, lookAtBroker, "the broker rejected the message without saying why"),
 			}
 		}
-		e := remote("", driver.ClassOther, op, state.Error)
+		e := d.remote("", driver.ClassOther, op, state.Error)
 		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}
 	case wire.DescReleased:
 		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
@@ -549,7 +550,7 @@ func outcome(op string, state *wire.State) driver.Outcome {
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: errors.New("the broker settled the message without saying what became of it"),
+			Err: driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker settled the message without saying what became of it"),
 		}
 	}
 }
