@@ -171,6 +171,12 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote("the broker closed the connection", driver.ClassConnect, "", e)
 	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"
+	field := wire.Lookup(e.Info, "invalid-field")
+	if name, _ := field.Text(); string(name) == "container-id" { // Artemis and Classic
+		err.Class = driver.ClassConnect
+		err.Hint = "another client with that --clientID, or that name, is connected: give each running client its own"
+		return err
+	}
 	switch e.Condition {
 	case wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField:
 		if e.Condition != wire.CondNotFound {

@@ -301,7 +301,8 @@ func testCredit(e *env) {
 	slow.awaitCount(1, "receive a first message")
 	e.quiet() // the broker sends ahead what it may
 	if sharing {
-		spec.Connection.Key, spec.Name, spec.Credit = "c2", "consumer-2", 0
+		spec.Connection.Key, spec.Connection.Name = "c2", connection("c2").Name
+		spec.Name, spec.Credit = "consumer-2", 0
 		fast := e.receiver(d, spec)
 		fast.awaitCount(n-credit, fmt.Sprintf("receive on a consumer beside one that is busy and has a credit of %d", credit))
 		busy.release()
