@@ -73,10 +73,6 @@ func amqpConnect() []testCase {
 	}
 }
 
-// badLogin is what go-amqp makes of a broken answer in the login: it gives a broken answer, and one that offers no mechanism that it
-// has, the same type of error.
-const badLogin = driver.ClassAuth
-
 // amqpSASL: in place of mechanisms and outcome.
 func amqpSASL() []testCase {
 	mechanisms := func(frame string) func(*wire) { return amqpStart(saslHeader, amqpSay(headerSASL+frame)) }
@@ -90,10 +86,10 @@ func amqpSASL() []testCase {
 		{name: "sasl: no mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols()))), want: openFails("", driver.ClassAuth, protocol)},
 		{name: "sasl: null for mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, null))), want: openFails("", driver.ClassAuth, protocol)},
 		{name: "sasl: unknown mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols("GSSAPI", "\x1b[2J")))), want: openFails("GSSAPI", driver.ClassAuth)},
-		{name: "sasl: mechanisms that are numbers", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, uint32Of(1)))), want: openFails("", protocol, badLogin)},
-		{name: "sasl: 2^32-1 mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\xb3\x00\x00\x00\x01A")))), want: openFails("", protocol, badLogin)},
-		{name: "sasl: 2^32-1 mechanisms of nothing", job: producing(), heavy: true, play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\x45")))), want: openFails("", protocol, badLogin)},
-		{name: "sasl: a mechanism of 2^31 bytes", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, sized(0xb3, 1<<31, "A")))), want: openFails("", protocol, badLogin)},
+		{name: "sasl: mechanisms that are numbers", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, uint32Of(1)))), want: openFails("", protocol)},
+		{name: "sasl: 2^32-1 mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\xb3\x00\x00\x00\x01A")))), want: openFails("", protocol)},
+		{name: "sasl: 2^32-1 mechanisms of nothing", job: producing(), heavy: true, play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\x45")))), want: openFails("", protocol)},
+		{name: "sasl: a mechanism of 2^31 bytes", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, sized(0xb3, 1<<31, "A")))), want: openFails("", protocol)},
 		{name: "sasl: mechanisms nested 1000 deep", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, nested(1000)))), want: openFails("", protocol)},
 		{name: "sasl: a frame of AMQP", job: producing(), play: mechanisms(frameOf(typeAMQP, 0, listOf(saslMechanisms, symbols("ANONYMOUS")))), want: openFails("", protocol)},
 		{name: "sasl: an open", job: producing(), play: mechanisms(sasl(listOf(amqpOpen, str("x")))), want: openFails("", protocol)},
@@ -110,11 +106,11 @@ func amqpSASL() []testCase {
 		{name: "sasl: closed instead of an outcome", job: producing(), play: outcome(amqpHangUp("")), want: openFails("", connect, lost, driver.ClassAuth)},
 		{name: "sasl: refused", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome, "\x50\x01")))), want: openFails("login", driver.ClassAuth)},
 		{name: "sasl: an unknown outcome", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome, "\x50\xff")))), want: openFails("", driver.ClassAuth, protocol)},
-		{name: "sasl: an outcome without a code", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome)))), want: openFails("", protocol, badLogin)},
+		{name: "sasl: an outcome without a code", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome)))), want: openFails("", protocol)},
 		{name: "sasl: a challenge", job: producing(), play: outcome(amqpSay(sasl(listOf(saslChallenge, binaryOf("who?"))))), want: openFails("", protocol, driver.ClassAuth)},
 		{name: "sasl: challenges without end", job: producing(), heavy: true, play: outcome(amqpEndless("", sasl(listOf(saslChallenge, binaryOf("who?"))))), want: openFails("", protocol, driver.ClassAuth)},
-		{name: "sasl: the mechanisms again", job: producing(), play: outcome(amqpSay(sasl(listOf(saslMechanisms, symbols("ANONYMOUS"))))), want: openFails("", protocol, badLogin)},
-		{name: "sasl: garbage for an outcome", job: producing(), play: outcome(amqpSay(sasl("\xde\xad\xbe\xef"))), want: openFails("", protocol, badLogin)},
+		{name: "sasl: the mechanisms again", job: producing(), play: outcome(amqpSay(sasl(listOf(saslMechanisms, symbols("ANONYMOUS"))))), want: openFails("", protocol)},
+		{name: "sasl: garbage for an outcome", job: producing(), play: outcome(amqpSay(sasl("\xde\xad\xbe\xef"))), want: openFails("", protocol)},
 	}
 }
 
@@ -144,7 +140,7 @@ func amqpOpens() []testCase {
 		{name: "open: frames of 2^32-1 bytes", job: producing(), play: open(str("x"), null, uint32Of(1<<32-1)), want: works()},
 		{name: "open: an idle time-out of 1 ms", job: producing(), play: open(str("x"), null, null, null, uint32Of(1)), want: works()},
 		{name: "open: an idle time-out of ages", job: producing(), play: open(str("x"), null, null, null, uint32Of(1<<32-1)), want: works()},
-		{name: "open: more fields than there are", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, null, null, null, null), want: openFails("", protocol)},
+		{name: "open: more fields than there are", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, null, null, null, null), want: works()},
 		{name: "open: a name of 60 KB with control characters", job: producing(), play: open(str(strings.Repeat("\x1b[2J\x07", 12_000))), want: works()},
 		{name: "open: a name of 2^31 bytes", job: producing(), play: open(sized(0xb1, 1<<31, "x")), want: openFails("", protocol)},
 		{name: "open: a name of 2^32-1 bytes", job: producing(), play: open(sized(0xb1, 1<<32-1, "x")), want: openFails("", protocol)},
@@ -152,7 +148,7 @@ func amqpOpens() []testCase {
 		{name: "open: a list longer than its frame", job: producing(), play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+sized(0xd0, 1<<31-1, "\x00\x00\x00\x01"+str("x"))))), want: openFails("", protocol)},
 		{name: "open: properties of 2^32-1 pairs", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 1<<32-1, symbol("a")+null)), want: openFails("", protocol)},
 		{name: "open: properties of an odd number of values", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 3, symbol("a")+null+symbol("b"))), want: openFails("", protocol)},
-		{name: "open: an array of 2^32-1 nothings in the properties", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+counted(0xf0, 1<<32-1, "\x45"))), want: openFails("", protocol)},
+		{name: "open: an array of 2^32-1 nothings in the properties", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+counted(0xf0, 1<<32-1, "\x45"))), want: works()},
 		{name: "open: properties nested 6000 deep", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+nested(6000))), want: anything()},
 		{name: "open: properties described 30,000 deep", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+describedBy(30_000))), want: anything()},
 		{name: "open: on another channel", job: producing(), play: at(amqpSay(frameOf(0, 7, listOf(amqpOpen, str("x"))))), want: anything()},
@@ -229,7 +225,7 @@ func amqpSessions() []testCase {
 		{name: "begin: closed", job: producing(), play: at(amqpHangUp("")), want: openFails("", lost, connect)},
 		{name: "begin: for nobody", job: producing(), play: at(amqpSend(amqpBegin, null, zero, some, some)), want: openFails("", protocol, timeout)},
 		{name: "begin: for another channel", job: producing(), play: at(amqpSend(amqpBegin, uint16Of(999), zero, some, some)), want: openFails("", protocol)},
-		{name: "begin: on channel 65535", job: producing(), want: works(), play: amqpBeginElsewhere(65535)},
+		{name: "begin: on channel 65535, which we did not allow", job: producing(), want: openFails("channel 65535", protocol), play: amqpBeginElsewhere(65535)},
 		{name: "begin: on channel 300, consuming", job: consuming(), want: works(), play: amqpBeginElsewhere(300)},
 		{name: "begin: no windows", job: producing(), play: begin(), want: openFails("", protocol)},
 		{name: "begin: windows that are texts", job: producing(), play: begin(str("a"), str("b"), str("c")), want: openFails("", protocol)},

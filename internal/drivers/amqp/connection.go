@@ -180,7 +180,7 @@ func (c *connection) read() error {
 			err = c.handle(f.Channel, &p)
 		}
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	case wire.DescClose:
 		var f wire.Close
 		if err := f.Decode(&p.Fields); err != nil {
-			return protocolError("a frame that cannot be read: %w", err)
+			return err
 		}
 		return c.closed(&f)
 	case wire.DescOpen:
@@ -235,10 +235,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	default:
 		return protocolError("a frame of kind %#x", uint64(p.Kind))
 	}
-	if err != nil {
-		return unreadable(err)
-	}
-	return nil
+	return err
 }
 
 // unreadable tells that a frame cannot be read; other errors stay as they are.
@@ -254,7 +251,7 @@ func unreadable(err error) error {
 func (c *connection) begun(channel uint16, p *wire.Body) error {
 	var f wire.Begin
 	if err := f.Decode(&p.Fields); err != nil {
-		return protocolError("a frame that cannot be read: %w", err)
+		return err
 	}
 	if !f.RemoteChannel.OK {
 		return protocolError("a begin that answers none of ours")

@@ -184,7 +184,15 @@ func (k *consumer) begin(initial uint32) {
 func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return wire.Some(k.deliveryCount), wire.Some(k.limit - k.deliveryCount)
+	return wire.Some(k.deliveryCount), wire.Some(k.left())
+}
+
+// left returns how much credit the peer has. The lock is held.
+func (k *consumer) left() uint32 {
+	if n := int32(k.limit - k.deliveryCount); n > 0 { //nolint:gosec // serial numbers, and credit is at most 2^30
+		return uint32(n)
+	}
+	return 0 // some were under way when it was taken back
 }
 
 // transfer takes a frame of a delivery. It is called by the reader.
@@ -292,6 +300,9 @@ func (k *consumer) list() {
 
 // arrive takes a whole message. It is called by the reader.
 func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
+	if len(payload) == 0 {
+		return protocolError("a delivery without a message")
+	}
 	c := k.lease.Conn
 	k.mu.Lock()
 	for k.full() { // Run makes room
@@ -463,12 +474,9 @@ func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 	if k.state != stateRunning {
 		return b
 	}
-	left := k.limit - k.deliveryCount
+	left := k.left()
 	want := k.credit - min(k.unsettled, k.credit)
-	switch {
-	case int32(left) < 0, k.rounds && left > 0, want <= left: //nolint:gosec // a serial number
-		return b
-	case left > k.credit/2:
+	if want <= left || left > k.credit/2 || k.rounds && left > 0 {
 		return b
 	}
 	k.limit = k.deliveryCount + want

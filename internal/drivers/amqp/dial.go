@@ -81,7 +81,7 @@ func (h *handshake) run() error {
 	return h.open()
 }
 
-// errHeader is a protocol header other than the one that was asked for.
+// errHeader is a protocol header other than that of the login.
 var errHeader = errors.New("the peer wants another protocol header")
 
 // header exchanges protocol headers (Transport, section 2.2).
@@ -100,10 +100,13 @@ func (h *handshake) header(want string) error {
 	switch {
 	case err != nil:
 		return err
-	case string(got[:]) != want:
+	case string(got[:]) == want:
+		return nil
+	case want == wire.HeaderAMQP:
+		return protocolError("the header %q where that of AMQP 1.0 was due", got[:])
+	default:
 		return errHeader
 	}
-	return nil
 }
 
 func (h *handshake) write(b []byte) error {

@@ -209,7 +209,7 @@ func (c *connection) explain(op string, err error) error {
 		}
 		return err
 	case errors.Is(err, errClosed):
-		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
+		return driver.Errorf(driver.ClassConnectionLost, op, "it was closed from here, before this had ended", "%w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)

@@ -191,13 +191,14 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 			return err
 		}
 		s.mu.Lock()
-		if p.err != nil || p.link.credit() == 0 || s.window() == 0 { // taken back meanwhile
+		if p.err != nil || p.link.credit == 0 || s.room == 0 { // taken back meanwhile
 			s.mu.Unlock()
 			c.out.Unlock(b, false)
 			continue
 		}
 		head := p.transfer(m.Slot, state, false)
 		s.nextOut++
+		s.room--
 		at := len(b)
 		b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
 		wire.EndFrame(b, at)
@@ -216,6 +217,7 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 // transfer begins a delivery. The session's lock is held.
 func (p *producer) transfer(slot driver.Slot, state []byte, more bool) wire.Transfer {
 	p.link.deliveryCount++
+	p.link.credit--
 	id := p.unsettled.add(slot)
 	binary.BigEndian.PutUint32(p.tag[:], id)
 	return wire.Transfer{
@@ -241,7 +243,7 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 			return p.abort(err, first)
 		}
 		s.mu.Lock()
-		if p.err != nil || s.window() == 0 || first && p.link.credit() == 0 {
+		if p.err != nil || s.room == 0 || first && p.link.credit == 0 {
 			s.mu.Unlock()
 			c.out.Unlock(b, false)
 			continue
@@ -255,6 +257,7 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 		last := len(rest) == 0
 		head.More = !last
 		s.nextOut++
+		s.room--
 		at := len(b)
 		b = append(head.AppendHead(b, s.channel), piece...)
 		wire.EndFrame(b, at)
@@ -304,7 +307,7 @@ func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
 	free := func() (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.window() > 0 && (!delivery || p.link.credit() > 0), p.err
+		return s.room > 0 && (!delivery || p.link.credit > 0), p.err
 	}
 	if ok, err := free(); ok || err != nil {
 		return err
@@ -455,15 +458,19 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// quit ends session and link, reports what has no end yet, and gives the connection back.
+// quit reports deliveries that have no end yet, ends session and link, and gives the connection back.
 func (p *producer) quit(ctx context.Context) {
-	if p.session != nil {
-		if p.lease.Conn.detaches() && ctx.Err() == nil {
-			_ = p.session.detach(ctx, &p.link) // the end of the session does it as well
+	if s := p.session; s != nil {
+		var err error = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
+			"the broker had not answered when the producer closed")
+		if why := p.lease.Conn.why(); why != nil {
+			err = p.lease.Conn.explain(p.op, why)
 		}
-		p.session.close(ctx)
-		err := driver.Errorf(driver.ClassTimeout, p.op, "", "the broker had not answered when the producer closed")
-		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: err})
+		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err})
+		if p.lease.Conn.detaches() && ctx.Err() == nil {
+			_ = s.detach(ctx, &p.link) // the end of the session does it as well
+		}
+		s.close(ctx)
 	}
 	p.lease.Release(ctx)
 }
