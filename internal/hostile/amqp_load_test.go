@@ -38,7 +38,7 @@ func amqpLinks() []testCase {
 		{name: "attach: refused, consuming", job: consuming(), play: refused(errorOf("amqp:unauthorized-access", "no")), want: openFails("no", driver.ClassAuth)},
 		{name: "attach: refused with control characters", job: producing(), play: refused(errorOf("amqp:not-found", "\x1b]0;title\x07\x1b[2J")), want: openFails("", driver.ClassNotFound)},
 		{name: "attach: refused with 60 KB of words", job: producing(), play: refused(errorOf("amqp:not-found", strings.Repeat("so many words ", 4300))), want: openFails("so many words", driver.ClassNotFound)},
-		{name: "attach: refused with a condition of 60 KB", job: producing(), play: refused(errorOf(strings.Repeat("condition:", 6000), "")), want: openFails("condition", byBroker)},
+		{name: "attach: refused with a condition of 60 KB", job: producing(), play: refused(errorOf(strings.Repeat("condition:", 6000), "")), want: openFails("condition", driver.ClassOther)},
 		{name: "attach: refused without a reason", job: producing(), play: refused(), want: openFails("", byBroker)},
 		{name: "attach: refused with an error that is none", job: producing(), play: refused(uint32Of(5)), want: openFails("", protocol)},
 		{name: "attach: refused, and silence", job: producing(), want: openFails("", timeout), play: at(func(p *amqpPeer, f *amqpFrame) { p.attachAs(f, null, null, null) })},

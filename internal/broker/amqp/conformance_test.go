@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		Allocations: 20,
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()
-			return brokertest.InspectAMQP(t, "amqp://"+r.addr, true, dest.Kind, dest.Name)
+			return brokertest.InspectAMQP(t, "amqp://"+r.addr, true, dest.Kind, dest.Name, false)
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()

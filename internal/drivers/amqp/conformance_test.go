@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -34,7 +35,7 @@ func artemisLacks() map[drivertest.Feature]string {
 func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
 	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 		t.Helper()
-		return brokertest.InspectAMQP(t, url, true, dest.Kind, d.address(dest))
+		return brokertest.InspectAMQP(t, url, true, dest.Kind, d.address(dest), d.durability() != wire.DurableNone)
 	}
 }
 
@@ -69,12 +70,3 @@ func TestConformance(t *testing.T) {
 		IgnoreGoroutines: harnessGoroutines(),
 	})
 }
-
-func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
-
-var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.fail.#", MaxBytes: 20_000, Policy: brokertest.PolicyFail}),
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.block.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}),
-}}
-
-const patience = time.Minute

@@ -44,6 +44,8 @@ type consumer struct {
 	wait    *driver.Meter // of Run: waits for a transaction
 	closed  bool
 
+	coordinator *coordinator // nil without transactions
+
 	// Of the reader: a delivery of several frames.
 	partial   bool
 	partialID uint32
@@ -161,7 +163,10 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
 			"the broker does not agree to settle=%s", opts.Settle)
 	}
-	return nil
+	if spec.TransactionSize > 0 {
+		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.nextID)
+	}
+	return err
 }
 
 // attachError tells that a selector is wrong.

@@ -15,13 +15,7 @@ const idleCommit = 100 * time.Millisecond
 
 // runTransactions delivers what is held, so many messages to a transaction.
 func (k *consumer) runTransactions(ctx context.Context) error {
-	openCtx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.connectTimeout)
-	defer cancel()
-	coordinator, err := newCoordinator(openCtx, k.session, k.spec.Name, k.nextID)
-	if err != nil {
-		return err
-	}
-	tx := &receiveTx{k: k, coordinator: coordinator}
+	tx := &receiveTx{k: k, coordinator: k.coordinator}
 	var dec decoder
 	for {
 		wait, stopWaiting := ctx, context.CancelFunc(func() {})

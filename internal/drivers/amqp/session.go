@@ -283,6 +283,8 @@ func (s *session) detached(p *wire.Body) error {
 	answer := !l.detaching
 	l.detaching, l.gone, l.attached = true, true, false
 	switch {
+	case f.Error != nil && l.refused:
+		l.err = s.c.remote("", driver.ClassOther, "", f.Error)
 	case f.Error != nil:
 		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
 	case answer && !l.refused:
