@@ -138,8 +138,6 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 			"subscriptions cannot be shared")
 	case d != rabbitmq && d != rabbitmq3:
 		return nil
-	case spec.Selector != "": // its answer confirms the filter (but for 4.1 and later), and all messages come
-		return d.unsupported(op, "leave out --selector", "there are no selectors")
 	case spec.Durable || spec.Shared:
 		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
 			"there are no durable or shared subscriptions")
@@ -155,6 +153,15 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 	default:
 		return nil
 	}
+}
+
+// checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages. Others are
+// believed what they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
+func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
+	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
+		return d.unsupported(op, "leave out --selector", "there are no selectors")
+	}
+	return nil
 }
 
 // checkDeclare refuses to declare what cannot be, or need not be, declared.

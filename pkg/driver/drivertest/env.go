@@ -135,12 +135,19 @@ func (e *env) closes(ctx context.Context, which string, f func(context.Context) 
 	}
 }
 
-// closing is a context for Close, which works while the test is being cleaned up.
+// closing is a context for Close, which works while the test is being cleaned up. It is a short one when the way to the broker is
+// broken: an answer that a driver waits for will not come.
 func (e *env) closing() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
+	limit := e.cfg.Timeout
+	if e.broken {
+		limit = min(limit, brokenClose)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	e.Cleanup(cancel)
 	return ctx
 }
+
+const brokenClose = time.Second
 
 // dest is a new destination of the kind under test.
 func (e *env) dest() driver.Destination { return e.cfg.NewDestination(e, e.kind) }
