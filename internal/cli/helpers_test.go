@@ -42,6 +42,15 @@ type betaOptions struct {
 }
 
 // testFactories are three protocols: alpha, which can do everything, beta, which only has topics, and the real mem.
+// able can do all.
+func able(kind driver.Kind) driver.KindCapabilities {
+	topic := kind == driver.Topic
+	return driver.KindCapabilities{
+		Exists: true, DurableSubscription: topic, SharedSubscription: topic, Persistent: true, TTL: true, Priority: true, Group: true,
+		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
+	}
+}
+
 // Alpha and beta cannot be opened.
 func testFactories() []driver.Factory {
 	fail := func(context.Context, driver.OpenOptions) (driver.Driver, error) {
@@ -50,10 +59,7 @@ func testFactories() []driver.Factory {
 	return []driver.Factory{
 		{
 			Name: "alpha", Title: "Alpha 1.0", Schemes: []string{"alpha", "alphas"}, DefaultURL: "alpha://localhost:1",
-			Capabilities: driver.Capabilities{
-				Queues: true, Topics: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true,
-				Priority: true, Group: true, Selector: true, Transactions: true, TransactedReceive: true, TLS: true, Credit: true,
-			},
+			Capabilities: driver.Capabilities{TLS: true, Queue: able(driver.Queue), Topic: able(driver.Topic)},
 			NewOptions: func() any { return &alphaOptions{Settle: "late", Size: 1} },
 			Check: func(o driver.OpenOptions) error {
 				if o.Options.(*alphaOptions).Size < 0 {
@@ -65,7 +71,7 @@ func testFactories() []driver.Factory {
 		},
 		{
 			Name: "beta", Title: "Beta", Schemes: []string{"beta"}, DefaultURL: "beta://localhost:2",
-			Capabilities: driver.Capabilities{Topics: true}, NewOptions: func() any { return &betaOptions{Size: 2} }, Open: fail,
+			Capabilities: driver.Capabilities{Topic: driver.KindCapabilities{Exists: true}}, NewOptions: func() any { return &betaOptions{Size: 2} }, Open: fail,
 		},
 		mem.Factory(),
 	}

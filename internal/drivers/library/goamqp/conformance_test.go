@@ -35,7 +35,7 @@ func TestConformanceArtemis(t *testing.T) {
 		Allocations: allocations,
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()
-			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name)
+			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
