@@ -1,0 +1,15 @@
+package gostomp_test
+
+import (
+	"testing"
+
+	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+func TestConformance(t *testing.T) {
+	cfg := librarytest.Embedded(t, gostomp.Factory())
+	cfg.Allocations = 200 // of the library, its use and the embedded broker, per message
+	drivertest.Run(t, cfg)
+}
