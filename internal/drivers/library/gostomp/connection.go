@@ -2,7 +2,8 @@
 // of the protocol with the native driver, see internal/drivers/stomp.
 //
 // The library has one receipt under way per connection: a send holds the connection until the broker has confirmed it, whatever
-// --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a body is in memory.
+// --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a body is in memory. When a
+// broker dies it may leave a goroutine behind, with what that has read.
 package gostomp
 
 import (
@@ -11,7 +12,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,10 +47,9 @@ func Factory() driver.Factory {
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		d := &stompDriver{factory: f, host: opts.Options.(*Options).VirtualHost, maxBody: opts.LargestBody()}
+		b, err := library.NewBroker(p, &opts)
+		d := &stompDriver{factory: f, broker: b, host: opts.Options.(*Options).VirtualHost, maxBody: opts.LargestBody()}
 		d.pool.Open = d.dial
-		var err error
-		d.broker, err = library.NewBroker(p, &opts)
 		return d, err
 	}
 	return f
@@ -68,32 +67,9 @@ type stompDriver struct {
 // connection is a STOMP connection.
 type connection struct {
 	stomp *stomp.Conn
-	net   *closing
+	net   *library.Conn
 	dialect
 	ids atomic.Int64 // of receipts
-}
-
-// closing is a network connection that says when it has ended: when it cannot be read, or was closed, which the library does when
-// anything has failed.
-type closing struct {
-	net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-// Read implements [net.Conn].
-func (c *closing) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if err != nil {
-		c.once.Do(func() { close(c.closed) })
-	}
-	return n, err
-}
-
-// Close implements [net.Conn].
-func (c *closing) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
 }
 
 // Close implements [driver.Driver].
@@ -104,8 +80,8 @@ func (d *stompDriver) Close(ctx context.Context) error {
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	return library.Dial(ctx, &d.broker, func(ctx context.Context, _ string, conn net.Conn) (*connection, error) {
-		c := &connection{net: &closing{Conn: conn, closed: make(chan struct{})}}
-		options := []func(*stomp.Conn) error{stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0)}
+		c := &connection{net: library.NewConn(conn)}
+		options := []func(*stomp.Conn) error{stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0)}
 		if t := &d.broker.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
 		}
@@ -127,27 +103,8 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	})
 }
 
-// silence is a logger of the library.
-type silence struct{}
-
-func (silence) Debugf(string, ...any)   {}
-func (silence) Infof(string, ...any)    {}
-func (silence) Warningf(string, ...any) {}
-func (silence) Errorf(string, ...any)   {}
-func (silence) Debug(string)            {}
-func (silence) Info(string)             {}
-func (silence) Warning(string)          {}
-func (silence) Error(string)            {}
-
 // Dead implements [transport.Shared].
-func (c *connection) Dead() bool {
-	select {
-	case <-c.net.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (c *connection) Dead() bool { return c.net.HasEnded() }
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
@@ -164,6 +121,23 @@ func (c *connection) End(ctx context.Context) {
 	case <-ctx.Done():
 		_ = c.net.Close()
 	}
+}
+
+// join returns a connection. Check is called before and after it is known which broker it is.
+func (d *stompDriver) join(
+	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
+) (*transport.Lease[*connection], error) {
+	if err := check(&d.factory); err != nil {
+		return nil, err
+	}
+	lease, err := d.pool.Acquire(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err = check(&lease.Conn.factory); err != nil {
+		lease.Release(ctx)
+	}
+	return lease, err
 }
 
 // lost is the error of what is under way when the connection ends.
@@ -192,12 +166,9 @@ func dialectOf(server string, f driver.Factory) dialect {
 		topic.DurableSubscription, topic.SharedSubscription = false, false
 	case strings.HasPrefix(name, "activemq"):
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
-	default:
-		for _, c := range []*driver.KindCapabilities{queue, topic} {
-			c.DurableSubscription, c.SharedSubscription, c.Group, c.Priority, c.TTL = false, false, false, false, false
-			c.Selector, c.Credit, c.Redelivered = false, strings.HasPrefix(name, "rabbitmq"), false
-		}
-		d.credit = "prefetch-count"
+	default: // RabbitMQ has the header for the credit
+		least := driver.KindCapabilities{Exists: true, Persistent: true, Properties: true, Credit: strings.HasPrefix(name, "rabbitmq")}
+		*queue, *topic, d.credit = least, least, "prefetch-count"
 	}
 	d.factory = f
 	return d
@@ -212,14 +183,10 @@ func (d *dialect) address(dest driver.Destination) string {
 
 // kind returns the header that says what kind a destination is of, as Artemis wants it.
 func (d *dialect) kind(header string, kind driver.Kind) []string {
-	switch {
-	case !d.routing:
-		return nil
-	case kind == driver.Topic:
-		return []string{header, "MULTICAST"}
-	default:
-		return []string{header, "ANYCAST"}
+	if d.routing {
+		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
 	}
+	return nil
 }
 
 // window is the header that limits what the broker sends ahead.

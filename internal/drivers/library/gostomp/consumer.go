@@ -34,21 +34,13 @@ type consumer struct {
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	if err := library.CheckConsumer(op, &d.factory, &spec); err != nil {
-		return nil, err
-	}
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
+	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckConsumer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}
-	if err := library.CheckConsumer(op, &lease.Conn.factory, &spec); err != nil {
-		lease.Release(ctx)
-		return nil, err
-	}
-	if spec.Credit <= 0 {
+	if spec.Credit = min(spec.Credit, maxCredit); spec.Credit <= 0 {
 		spec.Credit = defaultCredit
 	}
-	spec.Credit = min(spec.Credit, maxCredit)
 	c := &consumer{
 		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.maxBody,
 		inbox: make(chan *stomp.Message, spec.Credit),
@@ -63,16 +55,16 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 // subscribe waits for the broker by a transaction of nothing, because the library takes a receipt for the end of a subscription.
 func (c *consumer) subscribe(ctx context.Context) (err error) {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
-	switch {
-	case c.spec.Shared:
-		headers = append(headers, "shared-subscription-name", c.spec.Subscription, "durable", strconv.FormatBool(c.spec.Durable))
-		c.remove = []string{"shared-subscription-name", c.spec.Subscription}
-	case c.spec.Durable:
-		headers = append(headers, c.Conn.durable, c.spec.Subscription)
-		c.remove = []string{c.Conn.durable, c.spec.Subscription}
+	name := []string{c.Conn.durable, c.spec.Subscription}
+	if c.spec.Shared {
+		name = []string{"shared-subscription-name", c.spec.Subscription}
+		headers = append(headers, "durable", strconv.FormatBool(c.spec.Durable))
 	}
-	if c.spec.KeepSubscription || !c.spec.Durable { // others end with their last consumer
-		c.remove = nil
+	if c.spec.Shared || c.spec.Durable {
+		headers = append(headers, name...)
+	}
+	if c.spec.Durable && !c.spec.KeepSubscription { // others end with their last consumer
+		c.remove = name
 	}
 	if c.spec.Selector != "" {
 		headers = append(headers, "selector", c.spec.Selector)
@@ -145,28 +137,23 @@ func delivery(m *stomp.Message) *driver.Delivery {
 	return d
 }
 
-// Close implements [driver.Consumer].
+// Close implements [driver.Consumer]. What is in the inbox goes back to the broker.
 func (c *consumer) Close(ctx context.Context) error {
 	if c.closed {
 		return nil
 	}
 	c.closed = true
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for range c.inbox { //nolint:revive // they go back to the broker
+	defer c.Release(ctx)
+	go func() { _ = c.sub.Unsubscribe(func(f *frame.Frame) error { add(f, c.remove); return nil }) }()
+	for {
+		select {
+		case m := <-c.inbox:
+			if m == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			_ = c.Conn.net.Close()
+			return ctx.Err()
 		}
-	}()
-	go func() {
-		_ = c.sub.Unsubscribe(func(f *frame.Frame) error { add(f, c.remove); return nil })
-	}()
-	var err error
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		_ = c.Conn.net.Close()
-		err = ctx.Err()
 	}
-	c.Release(ctx)
-	return err
 }

@@ -33,19 +33,12 @@ type producer struct {
 // Producer implements [driver.Driver].
 func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	if err := library.CheckProducer(op, &d.factory, &spec); err != nil {
-		return nil, err
-	}
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
+	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckProducer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec, done: done,
-	}
-	if err := library.CheckProducer(op, &lease.Conn.factory, &spec); err != nil {
-		lease.Release(ctx)
-		return nil, err
 	}
 	for i := range spec.Variants {
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
@@ -106,7 +99,7 @@ func (p *producer) send(body []byte, headers []string) error {
 	select {
 	case err := <-result:
 		return err
-	case <-p.Conn.net.closed:
+	case <-p.Conn.net.Ended:
 	}
 	select {
 	case err := <-result:
@@ -141,11 +134,10 @@ func (p *producer) outcome(receipt string, err error) driver.Outcome {
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	if !p.closed {
-		p.closed = true
-		abort := func() { _ = p.Conn.net.Close() }
+	if abort := func() { _ = p.Conn.net.Close() }; !p.closed {
 		p.sends.Wait(ctx, abort, abort)
 		p.Release(ctx)
 	}
+	p.closed = true
 	return nil
 }
