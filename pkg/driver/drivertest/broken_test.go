@@ -248,7 +248,7 @@ func brokenSends() map[string]broken {
 func doneAfterClose() broken {
 	var again func()
 	return broken{
-		check: "Close/Expired", says: "after Close had returned",
+		check: "Close/Expired", says: "Done was called", // twice, or after Close had returned, as the timer has it
 		done: func(done driver.Done) driver.Done {
 			again = func() { done(0, driver.Outcome{}) }
 			return done
