@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,11 +41,8 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 		if err := a.ensureGroup(ctx, p.conn, p.group); err != nil {
 			return err
 		}
-		_, err := a.must(ctx, p.conn, "pass over messages", reqUpdateOffset, []field{
-			{"consumerGroup", p.group}, {"topic", p.topic}, {"queueId", strconv.Itoa(p.number)}, {"commitOffset", strconv.FormatInt(p.end, 10)},
-		}, nil)
 		n += uint64(p.end - p.next) //nolint:gosec // not below 0
-		return err
+		return a.saveOffset(ctx, &p.queue, p.group, p.end)
 	})
 	if err != nil {
 		return 0, wrapOnce("purge "+dest.String(), err)

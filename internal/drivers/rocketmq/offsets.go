@@ -20,8 +20,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			q.consumed.Store(end)
-			if err := c.save(ctx, q); err != nil {
+			if err := c.client.saveOffset(ctx, q, c.group, end); err != nil {
 				return err
 			}
 		}
@@ -34,7 +33,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]*queue, error) {
 	var fresh, doubtful []*queue
 	for n := range b.read {
-		q := &queue{queueID: queueID{c.topic, b.name, n}, conn: conn, progress: progress{saved: unsaved}}
+		q := &queue{queueID: queueID{c.topic, b.name, n}, conn: conn}
 		offset, found, err := c.client.savedOffset(ctx, q, c.group)
 		switch {
 		case err != nil:
@@ -77,6 +76,14 @@ func (a *caller) savedOffset(ctx context.Context, q *queue, group string) (offse
 	return offset, found, nil
 }
 
+// saveOffset tells the broker where a group stands in a queue.
+func (a *caller) saveOffset(ctx context.Context, q *queue, group string, offset int64) error {
+	_, err := a.must(ctx, q.conn, "save where the group stands", reqUpdateOffset, []field{
+		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
+	}, nil)
+	return err
+}
+
 // limitOffset asks for the first (reqMinOffset) or next (reqMaxOffset) offset of a queue.
 func (a *caller) limitOffset(ctx context.Context, q *queue, code uint16) (int64, error) {
 	r, err := a.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
@@ -106,6 +113,13 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		}
 		if offset, err = c.client.limitOffset(ctx, q, limit); err != nil {
 			return err
+		}
+		// A broker that is told of two queues at once where it knew of none forgets one: both threads make the group's table
+		// (ConsumerOffsetManager.commitOffset). So it is told of each before there is anything to lose.
+		if c.opts.Model == clustering && !q.retry {
+			if err := c.client.saveOffset(ctx, q, c.group, offset); err != nil {
+				return err
+			}
 		}
 	}
 	q.next = offset
