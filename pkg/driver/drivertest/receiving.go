@@ -301,7 +301,9 @@ func testCredit(e *env) {
 	slow.awaitCount(1, "receive a first message")
 	e.quiet() // the broker sends ahead what it may
 	if sharing {
-		spec.Connection.Key, spec.Connection.Name = "c2", connection("c2").Name
+		if e.kind == driver.Queue { // a client ID is that of one connection
+			spec.Connection = connection("c2")
+		}
 		spec.Name, spec.Credit = "consumer-2", 0
 		fast := e.receiver(d, spec)
 		fast.awaitCount(n-credit, fmt.Sprintf("receive on a consumer beside one that is busy and has a credit of %d", credit))
