@@ -109,13 +109,12 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options)
 	if err := d.checkName(op, spec.Destination, true); err != nil {
 		return err
 	}
-	if d != rabbitmq && d != rabbitmq3 {
-		return nil
-	}
 	for i := range spec.Variants {
 		switch v := &spec.Variants[i]; {
-		case v.Group != "":
+		case v.Group != "" && (d == rabbitmq || d == rabbitmq3):
 			return d.unsupported(op, "leave out --group", "there are no message groups")
+		case v.Group != "" && d == brokerj && spec.Destination.Kind == driver.Topic:
+			return d.unsupported(op, "leave out --group", "subscriptions have no message groups")
 		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
 			return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
 				"a queue that is declared by its use has no priorities")
