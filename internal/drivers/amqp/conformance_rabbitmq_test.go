@@ -54,7 +54,7 @@ func requireNothingLeft(t *testing.T, r *brokertest.RabbitMQ) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for left := -1; left != 0; { // the broker is a moment behind
-		require.NoError(t, ctx.Err(), "%d connections are left at the broker", left)
+		require.NoErrorf(t, ctx.Err(), "%d connections are left at the broker, whose log is in %s", left, r.LogFile())
 		if left = connectionsOf(t, r); left != 0 {
 			<-time.After(50 * time.Millisecond)
 		}
