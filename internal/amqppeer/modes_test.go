@@ -56,7 +56,7 @@ func TestNoSettleModes(t *testing.T) {
 				return receiving(k, f)
 			}
 			d := c.open(t, p.start(), option)
-			s, err := trySending(t, d, driver.ProducerSpec{Destination: queue("q"), MaxPending: 3, Priority: -1})
+			s, err := trySending(t, d, driver.ProducerSpec{Destination: queue("q"), MaxPending: 3, Variants: plain("x")})
 			if err != nil {
 				return err
 			}

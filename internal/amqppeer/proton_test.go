@@ -57,7 +57,7 @@ func TestProton(t *testing.T) {
 		for i, option := range []string{"settle=at-least-once", "settle=at-most-once"} {
 			d := c.open(t, url, option)
 			dest := queue(fmt.Sprintf("q %s %d", c.name, i))
-			s, err := trySending(t, d, driver.ProducerSpec{Destination: dest, MaxPending: 10, Priority: -1})
+			s, err := trySending(t, d, driver.ProducerSpec{Destination: dest, MaxPending: 10, Variants: plain("x")})
 			if err != nil {
 				return err
 			}

@@ -197,8 +197,9 @@ func openBoth(t *testing.T, d driver.Driver, dest driver.Destination, priority i
 	}
 	t.Cleanup(func() { closeSoon(k.Close) })
 	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p"}, Destination: dest, Name: "producer-0", MaxPending: 1, Priority: priority,
-	}, func(driver.Slot, driver.Outcome) {})
+		Connection: driver.Connection{Key: "p"}, Destination: dest, Name: "producer-0", MaxPending: 1,
+		Variants: []driver.Variant{{Body: []byte("x"), Priority: priority}},
+	}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 	if err != nil {
 		return err
 	}
@@ -316,8 +317,8 @@ func TestLostBegin(t *testing.T) {
 		d := c.open(t, r.start())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		spec := driver.ProducerSpec{Connection: driver.Connection{Key: "p"}, Destination: queue("q"), Name: "keeps it open", MaxPending: 1, Priority: -1}
-		done := func(driver.Slot, driver.Outcome) {}
+		spec := driver.ProducerSpec{Connection: driver.Connection{Key: "p"}, Destination: queue("q"), Name: "keeps it open", MaxPending: 1, Variants: plain("x")}
+		done := driver.DoneFunc(func(driver.Slot, driver.Outcome) {})
 		keeper, err := d.Producer(ctx, spec, done)
 		if err != nil {
 			return err

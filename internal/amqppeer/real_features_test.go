@@ -90,21 +90,22 @@ func nextOfStream(t *testing.T, d driver.Driver, dest driver.Destination) error 
 	}
 	defer closeSoon(k.Close)
 	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p"}, Destination: dest, Name: "producer-0", MaxPending: 1, Priority: -1,
-	}, func(driver.Slot, driver.Outcome) {})
+		Connection: driver.Connection{Key: "p"}, Destination: dest, Name: "producer-0", MaxPending: 1, Variants: plain("x"),
+	}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 	if err != nil {
 		return err
 	}
 	defer closeSoon(p.Close)
-	if err := p.Send(ctx, &driver.Message{Time: 77, Body: []byte("next")}); err != nil {
+	if err := p.Send(ctx, &driver.Message{Time: 77}); err != nil {
 		return err
 	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	var got []int64
-	err = k.Run(run, func(m *driver.Delivery) {
+	err = k.Run(run, func(m *driver.Delivery) driver.Verdict {
 		got = append(got, m.Time)
 		stop()
+		return driver.Accept
 	})
 	if err == nil && (len(got) != 1 || got[0] != 77) {
 		err = fmt.Errorf("received %v instead of the next message", got)
@@ -146,13 +147,14 @@ func sendSome(t *testing.T, d driver.Driver, dest driver.Destination, priority, 
 	defer cancel()
 	outcomes := make(chan driver.Outcome, n)
 	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "some"}, Destination: dest, Name: "some", MaxPending: n, Priority: priority,
-	}, func(_ driver.Slot, o driver.Outcome) { outcomes <- o })
+		Connection: driver.Connection{Key: "some"}, Destination: dest, Name: "some", MaxPending: n,
+		Variants: []driver.Variant{{Body: []byte(fmt.Sprint(priority)), Priority: priority}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcomes <- o }))
 	if err != nil {
 		return err
 	}
 	for i := range n {
-		if err := p.Send(ctx, &driver.Message{Slot: driver.Slot(i), Time: 1, Body: []byte(fmt.Sprint(priority))}); err != nil { //nolint:gosec // small
+		if err := p.Send(ctx, &driver.Message{Slot: driver.Slot(i), Time: 1}); err != nil { //nolint:gosec // small
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ const inspectTime = time.Minute
 
 // InspectAMQP is [drivertest.Config.Inspect] by go-amqp, which shares no code with our drivers: it subscribes to an address, of a
 // queue or a topic, and the function that it returns waits for the next n messages. It logs in as User if login is set.
-func InspectAMQP(tb testing.TB, url string, login bool, kind driver.Kind, address string) func(n int) []drivertest.Header {
+func InspectAMQP(tb testing.TB, url string, login bool, kind driver.Kind, address string, durable bool) func(n int) []drivertest.Header {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), inspectTime)
 	defer cancel()
@@ -31,7 +31,11 @@ func InspectAMQP(tb testing.TB, url string, login bool, kind driver.Kind, addres
 	session, err := conn.NewSession(ctx, nil)
 	require.NoError(tb, err, "inspect "+address)
 	const ahead = 1000
-	link, err := session.NewReceiver(ctx, address, &amqp.ReceiverOptions{Credit: ahead, SourceCapabilities: []string{kind.String()}})
+	source := &amqp.ReceiverOptions{Credit: ahead, SourceCapabilities: []string{kind.String()}}
+	if durable {
+		source.SourceDurability = amqp.DurabilityConfiguration
+	}
+	link, err := session.NewReceiver(ctx, address, source)
 	require.NoError(tb, err, "inspect "+address)
 	return func(n int) []drivertest.Header {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), inspectTime)

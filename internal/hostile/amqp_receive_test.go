@@ -73,11 +73,11 @@ func amqpTransfers() []testCase {
 				}
 			}
 		})},
-		{name: "transfer: to another handle", job: consuming(), play: fields(uint32Of(55), id, tag, format), want: runFails("", protocol, byBroker).after(0)},
+		{name: "transfer: to another handle", job: consuming(), play: fields(uint32Of(55), id, tag, format), want: runFails("", protocol).after(0)},
 		{name: "transfer: to no handle", job: consuming(), play: fields(null, id, tag, format), want: runFails("", protocol).after(0)},
 		{name: "transfer: without an ID", job: consuming(), play: fields(handle, null, tag, format), want: runFails("", protocol).after(0)},
 		{name: "transfer: without a tag", job: consuming(), play: fields(handle, id, null, format), want: runFails("", protocol).after(0)},
-		{name: "transfer: a tag of 60 KB", job: consuming(), play: fields(handle, id, binaryOf(zeros(60_000)), format), want: anything()},
+		{name: "transfer: a tag of 60 KB", job: consuming(), play: fields(handle, id, binaryOf(zeros(60_000)), format), want: runFails("", protocol).after(0)},
 		{name: "transfer: fields of other types", job: consuming(), play: fields(str("a"), str("b"), str("c"), str("d")), want: runFails("", protocol).after(0)},
 		{name: "transfer: on another channel", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) {
 			p.channel = 44
@@ -117,21 +117,21 @@ func amqpTransfers() []testCase {
 		{name: "transfer: a body of 2^31 bytes", job: consuming(), heavy: true, play: bad("\x00\x53\x75" + sized(0xb0, 1<<31, "body")), want: runFails("", protocol).after(0)},
 		{name: "transfer: a body of 2^32-1 bytes", job: consuming(), play: bad("\x00\x53\x75" + sized(0xb0, 1<<32-1, "body")), want: runFails("", protocol).after(0)},
 		{name: "transfer: a body that is a number", job: consuming(), play: bad("\x00\x53\x75" + uint32Of(5)), want: runFails("", protocol).after(0)},
-		{name: "transfer: a value nested 6000 deep", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + nested(6000)), want: anything()},
-		{name: "transfer: a value described 50,000 deep", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + describedBy(25_000)), want: anything()},
+		{name: "transfer: a value nested 6000 deep", job: consuming().messages(1), heavy: true, play: bad("\x00\x53\x77" + nested(6000)), want: works()},
+		{name: "transfer: a value described 50,000 deep", job: consuming().messages(1), heavy: true, play: bad("\x00\x53\x77" + describedBy(25_000)), want: works()},
 		{name: "transfer: a value of 2^32-1 elements", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + counted(0xd0, 1<<32-1, null)), want: runFails("", protocol).after(0)},
 		{name: "transfer: a value of 2^32-1 nothings", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + counted(0xf0, 1<<32-1, "\x40")), want: runFails("", protocol).after(0)},
 		{name: "transfer: a sequence of 60,000 sequences", job: consuming(), want: works(), play: amqpMessages(strings.Repeat("\x00\x53\x76\x45", 10_000))},
 		{name: "transfer: 10,000 data sections", job: consuming(), want: works(), play: amqpMessages(strings.Repeat("\x00\x53\x75\xa0\x01x", 10_000))},
 		{name: "transfer: properties of 2^32-1 pairs", job: consuming(), heavy: true, play: bad("\x00\x53\x74" + counted(0xd1, 1<<32-1, str("a")+null) + body), want: runFails("", protocol).after(0)},
 		{name: "transfer: an odd number of properties", job: consuming(), play: bad(application(str("a"), null, str("b"))), want: runFails("", protocol).after(0)},
-		{name: "transfer: properties whose names are numbers", job: consuming(), play: bad(application(uint32Of(1), null)), want: anything()},
+		{name: "transfer: properties whose names are numbers", job: consuming().messages(1), play: bad(application(uint32Of(1), null)), want: works()},
 		{name: "transfer: 10,000 properties", job: consuming(), want: works(), play: amqpMessages(application(strings.Split(strings.Repeat("\xa1\x01a,\x40,", 5000), ",")[:10_000]...))},
 		{name: "transfer: times of other types", job: consuming(), want: works(), play: amqpMessages(application(str("time"), "\x82\x7f\xf0\x00\x00\x00\x00\x00\x00", str("perfmq_id"), uint32Of(5)))},
 		{name: "transfer: times of texts", job: consuming(), want: works(), play: amqpMessages(application(str("time"), str("yesterday \x1b[2J"), str("perfmq_id"), str(strings.Repeat("9", 5000))))},
 		{name: "transfer: a header of texts", job: consuming(), play: bad(listOf(0x70, str("x"), str("y")) + body), want: runFails("", protocol).after(0)},
-		{name: "transfer: a header with more fields than there are", job: consuming(), play: bad(listOf(0x70, null, null, null, null, null, null, null) + body), want: runFails("", protocol).after(0)},
-		{name: "transfer: an unknown message format", job: consuming(), want: anything(), play: onCredit(func(p *amqpPeer) {
+		{name: "transfer: a header with more fields than there are", job: consuming(), play: amqpMessages(listOf(0x70, null, null, null, null, null, null, null) + body), want: works()},
+		{name: "transfer: an unknown message format", job: consuming().messages(1), want: works(), play: onCredit(func(p *amqpPeer) {
 			p.peer.delivered.Add(1)
 			p.say(frameOf(0, p.channel, listOf(amqpTransfer, uint32Of(p.handle), id, tag, uint32Of(0x80013700))+body))
 		})},
@@ -175,7 +175,7 @@ func amqpLargeTransfers() []testCase {
 	const most = driver.DefaultMaxBody
 	return []testCase{
 		{name: "large: more without end", job: consuming(), heavy: true, play: more(strings.Repeat("x", chunk)), want: runFails("16777216", tooLarge).after(0)},
-		{name: "large: more of one byte without end", job: consuming(), heavy: true, play: more("x"), want: runFails("16777216", tooLarge, protocol).after(0)},
+		{name: "large: more of one byte without end", job: consuming(), heavy: true, play: more("x"), want: runFails("16777216", tooLarge).after(0)},
 		{name: "large: more of nothing without end", job: consuming().watched(time.Second), heavy: true, play: more(""), want: want{quiet: true}},
 		{name: "large: the largest messages", job: consuming().messages(8), heavy: true, want: works(), play: onCredit(func(p *amqpPeer) { large(p, 8, most-1<<10) })},
 		{name: "large: a message that is too large", job: consuming(), want: runFails("perfmq accepts at most 16777216", tooLarge).after(0), play: onCredit(func(p *amqpPeer) { large(p, 1, 2*most) })},
@@ -201,13 +201,15 @@ func amqpFloods() []testCase {
 		return b.String()
 	}
 	return []testCase{
-		{name: "flood: messages beyond all credit", job: consuming().messages(1 << 30), heavy: true, want: runFails("credit", protocol), play: onCredit(func(p *amqpPeer) {
+		// A broker that sends faster than we grant cannot be told from one that was granted in time: the driver takes what comes, one
+		// message after the other, and keeps none.
+		{name: "flood: messages beyond all credit", job: consuming().messages(1 << 30).watched(2 * second), heavy: true, want: want{quiet: true, some: -1}, play: onCredit(func(p *amqpPeer) {
 			go p.hear()
 			for p.peer.delivered.Add(1000); p.say(thousand(p)); {
 				p.peer.delivered.Add(1000)
 			}
 		})},
-		{name: "flood: messages of a broker that reads no dispositions", job: consuming("idle-timeout=0").messages(1 << 30), heavy: true, want: runFails("", protocol, lost, timeout), play: onCredit(func(p *amqpPeer) {
+		{name: "flood: messages of a broker that reads no dispositions", job: consuming("idle-timeout=0").messages(1 << 30).watched(2 * second), heavy: true, want: want{quiet: true, some: -1}, play: onCredit(func(p *amqpPeer) {
 			for p.peer.delivered.Add(1000); p.say(thousand(p)); {
 				p.peer.delivered.Add(1000)
 			}
@@ -223,7 +225,7 @@ func amqpFloods() []testCase {
 		{name: "flood: flows", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood(func(p *amqpPeer) string {
 			return frameOf(0, p.channel, listOf(amqpFlow, uint32Of(0), uint32Of(5000), uint32Of(0), uint32Of(5000)))
 		})},
-		{name: "flood: aborted messages", job: consuming().watched(second), heavy: true, want: anything(), play: flood(func(p *amqpPeer) string {
+		{name: "flood: aborted messages", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood(func(p *amqpPeer) string {
 			return frameOf(0, p.channel, listOf(amqpTransfer, uint32Of(p.handle), uint32Of(0), binaryOf("t"), uint32Of(0), "\x42", "\x42", null, null, null, "\x41"))
 		})},
 	}
@@ -247,10 +249,10 @@ func amqpEnds() []testCase {
 			p.send(amqpDetach, uint32Of(p.handle), "\x41", errorOf("amqp:resource-deleted", "deleted"))
 		})},
 		{name: "end: the link is detached without a reason", job: consuming(), want: runFails("", byBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpDetach, uint32Of(p.handle), "\x41") })},
-		{name: "end: the session ends", job: consuming(), want: runFails("", driver.ClassOther, byBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpEnd, errorOf("amqp:internal-error", "oh")) })},
+		{name: "end: the session ends", job: consuming(), want: runFails("", driver.ClassOther).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpEnd, errorOf("amqp:internal-error", "oh")) })},
 		{name: "end: another session ends", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) { p.channel = 44; p.send(amqpEnd) })},
-		{name: "end: the connection is closed", job: consuming(), want: runFails("bye", lost, byBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpClose, errorOf("amqp:connection:forced", "bye")) })},
-		{name: "end: the connection is closed with 60 KB of words", job: consuming(), want: runFails("bye", lost, byBroker).after(0), play: onCredit(func(p *amqpPeer) {
+		{name: "end: the connection is closed", job: consuming(), want: runFails("bye", lost).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpClose, errorOf("amqp:connection:forced", "bye")) })},
+		{name: "end: the connection is closed with 60 KB of words", job: consuming(), want: runFails("bye", lost).after(0), play: onCredit(func(p *amqpPeer) {
 			p.send(amqpClose, errorOf("amqp:connection:forced", strings.Repeat("bye \x1b[2J", 7000)))
 		})},
 		{name: "end: a second open", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpOpen, str("x")) })},

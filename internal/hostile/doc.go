@@ -17,8 +17,7 @@
 // that of a case. The cases that are after memory run once more through the program itself, as it is released; these
 // check the exit status, too.
 //
-// A driver is put through a table by one line in TestHostile. What it cannot meet is named there, with the reason: a case
-// that is excepted but does not exist is a mistake.
+// A driver is put through a table by one line in subjects. There are no exceptions.
 //
 // # Fuzzed sessions
 //

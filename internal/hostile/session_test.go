@@ -32,8 +32,6 @@ type session struct {
 	Protocol string
 	Seed     uint64
 	Case     uint64
-	// KeepAnswers leaves what the broker says as it is.
-	KeepAnswers bool
 
 	// Chosen by choose.
 	mode     string
@@ -86,9 +84,6 @@ func (s *session) choose() {
 	rng := rand.New(rand.NewPCG(s.Seed, s.Case)) //nolint:gosec // repeatable, not secret
 	modes := []string{modeCalm, modeRequests, modeRequests, modeAnswers, modeAnswers, modeBoth, modeEnds}
 	s.mode = modes[rng.IntN(len(modes))]
-	if s.KeepAnswers && (s.mode == modeAnswers || s.mode == modeBoth) {
-		s.mode = modeRequests
-	}
 	late := rng.IntN(2) == 0
 	s.up = kindsOf(s.mode == modeRequests || s.mode == modeBoth, late || s.mode == modeCalm, s.mode == modeEnds)
 	s.down = kindsOf(s.mode == modeAnswers || s.mode == modeBoth, late || s.mode == modeCalm, s.mode == modeEnds)
@@ -96,7 +91,7 @@ func (s *session) choose() {
 	options := sessionOptions(s.Protocol)
 	s.options = options[rng.IntN(len(options))]
 	s.messages, s.size, s.pending = 1+rng.IntN(300), 1+rng.IntN(3000), 1+rng.IntN(50)
-	if s.Protocol == broker.STOMP && rng.IntN(4) == 0 {
+	if s.Protocol != broker.RocketMQ && rng.IntN(4) == 0 {
 		s.tx = 1 + rng.IntN(5)
 		s.pending += s.tx
 	}
@@ -181,10 +176,11 @@ func (s *session) load(f driver.Factory, addr string, r *report) {
 	var receiving sync.WaitGroup
 	var runErr error
 	receiving.Go(func() {
-		runErr = c.Run(ctx, func(*driver.Delivery) {
+		runErr = c.Run(ctx, func(*driver.Delivery) driver.Verdict {
 			if r.Received++; r.Received == s.messages {
 				cancel()
 			}
+			return driver.Accept
 		})
 	})
 	s.send(d, dest, r)
@@ -205,31 +201,30 @@ func (s *session) send(d driver.Driver, dest driver.Destination, r *report) {
 	defer cancel()
 	free := make(chan driver.Slot, s.pending)
 	for i := range s.pending {
-		free <- driver.Slot(i) //nolint:gosec // few
+		free <- driver.NewSlot(uint32(i), 1) //nolint:gosec // few
 	}
 	l := &ledger{r: r, open: map[driver.Slot]bool{}, changed: make(chan struct{}, 1)}
-	done := func(slot driver.Slot, o driver.Outcome) {
-		l.done(slot, o)
+	done := driver.DoneFunc(func(slot driver.Slot, o driver.Outcome) {
+		l.Done(slot, o)
 		if o.State != driver.Accepted && o.Class == driver.ClassNone {
 			l.violate("a send ended as %s, without a class", o.State)
 		}
 		select {
-		case free <- slot:
+		case free <- driver.NewSlot(slot.Index(), slot.Generation()+1):
 		default: // a second Done, which was noted
 		}
-	}
+	})
 	opening, opened := context.WithTimeout(context.Background(), s.connect+lastSay)
 	defer opened()
 	p, err := d.Producer(opening, driver.ProducerSpec{
 		Connection: driver.Connection{Key: "p", Name: "session"}, Destination: dest, Name: "producer-0",
-		MaxPending: s.pending, Priority: -1, CommitInterval: s.tx,
+		MaxPending: s.pending, CommitInterval: s.tx, Variants: []driver.Variant{{Body: make([]byte, s.size), Priority: -1}},
 	}, done)
 	if err != nil {
 		r.Open = failureOf(err)
 		r.classified(err)
 		return
 	}
-	body := make([]byte, s.size)
 	for range s.messages {
 		var slot driver.Slot
 		select {
@@ -240,7 +235,7 @@ func (s *session) send(d driver.Driver, dest driver.Destination, r *report) {
 			break
 		}
 		l.begin(slot)
-		if err := p.Send(ctx, &driver.Message{Slot: slot, Time: time.Now().UnixMicro(), Body: body}); err != nil {
+		if err := p.Send(ctx, &driver.Message{Slot: slot, Time: time.Now().UnixMicro()}); err != nil {
 			l.take(slot, err)
 			r.classified(err)
 			break
@@ -345,7 +340,7 @@ func runSessions(t *testing.T, s *subject, seed uint64) {
 				if n > last {
 					return
 				}
-				one := session{Protocol: s.factory.Name, Seed: seed, Case: n, KeepAnswers: s.keepAnswers != ""}
+				one := session{Protocol: s.factory.Name, Seed: seed, Case: n}
 				r, err := hosts.try(&job{Driver: s.name, Session: &one})
 				var wrong []string
 				switch {

@@ -244,7 +244,8 @@ type ledger struct {
 	changed chan struct{}
 }
 
-func (l *ledger) done(s driver.Slot, o driver.Outcome) {
+// Done implements [driver.Completions].
+func (l *ledger) Done(s driver.Slot, o driver.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.open[s] {
@@ -266,6 +267,13 @@ func (l *ledger) done(s driver.Slot, o driver.Outcome) {
 	select {
 	case l.changed <- struct{}{}:
 	default:
+	}
+}
+
+// DoneAll implements [driver.Completions].
+func (l *ledger) DoneAll(slots []driver.Slot, o driver.Outcome) {
+	for _, s := range slots {
+		l.Done(s, o)
 	}
 }
 
@@ -314,11 +322,11 @@ func (j *job) produce(d driver.Driver, r *report) {
 	l := &ledger{r: r, open: map[driver.Slot]bool{}, changed: make(chan struct{}, 1)}
 	spec := driver.ProducerSpec{
 		Connection: driver.Connection{Key: "c", Name: "hostile"}, Destination: j.destination(), Name: "producer-0",
-		MaxPending: j.Messages, Priority: -1, CommitInterval: j.Tx,
+		MaxPending: j.Messages, CommitInterval: j.Tx, Variants: []driver.Variant{{Body: make([]byte, j.Size), Priority: -1}},
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), j.Connect+lastSay)
-	p, err := d.Producer(ctx, spec, l.done)
+	p, err := d.Producer(ctx, spec, l)
 	cancel()
 	r.Opening = time.Since(began)
 	if err != nil {
@@ -328,11 +336,10 @@ func (j *job) produce(d driver.Driver, r *report) {
 	began = time.Now()
 	ctx, cancel = context.WithTimeout(context.Background(), j.Watch)
 	defer cancel()
-	body := make([]byte, j.Size)
 	for i := range j.Messages {
-		s := driver.Slot(i) //nolint:gosec // few
+		s := driver.NewSlot(uint32(i), 1) //nolint:gosec // few
 		l.begin(s)
-		if err := p.Send(ctx, &driver.Message{Slot: s, Time: 1_700_000_000_000_001, Body: body}); err != nil {
+		if err := p.Send(ctx, &driver.Message{Slot: s, Time: 1_700_000_000_000_001}); err != nil {
 			l.take(s, err)
 			break
 		}
@@ -383,7 +390,7 @@ func (j *job) consume(d driver.Driver, r *report) {
 	defer cancel()
 	ended := false
 	next := map[int64]int64{} // by queue
-	err = c.Run(ctx, func(d *driver.Delivery) {
+	err = c.Run(ctx, func(d *driver.Delivery) driver.Verdict {
 		if ended {
 			r.violate("a delivery after Run")
 		}
@@ -396,6 +403,7 @@ func (j *job) consume(d driver.Driver, r *report) {
 		if r.Received++; r.Received == j.Messages {
 			cancel()
 		}
+		return driver.Accept
 	})
 	ended = true
 	r.Run = failureOf(err)

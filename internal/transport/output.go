@@ -13,6 +13,8 @@ const (
 	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window of
 	// small messages and small enough that a stalled broker is felt by the senders soon.
 	outputLimit = 256 << 10
+	// answerLimit is how many bytes may be gathered by those that do not wait for room.
+	answerLimit = 16 << 20
 	// gatherLimit is how many bytes are gathered at most before they are written although more is announced.
 	gatherLimit = 32 << 10
 	// keptOutput is the largest buffer that is kept for others.
@@ -147,15 +149,21 @@ func (o *Output) Unlock(b []byte, more bool) {
 }
 
 // Confirm asks, between Lock and Unlock, to be told when what was gathered so far is passed to the operating system.
-func (o *Output) Confirm(to Writer, slot driver.Slot) { o.confirm = append(o.confirm, written{to, slot}) }
+func (o *Output) Confirm(to Writer, slot driver.Slot) {
+	o.confirm = append(o.confirm, written{to, slot})
+}
 
 // Put gathers frames without waiting for room, for the small ones that the reader answers: it must not wait for a broker that
-// may wait for the reader. They leave with the next flush.
+// may wait for the reader. They leave with the next flush. It fails if the broker sends and sends, and reads no answers.
 func (o *Output) Put(frames func([]byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
+	switch {
+	case o.err != nil:
 		return o.err
+	case o.buf != nil && len(o.buf.b) > answerLimit:
+		return driver.Errorf(driver.ClassConnectionLost, "", "does the broker hang?",
+			"the broker does not read: %d bytes of answers to it wait", len(o.buf.b))
 	}
 	if o.buf == nil {
 		o.buf = o.mem.get()

@@ -8,17 +8,24 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
 func TestConformance(t *testing.T) {
-	check := func(user, password string) bool { return user == "admin" && password == "secret" }
+	check := func(user, password string) bool { return user == brokertest.User && password == brokertest.Password }
 	r := start(t, store.Config{}, amqp.Options{Authenticate: check})
 	drivertest.Run(t, drivertest.Config{
 		Broker:  "the embedded broker",
-		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: "admin", Password: "secret", WrongPassword: "wrong",
+		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Quiet: 100 * time.Millisecond,
+		// Those of the broker, which is in the process: TestAllocations in package drivers/amqp counts the driver's.
+		Allocations: 20,
+		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+			t.Helper()
+			return brokertest.InspectAMQP(t, "amqp://"+r.addr, true, dest.Kind, dest.Name, false)
+		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := start(t, store.Config{}, amqp.Options{Authenticate: check})

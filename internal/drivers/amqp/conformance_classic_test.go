@@ -17,8 +17,9 @@ func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ActiveMQTitle(),
-		Lacks:  activemqLacks(),
+		Broker:  brokertest.ActiveMQTitle(),
+		Lacks:   activemqLacks(),
+		Inspect: inspect(a.AMQPURL(), activemq),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -25,11 +26,26 @@ func harnessGoroutines() []goleak.Option {
 	}
 }
 
+// artemisLacks: its delivery-count does not count deliveries that end with their connection.
+func artemisLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
+}
+
+// inspect looks at messages with go-amqp.
+func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
+	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		return brokertest.InspectAMQP(t, url, true, dest.Kind, d.address(dest), d.durability() != wire.DurableNone)
+	}
+}
+
 func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ArtemisTitle(),
+		Broker:  brokertest.ArtemisTitle(),
+		Lacks:   artemisLacks(),
+		Inspect: inspect(a.AMQPURL(), artemis),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
@@ -54,12 +70,3 @@ func TestConformance(t *testing.T) {
 		IgnoreGoroutines: harnessGoroutines(),
 	})
 }
-
-func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
-
-var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.fail.#", MaxBytes: 20_000, Policy: brokertest.PolicyFail}),
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.block.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}),
-}}
-
-const patience = time.Minute

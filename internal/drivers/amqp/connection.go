@@ -28,7 +28,8 @@ var errClosed = errors.New("the connection was closed")
 type connection struct {
 	driver *amqpDriver
 	dialect
-	version  string // the broker's, as it says
+	speaks   dialect // what the broker says it is, whatever the user says
+	version  string  // the broker's, as it says
 	net      net.Conn
 	raw      *transport.Metered // below TLS; the same as net without
 	in       *transport.Input
@@ -40,22 +41,24 @@ type connection struct {
 	owed     time.Duration // how often the peer wants to hear from us; 0 for never
 
 	// Of the reader: the sessions by the peer's channel, and those consumers with something to settle.
-	remote []*session
-	settle []*consumer
-	heard  atomic.Uint32 // frames read
-	atRead atomic.Bool   // the reader waits for the network
-	crowd  atomic.Bool   // there was more than one session at a time
+	channelsIn []*session
+	settle     []*consumer
+	admitted   bool // the peer has begun a session: it does not mind the connection as such
+	unfinished int  // bytes of messages that are not whole yet
+
+	heard atomic.Uint32 // frames read
+	crowd atomic.Bool   // there was more than one producer or consumer at a time
 
 	mu       sync.Mutex
 	sessions []*session // by our channel; nil where one is free
 	next     uint16     // where to look for a free channel
-	live     int        // sessions that there are
+	live     int        // sessions of producers and consumers
 	cause    error      // why the connection has ended
 	names    map[string]bool
 	manager  manager
 
 	failed  chan struct{} // closed with cause set
-	closing chan struct{} // closed when the peer has answered our close
+	closing chan struct{} // closed when the peer has sent its close
 	running sync.WaitGroup
 }
 
@@ -142,11 +145,20 @@ func (c *connection) End(ctx context.Context) {
 
 // put lets a small frame out, without waiting for room.
 func (c *connection) put(frame func([]byte) []byte) error {
-	if err := c.out.Put(frame); err != nil {
+	if err := c.gather(frame); err != nil {
 		return err
 	}
 	c.out.Flush()
 	return nil
+}
+
+// gather is put for frames that the next flush lets out. The broker does not read if there are too many of them.
+func (c *connection) gather(frame func([]byte) []byte) error {
+	err := c.out.Put(frame)
+	if err != nil {
+		c.fail(err)
+	}
+	return err
 }
 
 // read handles what the broker sends, and returns why it ended.
@@ -168,7 +180,7 @@ func (c *connection) read() error {
 			err = c.handle(f.Channel, &p)
 		}
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 	}
 }
@@ -179,17 +191,12 @@ func (c *connection) readError(err error) error {
 	var head *wire.FrameError
 	switch {
 	case errors.As(err, &large):
-		return driver.Errorf(driver.ClassProtocol, "", "raise -o max-frame-size if the broker cannot be told to send smaller frames", "the broker sent %w", err)
+		return protocolError("%w", err)
 	case errors.As(err, &head):
 		return protocolError("%w", err)
 	default:
 		return err
 	}
-}
-
-// protocolError is what we say of a peer that breaks the protocol.
-func protocolError(format string, args ...any) error {
-	return driver.Errorf(driver.ClassProtocol, "", "look into the broker's log, and say so to its makers", "the broker sent "+format, args...)
 }
 
 // handle deals with one frame.
@@ -200,16 +207,16 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	case wire.DescClose:
 		var f wire.Close
 		if err := f.Decode(&p.Fields); err != nil {
-			return protocolError("a frame that cannot be read: %w", err)
+			return err
 		}
 		return c.closed(&f)
 	case wire.DescOpen:
 		return protocolError("a second open frame")
 	}
-	if int(channel) >= len(c.remote) || c.remote[channel] == nil {
+	if int(channel) >= len(c.channelsIn) || c.channelsIn[channel] == nil {
 		return protocolError("a frame on channel %d, where no session has begun", channel)
 	}
-	s := c.remote[channel]
+	s := c.channelsIn[channel]
 	var err error
 	switch p.Kind {
 	case wire.DescTransfer:
@@ -223,11 +230,16 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	case wire.DescDetach:
 		err = s.detached(p)
 	case wire.DescEnd:
-		c.remote[channel] = nil
+		c.channelsIn[channel] = nil
 		err = s.ended(p)
 	default:
 		return protocolError("a frame of kind %#x", uint64(p.Kind))
 	}
+	return err
+}
+
+// unreadable tells that a frame cannot be read; other errors stay as they are.
+func unreadable(err error) error {
 	var decode *wire.DecodeError
 	if errors.As(err, &decode) {
 		return protocolError("a frame that cannot be read: %w", err)
@@ -239,7 +251,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 func (c *connection) begun(channel uint16, p *wire.Body) error {
 	var f wire.Begin
 	if err := f.Decode(&p.Fields); err != nil {
-		return protocolError("a frame that cannot be read: %w", err)
+		return err
 	}
 	if !f.RemoteChannel.OK {
 		return protocolError("a begin that answers none of ours")
@@ -251,13 +263,14 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 	if int(channel) >= maxChannels {
 		return protocolError("a begin on channel %d, beyond what we allowed", channel)
 	}
-	for int(channel) >= len(c.remote) {
-		c.remote = append(c.remote, nil)
+	for int(channel) >= len(c.channelsIn) {
+		c.channelsIn = append(c.channelsIn, nil)
 	}
-	if c.remote[channel] != nil {
+	if c.channelsIn[channel] != nil {
 		return protocolError("a second begin on channel %d", channel)
 	}
-	c.remote[channel] = s
+	c.channelsIn[channel] = s
+	c.admitted = true
 	return s.begun(&f)
 }
 
@@ -269,10 +282,13 @@ func (c *connection) closed(f *wire.Close) error {
 		close(c.closing)
 	}
 	_ = c.put(new(wire.Close).AppendFrame) // the answer, unless it is one to ours
-	if f.Error != nil {
-		return remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
+	switch {
+	case f.Error != nil && !c.admitted:
+		return refusedOpen(f.Error)
+	case f.Error != nil:
+		return c.remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
 	}
-	return driver.Errorf(driver.ClassConnectionLost, "", "look into the broker's log", "the broker closed the connection without saying why")
+	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker, "the broker closed the connection without saying why")
 }
 
 // session returns the session of one of our channels; nil if there is none.
@@ -302,7 +318,10 @@ func (c *connection) register(s *session) error {
 		if c.sessions[at] == nil {
 			s.channel = at
 			c.sessions[at] = s
-			if c.live++; c.live > 1 {
+			if !s.aside {
+				c.live++
+			}
+			if c.live > 1 {
 				c.crowd.Store(true)
 			}
 			return nil
@@ -316,7 +335,9 @@ func (c *connection) unregister(s *session) {
 	defer c.mu.Unlock()
 	if c.sessions[s.channel] == s {
 		c.sessions[s.channel] = nil
-		c.live--
+		if !s.aside {
+			c.live--
+		}
 	}
 }
 

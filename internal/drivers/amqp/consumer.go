@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -43,6 +44,8 @@ type consumer struct {
 	wait    *driver.Meter // of Run: waits for a transaction
 	closed  bool
 
+	coordinator *coordinator // nil without transactions
+
 	// Of the reader: a delivery of several frames.
 	partial   bool
 	partialID uint32
@@ -57,13 +60,17 @@ type consumer struct {
 	err           error  // why it has ended
 	deliveryCount uint32 // of the peer's next delivery; this and limit are serial numbers
 	limit         uint32 // the first that we gave no credit for
+	granted       uint32 // the first that we never gave credit for
 	unsettled     uint32 // deliveries that have arrived and are not settled
 	since         uint32 // deliveries since the last settleAll
 	accepted      span   // that are to be settled as accepted
 	others        []byte // dispositions of other states, encoded
 	held          []held
 	spare         []held
+	waiting       int // messages that are held, or were taken from there and are being delivered
+	waitingBytes  int
 	arrived       chan struct{} // held has grown, or err is set
+	room          chan struct{} // waiting has shrunk, or Run has ended
 
 	settling sync.Mutex // frames are put in the order in which they were made
 	frames   []byte
@@ -97,7 +104,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, sub: sub, credit: defaultCredit,
 		rounds: c.creditInRounds(), settled: d.cfg.opts.Settle == settleAtMostOnce, free: func() {}, spec: spec,
-		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1),
+		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if spec.Credit > 0 {
 		k.credit = uint32(min(spec.Credit, 1<<30)) //nolint:gosec // in range
@@ -119,22 +126,21 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
 			"what the broker forgets when it sends it cannot be part of a transaction")
 	}
-	if err := c.checkConsumer(op, spec, opts); err != nil {
+	if err := errors.Join(c.speaks.checkSelector(op, spec), c.checkConsumer(op, spec, opts)); err != nil {
 		return err
 	}
 	if k.free, err = c.prepareReceive(ctx, op, spec, opts); err != nil {
 		return err
 	}
-	if k.session, err = c.beginSession(ctx); err != nil {
+	if k.session, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
 	k.link.consumer = k
 	attach := wire.Attach{
 		Name: k.sub.link, Role: wire.RoleReceiver,
 		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)), Durable: c.durability()},
+		// Without a max-message-size: a broker might drop what is larger, and say nothing.
 		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(spec.Name)},
-		// A message that is larger is refused before it takes memory.
-		MaxMessageSize: uint64(opts.MaxMessageSize), //nolint:gosec // checked
 	}
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
@@ -157,7 +163,10 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
 			"the broker does not agree to settle=%s", opts.Settle)
 	}
-	return nil
+	if spec.TransactionSize > 0 {
+		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.nextID)
+	}
+	return err
 }
 
 // attachError tells that a selector is wrong.
@@ -173,14 +182,22 @@ func (k *consumer) attachError(op string, err error) error {
 func (k *consumer) begin(initial uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.deliveryCount, k.limit = initial, initial
+	k.deliveryCount, k.limit, k.granted = initial, initial, initial
 }
 
 // flowState returns delivery count and credit for a flow.
 func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return wire.Some(k.deliveryCount), wire.Some(k.limit - k.deliveryCount)
+	return wire.Some(k.deliveryCount), wire.Some(k.left())
+}
+
+// left returns how much credit the peer has. The lock is held.
+func (k *consumer) left() uint32 {
+	if n := int32(k.limit - k.deliveryCount); n > 0 { //nolint:gosec // serial numbers, and credit is at most 2^30
+		return uint32(n)
+	}
+	return 0 // some were under way when it was taken back
 }
 
 // transfer takes a frame of a delivery. It is called by the reader.
@@ -188,55 +205,134 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	switch {
 	case !k.partial && !t.DeliveryID.OK:
 		return protocolError("a delivery without an ID")
+	case !k.partial && t.DeliveryTag == nil:
+		return protocolError("a delivery without a tag")
 	case !k.partial:
 		k.partialID, k.presettle = t.DeliveryID.V, false
-		k.pieces = k.pieces[:0]
 	case t.DeliveryID.OK && t.DeliveryID.V != k.partialID:
 		return protocolError("a delivery before the one before it had ended")
 	}
 	k.presettle = k.presettle || t.Settled
 	k.partial = t.More && !t.Aborted
 	if t.Aborted {
-		return nil // it was never sent, as it were
-	}
-	limit := k.lease.Conn.driver.cfg.opts.MaxMessageSize
-	if len(k.pieces)+len(payload) > limit {
-		return driver.Errorf(driver.ClassTooLarge, "", "raise -o max-message-size", "the broker sent a message of more than %d bytes", limit)
+		k.dropPieces()
+		return k.pass()
 	}
 	if t.More || len(k.pieces) > 0 {
-		k.pieces = append(k.pieces, payload...)
+		if err := k.addPiece(payload); err != nil {
+			return err
+		}
 		payload = k.pieces
 	}
 	if t.More {
 		return nil
 	}
 	err := k.arrive(k.partialID, k.presettle, payload)
+	k.dropPieces()
+	return err
+}
+
+const (
+	// maxSections is how many bytes the sections of a message beside its body may have.
+	maxSections = 1 << 20
+	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the largest one.
+	maxUnfinished = 32 << 20
+)
+
+// addPiece keeps a part of a message.
+func (k *consumer) addPiece(payload []byte) error {
+	c := k.lease.Conn
+	limit := c.driver.cfg.maxBody + maxSections
+	size := len(k.pieces) + len(payload)
+	if size > limit {
+		return tooLarge(c.driver.cfg.maxBody, size)
+	}
+	if c.unfinished += len(payload); c.unfinished > limit+maxUnfinished {
+		return driver.Errorf(driver.ClassTooLarge, "", "use more connections, or smaller messages",
+			"the broker sent parts of messages of more than %d bytes together, and did not finish them", limit+maxUnfinished)
+	}
+	if size > cap(k.pieces) { // twice the bytes that have arrived, at most
+		k.pieces = append(c.driver.large.get(min(max(2*size, firstPieces), limit)), k.pieces...)
+	}
+	k.pieces = append(k.pieces, payload...)
+	return nil
+}
+
+// firstPieces is the least room for a message of several frames.
+const firstPieces = 64 << 10
+
+// dropPieces forgets a message that was taken, or given up.
+func (k *consumer) dropPieces() {
+	k.lease.Conn.unfinished -= len(k.pieces)
 	if cap(k.pieces) > maxScratch {
+		k.lease.Conn.driver.large.put(k.pieces)
 		k.pieces = nil
 	}
+	k.pieces = k.pieces[:0]
+}
+
+func tooLarge(limit, size int) error {
+	return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+		"the broker sent a message of at least %d bytes, and perfmq accepts at most %d", size, limit)
+}
+
+// count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are allowed as much
+// again, for those that lose count.
+func (k *consumer) count() error {
+	k.deliveryCount++
+	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers
+		return protocolError("more than twice as many messages as it had credit for")
+	}
+	return nil
+}
+
+// pass counts a delivery that was aborted: it is not delivered, but used up credit.
+func (k *consumer) pass() error {
+	k.mu.Lock()
+	err := k.count()
+	k.mu.Unlock()
+	k.list()
 	return err
+}
+
+// list has the reader settle, when it has nothing more to read.
+func (k *consumer) list() {
+	if !k.listed {
+		k.listed = true
+		k.lease.Conn.settle = append(k.lease.Conn.settle, k)
+	}
 }
 
 // arrive takes a whole message. It is called by the reader.
 func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
+	if len(payload) == 0 {
+		return protocolError("a delivery without a message")
+	}
 	c := k.lease.Conn
 	k.mu.Lock()
-	k.deliveryCount++
+	for k.full() { // Run makes room
+		k.mu.Unlock()
+		select {
+		case <-k.room:
+		case <-c.failed:
+			return c.why()
+		}
+		k.mu.Lock()
+	}
+	err := k.count()
 	k.unsettled++
 	k.since++
-	var err error
 	due := false
 	switch {
+	case err != nil:
 	case k.state != stateRunning:
 		k.note(id, settled, driver.Release)
 		due = true
 	case !k.holds():
-		err = k.pass(id, settled, payload)
+		err = k.deliverNow(id, settled, payload)
 		due = k.since >= max(k.credit/4, 1)
-	case uint32(len(k.held)) > 2*k.credit: //nolint:gosec // not that many
-		err = protocolError("more messages than we gave it credit for")
 	default:
-		k.hold(id, settled, payload)
+		err = k.hold(id, settled, payload)
 	}
 	k.mu.Unlock()
 	switch {
@@ -245,20 +341,31 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 	case due:
 		k.settleAll()
 		c.out.Flush()
-	case !k.listed:
-		k.listed = true
-		c.settle = append(c.settle, k)
+	default:
+		k.list()
 	}
 	return nil
 }
 
 // holds reports whether messages are held for Run. The lock is held.
 func (k *consumer) holds() bool {
-	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || len(k.held) > 0 || k.lease.Conn.crowd.Load()
+	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.crowd.Load()
 }
 
-// pass delivers a message. The lock is held.
-func (k *consumer) pass(id uint32, settled bool, payload []byte) error {
+const (
+	// maxHeld is how many bytes of messages a consumer holds before the reader waits for Run.
+	maxHeld = 16 << 20
+	// maxTransacted bounds them where the reader must not wait, as Run waits for its broker's answers.
+	maxTransacted = 96 << 20
+)
+
+// full reports whether the reader is to wait until Run has delivered messages that are held. The lock is held.
+func (k *consumer) full() bool {
+	return k.waitingBytes >= maxHeld && k.spec.TransactionSize == 0 && k.state == stateRunning && k.err == nil
+}
+
+// deliverNow delivers a message. The lock is held.
+func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
 	d, err := k.reader.decode(k.lease.Conn, payload)
 	if err != nil {
 		return err
@@ -268,7 +375,14 @@ func (k *consumer) pass(id uint32, settled bool, payload []byte) error {
 }
 
 // hold keeps a copy of a message for Run. The lock is held.
-func (k *consumer) hold(id uint32, settled bool, payload []byte) {
+func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
+	if limit := k.lease.Conn.driver.cfg.maxBody; len(payload) > limit+maxSections {
+		return tooLarge(limit, len(payload))
+	}
+	if k.waitingBytes > maxTransacted {
+		return driver.Errorf(driver.ClassTooLarge, "", "use a smaller --credit",
+			"the messages that the broker sent ahead have more than %d bytes", maxTransacted)
+	}
 	n := len(k.held)
 	if n < cap(k.held) {
 		k.held = k.held[:n+1]
@@ -277,8 +391,27 @@ func (k *consumer) hold(id uint32, settled bool, payload []byte) {
 	}
 	h := &k.held[n]
 	h.id, h.settled, h.text = id, settled, append(h.text[:0], payload...)
+	k.waiting++
+	k.waitingBytes += len(payload)
 	k.tell()
+	return nil
 }
+
+// release forgets a message that was held, when it was delivered. The lock is held.
+func (k *consumer) release(h *held) {
+	k.waiting--
+	k.waitingBytes -= len(h.text)
+	if cap(h.text) > keptText {
+		h.text = nil
+	}
+	select {
+	case k.room <- struct{}{}:
+	default:
+	}
+}
+
+// keptText is the largest buffer of a message that is held for another one.
+const keptText = 16 << 10
 
 func (k *consumer) tell() {
 	select {
@@ -334,7 +467,7 @@ func (k *consumer) settleAll() {
 	k.frames = b
 	k.mu.Unlock()
 	if len(b) > 0 {
-		_ = k.lease.Conn.out.Put(k.copyFrames) // an error means that the connection has ended, which Run tells as well
+		_ = k.lease.Conn.gather(k.copyFrames) // an error means that the connection has ended, which Run tells as well
 	}
 }
 
@@ -346,15 +479,15 @@ func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 	if k.state != stateRunning {
 		return b
 	}
-	left := k.limit - k.deliveryCount
+	left := k.left()
 	want := k.credit - min(k.unsettled, k.credit)
-	switch {
-	case int32(left) < 0, k.rounds && left > 0, want <= left: //nolint:gosec // a serial number
-		return b
-	case left > k.credit/2:
+	if want <= left || left > k.credit/2 || k.rounds && left > 0 {
 		return b
 	}
 	k.limit = k.deliveryCount + want
+	if int32(k.limit-k.granted) > 0 { //nolint:gosec // serial numbers
+		k.granted = k.limit
+	}
 	f := wire.Flow{
 		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut, OutgoingWindow: outgoingWindow,
 		Handle: wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
@@ -384,8 +517,9 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.state = stateEnded
 	for i := range k.held { // prefetched, and not delivered
 		k.note(k.held[i].id, k.held[i].settled, driver.Release)
+		k.release(&k.held[i])
 	}
-	k.held = nil
+	k.held, k.spare = nil, nil
 	k.mu.Unlock()
 	k.settleAll()
 	k.withdraw()
@@ -402,7 +536,7 @@ func (k *consumer) withdraw() {
 	k.mu.Lock()
 	k.limit = k.deliveryCount
 	k.mu.Unlock()
-	_ = k.lease.Conn.out.Put(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
+	_ = k.lease.Conn.gather(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
 }
 
 // next returns messages that are held, and waits until there are some. It returns none when ctx or the consumer has ended.
@@ -471,6 +605,7 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	}
 	v := k.deliver(d)
 	k.mu.Lock()
+	k.release(h)
 	k.note(h.id, h.settled, v)
 	due := k.since >= max(k.credit/4, 1)
 	k.mu.Unlock()
@@ -483,14 +618,14 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 
 // runConcurrently delivers several messages at once.
 func (k *consumer) runConcurrently(ctx context.Context) error {
-	work := make(chan held)
+	work := make(chan *held)
 	var workers sync.WaitGroup
 	failed := make(chan error, k.spec.Concurrency)
 	for range k.spec.Concurrency {
 		workers.Go(func() {
 			var dec decoder
 			for h := range work {
-				if err := k.deliverHeld(&h, &dec); err != nil {
+				if err := k.deliverHeld(h, &dec); err != nil {
 					failed <- err
 				}
 				k.settleAll()
@@ -507,7 +642,7 @@ func (k *consumer) runConcurrently(ctx context.Context) error {
 		}
 		for i := range list {
 			select {
-			case work <- list[i]:
+			case work <- &list[i]:
 			case err := <-failed:
 				return err
 			case <-ctx.Done():
@@ -529,6 +664,10 @@ func (k *consumer) stop(why error) {
 	}
 	k.mu.Unlock()
 	k.tell()
+	select {
+	case k.room <- struct{}{}:
+	default:
+	}
 }
 
 // Waits implements [driver.Waiter].
@@ -542,7 +681,7 @@ func (k *consumer) Waits() driver.Waits {
 
 // Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it.
 func (k *consumer) Probe(ctx context.Context) error {
-	s, err := k.lease.Conn.beginSession(ctx)
+	s, err := k.lease.Conn.beginSession(ctx, true)
 	if err != nil {
 		return k.lease.Conn.explain(k.op, err)
 	}

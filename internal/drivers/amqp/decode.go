@@ -47,6 +47,9 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 	} else {
 		d.Body = m.Payload(nil)
 	}
+	if limit := c.driver.cfg.maxBody; len(d.Body) > limit {
+		return nil, tooLarge(limit, len(d.Body))
+	}
 	return d, nil
 }
 

@@ -27,6 +27,11 @@ func (d *amqpDriver) dialHost(ctx context.Context, host transport.Endpoint, spec
 	if err != nil {
 		return nil, connectError(host, stageDial, d.cfg.target.TLS, "", err)
 	}
+	return d.open(ctx, tcp, host, spec)
+}
+
+// open opens an AMQP connection over tcp, which it closes if that fails.
+func (d *amqpDriver) open(ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection) (_ *connection, err error) {
 	c := &connection{
 		driver: d, raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
 		failed: make(chan struct{}), closing: make(chan struct{}),
@@ -81,7 +86,7 @@ func (h *handshake) run() error {
 	return h.open()
 }
 
-// errHeader is a protocol header other than the one that was asked for.
+// errHeader is a protocol header other than that of the login.
 var errHeader = errors.New("the peer wants another protocol header")
 
 // header exchanges protocol headers (Transport, section 2.2).
@@ -100,10 +105,13 @@ func (h *handshake) header(want string) error {
 	switch {
 	case err != nil:
 		return err
-	case string(got[:]) != want:
+	case string(got[:]) == want:
+		return nil
+	case want == wire.HeaderAMQP:
+		return protocolError("the header %q where that of AMQP 1.0 was due", got[:])
+	default:
 		return errHeader
 	}
-	return nil
 }
 
 func (h *handshake) write(b []byte) error {
@@ -153,12 +161,17 @@ func (h *handshake) open() error {
 	if err := open.Decode(&p.Fields); err != nil {
 		return protocolError("an open frame that cannot be read: %w", err)
 	}
-	c.maxFrame = int(min(max(open.MaxFrameSize.Or(maxSend), wire.MinMaxFrameSize), maxSend))
+	largest := open.MaxFrameSize.Or(maxSend)
+	if largest < wire.MinMaxFrameSize {
+		return protocolError("an open frame with a max-frame-size of %d, below the least of %d", largest, wire.MinMaxFrameSize)
+	}
+	c.maxFrame = int(min(largest, maxSend))
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	product := text(open.Properties, "product")
 	c.version = text(open.Properties, "version")
-	c.dialect = dialectOf(product, c.version)
+	c.speaks = dialectOf(product, c.version)
+	c.dialect = c.speaks
 	if option := c.driver.cfg.opts.Dialect; option != dialectAuto {
 		c.dialect = dialect(option)
 	}
@@ -184,9 +197,9 @@ func (h *handshake) refused(p *wire.Body) error {
 	}
 	_ = h.write(new(wire.Close).AppendFrame(nil)) // it is leaving
 	if f.Error == nil {
-		return driver.Errorf(driver.ClassConnect, "", "look into the broker's log", "the broker closed the connection without saying why")
+		return driver.Errorf(driver.ClassConnect, "", lookAtBroker, "the broker closed the connection without saying why")
 	}
-	return remote("the broker closed the connection", driver.ClassConnect, "", f.Error)
+	return refusedOpen(f.Error)
 }
 
 // text returns a property of an open frame, shortened; "" if there is none.

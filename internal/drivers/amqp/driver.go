@@ -18,6 +18,7 @@ type amqpDriver struct {
 	cfg    config
 	pool   transport.Pool[*connection]
 	mem    transport.Buffers
+	large  largeBuffers
 	keeper keeper
 
 	mu      sync.Mutex
@@ -38,6 +39,19 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 }
 
 var _ driver.Driver = (*amqpDriver)(nil)
+
+// largeBuffers are buffers for messages of several frames, which connections lend each other.
+type largeBuffers struct{ pool sync.Pool }
+
+// get returns an empty buffer for n bytes.
+func (l *largeBuffers) get(n int) []byte {
+	if b, ok := l.pool.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, n)
+}
+
+func (l *largeBuffers) put(b []byte) { l.pool.Put(&b) }
 
 // keeper keeps connections alive that have nothing to say, and ends those whose broker is silent (Transport, section 2.4.5):
 // one goroutine for all connections of a driver, as long as there are some.

@@ -24,8 +24,7 @@ type meaning struct {
 func meaningOf(condition string) meaning {
 	switch condition {
 	case wire.CondNotFound:
-		return meaning{driver.ClassNotFound, "it does not exist", "create it on the broker, or let the broker create it " +
-			"(Artemis: auto-create-addresses and auto-create-queues)"}
+		return meaning{driver.ClassNotFound, "it does not exist", ""} // see missing
 	case wire.CondResourceDeleted:
 		return meaning{driver.ClassNotFound, "it was deleted", "somebody deleted the address or queue on the broker"}
 	case wire.CondUnauthorized:
@@ -54,13 +53,67 @@ func meaningOf(condition string) meaning {
 	case wire.CondRedirect, wire.CondLinkRedirect:
 		return meaning{driver.ClassNone, "the broker sends us elsewhere", "connect to the broker that it names"}
 	case wire.CondInternal:
-		return meaning{driver.ClassOther, "an error inside the broker", "look into the broker's log"}
+		return meaning{driver.ClassOther, "an error inside the broker", lookAtBroker}
 	case wire.CondDecode, wire.CondFrameSize, wire.CondIllegalState, wire.CondInvalidField,
 		wire.CondPrecondition, wire.CondFraming, wire.CondErrantLink, wire.CondHandleInUse,
 		wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit:
 		return meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
 	default:
 		return meaning{}
+	}
+}
+
+const (
+	lookAtBroker = "look into the broker's log"
+
+	maxWords     = 400 // of a broker's words that are quoted, in bytes
+	maxCondition = 100
+)
+
+// clip shortens a text of a broker to that many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// codeOf returns the code with which Artemis begins its descriptions, such as AMQ229119; empty if there is none.
+func codeOf(description string) string {
+	code, _, ok := strings.Cut(description, ":")
+	if !ok || !strings.HasPrefix(code, "AMQ") {
+		return ""
+	}
+	return code
+}
+
+// meaningOfCode is meaningOf for codes of Artemis (ActiveMQMessageBundle) that it sends with a general condition.
+func meaningOfCode(code string) (m meaning, ok bool) {
+	switch code {
+	case "AMQ229031", "AMQ229032", "AMQ229213": // it may not create the address, or may not use it
+		return meaningOf(wire.CondUnauthorized), true
+	case "AMQ229102":
+		return meaningOf(wire.CondResourceLimit), true
+	case "AMQ229119":
+		return meaning{
+			driver.ClassFull, "the broker's disk is full",
+			"make room on its disk, or raise max-disk-usage; messages that are not persistent may still be taken",
+		}, true
+	}
+	return meaning{}, false
+}
+
+// missing says what to do about an address that is not there.
+func (d dialect) missing() string {
+	switch d {
+	case artemis:
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+	case rabbitmq:
+		return "declare it on the broker first: RabbitMQ 4 makes no queue or exchange by its use"
+	case rabbitmq3:
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+	default:
+		return "create it on the broker, or let the broker create it"
 	}
 }
 
@@ -81,18 +134,23 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// remote tells the peer's error in plain words, followed by its own. What ended is "" when nothing did.
-func remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
+// remote tells the peer's error in plain words, followed by its own, shortened. What ended is "" when nothing did.
+func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
 	m := meaningOf(e.Condition)
+	if e.Condition == wire.CondNotFound {
+		m.hint = d.missing()
+	}
+	if known, ok := meaningOfCode(codeOf(e.Description)); ok {
+		m = known
+	}
 	if m.class != driver.ClassNone {
 		class = m.class
 	}
-	if e.Condition == wire.CondInternal && strings.Contains(e.Description, "does not have permission") {
-		m = meaningOf(wire.CondUnauthorized) // Artemis (AMQ229032), when it may not create the address
-		class = m.class
+	if m.hint == "" {
+		m.hint = lookAtBroker
 	}
 	text := ended
-	for _, part := range []string{m.words, e.Description} {
+	for _, part := range []string{m.words, clip(e.Description, maxWords)} {
 		if part == "" {
 			continue
 		}
@@ -104,8 +162,39 @@ func remote(ended string, class driver.Class, op string, e *wire.Error) *driver.
 	if text != "" {
 		text += " "
 	}
-	text += "(" + e.Condition + ")"
-	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{e.Condition, text}}
+	condition := clip(e.Condition, maxCondition)
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{condition, text + "(" + condition + ")"}}
+}
+
+// refusedOpen tells why a broker that knows us closes the connection at once. There is no address yet: it is the virtual host
+// that it does not have, or does not let us use, or a limit.
+func refusedOpen(e *wire.Error) *driver.Error {
+	err := plain.remote("the broker closed the connection", driver.ClassConnect, "", e)
+	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"
+	field := wire.Lookup(e.Info, "invalid-field")
+	if name, _ := field.Text(); string(name) == "container-id" { // Artemis and Classic
+		err.Class = driver.ClassConnect
+		err.Hint = "another client with that --clientID, or that name, is connected: give each running client its own"
+		return err
+	}
+	switch e.Condition {
+	case wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField:
+		if e.Condition != wire.CondNotFound {
+			err.Class = driver.ClassConnect
+		}
+		err.Hint = "does the broker have the virtual host, and may the user use it? " + host
+	case wire.CondUnauthorized:
+		err.Hint = "check --user and --password, and that the user may use the virtual host. " + host
+	case wire.CondResourceLimit:
+		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
+	}
+	return err
+}
+
+// protocolError is what we say of a peer that breaks the protocol: it is we that end the connection.
+func protocolError(format string, args ...any) error {
+	return driver.Errorf(driver.ClassProtocol, "", "this is a fault of the broker, or of what is before it: is it one for AMQP 1.0?",
+		"the peer broke the protocol: it sent "+format, args...)
 }
 
 // explain tells in plain words what went wrong while the connection was in use. It returns nil for nil.
@@ -120,12 +209,12 @@ func (c *connection) explain(op string, err error) error {
 		}
 		return err
 	case errors.Is(err, errClosed):
-		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
+		return driver.Errorf(driver.ClassConnectionLost, op, "it was closed from here, before this had ended", "%w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+		return driver.Errorf(driver.ClassConnectionLost, op, lookAtBroker,
 			"the broker closed the connection without saying why")
 	default:
 		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
@@ -145,13 +234,15 @@ const (
 // stageOpen.
 func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
 	op := "connect to " + e.String()
-	var dns *net.DNSError
 	var known *driver.Error
+	if at == stageDial {
+		if err := transport.DialError(op, e.Host, err); err != nil {
+			return err
+		}
+	}
 	switch {
 	case errors.As(err, &known):
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
 	case errors.Is(err, context.Canceled):
@@ -170,7 +261,7 @@ func connectError(e transport.Endpoint, at stage, encrypted bool, greeting strin
 	case at == stageOpen:
 		return openError(op, encrypted, greeting, err)
 	default:
-		return &driver.Error{Class: classOfConnect(err), Op: op, Err: err}
+		return &driver.Error{Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?", Err: err}
 	}
 }
 
@@ -197,8 +288,7 @@ func openError(op string, encrypted bool, greeting string, err error) error {
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
 			"the broker did not finish opening the connection in time: %w", err)
 	default:
-		return driver.Errorf(classOfConnect(err), op, "look into the broker's log",
-			"the broker gave up while opening the connection: %w", err)
+		return driver.Errorf(classOfConnect(err), op, lookAtBroker, "the broker closed while the connection was being opened: %w", err)
 	}
 }
 

@@ -15,14 +15,12 @@ import (
 type Options struct {
 	// Settle is at-least-once or at-most-once; the package comment says what each means.
 	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	// SASL is how to log in. auto means plain when a user is known, or SCRAM where the broker has no plain, else anonymous.
-	SASL string `opt:"sasl" help:"how to log in; auto is plain with a user (SCRAM where that is not offered) and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	// SASL is how to log in. auto means, with a user, SCRAM where the broker offers it, else plain; without one, anonymous.
+	SASL string `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
 	// IdleTimeout ends a connection on which nothing was received for that long; 0 never does.
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
 	// MaxFrameSize is the largest frame to accept, in bytes, from 512 to 2147483647.
 	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
-	// MaxMessageSize is the largest message to accept, in bytes.
-	MaxMessageSize int `opt:"max-message-size" help:"largest message to accept from the broker, in bytes; a larger one ends the run"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
 	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
@@ -59,10 +57,8 @@ const (
 	defaultIdleTimeout  = time.Minute
 	minIdleTimeout      = 100 * time.Millisecond
 	defaultMaxFrameSize = 64 << 10
-	// defaultMaxMessageSize bounds what a peer can make us keep.
-	defaultMaxMessageSize = 64 << 20
-	minMaxFrameSize       = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
-	maxMaxFrameSize       = 1<<31 - 1
+	minMaxFrameSize     = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
+	maxMaxFrameSize     = 1<<31 - 1
 )
 
 func defaultOptions() *Options {
@@ -70,10 +66,10 @@ func defaultOptions() *Options {
 		Settle:       settleAtLeastOnce,
 		SASL:         saslAuto,
 		IdleTimeout:  defaultIdleTimeout,
-		MaxFrameSize: defaultMaxFrameSize, MaxMessageSize: defaultMaxMessageSize,
-		Dialect: dialectAuto,
-		Declare: declareNo,
-		From:    fromFirst,
+		MaxFrameSize: defaultMaxFrameSize,
+		Dialect:      dialectAuto,
+		Declare:      declareNo,
+		From:         fromFirst,
 	}
 }
 
@@ -126,13 +122,14 @@ type config struct {
 	target         transport.Target
 	tls            driver.TLS
 	connectTimeout time.Duration
+	maxBody        int // bytes
 	opts           Options
 }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
 	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, opts: *defaultOptions()}
+	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
 	var errs []error
 	fail := func(hint, format string, args ...any) {
 		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
@@ -167,9 +164,6 @@ func (c *config) checkOptions() []error {
 	}
 	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
 		fail("", "option max-frame-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
-	}
-	if n := c.opts.MaxMessageSize; n < minMaxFrameSize || n > maxMaxFrameSize {
-		fail("", "option max-message-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
 	}
 	if !slices.Contains(dialects(), c.opts.Dialect) {
 		fail("", "option dialect=%s: want one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))

@@ -67,11 +67,31 @@ func (m *managementPair) abandon(why error) {
 	m.once.Do(func() { close(m.lost) })
 }
 
+// manageTries is how often to ask when the broker ends the session because it does not know yet of our credit for its answer.
+const manageTries = 5
+
 // ask sends a request and waits for its answer. A body of nil is none.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (answer, error) {
 	m := &c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for try := 1; ; try++ {
+		a, err := c.askOnce(ctx, method, path, body)
+		if err == nil {
+			return a, nil
+		}
+		if m.pair != nil {
+			m.pair.s.close(ctx)
+			m.pair = nil
+		}
+		if try == manageTries || conditionOf(err) != wire.CondPrecondition {
+			return a, err
+		}
+	}
+}
+
+func (c *connection) askOnce(ctx context.Context, method, path string, body []byte) (answer, error) {
+	m := &c.manager
 	if m.pair == nil {
 		pair, err := c.openManagement(ctx)
 		if err != nil {
@@ -80,12 +100,7 @@ func (c *connection) ask(ctx context.Context, method, path string, body []byte) 
 		m.pair = pair
 	}
 	m.last++
-	a, err := m.pair.ask(ctx, m.last, method, path, body)
-	if err != nil {
-		m.pair.s.close(ctx)
-		m.pair = nil
-	}
-	return a, err
+	return m.pair.ask(ctx, m.last, method, path, body)
 }
 
 func (m *managementPair) ask(ctx context.Context, number uint64, method, path string, body []byte) (answer, error) {
@@ -117,7 +132,7 @@ func (m *managementPair) ask(ctx context.Context, number uint64, method, path st
 
 // openManagement attaches the pair of links, the one for answers first: its credit is to be there before a request is.
 func (c *connection) openManagement(ctx context.Context) (*managementPair, error) {
-	s, err := c.beginSession(ctx)
+	s, err := c.beginSession(ctx, true)
 	if err != nil {
 		return nil, err
 	}

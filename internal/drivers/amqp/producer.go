@@ -80,7 +80,7 @@ func (p *producer) open(ctx context.Context, op string, spec *driver.ProducerSpe
 	if err := p.prepare(spec); err != nil {
 		return err
 	}
-	if p.session, err = c.beginSession(ctx); err != nil {
+	if p.session, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
 	p.link.producer = p
@@ -191,13 +191,14 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 			return err
 		}
 		s.mu.Lock()
-		if p.err != nil || p.link.credit() == 0 || s.window() == 0 { // taken back meanwhile
+		if p.err != nil || p.link.credit == 0 || s.room == 0 { // taken back meanwhile
 			s.mu.Unlock()
 			c.out.Unlock(b, false)
 			continue
 		}
 		head := p.transfer(m.Slot, state, false)
 		s.nextOut++
+		s.room--
 		at := len(b)
 		b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
 		wire.EndFrame(b, at)
@@ -205,7 +206,7 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 			c.out.Confirm(p, m.Slot)
 		}
 		if p.tx != nil {
-			p.tx.add(m.Slot, head.DeliveryID.V)
+			p.tx.add(head.DeliveryID.V)
 		}
 		s.mu.Unlock()
 		c.out.Unlock(b, m.More || p.tx != nil)
@@ -216,6 +217,7 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 // transfer begins a delivery. The session's lock is held.
 func (p *producer) transfer(slot driver.Slot, state []byte, more bool) wire.Transfer {
 	p.link.deliveryCount++
+	p.link.credit--
 	id := p.unsettled.add(slot)
 	binary.BigEndian.PutUint32(p.tag[:], id)
 	return wire.Transfer{
@@ -241,7 +243,7 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 			return p.abort(err, first)
 		}
 		s.mu.Lock()
-		if p.err != nil || s.window() == 0 || first && p.link.credit() == 0 {
+		if p.err != nil || s.room == 0 || first && p.link.credit == 0 {
 			s.mu.Unlock()
 			c.out.Unlock(b, false)
 			continue
@@ -255,6 +257,7 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 		last := len(rest) == 0
 		head.More = !last
 		s.nextOut++
+		s.room--
 		at := len(b)
 		b = append(head.AppendHead(b, s.channel), piece...)
 		wire.EndFrame(b, at)
@@ -262,7 +265,7 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 			c.out.Confirm(p, m.Slot)
 		}
 		if last && p.tx != nil {
-			p.tx.add(m.Slot, p.unsettled.next-1)
+			p.tx.add(p.unsettled.next - 1)
 		}
 		s.mu.Unlock()
 		c.out.Unlock(b, !last || m.More || p.tx != nil)
@@ -276,7 +279,9 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 // maxScratch is the largest message that is kept in memory for the next one.
 const maxScratch = 1 << 20
 
-// abort ends a delivery of which frames may have left: it will not be delivered, and nothing more can be sent.
+// abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and nothing more
+// can be sent over the link. If the delivery has ended already, by an early answer of the broker or with the connection, that is
+// its end, and Send must not fail.
 func (p *producer) abort(err error, first bool) error {
 	if first {
 		return err
@@ -285,9 +290,11 @@ func (p *producer) abort(err error, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.err == nil {
-		p.err = driver.Errorf(driver.ClassTimeout, "", "", "a message was given up between its frames")
+		p.err = driver.Errorf(driver.ClassTimeout, "", "a run that goes on would open another producer", "a message was given up between its frames")
 	}
-	p.unsettled.undo()
+	if !p.unsettled.undo() {
+		return nil
+	}
 	return err
 }
 
@@ -300,7 +307,7 @@ func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
 	free := func() (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.window() > 0 && (!delivery || p.link.credit() > 0), p.err
+		return s.room > 0 && (!delivery || p.link.credit > 0), p.err
 	}
 	if ok, err := free(); ok || err != nil {
 		return err
@@ -356,34 +363,40 @@ func (p *producer) Written(slots []driver.Slot) {
 	p.session.mu.Lock()
 	first := p.unsettled.from
 	p.session.mu.Unlock()
-	p.settle(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
+	p.end(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
 }
 
-// settle ends the deliveries of a range.
+// settle takes what the broker says of the deliveries of a range. In a transaction an acceptance is none before the commit.
 func (p *producer) settle(first, last uint32, o driver.Outcome) {
+	if p.settled || p.tx != nil && o.State == driver.Accepted {
+		return
+	}
+	p.end(first, last, o)
+}
+
+// end ends the deliveries of a range.
+func (p *producer) end(first, last uint32, o driver.Outcome) {
+	p.endThose(func() { p.slots = p.unsettled.take(p.slots, first, last) }, o)
+}
+
+// endThose ends the deliveries that take, which is called with the session's lock, appends to slots.
+func (p *producer) endThose(take func(), o driver.Outcome) {
 	p.ending.Lock()
 	defer p.ending.Unlock()
 	s := p.session
+	p.slots = p.slots[:0]
 	s.mu.Lock()
-	p.slots = p.unsettled.take(p.slots[:0], first, last)
-	if p.tx != nil {
-		p.slots = p.tx.answered(p.slots, &o)
-	}
+	take()
 	s.mu.Unlock()
 	if len(p.slots) > 0 {
 		p.done.DoneAll(p.slots, o)
 	}
 	s.mu.Lock()
-	p.tidy()
-	s.mu.Unlock()
-}
-
-// tidy tells Close when nothing is left. The session's lock is held.
-func (p *producer) tidy() {
-	if p.drained != nil && p.unsettled.n == 0 && (p.tx == nil || p.tx.idle()) {
+	if p.drained != nil && p.unsettled.n == 0 {
 		close(p.drained)
 		p.drained = nil
 	}
+	s.mu.Unlock()
 }
 
 // abandon ends all that is unsettled, because nothing more comes.
@@ -398,24 +411,15 @@ func (p *producer) abandon(why error) {
 	}
 	p.session.mu.Unlock()
 	p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e})
+	if p.tx != nil {
+		p.tx.tell()
+	}
 	p.wake()
 }
 
-// endAll ends all that has not ended.
+// endAll ends all deliveries that have not ended.
 func (p *producer) endAll(o driver.Outcome) {
-	if p.tx != nil {
-		p.tx.abandon(o)
-	}
-	p.ending.Lock()
-	defer p.ending.Unlock()
-	s := p.session
-	s.mu.Lock()
-	p.slots = p.unsettled.takeAll(p.slots[:0])
-	s.mu.Unlock()
-	p.done.DoneAll(p.slots, o)
-	s.mu.Lock()
-	p.tidy()
-	s.mu.Unlock()
+	p.endThose(func() { p.slots = p.unsettled.takeAll(p.slots) }, o)
 }
 
 // Waits implements [driver.Waiter].
@@ -432,10 +436,13 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	p.closed = true
 	c, s := p.lease.Conn, p.session
+	if p.tx != nil && ctx.Err() == nil {
+		_ = p.tx.flush(ctx) // messages that cannot be committed end as unknown
+	}
 	c.out.Flush()
 	s.mu.Lock()
 	var drained chan struct{}
-	if p.unsettled.n > 0 || p.tx != nil && !p.tx.idle() {
+	if p.unsettled.n > 0 {
 		drained = make(chan struct{})
 		p.drained = drained
 	}
@@ -451,15 +458,19 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// quit ends session and link, reports what has no end yet, and gives the connection back.
+// quit reports deliveries that have no end yet, ends session and link, and gives the connection back.
 func (p *producer) quit(ctx context.Context) {
-	if p.session != nil {
-		if p.lease.Conn.detaches() && ctx.Err() == nil {
-			_ = p.session.detach(ctx, &p.link) // the end of the session does it as well
+	if s := p.session; s != nil {
+		var err error = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
+			"the broker had not answered when the producer closed")
+		if why := p.lease.Conn.why(); why != nil {
+			err = p.lease.Conn.explain(p.op, why)
 		}
-		p.session.close(ctx)
-		err := driver.Errorf(driver.ClassTimeout, p.op, "", "the broker had not answered when the producer closed")
-		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: err})
+		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err})
+		if p.lease.Conn.detaches() && ctx.Err() == nil {
+			_ = s.detach(ctx, &p.link) // the end of the session does it as well
+		}
+		s.close(ctx)
 	}
 	p.lease.Release(ctx)
 }

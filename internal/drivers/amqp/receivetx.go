@@ -15,13 +15,7 @@ const idleCommit = 100 * time.Millisecond
 
 // runTransactions delivers what is held, so many messages to a transaction.
 func (k *consumer) runTransactions(ctx context.Context) error {
-	openCtx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.connectTimeout)
-	defer cancel()
-	coordinator, err := newCoordinator(openCtx, k.session, k.spec.Name, k.nextID)
-	if err != nil {
-		return err
-	}
-	tx := &receiveTx{k: k, coordinator: coordinator}
+	tx := &receiveTx{k: k, coordinator: k.coordinator}
 	var dec decoder
 	for {
 		wait, stopWaiting := ctx, context.CancelFunc(func() {})
@@ -103,8 +97,12 @@ func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 	if err != nil {
 		return err
 	}
+	verdict := k.deliver(d)
+	k.mu.Lock()
+	k.release(h)
+	k.mu.Unlock()
 	state := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: t.id}
-	switch k.deliver(d) {
+	switch verdict {
 	case driver.Reject:
 		state.Kind = wire.DescRejected
 	case driver.Release:
@@ -113,7 +111,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 	}
 	disposition := wire.Disposition{Role: wire.RoleReceiver, First: h.id, Last: h.id, Settled: true, State: state.Append(nil)}
 	t.frame = disposition.AppendFrame(t.frame[:0], k.session.channel)
-	if err := k.lease.Conn.out.Put(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
+	if err := k.lease.Conn.gather(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
 		return err
 	}
 	if t.n++; t.n >= k.spec.TransactionSize {

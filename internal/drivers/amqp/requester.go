@@ -59,13 +59,15 @@ func (r *requester) send(ctx context.Context, meter *driver.Meter, message []byt
 			return err
 		}
 		s.mu.Lock()
-		if r.err != nil || r.link.credit() == 0 || s.window() == 0 { // taken back meanwhile
+		if r.err != nil || r.link.credit == 0 || s.room == 0 { // taken back meanwhile
 			s.mu.Unlock()
 			c.out.Unlock(b, false)
 			continue
 		}
 		r.link.deliveryCount++
+		r.link.credit--
 		s.nextOut++
+		s.room--
 		id := r.next()
 		sent(id)
 		tag := [4]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
@@ -84,7 +86,7 @@ func (r *requester) send(ctx context.Context, meter *driver.Meter, message []byt
 func (r *requester) awaitCredit(ctx context.Context, meter *driver.Meter) error {
 	for first := true; ; first = false {
 		r.s.mu.Lock()
-		ok, err := r.link.credit() > 0 && r.s.window() > 0, r.err
+		ok, err := r.link.credit > 0 && r.s.room > 0, r.err
 		r.s.mu.Unlock()
 		if ok || err != nil {
 			return err

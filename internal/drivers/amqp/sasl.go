@@ -203,6 +203,6 @@ func loginEnd(p *wire.Body, talk login) error {
 	case wire.SASLAuth:
 		return driver.Errorf(driver.ClassAuth, "", "check --user and --password", "the broker does not accept the login")
 	default:
-		return driver.Errorf(driver.ClassAuth, "", "look into the broker's log", "the login failed inside the broker (SASL code %d)", f.Code)
+		return driver.Errorf(driver.ClassAuth, "", lookAtBroker, "the broker could not judge the login, for reasons of its own (code %d)", f.Code)
 	}
 }

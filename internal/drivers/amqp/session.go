@@ -22,6 +22,7 @@ const (
 type session struct {
 	c       *connection
 	channel uint16
+	aside   bool
 	links   [2]*link // by our handle: the main one, the coordinator's
 
 	mu      sync.Mutex
@@ -31,10 +32,10 @@ type session struct {
 	err     error // why it is over, if we did not want it
 	changed chan struct{}
 
-	// Of the flow control (Transport, section 2.5.6), in serial numbers (RFC 1982) of transfer frames.
-	nextOut   uint32        // of our next frame
-	windowEnd uint32        // the first that the peer does not take yet
-	nextIn    atomic.Uint32 // of the peer's next frame
+	// Of the flow control (Transport, section 2.5.6). Numbers of transfer frames are serial numbers (RFC 1982).
+	nextOut uint32        // of our next frame
+	room    uint32        // how many frames the peer takes from that on
+	nextIn  atomic.Uint32 // of the peer's next frame
 
 	receiver *link // of the reader: the receiving link, once it is attached
 }
@@ -55,9 +56,9 @@ type link struct {
 	err          error
 	peer         peerLink
 
-	// Of a sender: credit, in serial numbers of deliveries (Transport, section 2.6.7).
+	// Of a sender (Transport, section 2.6.7). Counts of deliveries are serial numbers.
 	deliveryCount uint32 // of our next delivery
-	limit         uint32 // the first that the peer gives no credit for
+	credit        uint32 // for how many deliveries from that on
 
 	producer *producer                  // of a sender; nil for the coordinator's
 	consumer *consumer                  // of a receiver
@@ -76,9 +77,9 @@ type peerLink struct {
 	coordinator []string // capabilities of a coordinator
 }
 
-// beginSession begins a session.
-func (c *connection) beginSession(ctx context.Context) (*session, error) {
-	s := &session{c: c, changed: make(chan struct{}, 1)}
+// beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the connection with it.
+func (c *connection) beginSession(ctx context.Context, aside bool) (*session, error) {
+	s := &session{c: c, aside: aside, changed: make(chan struct{}, 1)}
 	if err := c.register(s); err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (s *session) begun(f *wire.Begin) error {
 	defer s.mu.Unlock()
 	s.begins = true
 	s.nextIn.Store(f.NextOutgoingID)
-	s.windowEnd = f.IncomingWindow // our first transfer is 0
+	s.room = f.IncomingWindow // our first transfer is 0
 	s.notify()
 	return nil
 }
@@ -282,10 +283,12 @@ func (s *session) detached(p *wire.Body) error {
 	answer := !l.detaching
 	l.detaching, l.gone, l.attached = true, true, false
 	switch {
+	case f.Error != nil && l.refused:
+		l.err = s.c.remote("", driver.ClassOther, "", f.Error)
 	case f.Error != nil:
-		l.err = remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
+		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
 	case answer && !l.refused:
-		l.err = driver.Errorf(driver.ClassClosedByBroker, "", "look into the broker's log", "the broker closed the link without saying why")
+		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
 	err := l.err
 	s.notify()
@@ -311,9 +314,9 @@ func (s *session) ended(p *wire.Body) error {
 	var why error
 	switch {
 	case f.Error != nil:
-		why = remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
+		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
 	case answer:
-		why = driver.Errorf(driver.ClassClosedByBroker, "", "look into the broker's log", "the broker ended the session without saying why")
+		why = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker ended the session without saying why")
 	default:
 		why = errClosed
 	}
@@ -365,7 +368,7 @@ func (s *session) flow(p *wire.Body) error {
 	}
 	s.mu.Lock()
 	// Without a next incoming ID the peer has not seen our begin: our first transfer is 0.
-	s.windowEnd = f.NextIncomingID.Or(0) + f.IncomingWindow
+	s.room = left(f.IncomingWindow, s.nextOut, f.NextIncomingID.Or(0))
 	var l *link
 	if f.Handle.OK {
 		if l = s.byRemote(f.Handle.V); l == nil {
@@ -379,9 +382,10 @@ func (s *session) flow(p *wire.Body) error {
 	drained := false
 	if l != nil && l.role == wire.RoleSender {
 		// The peer that has not seen our attach yet counts from our first delivery (Transport, section 2.6.7).
-		l.limit = f.DeliveryCount.Or(0) + f.LinkCredit.Or(0)
-		if drained = f.Drain && l.credit() > 0; drained {
-			l.deliveryCount = l.limit // there is nothing that waits to be sent: the credit is used up
+		l.credit = left(f.LinkCredit.Or(0), l.deliveryCount, f.DeliveryCount.Or(0))
+		if drained = f.Drain; drained { // there is nothing that waits to be sent: the credit is used up
+			l.deliveryCount += l.credit
+			l.credit = 0
 		}
 	}
 	s.mu.Unlock()
@@ -420,20 +424,18 @@ func (s *session) wake() {
 	}
 }
 
-// credit returns how many deliveries may be sent. The lock is held.
-func (l *link) credit() uint32 {
-	if left := int32(l.limit - l.deliveryCount); left > 0 { //nolint:gosec // serial numbers
-		return uint32(left)
+// left returns how much of what the peer grants is left, which was granted when it had seen as many as seen of what we count. A peer
+// that has seen more than there were grants no more than it says.
+func left(granted, count, seen uint32) uint32 {
+	used := count - seen
+	switch {
+	case int32(used) < 0: //nolint:gosec // serial numbers
+		return granted
+	case used > granted:
+		return 0
+	default:
+		return granted - used
 	}
-	return 0
-}
-
-// window returns how many transfer frames may be sent. The lock is held.
-func (s *session) window() uint32 {
-	if left := int32(s.windowEnd - s.nextOut); left > 0 { //nolint:gosec // serial numbers
-		return uint32(left)
-	}
-	return 0
 }
 
 // appendFlow appends our flow state, with that of a link if it is not nil.
@@ -448,7 +450,7 @@ func (s *session) appendFlow(b []byte, l *link, drained bool) []byte {
 		f.Handle = wire.Some(l.handle)
 		switch {
 		case l.role == wire.RoleSender:
-			f.DeliveryCount, f.LinkCredit, f.Drain = wire.Some(l.deliveryCount), wire.Some(l.credit()), drained
+			f.DeliveryCount, f.LinkCredit, f.Drain = wire.Some(l.deliveryCount), wire.Some(l.credit), drained
 		case l.consumer != nil:
 			f.DeliveryCount, f.LinkCredit = l.consumer.flowState()
 		}
@@ -516,7 +518,7 @@ func (s *session) disposition(p *wire.Body) error {
 		switch {
 		case l == nil:
 		case l.producer != nil:
-			l.producer.settle(f.First, f.Last, outcome(l.producer.op, &state))
+			l.producer.settle(f.First, f.Last, s.c.outcome(l.producer.op, &state))
 		case l.control != nil:
 			l.control.settle(f.First, f.Last, state)
 		}
@@ -529,7 +531,7 @@ func (s *session) disposition(p *wire.Body) error {
 }
 
 // outcome translates the broker's answer (Messaging, section 3.4).
-func outcome(op string, state *wire.State) driver.Outcome {
+func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	switch state.Kind {
 	case wire.DescAccepted:
 		return driver.Outcome{}
@@ -537,10 +539,10 @@ func outcome(op string, state *wire.State) driver.Outcome {
 		if state.Error == nil {
 			return driver.Outcome{
 				State: driver.Rejected, Class: driver.ClassOther,
-				Err: errors.New("the broker rejected the message without saying why"),
+				Err: driver.Errorf(driver.ClassOther, op, lookAtBroker, "the broker rejected the message without saying why"),
 			}
 		}
-		e := remote("", driver.ClassOther, op, state.Error)
+		e := d.remote("", driver.ClassOther, op, state.Error)
 		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}
 	case wire.DescReleased:
 		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
@@ -549,7 +551,7 @@ func outcome(op string, state *wire.State) driver.Outcome {
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: errors.New("the broker settled the message without saying what became of it"),
+			Err: driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker settled the message without saying what became of it"),
 		}
 	}
 }

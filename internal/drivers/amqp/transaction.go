@@ -96,9 +96,9 @@ func (k *coordinator) declare(ctx context.Context, meter *driver.Meter, more boo
 		case st.Kind == wire.DescDeclared:
 			answer(slices.Clone(st.TxnID), nil)
 		case st.Kind == wire.DescRejected && st.Error != nil:
-			answer(nil, remote("the broker refused a transaction", driver.ClassOther, "", st.Error))
+			answer(nil, k.s.c.remote("the broker refused a transaction", driver.ClassOther, "", st.Error))
 		default:
-			answer(nil, driver.Errorf(driver.ClassProtocol, "", "look into the broker's log", "the broker did not begin a transaction when it was asked to"))
+			answer(nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker did not begin a transaction when it was asked to"))
 		}
 	}}, more)
 }
@@ -113,9 +113,9 @@ func (k *coordinator) discharge(ctx context.Context, meter *driver.Meter, id []b
 		case st.Kind == wire.DescAccepted:
 			answer(nil)
 		case st.Kind == wire.DescRejected && st.Error != nil:
-			answer(refusal{remote("the broker refused to commit", driver.ClassOther, "", st.Error)})
+			answer(refusal{k.s.c.remote("the broker refused to commit", driver.ClassOther, "", st.Error)})
 		default:
-			answer(refusal{driver.Errorf(driver.ClassOther, "", "look into the broker's log", "the broker refused to commit without saying why")})
+			answer(refusal{driver.Errorf(driver.ClassOther, "", lookAtBroker, "the broker refused to commit without saying why")})
 		}
 	}}, more)
 }
@@ -134,21 +134,19 @@ type transactions struct {
 	wait    *driver.Meter
 
 	// Guarded by session.mu.
-	filling *transaction   // nil: none is declared yet
-	asked   bool           // the next one is being declared
-	ready   *transaction   // it is declared
-	failed  error          // it could not be
-	open    []*transaction // those that have messages and no end
+	filling *transaction // nil: none is declared yet
+	asked   bool         // the next one is being declared
+	ready   *transaction // it is declared
+	failed  error        // it could not be
 
 	told chan struct{}
 }
 
-// transaction is one of a producer.
+// transaction is one of a producer. Its messages stay unsettled until it ends, but for those that the broker refuses before.
 type transaction struct {
 	id, state   []byte
-	count       int           // messages that were sent in it
-	slots       []driver.Slot // those that have no end yet
-	first, last uint32        // delivery IDs of its messages
+	count       int    // messages that were sent in it
+	first, last uint32 // delivery IDs of its messages
 }
 
 func newTransactions(p *producer, spec *driver.ProducerSpec) *transactions {
@@ -257,27 +255,13 @@ func (t *transactions) await(ctx context.Context) error {
 }
 
 // add notes a message that was sent in the transaction that is being filled. The session's lock is held.
-func (t *transactions) add(slot driver.Slot, id uint32) {
+func (t *transactions) add(id uint32) {
 	tx := t.filling
 	if tx.count == 0 {
 		tx.first = id
-		t.open = append(t.open, tx)
 	}
 	tx.last = id
 	tx.count++
-	tx.slots = append(tx.slots, slot)
-}
-
-// answered takes what the broker says of messages before their transaction has ended, and returns those slots that have an
-// end now: those that it did not take. The session's lock is held.
-func (t *transactions) answered(slots []driver.Slot, o *driver.Outcome) []driver.Slot {
-	if o.State == driver.Accepted {
-		return slots[:0]
-	}
-	for _, tx := range t.open {
-		tx.slots = slices.DeleteFunc(tx.slots, func(slot driver.Slot) bool { return slices.Contains(slots, slot) })
-	}
-	return slots
 }
 
 // commitFull ends the transaction that is being filled, if it is full. If that cannot be asked for before ctx ends, Flush or
@@ -331,7 +315,7 @@ func (t *transactions) commit(ctx context.Context, more bool) error {
 	return err
 }
 
-// ended reports the messages of a transaction.
+// ended ends the messages of a transaction.
 func (t *transactions) ended(tx *transaction, err error) {
 	o := driver.Outcome{}
 	var refused refusal
@@ -343,42 +327,5 @@ func (t *transactions) ended(tx *transaction, err error) {
 		e := t.p.lease.Conn.explain(t.p.op, err)
 		o = driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e}
 	}
-	t.report(tx, o)
+	t.p.end(tx.first, tx.last, o)
 }
-
-// report ends those messages of a transaction that have no end yet.
-func (t *transactions) report(tx *transaction, o driver.Outcome) {
-	p := t.p
-	p.ending.Lock()
-	defer p.ending.Unlock()
-	s := p.session
-	s.mu.Lock()
-	slots := tx.slots
-	tx.slots = nil
-	if i := slices.Index(t.open, tx); i >= 0 {
-		t.open = slices.Delete(t.open, i, i+1)
-		p.slots = p.unsettled.take(p.slots[:0], tx.first, tx.last) // those that had no answer of their own
-	}
-	s.mu.Unlock()
-	if len(slots) > 0 {
-		p.done.DoneAll(slots, o)
-	}
-	s.mu.Lock()
-	p.tidy()
-	s.mu.Unlock()
-}
-
-// abandon ends all transactions: nothing more comes.
-func (t *transactions) abandon(o driver.Outcome) {
-	s := t.p.session
-	s.mu.Lock()
-	open := slices.Clone(t.open)
-	s.mu.Unlock()
-	for _, tx := range open {
-		t.report(tx, o)
-	}
-	t.tell()
-}
-
-// idle reports whether no transaction has messages without an end. The session's lock is held.
-func (t *transactions) idle() bool { return len(t.open) == 0 }

@@ -54,11 +54,19 @@ func (u *unsettled) skipOne() uint32 {
 	return id
 }
 
-// undo takes back the last add.
-func (u *unsettled) undo() {
-	u.next--
+// undo takes back the last add. It returns false if that delivery has ended.
+func (u *unsettled) undo() bool {
+	if u.from == u.next {
+		return false
+	}
+	d := u.at(u.next - 1)
+	if !d.open {
+		return false
+	}
+	*d = delivery{}
 	u.n--
-	*u.at(u.next) = delivery{}
+	u.skip()
+	return true
 }
 
 // makeRoom makes the ring larger, or moves its oldest delivery out of the way.
@@ -93,9 +101,15 @@ func (u *unsettled) skip() {
 	}
 }
 
-// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over.
+// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over. IDs are serial
+// numbers, so that a range may go beyond 2^32-1; one that ends before it begins has nothing in it, unless it is 0 to 2^32-1 or the
+// like: that means all.
 func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot {
-	width := last - first // as serial numbers
+	width := last - first
+	whole := int32(width) < 0 //nolint:gosec // serial numbers
+	if whole && last < first {
+		return slots
+	}
 	if len(u.old) > 0 {
 		for id, slot := range u.old {
 			if id-first <= width {
@@ -105,18 +119,12 @@ func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot 
 			}
 		}
 	}
-	begin, end := first, last+1
-	if int32(first-u.from) < 0 { //nolint:gosec // serial numbers
-		begin = u.from
+	id := u.from
+	if !whole && first-u.from < u.next-u.from {
+		id = first
 	}
-	if int32(u.next-end) < 0 { //nolint:gosec // serial numbers
-		end = u.next
-	}
-	if int32(end-begin) <= 0 || int32(last-first) < 0 { //nolint:gosec // serial numbers
-		return slots
-	}
-	for id := begin; id != end; id++ {
-		if d := u.at(id); d.open {
+	for ; id != u.next && (whole || id-first <= width); id++ {
+		if d := u.at(id); d.open && id-first <= width {
 			slots = append(slots, d.slot)
 			*d = delivery{}
 			u.n--

@@ -285,11 +285,31 @@ func (d *Decoder) compound(in *Decoder, wide bool) bool {
 	return true
 }
 
-// mapValue returns a map as it is encoded, its inside unread; nil for null.
+// mapValue returns a map as it is encoded, its inside unread but for the count; nil for null.
 func (d *Decoder) mapValue() []byte {
 	raw := d.Raw()
-	if raw != nil && raw[0] != CodeMap8 && raw[0] != CodeMap32 {
-		d.fail(ErrType)
+	if raw == nil {
+		return nil
+	}
+	inner := NewDecoder(raw)
+	if inner.Map(); inner.err != nil {
+		d.fail(inner.err)
+		return nil
+	}
+	return raw
+}
+
+// countedValue takes the next value as it is encoded, null or not. If it is a list, map or array its count is checked, and its
+// inside unread.
+func (d *Decoder) countedValue() []byte {
+	raw := d.whole()
+	if len(raw) == 0 || raw[0]>>4 < 0xc {
+		return raw
+	}
+	inner, within := NewDecoder(raw), Decoder{}
+	code := inner.code()
+	if inner.compound(&within, code>>4 == 0xd || code>>4 == 0xf); inner.err != nil {
+		d.fail(inner.err)
 		return nil
 	}
 	return raw

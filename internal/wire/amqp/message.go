@@ -132,7 +132,7 @@ func (m *Message) body(d *Decoder) {
 		body = d.listValue()
 	default:
 		d.n--
-		body = d.whole() // which may be null
+		body = d.countedValue() // which may be null
 	}
 	if m.BodySections == 1 {
 		m.Body = body
@@ -148,12 +148,6 @@ func (m *Message) keep(section Descriptor, d *Decoder) {
 	value := d.mapValue()
 	if value == nil {
 		d.fail(ErrType)
-		return
-	}
-	inner := NewDecoder(value)
-	inner.Map()
-	if inner.err != nil {
-		d.fail(inner.err)
 		return
 	}
 	switch section {

@@ -135,12 +135,19 @@ func (e *env) closes(ctx context.Context, which string, f func(context.Context) 
 	}
 }
 
-// closing is a context for Close, which works while the test is being cleaned up.
+// closing is a context for Close, which works while the test is being cleaned up. It is a short one when the way to the broker is
+// broken: an answer that a driver waits for will not come.
 func (e *env) closing() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
+	limit := e.cfg.Timeout
+	if e.broken {
+		limit = min(limit, brokenClose)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	e.Cleanup(cancel)
 	return ctx
 }
+
+const brokenClose = time.Second
 
 // dest is a new destination of the kind under test.
 func (e *env) dest() driver.Destination { return e.cfg.NewDestination(e, e.kind) }
@@ -152,7 +159,7 @@ func connection(key string) driver.Connection {
 // producerSpec is the plainest one.
 func producerSpec(dest driver.Destination) driver.ProducerSpec {
 	return driver.ProducerSpec{
-		Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100, Variants: variants(64),
+		Connection: connection("p"), Destination: dest, Name: unique("producer"), MaxPending: 100, Variants: variants(64),
 	}
 }
 
@@ -183,7 +190,7 @@ func payload(size int) []byte {
 
 // consumerSpec is the plainest one.
 func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
-	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: "consumer-1"}
+	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: unique("consumer")}
 }
 
 // keptSpec is of a consumer whose messages wait when it has gone: of a queue, or a durable subscription. See [keeps].

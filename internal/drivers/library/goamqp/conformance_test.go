@@ -36,7 +36,7 @@ func TestConformanceArtemis(t *testing.T) {
 		Lacks:       map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"},
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()
-			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name)
+			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()

@@ -1,0 +1,116 @@
+package amqp
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestDialectOf(t *testing.T) {
+	for product, versions := range map[string]map[string]dialect{
+		"apache-activemq-artemis":   {"2.56.0": artemis},
+		"ActiveMQ":                  {"5.18.3": activemq, "6.1.0": activemq},
+		"RabbitMQ":                  {"3.10.8": rabbitmq3, "4.1.0": rabbitmq, "": rabbitmq, "10.0": rabbitmq},
+		"Apache Qpid Broker-J Core": {"9.2.0": brokerj},
+		"qpid-cpp":                  {"1.0": plain},
+	} {
+		for version, want := range versions {
+			require.Equal(t, want, dialectOf(product, version), "%s %s", product, version)
+		}
+	}
+	require.Equal(t, plain, dialectOf("", ""))
+}
+
+func TestAddress(t *testing.T) {
+	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b/c"}
+	own := driver.Destination{Name: "/amq/queue/mine"}
+	for _, c := range []struct {
+		dialect           dialect
+		queue, topic, own string
+	}{
+		{artemis, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{plain, "a/b c%.d", "a.b/c", "/amq/queue/mine"},
+		{activemq, "queue://a/b c%.d", "topic://a.b/c", "queue:///amq/queue/mine"},
+		{brokerj, "a/b c%.d", "amq.topic/a.b/c", "/amq/queue/mine"},
+		{rabbitmq, "/queues/a%2Fb%20c%25.d", "/exchanges/amq.topic/a.b%2Fc", "/amq/queue/mine"},
+		{rabbitmq3, "/queue/a%2Fb c%.d", "/topic/a.b%2Fc", "/amq/queue/mine"},
+	} {
+		require.Equal(t, c.queue, c.dialect.address(queue), c.dialect)
+		require.Equal(t, c.topic, c.dialect.address(topic), c.dialect)
+		require.Equal(t, c.own, c.dialect.address(own), c.dialect)
+	}
+}
+
+// TestDialectRefuses: what a broker would not do is refused before it is asked.
+func TestDialectRefuses(t *testing.T) {
+	topic := driver.Destination{Kind: driver.Topic, Name: "t"}
+	for name, c := range map[string]struct {
+		spec    driver.ConsumerSpec
+		options Options
+		by      []dialect
+	}{
+		"plain":        {by: nil},
+		"selector":     {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq, rabbitmq3}},
+		"topic":        {spec: driver.ConsumerSpec{Destination: topic}, by: []dialect{rabbitmq, rabbitmq3}},
+		"leave queues": {spec: driver.ConsumerSpec{Destination: topic}, options: Options{LeaveQueues: true}, by: []dialect{rabbitmq}},
+		"shared":       {spec: driver.ConsumerSpec{Destination: topic, Shared: true}, by: []dialect{activemq, rabbitmq, rabbitmq3}},
+		"durable": {
+			spec: driver.ConsumerSpec{Destination: topic, Durable: true}, options: Options{LeaveQueues: true},
+			by: []dialect{rabbitmq, rabbitmq3},
+		},
+	} {
+		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
+			options := defaultOptions()
+			options.LeaveQueues = c.options.LeaveQueues
+			err := errors.Join(d.checkSelector("op", &c.spec), d.checkConsumer("op", &c.spec, options))
+			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
+		}
+	}
+	for name, c := range map[string]struct {
+		name    string
+		variant driver.Variant
+		by      []dialect
+	}{
+		"plain":        {"q", driver.Variant{Priority: -1}, nil},
+		"group":        {"q", driver.Variant{Priority: -1, Group: "g"}, []dialect{rabbitmq, rabbitmq3}},
+		"priority":     {"q", driver.Variant{Priority: 0}, []dialect{rabbitmq3}},
+		"own priority": {"/amq/queue/q", driver.Variant{}, nil},
+	} {
+		spec := driver.ProducerSpec{Destination: driver.Destination{Name: c.name}, Variants: []driver.Variant{{Priority: -1}, c.variant}}
+		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
+			requireRefused(t, slices.Contains(c.by, d), d.checkProducer("op", &spec, defaultOptions()), "%s by %s", name, d)
+		}
+	}
+}
+
+func requireRefused(t *testing.T, want bool, err error, format string, args ...any) {
+	t.Helper()
+	if !want {
+		require.NoErrorf(t, err, format, args...)
+		return
+	}
+	require.Equalf(t, driver.ClassUnsupported, driver.ClassOf(err), format, args...)
+	require.NotEmptyf(t, driver.HintOf(err), format, args...)
+}
+
+func TestRedelivered(t *testing.T) {
+	for _, c := range []struct {
+		header wire.Header
+		d      dialect
+		want   bool
+	}{
+		{wire.Header{DeliveryCount: 1}, artemis, true},
+		{wire.Header{FirstAcquirer: false}, artemis, false},
+		{wire.Header{FirstAcquirer: false}, rabbitmq3, true},
+		{wire.Header{FirstAcquirer: true}, rabbitmq3, false},
+		{wire.Header{FirstAcquirer: false}, rabbitmq, true},
+		{wire.Header{FirstAcquirer: true}, rabbitmq, false},
+	} {
+		require.Equal(t, c.want, c.d.redelivered(&c.header), "%+v %s", c.header, c.d)
+	}
+}

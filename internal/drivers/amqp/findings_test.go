@@ -1,0 +1,99 @@
+package amqp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestOurOwnFindings: what we, or the library, find wrong with what the peer sends is not that the broker closed anything.
+func TestOurOwnFindings(t *testing.T) {
+	for name, foul := range map[string]func(*peer){
+		"a frame that is none":   func(p *peer) { p.write([]byte{0, 0, 0, 9, 2, 0, 0, 0, 0xff}) },
+		"a frame of no length":   func(p *peer) { p.write([]byte{0, 0, 0, 0, 2, 0, 0, 0}) },
+		"a map of an odd length": func(p *peer) { p.send(codeFlow, encNull(), []byte{0xc1, 3, 3, 0x40, 0x40}) },
+		"a map of four billion": func(p *peer) {
+			p.send(codeOpen, encString("x"), encNull(), []byte{0xd1, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+		},
+		"an unknown performative": func(p *peer) { p.send(0x77) },
+		"a transfer over no link": func(p *peer) { p.send(codeTransfer, encUint(77), encUint(0), []byte{0xa0, 1, 1}, encUint(0)) },
+		"a detach of no link":     func(p *peer) { p.send(codeDetach, encUint(77), encBool(true)) },
+		"a channel that has no session": func(p *peer) {
+			p.write([]byte{0, 0, 0, 12, 2, 0, 0, 7, 0, 0x53, codeFlow, 0x45})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broker, r := peerRig(t, nil)
+			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 2})
+			p.send("x")
+			<-broker.transfers
+			foul(broker)
+			o := p.waitOutcomes(1)[0]
+			assert.Equal(t, driver.Unknown, o.State)
+			require.Equal(t, driver.ClassProtocol, o.Class, "%v", o.Err)
+			require.ErrorContains(t, o.Err, "the peer broke the protocol")
+			require.NotContains(t, o.Err.Error(), "the broker closed")
+			assert.NotEmpty(t, driver.HintOf(o.Err))
+		})
+	}
+}
+
+// TestRefusedOpens: a broker that closes at once says why, and what to do about it has nothing to do with an address.
+func TestRefusedOpens(t *testing.T) {
+	for _, c := range []struct {
+		condition string
+		class     driver.Class
+		hint      string
+	}{
+		{"amqp:not-found", driver.ClassNotFound, "-o virtual-host"},
+		{"amqp:not-allowed", driver.ClassConnect, "-o virtual-host"},
+		{"amqp:invalid-field", driver.ClassConnect, "-o virtual-host"},
+		{"amqp:unauthorized-access", driver.ClassAuth, "-o virtual-host"},
+		{"amqp:resource-limit-exceeded", driver.ClassFull, "more connections"},
+		{"amqp:connection:forced", driver.ClassConnect, "going down"},
+		{"amqp:internal-error", driver.ClassOther, "broker's log"},
+	} {
+		t.Run(c.condition, func(t *testing.T) {
+			_, r := peerRig(t, func(p *peer) { p.refuseOpen = encError(c.condition, "vhost 'nope' is not there") })
+			_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			require.Equal(t, c.class, driver.ClassOf(err), "%v", err)
+			require.ErrorContains(t, err, "vhost 'nope' is not there ("+c.condition+")")
+			assert.Contains(t, driver.HintOf(err), c.hint)
+			assert.NotContains(t, driver.HintOf(err), "auto-create")
+		})
+	}
+}
+
+// TestArtemisCodes: Artemis says the reason by a code, and the condition is a general one.
+func TestArtemisCodes(t *testing.T) {
+	for description, want := range map[string]driver.Class{
+		"AMQ229119: Disk Capacity is Low, cannot produce more messages.":       driver.ClassFull,
+		"AMQ229102: Address \"q\" is full.":                                    driver.ClassFull,
+		"AMQ229032: User: joe does not have permission='CREATE_ADDRESS' on q.": driver.ClassAuth,
+		"AMQ229999: something else":                                            driver.ClassOther,
+		"something else: AMQ229119":                                            driver.ClassOther,
+	} {
+		_, r := peerRig(t, func(p *peer) { p.refuse = encError("failed", description) })
+		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		require.Equal(t, want, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, description+" (failed)")
+		assert.NotEmpty(t, driver.HintOf(err))
+	}
+}
+
+// TestRefusedLogins goes by the code of the outcome (AMQP 1.0, Security, section 5.3.3.6).
+func TestRefusedLogins(t *testing.T) {
+	for code, want := range map[byte]string{1: "does not accept the login", 2: "could not judge the login", 3: "(code 3)", 4: "(code 4)"} {
+		noLeaks(t)
+		broker := newPeer(t)
+		broker.mechanism, broker.login = "PLAIN", code
+		r := newRigWith(t, driver.OpenOptions{URL: broker.start(), User: "app", Password: "secret", ConnectTimeout: patience})
+		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, want)
+		assert.NotEmpty(t, driver.HintOf(err))
+	}
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package amqp
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func subscriptions(t *testing.T, a *brokertest.Artemis, dest driver.Destination) []string {
+	t.Helper()
+	list, err := a.Subscriptions(soon(t), dest.Name)
+	require.NoError(t, err)
+	names := []string{}
+	for _, q := range list {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+func TestDurableSubscription(t *testing.T) {
+	a := sharedBroker.Artemis(t)
+	r := newRig(t, a.AMQPURL())
+	for _, keepBy := range []string{"a connection of its own", "a shared connection"} {
+		t.Run(keepBy, func(t *testing.T) {
+			dest := topic(t)
+			id := driver.Connection{Key: t.Name(), Name: "ignored", ClientID: "durable-client"}
+			spec := driver.ConsumerSpec{
+				Destination: dest, Connection: id, Subscription: "sub", Durable: true, KeepSubscription: true,
+			}
+			if keepBy == "a shared connection" {
+				r.consumer(driver.ConsumerSpec{Destination: queue(t), Connection: id, Name: "bystander"})
+			}
+			p := r.producer(driver.ProducerSpec{Destination: dest, MaxPending: 10})
+			c := r.consumer(spec)
+			require.Equal(t, []string{"durable-client.sub"}, subscriptions(t, a, dest))
+			p.send("a")
+			require.Equal(t, []string{"a"}, c.texts(1))
+			c.close()
+			require.Equal(t, []string{"durable-client.sub"}, subscriptions(t, a, dest))
+
+			p.send("b", "c")
+			p.settleAccepted(3)
+			spec.KeepSubscription = false
+			c = r.consumer(spec)
+			require.Equal(t, []string{"b", "c"}, c.texts(2), "kept while we were away")
+			c.close()
+			require.Empty(t, subscriptions(t, a, dest))
+		})
+	}
+}
+
+func TestSharedSubscription(t *testing.T) {
+	a := sharedBroker.Artemis(t)
+	id := driver.Connection{Key: "one", Name: "ignored", ClientID: "shared-client"}
+	for _, c := range []struct {
+		name          string
+		durable       bool
+		first, second driver.Connection
+		queue         string
+	}{
+		{"durable", true, conn("one"), conn("two"), "sub:global"},
+		{"durable on one connection", true, conn("one"), conn("one"), "sub:global"},
+		{"durable of a client", true, id, id, "shared-client.sub"},
+		{"volatile", false, conn("one"), conn("two"), "sub:shared-volatile:global"},
+		{"volatile on one connection", false, conn("one"), conn("one"), "sub:shared-volatile:global"},
+		{"volatile of a client", false, id, id, "shared-client.sub:shared-volatile"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, a.AMQPURL())
+			dest := topic(t)
+			spec := driver.ConsumerSpec{
+				Destination: dest, Connection: c.first, Subscription: "sub", Durable: c.durable, Shared: true, Credit: 10,
+			}
+			first := r.consumer(spec)
+			spec.Connection, spec.Name = c.second, "consumer-1"
+			second := r.consumer(spec)
+			require.Equal(t, []string{c.queue}, subscriptions(t, a, dest))
+
+			p := r.producer(driver.ProducerSpec{Destination: dest, MaxPending: 10})
+			p.send(numbered(100)...)
+			p.settleAccepted(100)
+			var got []string
+			of := map[*testConsumer]int{}
+			for range 100 {
+				select {
+				case d := <-first.got:
+					got = append(got, r.text(d.Time))
+					of[first]++
+				case d := <-second.got:
+					got = append(got, r.text(d.Time))
+					of[second]++
+				case <-soon(t).Done():
+					t.Fatalf("only %d messages", len(got))
+				}
+			}
+			slices.Sort(got)
+			want := numbered(100)
+			slices.Sort(want)
+			require.Equal(t, want, got, "each message came once")
+			require.NotZero(t, of[first])
+			require.NotZero(t, of[second])
+
+			first.close()
+			require.Equal(t, []string{c.queue}, subscriptions(t, a, dest), "the other still uses it")
+			second.close()
+			if c.durable {
+				require.Empty(t, subscriptions(t, a, dest))
+				return
+			}
+			// The broker removes it by itself, a moment after its last consumer has gone.
+			require.Eventually(t, func() bool { return len(subscriptions(t, a, dest)) == 0 }, patience, 20*time.Millisecond)
+		})
+	}
+}
+
+func TestSharedSubscriptionIsKept(t *testing.T) {
+	a := sharedBroker.Artemis(t)
+	r := newRig(t, a.AMQPURL())
+	dest := topic(t)
+	spec := driver.ConsumerSpec{
+		Destination: dest, Subscription: "kept", Durable: true, Shared: true, KeepSubscription: true,
+	}
+	r.consumer(spec).close()
+	p := r.producer(driver.ProducerSpec{Destination: dest})
+	p.send("later")
+	p.settleAccepted(1)
+	spec.KeepSubscription = false
+	spec.Connection = conn("another")
+	c := r.consumer(spec)
+	require.Equal(t, []string{"later"}, c.texts(1))
+	c.close()
+	require.Empty(t, subscriptions(t, a, dest))
+}
+
+func TestRefusedSubscriptions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec driver.ConsumerSpec
+		hint string
+	}{
+		{"durable queue", driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Durable: true}, "topic://q"},
+		{"shared queue", driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Shared: true}, "topic://q"},
+		{"shared without a name", driver.ConsumerSpec{Destination: driver.Destination{Kind: driver.Topic, Name: "t"}, Shared: true}, "name"},
+		{
+			"kept without a client", driver.ConsumerSpec{
+				Destination: driver.Destination{Kind: driver.Topic, Name: "t"}, Durable: true, KeepSubscription: true,
+			}, "--clientID",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := newSubscription("open", c.spec)
+			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
+			require.Contains(t, driver.HintOf(err), c.hint)
+		})
+	}
+}
+
+func TestLinkNames(t *testing.T) {
+	for _, c := range []struct {
+		s    subscription
+		want []string
+	}{
+		{subscription{name: "s"}, []string{"s", "s|2", "s|3"}},
+		{subscription{name: "s", durable: true}, []string{"s", "s", "s"}},
+		{subscription{name: "s", durable: true, shared: true}, []string{"s", "s|2", "s|3"}},
+		{subscription{name: "s", durable: true, shared: true, global: true}, []string{"s|global", "s|global2", "s|global3"}},
+		{subscription{name: "s", shared: true}, []string{"s|volatile1", "s|volatile2", "s|volatile3"}},
+		{subscription{name: "s", shared: true, global: true}, []string{"s|global-volatile1", "s|global-volatile2", "s|global-volatile3"}},
+	} {
+		conn := &connection{names: map[string]bool{}}
+		var got []string
+		for range 3 {
+			s := c.s
+			s.reserve(conn)
+			got = append(got, s.link)
+		}
+		require.Equal(t, c.want, got)
+	}
+}
