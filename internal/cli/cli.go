@@ -32,7 +32,7 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Signals brings the signals that shall end a run. Nil means that none come.
 	Signals <-chan os.Signal
-	// Factories are the protocols.
+	// Factories are the protocols, each with its native driver first. Others of the same name are on client libraries.
 	Factories []driver.Factory
 	// Version is what "perfmq version" prints first.
 	Version Version
@@ -41,12 +41,13 @@ type Env struct {
 // app is one call of the program.
 type app struct {
 	Env
-	environ environment
-	known   []string // variables of all flags of all protocols and roles
-	secrets *safetext.Secrets
-	errors  *errorPrinter
-	work    func() int // what the command does when all that was given has been read and judged; nil if it is done by then
-	status  int
+	libraries []driver.Factory // those of Factories that are on client libraries, which are the others then
+	environ   environment
+	known     []string // variables of all flags of all protocols and roles
+	secrets   *safetext.Secrets
+	errors    *errorPrinter
+	work      func() int // what the command does when all that was given has been read and judged; nil if it is done by then
+	status    int
 }
 
 // errReported says that the errors were printed and app.status is set.
@@ -58,6 +59,7 @@ var errReported = errors.New("reported")
 // yet that would have to be closed. The work after it looks at signals itself.
 func Main(env Env) int {
 	a := &app{Env: env, environ: newEnvironment(env.Environ)}
+	a.Factories, a.libraries = byClient(env.Factories)
 	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
 	a.known = a.variables()

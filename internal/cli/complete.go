@@ -13,6 +13,7 @@ import (
 type suggestions struct {
 	own       *driver.Factory
 	factories []driver.Factory
+	libraries []driver.Factory
 	prefix    string // what was typed of the value
 }
 
@@ -27,7 +28,7 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, f *driver.Factory) {
 			if d.suggest == nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return offer(d.suggest(&suggestions{own: f, factories: a.Factories, prefix: prefix}), prefix)
+			return offer(d.suggest(&suggestions{own: f, factories: a.Factories, libraries: a.libraries, prefix: prefix}), prefix)
 		})
 	}
 }

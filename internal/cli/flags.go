@@ -28,7 +28,7 @@ func groups() []string {
 // definitions returns the flags of a role with a protocol.
 func definitions(role plan.Role, f *driver.Factory) []definition {
 	var list []definition
-	for _, d := range slices.Concat(brokerFlags(f), embeddedFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), verifyFlags(), outputFlags(), tlsFlags()) {
+	for _, d := range slices.Concat(brokerFlags(f), clientFlags(), embeddedFlags(f), workerFlags(), loadFlags(role), messageFlags(), consumerFlags(), verifyFlags(), outputFlags(), tlsFlags()) {
 		if d.in(role) {
 			list = append(list, d)
 		}
@@ -192,8 +192,9 @@ func messageFlags() []definition {
 			set: text(func(s *settings) *string { return &s.group }),
 		},
 		{
-			name: "commit-interval", group: groupMessage, arg: argNumber, def: "no transactions", roles: sending(), help: "messages per transaction",
-			set: whole(0, math.MaxInt32, func(s *settings) *int { return &s.commitInterval }),
+			name: "commit-interval", group: groupMessage, arg: argNumber, def: "no transactions",
+			help: "messages per transaction of a producer; a consumer ignores it, see --tx-size",
+			set:  whole(0, math.MaxInt32, func(s *settings) *int { return &s.commitInterval }),
 		},
 	}
 }
@@ -228,6 +229,11 @@ func consumerFlags() []definition {
 		{
 			name: "tx", group: groupConsumer, roles: reading(), help: "receive in transactions",
 			set: onOff(func(s *settings) *bool { return &s.tx }),
+		},
+		{
+			name: "tx-size", group: groupConsumer, arg: argNumber, def: "1", roles: reading(),
+			help: "messages per transaction of a consumer; more than there are credits for would never be committed. It implies --tx",
+			set:  whole(1, math.MaxInt32, func(s *settings) *int { return &s.txSize }),
 		},
 	}
 }

@@ -140,7 +140,7 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 			fmt.Fprintf(b, "\n%s\n%s", group, entries.String())
 		}
 	}
-	optionHelp(b, f)
+	a.optionHelp(b, f)
 	exampleHelp(b, f, role)
 	environmentHelp(b)
 	b.WriteString("\nExit status\n")
@@ -193,7 +193,7 @@ func flagHelp(d *definition) string {
 	return d.help + " (default: " + d.def + ")"
 }
 
-func optionHelp(b *strings.Builder, f *driver.Factory) {
+func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
 	options := driver.Describe(newOptions(f))
 	if len(options) == 0 {
 		return
@@ -208,6 +208,17 @@ func optionHelp(b *strings.Builder, f *driver.Factory) {
 			help += " (default: " + o.Default + ")"
 		}
 		writeEntry(b, "-o "+o.Name+"=", help)
+	}
+	for _, l := range librariesOf(f, a.libraries) {
+		var names []string
+		for _, o := range driver.Describe(newOptions(&l)) {
+			names = append(names, "-o "+o.Name)
+		}
+		text := "With --client library, which is " + l.Client + ", there are no options."
+		if len(names) > 0 {
+			text = "With --client library, which is " + l.Client + ", only " + strings.Join(names, ", ") + "."
+		}
+		writeWrapped(b, text, 2)
 	}
 }
 

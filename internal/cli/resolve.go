@@ -19,6 +19,7 @@ type resolver struct {
 	role      plan.Role
 	own       driver.Factory // of the command
 	factories []driver.Factory
+	libraries []driver.Factory
 	secrets   *safetext.Secrets
 	errs      []error
 }
@@ -37,7 +38,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 		Warmup: r.warmup, DrainTimeout: r.drainTimeout,
 		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, Group: r.group, Properties: r.properties,
 		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
-		Selector: r.selector, Credit: r.credit, Transacted: r.tx,
+		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,
 	}
 	r.endpoints(p)
 	r.destinations(p, destinations)
@@ -67,7 +68,7 @@ func (r *resolver) endpoints(p *plan.Plan) {
 		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{Factory: r.own, Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
+	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
 	switch r.role {
 	case plan.Producer:
 		p.Producer = own
@@ -103,7 +104,11 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 	if plan.HasUser(r.consumerURL) {
 		user, password = "", ""
 	}
-	return plan.Endpoint{Factory: f, Open: r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)}
+	own.Open = r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)
+	if f.Name != r.own.Name {
+		own.Factory = r.byChoice(f)
+	}
+	return own
 }
 
 func (r *resolver) open(url, user, password string) driver.OpenOptions {

@@ -30,7 +30,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.unknown(a.known)...)
 
-	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories, secrets: a.secrets}
+	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
 	p := r.resolve(args)
 	r.outputs(a.Stdout, a.Stderr)
 	errs = append(errs, r.errs...)

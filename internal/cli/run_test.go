@@ -111,7 +111,7 @@ func TestMetricsLinger(t *testing.T) {
 // stuckDriver never connects.
 type stuckDriver struct{ driver.Driver }
 
-func (stuckDriver) Producer(ctx context.Context, _ driver.ProducerSpec, _ driver.Done) (driver.Producer, error) {
+func (stuckDriver) Producer(ctx context.Context, _ driver.ProducerSpec, _ driver.Completions) (driver.Producer, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

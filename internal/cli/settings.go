@@ -18,6 +18,7 @@ import (
 type settings struct {
 	url, consumerURL               string
 	protocol, consumerProtocol     string
+	client                         string
 	user, password, passwordFile   string
 	clientID                       string
 	tls                            driver.TLS
@@ -40,6 +41,7 @@ type settings struct {
 	properties                     []driver.Property
 	commitInterval                 int
 	durable, keepSubscription, tx  bool
+	txSize                         int
 	shared                         int
 	selector                       string
 	credit, maxMessageSize         int
@@ -60,7 +62,7 @@ type settings struct {
 // newSettings returns the defaults.
 func newSettings() *settings {
 	return &settings{
-		connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
+		client: driver.Native, txSize: 1, connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
 		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: formatArtemis,
 		maxMessageSize: driver.DefaultMaxBody,
 		origins:        map[string]origin{}, bad: map[string]bool{},

@@ -123,10 +123,11 @@ func send(t *testing.T, d driver.Driver, dest driver.Destination, body []byte) {
 	outcome := make(chan driver.Outcome, 1)
 	p, err := d.Producer(ctx, driver.ProducerSpec{
 		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: 1,
-		Persistent: true, Priority: 7, TTL: time.Hour, Properties: properties(),
-	}, func(_ driver.Slot, o driver.Outcome) { outcome <- o })
+		Persistent: true, TTL: time.Hour,
+		Variants: []driver.Variant{{Body: body, Priority: 7, Properties: properties()}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcome <- o }))
 	require.NoError(t, err)
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID(), Body: body}))
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
 	require.NoError(t, p.Close(ctx))
 	require.Equal(t, driver.Outcome{}, <-outcome)
 }
@@ -141,13 +142,14 @@ func receive(t *testing.T, d driver.Driver, dest driver.Destination) *driver.Del
 	run, stop := context.WithCancel(ctx)
 	var got *driver.Delivery
 	var once sync.Once
-	require.NoError(t, c.Run(run, func(m *driver.Delivery) {
+	require.NoError(t, c.Run(run, func(m *driver.Delivery) driver.Verdict {
 		once.Do(func() {
 			kept := *m
 			kept.Body = bytes.Clone(m.Body)
 			got = &kept
 		})
 		stop()
+		return driver.Accept
 	}))
 	require.NoError(t, c.Close(ctx))
 	require.NotNil(t, got, "no message came")

@@ -41,10 +41,11 @@ func requireNoProperties(t *testing.T, from, to driver.Driver) {
 	dest := driver.Destination{Name: "crossing"}
 	ctx := soon(t)
 	sent := make(chan driver.Outcome, 1)
-	p, err := from.Producer(ctx, driver.ProducerSpec{Destination: dest, Name: "p", MaxPending: 1, Priority: -1},
-		func(_ driver.Slot, o driver.Outcome) { sent <- o })
+	p, err := from.Producer(ctx, driver.ProducerSpec{
+		Destination: dest, Name: "p", MaxPending: 1, Variants: []driver.Variant{{Body: []byte("body"), Priority: -1}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { sent <- o }))
 	require.NoError(t, err)
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID(), Body: []byte("body")}))
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
 	require.NoError(t, p.Close(ctx))
 	require.Equal(t, driver.Outcome{}, <-sent)
 	got := receive(t, to, dest)
@@ -87,7 +88,7 @@ func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination)
 	defer stop()
 	go func() {
 		defer close(finished)
-		ended = c.Run(run, func(d *driver.Delivery) {
+		ended = c.Run(run, func(d *driver.Delivery) driver.Verdict {
 			if d.ID != id(got) {
 				if wrong++; wrong == 1 {
 					first = d.ID
@@ -96,6 +97,7 @@ func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination)
 			if got++; got == n {
 				stop()
 			}
+			return driver.Accept
 		})
 	}()
 
@@ -105,17 +107,17 @@ func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination)
 	}
 	refused := make(chan driver.Outcome, n)
 	p, err := from.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: pending, Priority: -1,
-	}, func(s driver.Slot, o driver.Outcome) {
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: pending,
+		Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}},
+	}, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) {
 		if o != (driver.Outcome{}) {
 			refused <- o
 		}
 		free <- s
-	})
+	}))
 	require.NoError(t, err)
-	body := make([]byte, 1024)
 	for number := range int64(n) {
-		require.NoError(t, p.Send(ctx, &driver.Message{Slot: <-free, Time: stamp, ID: id(number), Body: body}))
+		require.NoError(t, p.Send(ctx, &driver.Message{Slot: <-free, Time: stamp, ID: id(number)}))
 	}
 	require.NoError(t, p.Close(ctx))
 	require.Empty(t, refused)

@@ -44,14 +44,15 @@ func requireTLS(t *testing.T, protocol, url string, tls driver.TLS) {
 	d, dest := openWith(t, protocol, driver.OpenOptions{URL: url, TLS: tls}), driver.Destination{Name: "tls." + protocol}
 	ctx := soon(t)
 	outcomes := make(chan driver.Outcome, 1)
-	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: dest, Name: "p", MaxPending: 1, Priority: -1},
-		func(_ driver.Slot, o driver.Outcome) { outcomes <- o })
-	require.NoError(t, err)
 	body := make([]byte, 100_000) // many records of TLS
 	for i := range body {
 		body[i] = byte(i >> 8)
 	}
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID(), Body: body}))
+	p, err := d.Producer(ctx, driver.ProducerSpec{
+		Destination: dest, Name: "p", MaxPending: 1, Variants: []driver.Variant{{Body: body, Priority: -1}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcomes <- o }))
+	require.NoError(t, err)
+	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
 	require.Equal(t, driver.Outcome{}, <-outcomes)
 	require.NoError(t, p.Close(ctx))
 	requireReceived(t, "tls", receive(t, d, dest), body)
@@ -60,8 +61,9 @@ func requireTLS(t *testing.T, protocol, url string, tls driver.TLS) {
 func requireNoTLS(t *testing.T, protocol, url string, tls driver.TLS, hint string) {
 	t.Helper()
 	d := openWith(t, protocol, driver.OpenOptions{URL: url, TLS: tls})
-	_, err := d.Producer(soon(t), driver.ProducerSpec{Destination: driver.Destination{Name: "tls"}, Name: "p", MaxPending: 1, Priority: -1},
-		func(driver.Slot, driver.Outcome) {})
+	_, err := d.Producer(soon(t), driver.ProducerSpec{
+		Destination: driver.Destination{Name: "tls"}, Name: "p", MaxPending: 1, Variants: []driver.Variant{{Priority: -1}},
+	}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
 	require.Error(t, err)
 	require.Equal(t, driver.ClassTLS, driver.ClassOf(err), "%v", err)
 	require.Contains(t, driver.HintOf(err), hint, "%v", err)

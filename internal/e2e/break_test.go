@@ -85,7 +85,7 @@ func TestMissingDestination(t *testing.T) {
 	for _, role := range []string{"client", "producer", "consumer"} {
 		r := run(t, limit, "amqp", role, "--url", a.AMQPURL(), "--duration", "1", "--connect-timeout", "1m", "queue://"+prefix+".x")
 		require.NotContains(t, r.stdout, "--- SUMMARY")
-		require.Contains(t, []int{statusFailed, statusConnect}, r.status)
+		require.Equal(t, statusUsage, r.status)
 		require.Contains(t, r.stderr, prefix+".x")
 		require.Contains(t, r.stderr, "hint: ")
 		require.Less(t, r.took, 25*time.Second, "it does not wait for a time-out")
@@ -299,7 +299,7 @@ func TestWrongSelector(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
 	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "--selector", "color = (", "queue://"+newQueue(t, a))
-	require.Equal(t, statusFailed, r.status)
+	require.Equal(t, statusUsage, r.status)
 	require.Contains(t, r.stderr, `"color = ("`)
 	require.Contains(t, r.stderr, "--selector")
 }

@@ -110,7 +110,7 @@ func newRun(p *plan.Plan) *run {
 		r.producers = append(r.producers, newProducer(r, i, spec))
 	}
 	for _, spec := range p.ConsumerSpecs(process) {
-		r.consumers = append(r.consumers, &consumer{spec: spec, rec: stats.NewConsumerRecorder()})
+		r.consumers = append(r.consumers, newConsumer(r, spec))
 	}
 	r.subs = subscriptions(r)
 	if r.verify != nil {
@@ -139,10 +139,17 @@ func (r *run) start(reporter report.Reporter) error {
 	info := stats.Run{
 		Producing: r.plan.Role.Produces(), Consuming: r.plan.Role.Consumes(), Rated: !r.plan.Rate.IsZero(),
 		Start: r.clock.Start(), Warmup: r.plan.Warmup,
-		Protocol: r.plan.Producer.Factory.Name, ConsumerProtocol: r.plan.Consumer.Factory.Name,
+		Transacted: r.plan.CommitInterval > 0 || r.plan.Transacted,
+		Protocol:   r.plan.Producer.Factory.Name, ConsumerProtocol: r.plan.Consumer.Factory.Name,
+	}
+	if r.plan.Role.Produces() {
+		info.Client = r.plan.Producer.Client()
+	}
+	if r.plan.Role.Consumes() {
+		info.ConsumerClient = r.plan.Consumer.Client()
 	}
 	if info.Protocol == "" {
-		info.Protocol = info.ConsumerProtocol
+		info.Protocol, info.Client = info.ConsumerProtocol, info.ConsumerClient
 	}
 	for _, d := range r.plan.Destinations {
 		info.Destinations = append(info.Destinations, d.String())

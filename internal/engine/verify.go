@@ -30,7 +30,7 @@ const glance = 25 * time.Millisecond
 
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
-	id      int64 // of the run
+	id      int64    // of the run
 	bodies  []uint32 // the checksums of the variants
 	ledgers map[driver.Destination][]*verify.Ledger
 	opened  int64    // when all consumers were subscribed; this and the others in microseconds since the Unix epoch

@@ -43,6 +43,9 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	if r.verify == nil {
 		spec.Origin = driver.ID{Run: r.id, Producer: int64(index), Number: driver.Unnumbered}
 	}
+	if spec.CommitInterval > 0 {
+		spec.Commits = r.commits(rec.Committed)
+	}
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
 		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending,
@@ -50,6 +53,25 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 		Ledger:  r.verify.ledger(index, &spec),
 		Precise: !r.plan.CoarseTimers,
 	}, r.clock, rec)}
+}
+
+func newConsumer(r *run, spec driver.ConsumerSpec) *consumer {
+	rec := stats.NewConsumerRecorder()
+	if spec.TransactionSize > 0 {
+		spec.Commits = r.commits(rec.Committed)
+	}
+	return &consumer{spec: spec, rec: rec}
+}
+
+// commits counts transactions in the phase in which the broker was asked to commit them.
+func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
+	return func(took time.Duration, confirmed bool) {
+		due := stats.Measure
+		if r.clock.Now()-took < r.plan.Warmup {
+			due = stats.Warmup
+		}
+		count(due, took, confirmed)
+	}
 }
 
 // open opens the drivers, then all consumers, then all producers. It stops at the first error.

@@ -190,8 +190,8 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 
 func (p *Producer) openLoop(ctx context.Context) error {
 	var msg driver.Message
-	wait := newWaiter(ctx, p.clock, p.cfg.Precise)
-	defer wait.close()
+	wait := NewWaiter(ctx, p.clock, p.cfg.Precise)
+	defer wait.Close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
 	total := uint64(p.cfg.Total)
@@ -209,7 +209,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		if now < intended {
 			held = 0
 			p.rec.Wait(now)
-			if !wait.until(intended) {
+			if !wait.Until(intended) {
 				return nil
 			}
 			now = p.clock.Now()

@@ -11,25 +11,28 @@ type sleeper interface {
 	close()
 }
 
-// waiter waits for moments on the clock of a run, for one goroutine.
-type waiter struct {
+// Waiter waits for moments on the clock of a run, for one goroutine.
+type Waiter struct {
 	clock *Clock
 	sleeper
 }
 
-// newWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
+// NewWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
 // system has, if that can be had.
-func newWaiter(ctx context.Context, clock *Clock, precise bool) *waiter {
+func NewWaiter(ctx context.Context, clock *Clock, precise bool) *Waiter {
 	if precise {
 		if s, err := newPreciseSleeper(ctx); err == nil {
-			return &waiter{clock: clock, sleeper: s}
+			return &Waiter{clock: clock, sleeper: s}
 		}
 	}
-	return &waiter{clock: clock, sleeper: newTimerSleeper(ctx)}
+	return &Waiter{clock: clock, sleeper: newTimerSleeper(ctx)}
 }
 
-// until waits until t and returns true, or returns false when ctx ended before.
-func (w *waiter) until(t time.Duration) bool {
+// Close gives back what the waiter holds.
+func (w *Waiter) Close() { w.close() }
+
+// Until waits until t and returns true, or returns false when ctx ended before.
+func (w *Waiter) Until(t time.Duration) bool {
 	for d := t - w.clock.Now(); d > 0; d = t - w.clock.Now() {
 		if !w.sleep(d) {
 			return false

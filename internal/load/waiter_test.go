@@ -15,15 +15,15 @@ func TestWaiterIsExactAndStops(t *testing.T) {
 		clock := NewClock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		w := newWaiter(ctx, clock, false)
-		defer w.close()
+		w := NewWaiter(ctx, clock, false)
+		defer w.Close()
 		for _, at := range []time.Duration{0, time.Nanosecond, time.Millisecond, time.Millisecond, time.Minute} {
-			require.True(t, w.until(at))
+			require.True(t, w.Until(at))
 			require.Equal(t, at, clock.Now())
 		}
-		require.False(t, w.until(2*time.Hour))
+		require.False(t, w.Until(2*time.Hour))
 		require.Equal(t, time.Hour, clock.Now())
-		require.False(t, w.until(2*time.Hour), "and again")
+		require.False(t, w.Until(2*time.Hour), "and again")
 	})
 }
 
@@ -34,18 +34,18 @@ func TestWaiterOnRealClock(t *testing.T) {
 		t.Run(fmt.Sprintf("precise %t", precise), func(t *testing.T) {
 			clock := NewClock()
 			ctx, cancel := context.WithCancel(t.Context())
-			w := newWaiter(ctx, clock, precise)
-			defer w.close()
+			w := NewWaiter(ctx, clock, precise)
+			defer w.Close()
 			for i := range 20 {
 				at := time.Duration(i) * 150 * time.Microsecond
-				require.True(t, w.until(at))
+				require.True(t, w.Until(at))
 				require.GreaterOrEqual(t, clock.Now(), at)
 			}
 			woken := make(chan bool)
-			go func() { woken <- w.until(clock.Now() + time.Hour) }()
+			go func() { woken <- w.Until(clock.Now() + time.Hour) }()
 			cancel()
 			require.False(t, <-woken)
-			require.False(t, w.until(clock.Now()+time.Hour), "and again")
+			require.False(t, w.Until(clock.Now()+time.Hour), "and again")
 		})
 	}
 }
@@ -53,8 +53,8 @@ func TestWaiterOnRealClock(t *testing.T) {
 func TestSleepersAllocateNothing(t *testing.T) {
 	for _, precise := range []bool{false, true} {
 		clock := NewClock()
-		w := newWaiter(t.Context(), clock, precise)
-		require.Zero(t, testing.AllocsPerRun(50, func() { w.until(clock.Now() + 10*time.Microsecond) }))
-		w.close()
+		w := NewWaiter(t.Context(), clock, precise)
+		require.Zero(t, testing.AllocsPerRun(50, func() { w.Until(clock.Now() + 10*time.Microsecond) }))
+		w.Close()
 	}
 }

@@ -38,6 +38,22 @@ type Endpoint struct {
 	Open    driver.OpenOptions
 }
 
+// Client returns what speaks the protocol: [driver.Native], or the name of a client library.
+func (e *Endpoint) Client() string {
+	if e.Factory.Client == "" {
+		return driver.Native
+	}
+	return e.Factory.Client
+}
+
+// title is the protocol, and the client library if it is one.
+func title(f *driver.Factory) string {
+	if f.Client == "" || f.Client == driver.Native {
+		return f.Title
+	}
+	return f.Title + " over " + f.Client
+}
+
 // Plan is everything that a run needs to know.
 type Plan struct {
 	Role               Role

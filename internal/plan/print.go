@@ -73,6 +73,7 @@ func (pr *printer) brokers() {
 			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &p.Producer]
 		}
 		pr.line(name, "%s (%s)", RedactURL(e.Open.URL), e.Factory.Title)
+		pr.line("  client", "%s", e.Client())
 		pr.line("  user", "%s", userOf(&e.Open))
 		if t := e.Open.TLS; t != (driver.TLS{}) {
 			pr.line("  tls", "%s", describeTLS(t))
@@ -245,7 +246,7 @@ func (pr *printer) consumer() {
 	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {
-		pr.line("transactions", "one per message")
+		pr.line("transactions", "of %s", plural(p.transactionSize(), "message"))
 	}
 }
 

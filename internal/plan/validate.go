@@ -56,6 +56,9 @@ func (p *Plan) Notes() []string {
 	if p.Role.Produces() && p.MaxPending > 0 && p.MaxPending < p.CommitInterval {
 		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", p.CommitInterval))
 	}
+	if !p.Role.Produces() && p.CommitInterval > 0 {
+		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a consumer receives per transaction")
+	}
 	if p.Role == Client && p.Producer.Factory.Name == p.Consumer.Factory.Name {
 		_, _, from, _ := splitUserinfo(p.Producer.Open.URL)
 		if _, _, to, _ := splitUserinfo(p.Consumer.Open.URL); from != to {
@@ -184,7 +187,7 @@ func (p *Plan) hasKind(kind driver.Kind) bool {
 func (v *validator) producing(f *driver.Factory) {
 	p := v.plan
 	v.refuse(p.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
-		"leave --commit-interval out", "%s", noTransactions(f))
+		leaveOut("--commit-interval", f), "%s", noTransactions(f))
 	for _, s := range []setting{
 		{p.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{p.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
@@ -205,8 +208,10 @@ func (v *validator) producing(f *driver.Factory) {
 
 func (v *validator) consuming(f *driver.Factory) {
 	p := v.plan
+	v.refuse(p.Credit > 0 && p.transactionSize() > p.Credit, "lower --tx-size or raise --credit",
+		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", p.TransactionSize, p.Credit)
 	v.refuse(p.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
-		"leave --tx out", "%s", noTransactions(f))
+		leaveOut("--tx", f), "%s", noTransactions(f))
 	for _, s := range []setting{
 		{p.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{p.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
@@ -216,9 +221,9 @@ func (v *validator) consuming(f *driver.Factory) {
 	// These concern topics only, whatever else there is.
 	topic := &f.Capabilities.Topic
 	v.refuse(p.Durable && p.hasKind(driver.Topic) && !topic.DurableSubscription,
-		"leave --durable out", "--durable: %s cannot keep subscriptions", f.Title)
+		leaveOut("--durable", f), "--durable: %s cannot keep subscriptions", title(f))
 	v.refuse(p.Shared > 0 && p.hasKind(driver.Topic) && !topic.SharedSubscription,
-		"leave --shared out", "--shared: %s cannot share subscriptions", f.Title)
+		leaveOut("--shared", f), "--shared: %s cannot share subscriptions", title(f))
 }
 
 type capabilities = driver.KindCapabilities
@@ -232,7 +237,7 @@ type setting struct {
 
 // cannot refuses a setting that a protocol has no means for with one of the destinations.
 func (v *validator) cannot(f *driver.Factory, s *setting) {
-	v.refuse(s.used && v.lacks(f, s.can), "leave "+s.flag+" out", "%s: %s cannot %s", s.flag, f.Title, s.what)
+	v.refuse(s.used && v.lacks(f, s.can), leaveOut(s.flag, f), "%s: %s cannot %s", s.flag, title(f), s.what)
 }
 
 // lacks tells whether a capability is missing for one of the kinds of destinations.
@@ -245,12 +250,14 @@ func (v *validator) lacks(f *driver.Factory, can func(*capabilities) bool) bool 
 	return false
 }
 
-func noTransactions(f *driver.Factory) string {
-	reason := ""
-	if f.Name == "amqp" { // the one protocol that has them, but not here: say why
-		reason = ": the client library has no coordinator link"
+func noTransactions(f *driver.Factory) string { return title(f) + " transactions are not supported" }
+
+// leaveOut is the hint for a flag that cannot be had.
+func leaveOut(flag string, f *driver.Factory) string {
+	if f.Client == "" || f.Client == driver.Native {
+		return "leave " + flag + " out"
 	}
-	return fmt.Sprintf("%s transactions are not supported%s", f.Title, reason)
+	return "leave " + flag + " out, or use --client native"
 }
 
 // endpoint checks one broker: what all protocols have in common here, the rest by the protocol's own Check.

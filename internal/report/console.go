@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,6 +129,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeLatency(&b, summaryLabel, "--- aggregated response time:", s.Latencies.Response)
 	writeAge(&b, "--- aggregated b2c time:", s.Latencies.B2C)
 	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
+	writeAge(&b, "--- aggregated commit time:", s.Latencies.Commit)
 	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verification != nil {
@@ -186,6 +188,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		}
 		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
 	}
+	unlessZero("--- total commits:", s.Total.Commits, "transactions that the broker confirmed")
+	unlessZero("--- commits failed:", s.Total.CommitsFailed, "transactions that it did not confirm")
 	if s.ExpectedKnown {
 		note := ""
 		if s.Missing > 0 {
@@ -205,6 +209,9 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 
 // writeTester writes why the run stopped and how the tester fared.
 func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
+	if clients := c.clients(); clients != "" {
+		writeText(b, "--- client:", clients, "")
+	}
 	writeText(b, "--- stopped:", oneLine(s.Reason), "")
 	h := &s.Health
 	cores := "cores"
@@ -231,6 +238,17 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if h.ClockBackward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockBackward)), " us backward")
 	}
+}
+
+// clients names the client libraries of the run; it is empty if there are none, which is the rule.
+func (c *Console) clients() string {
+	var names []string
+	for _, name := range []string{c.run.Client, c.run.ConsumerClient} {
+		if name != "" && name != driver.Native && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label that is longer

@@ -96,6 +96,7 @@ func (h *HDR) lines(prefix string, latencies stats.Latencies, start, end time.Ti
 		{"transfer", latencies.Transfer},
 		{"b2c", latencies.B2C},
 		{"s2c", latencies.S2C},
+		{"commit", latencies.Commit},
 	} {
 		if l.latency == nil {
 			continue

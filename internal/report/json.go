@@ -47,6 +47,7 @@ type jsonInterval struct {
 	ResponseTime *jsonLatency `json:"responseTime,omitempty"`
 	B2CTime      *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime      *jsonLatency `json:"s2cTime,omitempty"`
+	CommitTime   *jsonLatency `json:"commitTime,omitempty"` // from asking the broker to commit a transaction to its confirmation
 	Phase        string       `json:"phase"`
 	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
 	Length       float64      `json:"intervalSeconds"` // that the rates refer to
@@ -77,6 +78,7 @@ type jsonSummary struct {
 	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
 	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
 	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
+	TotalCommitTime   *jsonLatency `json:"totalCommitTime,omitempty"`
 	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
 	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
 	Start             int64        `json:"start"` // of the load, ms since the epoch
@@ -93,11 +95,14 @@ type jsonSummary struct {
 	Verification     *verify.Result    `json:"verification,omitempty"`
 
 	// Measured counts the messages that were due after the warm-up.
-	Measured     jsonTotals `json:"measured"`
-	Health       jsonHealth `json:"health"`
-	Protocol     string     `json:"protocol"`
-	Consumer     string     `json:"consumerProtocol,omitempty"` // if it is another one
-	Destinations []string   `json:"destinations"`
+	Measured jsonTotals `json:"measured"`
+	Health   jsonHealth `json:"health"`
+	Protocol string     `json:"protocol"`
+	Consumer string     `json:"consumerProtocol,omitempty"` // if it is another one
+	// Client is "native", or the client library that spoke the protocol.
+	Client         string   `json:"client"`
+	ConsumerClient string   `json:"consumerClient,omitempty"` // if it is another one
+	Destinations   []string `json:"destinations"`
 	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
 	Saturated  []jsonSaturation `json:"saturated,omitempty"`
 	Problems   []string         `json:"problems"`
@@ -113,6 +118,7 @@ type jsonLatencies struct {
 	ResponseTime  *jsonLatency `json:"responseTime,omitempty"`
 	B2CTime       *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime       *jsonLatency `json:"s2cTime,omitempty"`
+	CommitTime    *jsonLatency `json:"commitTime,omitempty"`
 }
 
 // jsonTotals are numbers of messages, and of waits. One that the run's role does not have is missing.
@@ -144,6 +150,8 @@ type jsonCounts struct {
 	NegativeAges      uint64                       `json:"negativeAges,omitempty"`
 	Unsent            uint64                       `json:"unsent,omitempty"` // part of failed
 	Paused            uint64                       `json:"paused,omitempty"` // latencies that include a pause of the tester
+	Commits           uint64                       `json:"commits,omitempty"`
+	CommitsFailed     uint64                       `json:"commitsFailed,omitempty"`
 }
 
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
@@ -209,6 +217,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		ResponseTime:  toJSONLatency(s.Latencies.Response),
 		B2CTime:       toJSONLatency(s.Latencies.B2C),
 		S2CTime:       toJSONLatency(s.Latencies.S2C),
+		CommitTime:    toJSONLatency(s.Latencies.Commit),
 		Phase:         s.Phase.String(),
 		Elapsed:       s.Elapsed.Seconds(),
 		Length:        s.Seconds(),
@@ -229,9 +238,11 @@ func (j *JSON) Summary(s *stats.Summary) error {
 	if s.Success {
 		result = "success"
 	}
-	other := ""
-	if j.run.ConsumerProtocol != j.run.Protocol {
-		other = j.run.ConsumerProtocol
+	ifOther := func(value, own string) string {
+		if value == own {
+			return ""
+		}
+		return value
 	}
 	producing := j.run.Producing
 	return j.write(jsonSummary{
@@ -248,6 +259,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		TotalResponseTime:  toJSONLatency(s.Latencies.Response),
 		TotalB2CTime:       toJSONLatency(s.Latencies.B2C),
 		TotalS2CTime:       toJSONLatency(s.Latencies.S2C),
+		TotalCommitTime:    toJSONLatency(s.Latencies.Commit),
 		MinimumCompleted:   toJSONLowest(producing, &s.Minimum.Completed),
 		MinimumReceived:    toJSONLowest(j.run.Consuming, &s.Minimum.Received),
 		Start:              s.Start.UnixMilli(),
@@ -266,7 +278,9 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Saturated:          toJSONSaturation(s.Saturation),
 		Health:             toJSONHealth(&s.Health),
 		Protocol:           j.run.Protocol,
-		Consumer:           other,
+		Consumer:           ifOther(j.run.ConsumerProtocol, j.run.Protocol),
+		Client:             j.run.Client,
+		ConsumerClient:     ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:       notNil(j.run.Destinations),
 		Problems:           notNil(s.Problems),
 		Warnings:           notNil(s.Warnings),
@@ -321,6 +335,7 @@ func toJSONLeftover(l stats.Latencies) *jsonLatencies {
 	return &jsonLatencies{
 		DelaySendTime: toJSONLatency(l.Delay), SendTime: toJSONLatency(l.Ack), TransferTime: toJSONLatency(l.Transfer),
 		ResponseTime: toJSONLatency(l.Response), B2CTime: toJSONLatency(l.B2C), S2CTime: toJSONLatency(l.S2C),
+		CommitTime: toJSONLatency(l.Commit),
 	}
 }
 
@@ -364,6 +379,7 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
 		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
 		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
+		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
 	}
 }
 

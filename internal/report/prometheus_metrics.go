@@ -18,7 +18,8 @@ type descriptions struct {
 	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
 	received, redelivered, foreign, unstamped          *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
-	delay, ack, response, transfer, b2c, s2c           *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
+	commitsFailed                                      *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 	verified                                           *prometheus.Desc
 }
@@ -30,7 +31,7 @@ func describe(version string) descriptions {
 	return descriptions{
 		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
 			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
-		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "destinations"),
+		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "client", "consumer_client", "destinations"),
 
 		start:    desc("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
 		phase:    desc("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
@@ -61,6 +62,9 @@ func describe(version string) descriptions {
 		b2c:      desc("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.", "phase"),
 		s2c:      desc("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase"),
 
+		commit:        desc("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase"),
+		commitsFailed: desc("commits_failed_total", "Transactions that the broker was asked to commit and did not confirm."),
+
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
 		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
@@ -87,7 +91,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	destinations := safetext.Line(strings.Join(c.run.Destinations, ","))
-	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, destinations)
+	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, c.run.Client, c.run.ConsumerClient, destinations)
 	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
 		emit.gauge(c.d.phase, oneIf(phase == c.phase), phase)
@@ -100,6 +104,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		c.collectConsuming(emit)
 	}
 	emit.counter(c.d.outOfRange, c.total.OutOfRange)
+	if c.run.Transacted {
+		emit.counter(c.d.commitsFailed, c.total.CommitsFailed)
+	}
 	for _, own := range c.protocol {
 		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
 	}

@@ -71,6 +71,9 @@ func (c *Collector) newLatencies() Latencies {
 	if c.whole.S2C != nil {
 		l.S2C = NewLatency()
 	}
+	if c.whole.Commit != nil {
+		l.Commit = NewLatency()
+	}
 	return l
 }
 
@@ -190,9 +193,12 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.NegativeAges += p.negativeAges
 		n.OutOfRange += p.outOfRange
 		n.Paused += p.paused
+		n.Commits += p.commits.confirmed
+		n.CommitsFailed += p.commits.unconfirmed
 		if l == nil {
 			continue
 		}
+		move(&l.Commit, p.commits.latency)
 		move(&l.Transfer, &p.transfer)
 		move(&l.B2C, p.b2c)
 		move(&l.S2C, p.s2c)
@@ -214,6 +220,8 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.Unsent += p.unsent
 		n.OutOfRange += p.outOfRange
 		n.Paused += p.paused
+		n.Commits += p.commits.confirmed
+		n.CommitsFailed += p.commits.unconfirmed
 		for state, classes := range p.failures {
 			for class, f := range classes {
 				n.Failures[class] += f
@@ -224,6 +232,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		if l == nil {
 			continue
 		}
+		move(&l.Commit, p.commits.latency)
 		move(&l.Ack, &p.ack)
 		move(&l.Delay, &p.delay)
 		move(&l.Response, &p.resp)
@@ -269,5 +278,8 @@ func (l *Latencies) expect(other Latencies) {
 	}
 	if l.S2C == nil && other.S2C != nil {
 		l.S2C = NewLatency()
+	}
+	if l.Commit == nil && other.Commit != nil {
+		l.Commit = NewLatency()
 	}
 }

@@ -41,6 +41,26 @@ type sendings struct {
 	paused     uint64
 
 	delay, ack, resp Latency // since the last collection
+	commits          commits
+}
+
+// commits are the transactions of one phase, that in which they were to be committed.
+type commits struct {
+	confirmed, unconfirmed uint64
+
+	latency *Latency // of the confirmed ones, since the last collection; nil until there is one
+}
+
+func (c *commits) add(took time.Duration, confirmed bool) (inRange bool) {
+	if !confirmed {
+		c.unconfirmed++
+		return true
+	}
+	c.confirmed++
+	if c.latency == nil {
+		c.latency = NewLatency()
+	}
+	return c.latency.record(took)
 }
 
 func (s *sendings) total() (n uint64) {
@@ -151,6 +171,16 @@ func (r *ProducerRecorder) done(due Phase, o *driver.Outcome, intended, actual, 
 	}
 }
 
+// Committed counts a transaction of the producer's that has ended. took is the time from asking the broker to commit to its answer.
+// Safe for concurrent use.
+func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
+	r.mu.Lock()
+	if p := &r.part[due]; !p.commits.add(took, confirmed) {
+		p.outOfRange++
+	}
+	r.mu.Unlock()
+}
+
 // Stray counts an answer to no message in flight: one that came too late, or twice.
 func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
@@ -224,6 +254,7 @@ type receivings struct {
 
 	transfer Latency  // since the last collection
 	b2c, s2c *Latency // the same; nil until the protocol tells such a time
+	commits  commits
 }
 
 // NewConsumerRecorder returns an empty recorder.
@@ -289,6 +320,15 @@ func (p *receivings) age(l **Latency, now, since int64) {
 	if !(*l).record(time.Duration(age) * time.Microsecond) {
 		p.outOfRange++
 	}
+}
+
+// Committed counts a transaction of the consumer's that has ended, as [ProducerRecorder.Committed] does.
+func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
+	r.mu.Lock()
+	if p := &r.part[due]; !p.commits.add(took, confirmed) {
+		p.outOfRange++
+	}
+	r.mu.Unlock()
 }
 
 // Foreign counts a message that another run or tool sent.

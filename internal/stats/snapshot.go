@@ -36,6 +36,9 @@ type Counters struct {
 	Strays            uint64 // answers to no message in flight: they came too late, or twice
 	Paused            uint64 // latencies that include a pause of the tester itself: completions and receipts
 
+	Commits       uint64 // transactions that the broker confirmed, of producers and consumers
+	CommitsFailed uint64 // transactions that it was asked to commit and did not confirm
+
 	// Failures counts Rejected, Released, Failed and Unconfirmed by class.
 	Failures [driver.NumClasses]uint64
 	// FailuresOf counts the same by state and class: FailuresOf[driver.Rejected] is Rejected by class, and so on with
@@ -76,8 +79,11 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.NegativeTransfers, o.NegativeTransfers},
 		{&c.NegativeAges, o.NegativeAges},
 		{&c.OutOfRange, o.OutOfRange},
-		{&c.LateSends, o.LateSends}, {&c.Strays, o.Strays},
+		{&c.LateSends, o.LateSends},
+		{&c.Strays, o.Strays},
 		{&c.Paused, o.Paused},
+		{&c.Commits, o.Commits},
+		{&c.CommitsFailed, o.CommitsFailed},
 	} {
 		*n.to += sign * n.n
 	}
@@ -125,6 +131,10 @@ type Latencies struct {
 	// when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole milliseconds,
 	// rounded down, by the clocks of those machines: they are up to 1 ms too long.
 	B2C, S2C *Latency
+
+	// Commit is from asking the broker to commit a transaction, of producers or consumers, to its confirmation; nil until
+	// there is one.
+	Commit *Latency
 }
 
 // Run describes what is measured, for reporters.
@@ -135,7 +145,10 @@ type Run struct {
 	Warmup               time.Duration // from Start
 	Protocol             string        // of the producers, or of the consumers if there are none
 	ConsumerProtocol     string        // of the consumers
+	Client               string        // of Protocol: driver.Native, or a client library
+	ConsumerClient       string        // of ConsumerProtocol
 	Destinations         []string
+	Transacted           bool // messages are sent or received in transactions
 }
 
 // Snapshot is what happened between two moments, and the totals at the second. Nobody changes it once it is published.
@@ -256,6 +269,7 @@ func (l *Latencies) join(other Latencies) {
 		{&l.Transfer, other.Transfer},
 		{&l.B2C, other.B2C},
 		{&l.S2C, other.S2C},
+		{&l.Commit, other.Commit},
 	} {
 		if pair.from == nil {
 			continue

@@ -203,6 +203,25 @@ func (c *conn) consumeStats(r *request) error {
 	return nil
 }
 
+// topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups that listen to a topic, or stand somewhere in it.
+func (c *conn) topicGroups(r *request) error {
+	t := c.s.findTopic(r.get("topic"))
+	list := []string{}
+	if t != nil {
+		c.s.mu.RLock()
+		groups := slices.Collect(maps.Values(c.s.groups))
+		c.s.mu.RUnlock()
+		for _, g := range groups {
+			stands := func(q *queue) bool { _, ok := q.committed(g.name); return ok }
+			if g.subscription(t.name) != nil || slices.ContainsFunc(*t.queues.Load(), stands) {
+				list = append(list, g.name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return c.json(r, map[string]any{"groupList": list})
+}
+
 // runtimeInfo handles GET_BROKER_RUNTIME_INFO with the few counters that we have.
 func (c *conn) runtimeInfo(r *request) error {
 	var put uint64

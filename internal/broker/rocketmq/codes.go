@@ -46,6 +46,7 @@ const (
 	reqConsumeStats     = 208
 	reqDeleteInBroker   = 215
 	reqDeleteInNamesrv  = 216
+	reqTopicGroups      = 300
 	reqSendV2           = 310
 	reqSendBatch        = 320
 	reqLitePull         = 361

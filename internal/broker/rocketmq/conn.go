@@ -60,7 +60,8 @@ type conn struct {
 	waiting   []*pull // to be answered, or to be held
 	free      []*pull
 	livePulls int                           // that are not answered
-	sweep     bool                          // a held pull is overdue
+	sweep     bool                          // a held pull is overdue, or of one of left
+	left      []*group                      // groups that the client has left
 	drained   chan struct{}                 // closed when out was taken, if somebody waits for it
 	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
 	parkedN   int                           // bytes

@@ -85,6 +85,8 @@ func (c *conn) administer(r *request) error {
 		return c.topicStats(r)
 	case reqConsumeStats:
 		return c.consumeStats(r)
+	case reqTopicGroups:
+		return c.topicGroups(r)
 	case reqRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:

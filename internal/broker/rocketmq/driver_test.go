@@ -49,13 +49,14 @@ func receiveOver(t *testing.T, d driver.Driver, dest driver.Destination, key str
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ended := &got{c: c}, make(chan error, 1)
 	go func() {
-		ended <- c.Run(ctx, func(m *driver.Delivery) {
+		ended <- c.Run(ctx, func(m *driver.Delivery) driver.Verdict {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.times = append(g.times, m.Time)
 			if m.Redelivered {
 				g.again++
 			}
+			return driver.Accept
 		})
 	}()
 	t.Cleanup(func() {
@@ -87,26 +88,29 @@ func send(t *testing.T, d driver.Driver, dest driver.Destination, n int) driver.
 	var mu sync.Mutex
 	accepted := 0
 	p, err := d.Producer(t.Context(), driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "producer-1", MaxPending: n, Priority: -1,
-	}, func(_ driver.Slot, o driver.Outcome) {
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "producer-1", MaxPending: n, Variants: hello(),
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
 		mu.Lock()
 		defer mu.Unlock()
 		if o.State == driver.Accepted {
 			accepted++
 		}
-	})
+	}))
 	require.NoError(t, err)
 	for i := range n {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1), Body: []byte("hello")}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1)}))
 	}
 	require.NoError(t, p.Close(t.Context()))
 	require.Equal(t, n, accepted)
 	return p
 }
 
+// hello is a plain message.
+func hello() []driver.Variant { return []driver.Variant{{Body: []byte("hello"), Priority: -1}} }
+
 func counter(t *testing.T, from any, name string) int {
 	t.Helper()
-	for _, c := range from.(driver.Reporter).Counters() {
+	for _, c := range from.(driver.Counting).Counters() {
 		if c.Name == name {
 			return int(c.Value)
 		}

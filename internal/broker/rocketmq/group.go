@@ -275,6 +275,7 @@ func (c *conn) unregister(r *request) error {
 	}
 	if name := r.get("consumerGroup"); len(name) > 0 {
 		if g := c.s.findGroup(name); g != nil && g.part(member{c, id}) {
+			c.release(g)
 			g.tell()
 			c.s.groupLeft(g)
 		}

@@ -62,18 +62,18 @@ func exchange(t *testing.T, d driver.Driver, dest driver.Destination, n int) {
 	var mu sync.Mutex
 	bad := 0
 	p, err := d.Producer(t.Context(), driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "producer-1", MaxPending: cap(free), Priority: -1,
-	}, func(s driver.Slot, o driver.Outcome) {
+		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "producer-1", MaxPending: cap(free), Variants: hello(),
+	}, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) {
 		if o.State != driver.Accepted {
 			mu.Lock()
 			bad++
 			mu.Unlock()
 		}
 		free <- s
-	})
+	}))
 	require.NoError(t, err)
 	for i := range n {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1), Body: []byte("hello")}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1)}))
 	}
 	require.NoError(t, p.Close(t.Context()))
 	require.Zero(t, bad)

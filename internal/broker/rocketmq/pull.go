@@ -24,6 +24,7 @@ type pull struct {
 	codec    byte
 	opaque   uint32
 	q        *queue
+	g        *group
 	offset   int64
 	max      int
 	filter   *filter
@@ -69,7 +70,7 @@ func (c *conn) pull(r *request) error {
 	if p == nil {
 		return c.refuse(r, codeBusy, "too many pulls under way on one connection")
 	}
-	p.codec, p.opaque, p.q, p.filter = r.codec, r.opaque, q, f
+	p.codec, p.opaque, p.q, p.g, p.filter = r.codec, r.opaque, q, g, f
 	p.offset, p.max = r.number("queueOffset", 0), int(min(max(r.number("maxMsgNums", 32), 1), pullMessages))
 	p.holds = flags&pullWaits != 0
 	if p.holds {
@@ -128,15 +129,15 @@ func (c *conn) writeOut() bool {
 	w := &c.out2
 	w.b = c.out
 	c.out, c.spare = c.spare[:0], nil
-	serving, sweep := c.waiting, c.sweep
-	c.waiting, c.sweep = c.serving[:0], false
+	serving, sweep, left := c.waiting, c.sweep, c.left
+	c.waiting, c.sweep, c.left = c.serving[:0], false, nil
 	if c.drained != nil {
 		close(c.drained)
 		c.drained = nil
 	}
 	c.mu.Unlock()
 	if sweep {
-		c.sweepHeld(w)
+		c.sweepHeld(w, left)
 	}
 	for i, p := range serving {
 		serving[i] = nil
@@ -335,13 +336,21 @@ func (c *conn) unhold(p *pull) {
 	c.s.held.Add(-1)
 }
 
-// sweepHeld answers the held pulls whose time is over.
-func (c *conn) sweepHeld(w *frameWriter) {
+// release answers the held pulls of a group that the client has left: what comes is for others.
+func (c *conn) release(g *group) {
+	c.mu.Lock()
+	c.left, c.sweep = append(c.left, g), true
+	c.mu.Unlock()
+	c.wakeWriter()
+}
+
+// sweepHeld answers the held pulls whose time is over, and those of groups that were left.
+func (c *conn) sweepHeld(w *frameWriter, left []*group) {
 	now := time.Now()
 	var next time.Time
 	for i := len(c.held) - 1; i >= 0; i-- {
 		p := c.held[i]
-		if p.deadline.After(now) {
+		if p.deadline.After(now) && !slices.Contains(left, p.g) {
 			if next.IsZero() || p.deadline.Before(next) {
 				next = p.deadline
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	driverstomp "github.com/perfmq/perfmq/internal/drivers/stomp"
+	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -41,7 +42,8 @@ func conformance(t *testing.T, lacks map[drivertest.Feature]string, options ...s
 	drivertest.Run(t, drivertest.Config{
 		Broker:  broker,
 		Factory: driverstomp.Factory(), URL: "stomp://" + s.addr, User: "u", Password: "p", WrongPassword: "wrong",
-		Options: options, Lacks: lacks,
+		Options: options, Lacks: lacks, Allocations: 5, // the broker's own are among them
+		Inspect: stomptest.Broker{URL: "stomp://" + s.addr, User: "u", Password: "p", Destination: stomptest.Whole}.Inspect,
 		Victim: func(t testing.TB) (string, func()) {
 			victim := serve(t, store.Config{}, Options{})
 			return "stomp://" + victim.addr, victim.stop

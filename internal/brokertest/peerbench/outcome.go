@@ -15,6 +15,7 @@ type Outcome struct {
 	Sent                  float64 // in all
 	Messages              float64 // in all; completed and received together, halved if there were both
 	Send, Transfer, Delay Latency // after the warm-up
+	Response              Latency // the same; ours alone, with a rate
 }
 
 // CPUPerMessage returns the microseconds of processor time per message, of the
@@ -55,6 +56,7 @@ type record struct {
 	TotalSendTime       Latency
 	TotalTransferTime   Latency
 	TotalDelaySendTime  Latency
+	TotalResponseTime   Latency
 }
 
 // ReadOutcome reads the file that a tool wrote with --json. A file without a
@@ -78,6 +80,7 @@ func ReadOutcome(file string, state *os.ProcessState) (Outcome, error) {
 				o.Messages /= 2
 			}
 			o.Send, o.Transfer, o.Delay = r.TotalSendTime, r.TotalTransferTime, r.TotalDelaySendTime
+			o.Response = r.TotalResponseTime
 		case !r.Warmup && r.Phase != "drain":
 			seconds++
 			o.Completed += r.Completed

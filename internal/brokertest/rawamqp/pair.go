@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -27,6 +28,7 @@ type Load struct {
 	Size    int // of bodies, in bytes; 1 or more
 	Pending int // messages sent and not confirmed, at most; 1 or more
 	Credit  int // messages sent ahead to the receiver, at most; 2 or more
+	Rate    int // messages per second, evenly spaced, each written alone; 0 is as fast as possible
 }
 
 // batch is how many messages are written at once, at most.
@@ -43,6 +45,11 @@ type Pair struct {
 	received atomic.Int64 // and accepted by us
 	allowed  atomic.Int64 // messages that the broker has given credit for
 	window   atomic.Int64 // transfers that the broker's session takes
+
+	// With a rate: when the run began, and how long after it was due each message was confirmed, by the reader of the confirmations.
+	clock     *load.Clock
+	responses []time.Duration
+	wait      *load.Waiter // the sender's
 
 	answers  chan struct{} // one token: accepted, allowed or window have changed
 	arrivals chan struct{} // one token: received has changed
@@ -79,6 +86,15 @@ func (p *Pair) Accepted() int64 { return p.accepted.Load() }
 // Received is described at Accepted.
 func (p *Pair) Received() int64 { return p.received.Load() }
 
+// Responses returns how long after it was due each message was confirmed, in their order, if the load has a rate. Run must have
+// returned.
+func (p *Pair) Responses() []time.Duration { return p.responses }
+
+// due is when message n is to leave.
+func (p *Pair) due(n int64) time.Duration {
+	return time.Duration(n * int64(time.Second) / int64(p.load.Rate))
+}
+
 // Close ends both connections in an orderly way, and fails if the broker does not.
 func (p *Pair) Close() error { return errors.Join(p.out.part(), p.in.part()) }
 
@@ -97,6 +113,9 @@ func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 		_, _ = p.out.SetReadDeadline(time.Time{}), p.in.SetReadDeadline(time.Time{})
 	}
 	defer end()
+	if p.load.Rate > 0 {
+		p.clock, p.responses = load.NewClock(), make([]time.Duration, 0, int64(p.load.Rate)*int64(d/time.Second+1))
+	}
 	for _, read := range []func() error{p.follow, p.receive} {
 		readers.Go(func() {
 			if err := read(); err != nil && !p.done.Load() {
@@ -139,7 +158,15 @@ func (p *Pair) send(ctx context.Context, until time.Time) error {
 	for range batch {
 		frames = append(frames, one...)
 	}
+	if p.load.Rate > 0 {
+		wait := load.NewWaiter(ctx, p.clock, true)
+		defer wait.Close()
+		p.wait = wait
+	}
 	for sent := int64(0); ; {
+		if p.load.Rate > 0 && time.Now().Before(until) {
+			p.wait.Until(p.due(sent))
+		}
 		n := min(p.accepted.Load()+int64(p.load.Pending), p.allowed.Load(), p.window.Load()) - sent
 		over := !time.Now().Before(until)
 		switch {
@@ -153,7 +180,9 @@ func (p *Pair) send(ctx context.Context, until time.Time) error {
 			}
 			continue
 		}
-		n = min(n, batch)
+		if n = min(n, batch); p.load.Rate > 0 {
+			n = 1
+		}
 		for i := range n {
 			f := frames[int(i)*len(one):]
 			binary.BigEndian.PutUint32(f[wire.TransferDeliveryIDAt:], uint32(sent+i)) //nolint:gosec // serial
@@ -222,6 +251,9 @@ func (p *Pair) confirm(f *wire.Decoder, early []bool) error {
 	}
 	for done < sent && early[done%int64(len(early))] {
 		early[done%int64(len(early))] = false
+		if p.load.Rate > 0 {
+			p.responses = append(p.responses, p.clock.Now()-p.due(done))
+		}
 		done++
 	}
 	p.accepted.Store(done)

@@ -56,6 +56,24 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRate: with a rate each message leaves when it is due, and the time to its confirmation counts from then.
+func TestRate(t *testing.T) {
+	b := start(t, store.Faults{})
+	p := open(t, b.Addr("amqp"), Load{Queue: "RATE", Size: 100, Pending: 100, Credit: 100, Rate: 200})
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	began := time.Now()
+	require.NoError(t, p.Run(ctx, time.Second))
+	took := time.Since(began)
+	require.LessOrEqual(t, p.Accepted(), int64(took.Seconds()*200)+1, "not before they are due")
+	require.Positive(t, p.Accepted())
+	require.Len(t, p.Responses(), int(p.Accepted()))
+	for _, r := range p.Responses() {
+		require.Positive(t, r)
+	}
+	require.NoError(t, p.Close())
+}
+
 // TestRunFindsFaults: a broker that does not do its work must not pass for a fast one.
 func TestRunFindsFaults(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -38,11 +38,12 @@ type batcher struct {
 	head    []byte
 }
 
-// batch is some messages of one request.
+// batch is some messages of one request, for one queue.
 type batch struct {
 	slots []driver.Slot
 	body  []byte
 	born  int64
+	kind  *kind // of the first, whose group all have
 }
 
 func newBatcher(p *producer, maxPending int) *batcher {
@@ -52,34 +53,36 @@ func newBatcher(p *producer, maxPending int) *batcher {
 	return b
 }
 
-// add puts a message into the batch and sends it if it is full.
+// add puts a message into the batch and sends it if it is full. Without a time to linger, a batch ends when no more follows.
 func (b *batcher) add(ctx context.Context, m *driver.Message) error {
-	body := m.Body
-	if b.p.zip != nil {
-		body = b.p.zip.compress(body)
+	p := b.p
+	k, linger := &p.kinds[m.Variant], p.opts.BatchLinger
+	if b.detachIf(func(t *batch) bool { return t.kind.group != k.group || len(t.body)+len(k.body) > maxBatchBytes }) {
+		b.sendReady(ctx, true)
 	}
-	if b.detachIf(func(t *batch) bool { return len(t.body)+len(body) > maxBatchBytes }) {
-		b.sendReady(ctx)
-	}
-	if err := b.p.reachable(); err != nil {
+	if err := p.reachable(k); err != nil {
+		p.letGo()
 		return err
 	}
 	b.mu.Lock()
 	if b.filling < 0 {
 		b.filling = b.take()
-		b.batches[b.filling].born = m.Time
-		if b.size > 1 {
-			b.timer.Reset(b.p.opts.BatchLinger)
+		b.batches[b.filling].born, b.batches[b.filling].kind = m.Time, k
+		if b.size > 1 && linger > 0 {
+			b.timer.Reset(linger)
 		}
 	}
 	t := b.batches[b.filling]
 	t.slots = append(t.slots, m.Slot)
-	t.body = b.p.appendMessage(t.body, m, body)
-	b.p.inFlight.Add(1)
+	t.body = p.appendMessage(t.body, k, m)
+	p.inFlight.Add(1)
 	b.mu.Unlock()
 	// From here on the message is the batch's, whatever becomes of that.
-	if b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size }) {
-		b.sendReady(ctx)
+	if b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size || linger == 0 && !m.More }) {
+		b.sendReady(ctx, true)
+	}
+	if !m.More {
+		p.letGo()
 	}
 	return nil
 }
@@ -98,13 +101,13 @@ func (b *batcher) detachIf(condition func(*batch) bool) bool {
 }
 
 // appendMessage appends a message as batches hold it (MessageDecoder.encodeMessage).
-func (p *producer) appendMessage(b []byte, m *driver.Message, body []byte) []byte {
+func (p *producer) appendMessage(b []byte, k *kind, m *driver.Message) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 16)...) // size, magic, checksum, flag: only the size counts
-	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
-	b = append(b, body...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(k.body)))
+	b = append(b, k.body...)
 	at := len(b)
-	b = p.properties(append(b, 0, 0), m)
+	b = p.appendProperties(append(b, 0, 0), k, m)
 	binary.BigEndian.PutUint16(b[at:], uint16(len(b)-at-2))
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
 	return b
@@ -123,9 +126,10 @@ func (b *batcher) take() int {
 	return len(b.batches) - 1
 }
 
-// sendReady sends what is ready. With a nil ctx it does not wait. Send and the timer may come at the same time, with a batch
-// each: whoever is first sends that which was detached first.
-func (b *batcher) sendReady(ctx context.Context) {
+// sendReady sends what is ready. Send and the timer may come at the same time, with a batch each: whoever is first sends that
+// which was detached first. The timer does not wait for room, which would keep Send from ending with its context; what Send sends
+// is to be let go.
+func (b *batcher) sendReady(ctx context.Context, send bool) {
 	for {
 		b.sending.Lock()
 		i, t := b.nextReady()
@@ -133,10 +137,16 @@ func (b *batcher) sendReady(ctx context.Context) {
 			b.sending.Unlock()
 			return
 		}
-		q, err := b.p.queue()
+		q, err := b.p.queue(t.kind)
 		if err == nil {
 			b.header(q, t)
-			err = q.conn.submit(patience{ctx, b.p.socket}, b.head, t.body, b.p.opts.SendTimeout, b, i)
+			e := call{to: b, arg: uint64(i), limit: b.p.opts.SendTimeout}
+			if send {
+				b.p.hold(q.conn)
+				err = q.conn.submit(ctx, b.p.socket, b.head, t.body, true, e)
+			} else if err = q.conn.post(b.head, t.body, e); err == nil {
+				q.conn.out.Flush()
+			}
 		}
 		b.sending.Unlock()
 		if err != nil {
@@ -185,18 +195,26 @@ func (b *batcher) header(q *sendQueue, t *batch) {
 // linger sends a batch that did not get full in time.
 func (b *batcher) linger() {
 	if b.detachIf(func(*batch) bool { return !b.stopped }) {
-		b.sendReady(nil) //nolint:staticcheck // nil: does not wait
+		b.sendReady(context.Background(), false)
 	}
 }
 
-// flushLast sends what is left, and ends the timer.
-func (b *batcher) flushLast(ctx context.Context) {
-	b.detachIf(func(*batch) bool { b.stopped = true; return true })
-	b.sendReady(ctx)
+// flush sends what is left. It is to be let go.
+func (b *batcher) flush(ctx context.Context) {
+	b.detachIf(func(*batch) bool { return true })
+	b.sendReady(ctx, true)
+}
+
+// stop is flush for the last time: it ends the timer.
+func (b *batcher) stop(ctx context.Context) {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	b.flush(ctx)
 }
 
 // answer takes the answer to a batch: it is that of each of its messages.
-func (b *batcher) answer(i uint32, r *reply) { b.end(i, b.p.outcome(r)) }
+func (b *batcher) answer(arg uint64, r *reply) { b.end(uint32(arg), b.p.outcome(r)) } //nolint:gosec // it was made of one
 
 // end reports the end of a batch's messages.
 func (b *batcher) end(i uint32, o driver.Outcome) {
@@ -206,9 +224,7 @@ func (b *batcher) end(i uint32, o driver.Outcome) {
 	if o.State != driver.Accepted {
 		b.failed.Add(1)
 	}
-	for _, slot := range t.slots {
-		b.p.done(slot, o)
-	}
+	b.p.done.DoneAll(t.slots, o)
 	b.mu.Lock()
 	b.free = append(b.free, i)
 	b.mu.Unlock()

@@ -15,9 +15,7 @@ func batching(t *testing.T) (*producer, *threads) {
 	b := newThreads(t)
 	opts := defaultOptions()
 	opts.Send, opts.BatchSize = sendBatch, 4
-	p := &producer{opts: opts, topic: "T", idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
-	p.queues.Store(&[]sendQueue{p.sendQueue(b.conn, "broker-a", 0)})
-	p.batch = newBatcher(p, 100)
+	p, _ := sendingTo(opts, b.conn)
 	return p, b
 }
 
@@ -37,7 +35,7 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, b := batching(t)
 		send := func(n int) {
-			require.NoError(t, p.batch.add(t.Context(), &driver.Message{Slot: driver.Slot(n), Time: int64(n) * 1000, Body: []byte("x")}))
+			require.NoError(t, p.batch.add(t.Context(), &driver.Message{Slot: driver.Slot(n), Time: int64(n) * 1000}))
 		}
 		send(1)
 		// The timer has fired, but its goroutine comes no further than this.
@@ -46,7 +44,7 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 			send(n)
 		}
 		require.Equal(t, []int64{1, 2}, b.born(t))
-		p.batch.sendReady(nil) //nolint:staticcheck // as linger does
+		p.batch.sendReady(t.Context(), false) // as linger does
 		require.Equal(t, []int64{1, 2}, b.born(t))
 
 		send(6)
@@ -55,7 +53,8 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 
 		send(7)
 		require.True(t, p.batch.detachIf(func(*batch) bool { return true })) // again, and then the producer closes
-		p.batch.flushLast(t.Context())
+		p.batch.stop(t.Context())
+		p.letGo()
 		require.Equal(t, []int64{1, 2, 6, 7}, b.born(t))
 	})
 }

@@ -45,6 +45,9 @@ func measure(b *testing.B, f func()) {
 	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(b.N), "cpu-us/msg")
 }
 
+// kibibyte is a plain message.
+func kibibyte() []driver.Variant { return []driver.Variant{{Body: make([]byte, 1024), Priority: -1}} }
+
 func BenchmarkSend(b *testing.B) {
 	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"send=oneway"}, {"send=async", "transactional=true"}, {"send=async", "ID"}} {
 		for _, pending := range []int{64, 100, 1000} {
@@ -58,18 +61,19 @@ func BenchmarkSend(b *testing.B) {
 				var bad atomic.Int64
 				p, err := d.Producer(b.Context(), driver.ProducerSpec{
 					Connection: driver.Connection{Key: "p", Name: "bench"}, Destination: topicNamed(unique("bench")),
-					Name: "bench", MaxPending: pending, Priority: -1,
-				}, func(s driver.Slot, o driver.Outcome) {
+					Name: "bench", MaxPending: pending, Variants: kibibyte(),
+				}, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) {
 					if o.State != driver.Accepted {
 						bad.Add(1)
 					}
 					free <- s
-				})
+				}))
 				require.NoError(b, err)
-				m := driver.Message{Body: make([]byte, 1024)}
+				var m driver.Message
 				measure(b, func() {
 					for range b.N {
 						m.Slot, m.Time = <-free, time.Now().UnixMicro()
+						m.More = len(free) > 0
 						if withID {
 							m.ID = driver.ID{Run: 1 << 60, Number: m.ID.Number + 1, Sum: 1 << 61}
 						}
@@ -92,15 +96,15 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkID(b *testing.B) {
 	for name, id := range map[string]driver.ID{"without": {}, "with": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61}} {
 		p := &producer{opts: defaultOptions()}
-		q := p.sendQueue(nil, "broker-a", 0)
-		m := driver.Message{Time: 1_700_000_000_000_000, ID: id, Body: make([]byte, 1024)}
+		q, k := p.sendQueue(nil, "broker-a", 0), &kind{body: make([]byte, 1024)}
+		m := driver.Message{Time: 1_700_000_000_000_000, ID: id}
 		b.Run("header/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				p.header(&q, &m, m.Body)
+				p.header(&q, k, &m)
 			}
 		})
-		properties := p.properties(nil, &m)
+		properties := p.appendProperties(nil, k, &m)
 		b.Run("read/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			var d driver.Delivery
@@ -120,11 +124,11 @@ func BenchmarkReceive(b *testing.B) {
 		free <- driver.Slot(i)
 	}
 	spec := driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "bench"}, Destination: queueNamed(topic), Name: "bench", MaxPending: pending, Priority: -1,
+		Connection: driver.Connection{Key: "p", Name: "bench"}, Destination: queueNamed(topic), Name: "bench", MaxPending: pending, Variants: kibibyte(),
 	}
-	p, err := d.Producer(b.Context(), spec, func(s driver.Slot, _ driver.Outcome) { free <- s })
+	p, err := d.Producer(b.Context(), spec, driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
 	require.NoError(b, err)
-	m := driver.Message{Body: make([]byte, 1024)}
+	var m driver.Message
 	for range b.N {
 		m.Slot, m.Time = <-free, time.Now().UnixMicro()
 		require.NoError(b, p.Send(b.Context(), &m))
@@ -135,10 +139,11 @@ func BenchmarkReceive(b *testing.B) {
 	measure(b, func() {
 		ctx, cancel := context.WithCancel(b.Context())
 		n := 0
-		require.NoError(b, c.Run(ctx, func(*driver.Delivery) {
+		require.NoError(b, c.Run(ctx, func(*driver.Delivery) driver.Verdict {
 			if n++; n == b.N {
 				cancel()
 			}
+			return driver.Accept
 		}))
 	})
 	require.NoError(b, c.Close(b.Context()))

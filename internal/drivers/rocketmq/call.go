@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -40,7 +39,7 @@ type result struct {
 // much more memory once they are read.
 const maxAnswer = 1 << 20
 
-func (w *result) answer(_ uint32, r *reply) {
+func (w *result) answer(_ uint64, r *reply) {
 	if len(r.body) > maxAnswer {
 		w.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker's answer has %d bytes; perfmq accepts at most %d",
 			len(r.body), maxAnswer)
@@ -58,8 +57,7 @@ func (w *result) answer(_ uint32, r *reply) {
 func (a *caller) call(ctx context.Context, c *conn, code uint16, fields []field, body []byte) (*reply, error) {
 	head := a.request(code, 0, fields, body)
 	w := &result{done: make(chan struct{})}
-	const whileContext = 24 * time.Hour // ctx is the limit
-	if err := c.submit(patience{ctx: ctx}, head, body, whileContext, w, 0); err != nil {
+	if err := c.submit(ctx, driver.NewMeter(), head, body, false, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
 		return nil, err
 	}
 	select {

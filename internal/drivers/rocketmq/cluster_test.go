@@ -29,10 +29,10 @@ func startSending(t *testing.T, d driver.Driver, dest driver.Destination) *sendi
 		s.free <- driver.Slot(i)
 	}
 	var err error
-	s.p, err = d.Producer(t.Context(), producerSpec(dest, cap(s.free)), func(slot driver.Slot, o driver.Outcome) {
-		s.o.done(slot, o)
+	s.p, err = d.Producer(t.Context(), producerSpec(dest, cap(s.free)), driver.DoneFunc(func(slot driver.Slot, o driver.Outcome) {
+		s.o.Done(slot, o)
 		s.free <- slot
-	})
+	}))
 	require.NoError(t, err)
 	return s
 }
@@ -43,7 +43,7 @@ func (s *sending) send(t *testing.T, from, n int) {
 	for i := range n {
 		select {
 		case slot := <-s.free:
-			require.NoError(t, s.p.Send(t.Context(), &driver.Message{Slot: slot, Time: int64(from + i), Body: []byte("x")}))
+			require.NoError(t, s.p.Send(t.Context(), &driver.Message{Slot: slot, Time: int64(from + i)}))
 		case <-t.Context().Done():
 			require.NoError(t, t.Context().Err())
 		}
@@ -143,21 +143,22 @@ func TestGroupsKeepTheirQueue(t *testing.T) {
 	dest := queueNamed(unique("group"))
 	in := receive(t, d, consumerSpec(dest))
 	spec := producerSpec(dest, 1)
-	spec.Group = "g"
+	spec.Variants[0].Group = "g"
 	o := &outcomes{}
-	p, err := d.Producer(t.Context(), spec, o.done)
+	p, err := d.Producer(t.Context(), spec, o)
 	require.NoError(t, err)
-	before := p.(*producer).queues.Load()
+	before := *p.(*producer).queues.Load()
 	require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 8))
 	require.Eventually(t, func() bool {
 		r := d.knownRoute(t.Context(), dest.Name)
 		return r.brokers[0].write == 8
 	}, 10*time.Second, 5*time.Millisecond)
 	for i := range 50 {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Time: int64(i + 1), Body: []byte("x")}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Time: int64(i + 1)}))
 	}
 	require.NoError(t, p.Close(t.Context()))
-	require.Same(t, before, p.(*producer).queues.Load())
+	require.Len(t, before, 3)
+	require.Equal(t, before, p.(*producer).home)
 	in.wait(t, 50)
 	require.IsIncreasing(t, in.times)
 }

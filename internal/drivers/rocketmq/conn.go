@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,15 +15,15 @@ import (
 )
 
 const (
-	// outLimit is how many bytes may wait to be written before senders wait.
-	outLimit = 1 << 20
-	// outMost is how many bytes may wait of those who do not wait: pulls, offsets, ends of transactions, for the most part. A
-	// broker that asks but does not read would let them grow for ever.
+	// outMost is how many bytes may wait to be written of those who do not wait: pulls, offsets, ends of transactions. A broker
+	// that asks but does not read would let them grow for ever.
 	outMost = 32 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
 	// sweepEvery is how often overdue calls are looked for.
 	sweepEvery = 100 * time.Millisecond
+	// unlimited is for calls that end otherwise.
+	unlimited = 24 * time.Hour
 )
 
 var (
@@ -35,166 +34,132 @@ var (
 // answerer takes what becomes of a request; arg is what the request was sent with. It is called once, by the connection's
 // reading goroutine or by whoever found that no answer will come, and must not block.
 type answerer interface {
-	answer(arg uint32, r *reply)
+	answer(arg uint64, r *reply)
 }
 
-// conn is a connection to a broker or name server on which any number of requests can be under way. Requests are
-// gathered into a buffer that one goroutine writes: a lone one goes out at once, a burst as few large writes.
+// conn is a connection to a broker or name server on which any number of requests can be under way. What is sent is gathered
+// by [transport.Output]; one goroutine reads.
 type conn struct {
 	addr     string
-	net      net.Conn
-	maxFrame int              // the largest frame to take, in bytes
 	raw      *transport.Metered // below TLS
-	idle     *driver.Meter    // of the writer: it has nothing to write
+	in       *transport.Input
+	out      *transport.Output
+	maxFrame int // the largest frame to take, in bytes
 	// serve handles requests of the broker; it must not block.
-	serve func(c *conn, r *reply)
-	begin time.Time
-	wake  chan struct{}
-	dead  chan struct{}
-	wg    sync.WaitGroup
+	serve   func(c *conn, r *reply)
+	begin   time.Time
+	dead    chan struct{} // closed with err set
+	reading sync.WaitGroup
 	// version is what the last answer to a caller said of the server, see reply.version.
 	version atomic.Int32
+	written []call // of Written
 
-	mu      sync.Mutex
-	err     error // why it ended
-	out     []byte
-	spare   []byte
-	room    chan struct{} // closed at the next write if somebody waits for it, else nil
-	empty   chan struct{} // closed when all was written if somebody waits for it, else nil
-	writing bool
-	calls   []call // by opaque modulo its length, a power of two
-	live    int
-	opaque  uint32
-	// Requests without an answer end when they are written; these wait, and those are being written.
-	waiting, leaving []oneWay
+	mu     sync.Mutex
+	err    error  // why it ended
+	calls  []call // by opaque modulo its length, a power of two
+	live   int
+	opaque uint32
 }
 
-// call is a request that waits for its answer.
+// call is a request that waits for its answer or, if there will be none, for its writing.
 type call struct {
-	to     answerer // nil: free
-	arg    uint32
-	opaque uint32
+	to     answerer // nil: nobody waits
+	arg    uint64
 	limit  time.Duration
+	oneWay bool // it ends when it is written
+	opaque uint32
 	seen   time.Duration // when a sweep saw it first, since the connection was made; 0: not yet
 }
 
-type oneWay struct {
-	to  answerer
-	arg uint32
-}
-
-// newConn returns a connection that takes messages with bodies of up to maxBody bytes. raw is what is below TLS.
-func newConn(addr string, nc net.Conn, raw *transport.Metered, maxBody int, serve func(*conn, *reply)) *conn {
+// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it.
+func newConn(addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, serve func(*conn, *reply)) *conn {
 	c := &conn{
-		addr: addr, net: nc, maxFrame: maxBody + headRoom, raw: raw, idle: driver.NewMeter(), serve: serve, begin: time.Now(),
-		wake: make(chan struct{}, 1), dead: make(chan struct{}),
+		addr: addr, raw: raw, maxFrame: maxBody + headRoom, serve: serve, begin: time.Now(), dead: make(chan struct{}),
 		calls: make([]call, 64),
 	}
-	c.wg.Go(c.read)
-	c.wg.Go(c.write)
+	c.out = transport.NewOutput(nc, raw, mem, func(err error) { c.fail(lost(err)) })
+	c.in = transport.NewInput(nc, raw, mem, c.out.Flush)
+	c.reading.Go(func() {
+		c.fail(c.read())
+		c.in.Release()
+	})
 	return c
 }
 
-// patience is how a sender waits while too much is waiting to be written: until ctx ends, or not at all if that is nil. The
-// wait is measured by meter if there is one.
-type patience struct {
-	ctx   context.Context //nolint:containedctx // lives within one call
-	meter *driver.Meter
-}
-
-// submit sends a frame, whose opaque it fills in, and its body. The answer, or none within the limit, goes to the
-// answerer. When it returns an error nothing was sent and the answerer is not called.
-func (c *conn) submit(p patience, head, body []byte, limit time.Duration, to answerer, arg uint32) error {
-	if err := c.lockForOut(p); err != nil {
+// submit sends a request, once there is room; meter measures the wait. With more, another follows at once. When it returns an
+// error nothing was sent and the answerer is not called.
+func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byte, more bool, e call) error {
+	b, err := c.out.Lock(ctx, meter)
+	if err != nil {
+		return c.unsent(ctx, err)
+	}
+	if err := c.expect(head, e); err != nil {
+		c.out.Unlock(b, false)
 		return err
 	}
-	if 2*c.live >= len(c.calls) {
-		c.grow()
+	b = append(append(b, head...), body...)
+	if e.oneWay && e.to != nil {
+		c.out.Confirm(c, driver.Slot(binary.BigEndian.Uint32(head[opaqueAt:])))
 	}
-	mask := uint32(len(c.calls) - 1)
-	for c.calls[c.opaque&mask].to != nil {
-		c.opaque++
-	}
-	c.calls[c.opaque&mask] = call{to: to, arg: arg, opaque: c.opaque, limit: limit}
-	c.live++
-	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
-	c.opaque++
-	c.out = append(append(c.out, head...), body...)
-	c.mu.Unlock()
-	c.wakeWriter()
+	c.out.Unlock(b, more)
 	return nil
 }
 
-// submitOneWay sends a frame that is not answered; to, if not nil, is told when it was written.
-func (c *conn) submitOneWay(p patience, head, body []byte, to answerer, arg uint32) error {
-	if err := c.lockForOut(p); err != nil {
-		return err
-	}
-	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
-	c.opaque++
-	c.out = append(append(c.out, head...), body...)
-	if to != nil {
-		c.waiting = append(c.waiting, oneWay{to, arg})
-	}
-	c.mu.Unlock()
-	c.wakeWriter()
-	return nil
-}
-
-// lockForOut returns with c.mu held when there is room, or with an error and without it.
-func (c *conn) lockForOut(p patience) error {
-	for {
-		c.mu.Lock()
-		if c.err != nil {
-			defer c.mu.Unlock()
-			return c.err
-		}
-		switch {
-		case p.ctx == nil && len(c.out) >= outMost:
-			c.mu.Unlock()
-			c.fail(errUnread())
-			return errUnread()
-		case p.ctx == nil || len(c.out) < outLimit:
-			return nil
-		}
-		if c.room == nil {
-			c.room = make(chan struct{})
-		}
-		room := c.room
-		c.mu.Unlock()
-		if err := p.wait(room, c.dead); err != nil {
-			return err
-		}
-	}
-}
-
-// wait waits for one of the channels to be closed.
-func (p patience) wait(room, dead <-chan struct{}) error {
-	if p.meter != nil {
-		p.meter.Begin()
-		defer p.meter.End()
-	}
-	select {
-	case <-room:
-	case <-dead:
-	case <-p.ctx.Done():
+// unsent is why there was no room for a request.
+func (c *conn) unsent(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read what we send: is it overloaded?",
-			"the broker took nothing: %w", p.ctx.Err())
+			"the broker took nothing: %w", ctx.Err())
+	}
+	c.fail(lost(err)) // unless it has told so itself
+	return c.failure()
+}
+
+// post gathers a request without waiting for room, to be flushed. When it returns an error nothing was sent and the answerer
+// is not called.
+func (c *conn) post(head, body []byte, e call) error {
+	if err := c.expect(head, e); err != nil {
+		return err
+	}
+	full := false
+	err := c.out.Put(func(b []byte) []byte {
+		if full = len(b) >= outMost; full {
+			return b
+		}
+		return append(append(b, head...), body...)
+	})
+	switch { // the answerer will be told, as of all calls
+	case full:
+		c.fail(driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
+			"the broker does not read what we send: more than %d bytes are waiting", outMost))
+	case err != nil:
+		c.fail(lost(err))
 	}
 	return nil
 }
 
-// waits is what the goroutines of the connection have waited.
-func (c *conn) waits() driver.Waits {
-	writer := driver.Idle{Known: true, Time: c.idle.Idle().Time + c.raw.Writing().Time}
-	return driver.Waits{Reader: c.raw.Reading(), Writer: writer}
-}
-
-func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
+// expect numbers a frame and notes who waits for its answer.
+func (c *conn) expect(head []byte, e call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
 	}
+	if e.to != nil {
+		if 2*c.live >= len(c.calls) {
+			c.grow()
+		}
+		mask := uint32(len(c.calls) - 1)
+		for c.calls[c.opaque&mask].to != nil {
+			c.opaque++
+		}
+		e.opaque = c.opaque
+		c.calls[c.opaque&mask] = e
+		c.live++
+	}
+	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
+	c.opaque++
+	return nil
 }
 
 // grow doubles the table. Two opaques that differ modulo its length also do modulo twice that.
@@ -208,109 +173,81 @@ func (c *conn) grow() {
 	c.calls = calls
 }
 
-func (c *conn) write() {
-	for {
-		c.idle.Begin()
-		select {
-		case <-c.wake:
-		case <-c.dead:
-			return
-		}
-		c.idle.End()
-		for c.writeOut() {
-		}
+// take removes the call of that number, if it has not ended.
+func (c *conn) take(opaque uint32) (e call, ok bool) {
+	at := &c.calls[opaque&uint32(len(c.calls)-1)]
+	if at.to == nil || at.opaque != opaque {
+		return e, false
 	}
+	e = *at
+	*at = call{}
+	c.live--
+	return e, true
 }
 
-// writeOut writes what is waiting; it returns false when there is nothing.
-func (c *conn) writeOut() bool {
+// Written implements [transport.Writer]: requests without an answer end when they are written. Their slots are numbers of calls.
+func (c *conn) Written(opaques []driver.Slot) {
+	c.written = c.written[:0]
 	c.mu.Lock()
-	if len(c.out) == 0 || c.err != nil {
-		c.writing = false
-		if c.empty != nil {
-			close(c.empty)
-			c.empty = nil
+	for _, opaque := range opaques {
+		if e, ok := c.take(uint32(opaque)); ok { //nolint:gosec // it was made of one
+			c.written = append(c.written, e)
 		}
-		c.mu.Unlock()
-		return false
-	}
-	c.writing = true
-	b := c.out
-	c.out, c.spare = c.spare[:0], nil
-	c.waiting, c.leaving = c.leaving[:0], c.waiting
-	if c.room != nil {
-		close(c.room)
-		c.room = nil
 	}
 	c.mu.Unlock()
-
-	_, err := c.net.Write(b)
-	if err != nil {
-		c.fail(lost(err))
-		return false
-	}
-	if cap(b) > 2*outLimit {
-		b = nil
-	}
-	c.mu.Lock()
-	c.spare = b[:0]
-	c.mu.Unlock()
-	c.endLeaving(nil)
-	return true
-}
-
-// endLeaving tells those whose requests were written how that went.
-func (c *conn) endLeaving(err error) {
-	r := reply{err: err}
-	for {
-		c.mu.Lock()
-		n := len(c.leaving)
-		if n == 0 {
-			c.mu.Unlock()
-			return
-		}
-		e := c.leaving[n-1]
-		c.leaving = c.leaving[:n-1]
-		c.mu.Unlock()
-		e.to.answer(e.arg, &r)
+	var r reply
+	for i := range c.written {
+		c.written[i].to.answer(c.written[i].arg, &r)
 	}
 }
 
-func (c *conn) read() {
-	in := bufio.NewReaderSize(c.net, 64<<10)
-	var size [4]byte
-	var frame []byte
+// read handles what the server sends, and returns why it ended.
+func (c *conn) read() error {
+	var large []byte
 	var r reply
 	proven := false // it has sent a frame as it should be
 	for {
-		if _, err := io.ReadFull(in, size[:]); err != nil {
-			c.fail(lost(err))
-			return
+		size, err := c.in.Peek(4)
+		if err != nil {
+			return c.cut(err)
 		}
-		n := binary.BigEndian.Uint32(size[:])
+		n := binary.BigEndian.Uint32(size)
 		if n < minFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
-			c.fail(errLength(n, c.maxFrame, proven))
-			return
+			return errLength(n, c.maxFrame, proven)
 		}
-		if cap(frame) == 0 || cap(frame) > keptBuffer && n <= keptBuffer {
-			frame = make([]byte, 16<<10)
+		frame, inPlace := large, 4+int(n) <= c.in.Size()
+		if inPlace {
+			frame, err = c.in.Peek(4 + int(n))
+		} else if _, err = c.in.Discard(4); err == nil {
+			large, err = transport.ReadBody(c.in, large, int(n))
+			frame = large
 		}
-		var err error
-		if frame, err = transport.ReadBody(in, frame, int(n)); err != nil {
-			c.fail(lost(err))
-			return
+		if err != nil {
+			return c.cut(err)
 		}
-		if err := r.parse(frame); err != nil {
+		if err := r.parse(frame[len(frame)-int(n):]); err != nil {
 			hint := notRocketMQ
 			if proven {
 				hint = lookAtBroker
 			}
-			c.fail(driver.Errorf(driver.ClassProtocol, "", hint, "%w", err))
-			return
+			return driver.Errorf(driver.ClassProtocol, "", hint, "%w", err)
 		}
 		c.handle(&r)
 		proven = true
+		if inPlace {
+			_, _ = c.in.Discard(4 + int(n)) // they are there
+		} else if cap(large) > keptBuffer {
+			large = nil
+		}
 	}
+}
+
+// cut is the error of a connection that ended by itself.
+func (c *conn) cut(err error) error {
+	if errors.Is(err, io.EOF) && c.in.Buffered() > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return lost(err)
 }
 
 func (c *conn) handle(r *reply) {
@@ -322,39 +259,70 @@ func (c *conn) handle(r *reply) {
 		return
 	}
 	c.mu.Lock()
-	e := c.calls[r.opaque&uint32(len(c.calls)-1)]
-	if e.to == nil || e.opaque != r.opaque { // the answer came too late
-		c.mu.Unlock()
-		return
-	}
-	c.remove(e.opaque)
+	e, ok := c.take(r.opaque)
 	c.mu.Unlock()
-	e.to.answer(e.arg, r)
+	if ok { // otherwise it came too late
+		e.to.answer(e.arg, r)
+	}
 }
 
-func (c *conn) remove(opaque uint32) {
-	c.calls[opaque&uint32(len(c.calls)-1)] = call{}
-	c.live--
+// sweep ends the calls whose time is over: that is told from when sweeps have seen them, so that submitting need not look
+// at the clock. It is to be called every sweepEvery, by which a time limit can be exceeded twice.
+func (c *conn) sweep() {
+	now := time.Since(c.begin)
+	c.endCalls(errNoAnswer, func(e *call) bool {
+		if e.seen == 0 {
+			e.seen = now
+			return false
+		}
+		return now-e.seen >= e.limit
+	})
 }
 
-// flush waits until all that was submitted is written, or ctx ends.
-func (c *conn) flush(ctx context.Context) {
+// endCalls ends the calls that match.
+func (c *conn) endCalls(err error, match func(*call) bool) {
+	var over []call
 	c.mu.Lock()
-	if c.err != nil || len(c.out) == 0 && !c.writing {
+	if c.live > 0 {
+		for i := range c.calls {
+			if e := &c.calls[i]; e.to != nil && match(e) {
+				over = append(over, *e)
+				*e = call{}
+				c.live--
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, e := range over {
+		e.to.answer(e.arg, &reply{err: err})
+	}
+}
+
+// abandon ends all calls of an answerer.
+func (c *conn) abandon(to answerer) {
+	c.endCalls(errAbandoned, func(e *call) bool { return e.to == to })
+}
+
+// fail ends the connection; the first reason counts. All calls end with it.
+func (c *conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
-	if c.empty == nil {
-		c.empty = make(chan struct{})
-	}
-	empty := c.empty
+	c.err = err
+	close(c.dead)
 	c.mu.Unlock()
-	c.wakeWriter()
-	select {
-	case <-empty:
-	case <-c.dead:
-	case <-ctx.Done():
-	}
+	c.out.Fail(err)
+	_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
+	c.endCalls(err, func(*call) bool { return true })
+}
+
+// close ends the connection and waits for its goroutines.
+func (c *conn) close() {
+	c.fail(driver.Errorf(driver.ClassConnectionLost, "", "", "the connection was closed"))
+	c.reading.Wait()
+	c.out.Wait()
 }
 
 // failure returns why the connection ended, nil if it has not.
@@ -366,11 +334,8 @@ func (c *conn) failure() error {
 
 func (c *conn) isDead() bool { return c.failure() != nil }
 
-// errUnread is for a broker that does not read what we send.
-func errUnread() error {
-	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
-		"the broker does not read what we send: more than %d bytes are waiting", outMost)
-}
+// waits is what the reader of the connection has waited.
+func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
 
 // lost is the error of a connection that ended by itself.
 func lost(err error) error {

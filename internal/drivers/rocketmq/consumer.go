@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -16,7 +17,8 @@ type consumer struct {
 	membership
 	op      string
 	d       *rocketDriver
-	client  *client
+	lease   *transport.Lease[*client]
+	client  *client // that of the lease
 	opts    *Options
 	topic   string
 	filter  subscription
@@ -70,6 +72,7 @@ type queue struct {
 	retry   bool
 	started bool  // used by manage only
 	again   int64 // the message that failed last and is to be delivered again, plus one; guarded by busy
+	round   int   // counts these: answers to pulls of before are of no use; guarded by busy
 
 	// busy is held while messages of the queue are being delivered; then revoked is looked at.
 	busy     sync.Mutex
@@ -87,8 +90,12 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return nil, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", what)
 	}
 	switch {
-	case spec.Transacted:
+	case spec.TransactionSize > 0:
 		return refuse("leave out --tx", "RocketMQ has no transactions for consumers")
+	case spec.Concurrency > 1:
+		return refuse("use --consumers: each is a member of the group and delivers on its own", "a consumer delivers one message at a time")
+	case spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared):
+		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
 	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
@@ -113,9 +120,10 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
 		d.noteGroup(topic, c.group)
 	}
-	if c.client, err = d.acquire(spec.Connection, c.group); err != nil {
+	if c.lease, err = d.acquire(ctx, spec.Connection, c.group); err != nil {
 		return nil, err
 	}
+	c.client = c.lease.Conn
 	if err := c.open(ctx); err != nil {
 		close(c.managed)
 		_ = c.leave(ctx)
@@ -137,7 +145,7 @@ func wrapOnce(op string, err error) error {
 }
 
 // Run implements [driver.Consumer].
-func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -191,11 +199,11 @@ func (c *consumer) kick() {
 }
 
 // process delivers the messages of an answer.
-func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.Delivery)) error {
+func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.Delivery) driver.Verdict) error {
 	q := p.q
 	q.busy.Lock()
 	defer q.busy.Unlock()
-	if q.revoked.Load() {
+	if q.revoked.Load() || p.round != q.round {
 		return nil
 	}
 	wait, err := p.verdict()
@@ -214,8 +222,8 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return c.pull(q, wait)
 	}
 	c.pulls.Add(1)
-	if c.opts.Order == concurrently || c.opts.FailPercent == 0 {
-		// Fetch what follows while this is being delivered.
+	ahead := c.opts.Order == concurrently || c.opts.FailPercent == 0
+	if ahead { // fetch what follows while this is being delivered
 		if err := c.prefetch(q); err != nil {
 			c.fail(err) // once this is delivered
 		}
@@ -225,18 +233,22 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return err
 	}
 	if again > 0 { // orderly: from the failed message on, in a while
+		q.round++
+		c.unpark(q)
 		return c.pull(q, again)
 	}
 	q.consumed.Store(p.next)
 	c.keepUp(q)
-	if c.opts.Order == orderly && c.opts.FailPercent > 0 {
+	if !ahead {
 		return c.pull(q, 0)
 	}
 	return nil
 }
 
 // deliverAll delivers the messages until ctx ends or the queue is revoked. With a time it asks to pull again later.
-func (c *consumer) deliverAll(ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery)) (time.Duration, error) {
+func (c *consumer) deliverAll(
+	ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery) driver.Verdict,
+) (time.Duration, error) {
 	var m stored
 	var err error
 	for len(b) > 0 {
@@ -255,31 +267,35 @@ func (c *consumer) deliverAll(ctx context.Context, q *queue, b []byte, deliver f
 		}
 		n := c.attempts
 		c.attempts++
+		verdict := driver.Release
 		if share(n, 0, c.opts.FailPercent) {
 			c.failed.Add(1)
-			if c.opts.Order == orderly {
-				q.next, q.again = m.queueOffset, m.queueOffset+1
-				const suspend = time.Second // as the Java client does
-				return suspend, nil
-			}
-			if err := c.sendBack(ctx, q, &m); err != nil {
+		} else if verdict, err = c.deliver(&m, m.retries > 0 || q.again == m.queueOffset+1, deliver); err != nil {
+			return 0, err
+		}
+		switch {
+		case verdict == driver.Accept:
+		case verdict == driver.Release && c.opts.Order == orderly:
+			q.next, q.again = m.queueOffset, m.queueOffset+1
+			const suspend = time.Second // as the Java client does
+			return suspend, nil
+		default:
+			if err := c.sendBack(ctx, q, &m, verdict); err != nil {
 				return 0, err
 			}
-		} else if err := c.deliver(&m, m.retries > 0 || q.again == m.queueOffset+1, deliver); err != nil {
-			return 0, err
 		}
 		q.consumed.Store(m.queueOffset + 1)
 	}
 	return 0, nil
 }
 
-func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery)) error {
+func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery) driver.Verdict) (driver.Verdict, error) {
 	d := &c.delivery
 	d.Body, d.Redelivered = m.body, again
 	if m.sysFlag&sysCompressed != 0 {
 		body, err := c.plain.body(m)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		d.Body = body
 	}
@@ -288,8 +304,7 @@ func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery)
 	if d.Redelivered {
 		c.redelivered.Add(1)
 	}
-	deliver(d)
-	return nil
+	return deliver(d), nil
 }
 
 // Close implements [driver.Consumer].
@@ -332,7 +347,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Counters implements [driver.Reporter].
+// Counters implements [driver.Counting].
 func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
 		{Name: "consume-failed", Help: "deliveries that failed on purpose", Value: c.failed.Load()},

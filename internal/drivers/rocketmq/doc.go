@@ -4,9 +4,9 @@
 //
 //	driver --- topics: routes, looked up once at a name server; created and deleted on the brokers
 //	   +------ client, per connection key: an id and one TCP connection per broker; heartbeats, time limits
-//	              +-- producer: headers prepared per queue, round robin; an answer ends its slot
+//	              +-- producer: headers prepared per queue and variant, round robin; an answer ends its slot
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
-//	conn: requests gathered into large writes by one goroutine; answers matched by number and handled by another
+//	conn: requests gathered by transport.Output; answers matched by number and handled by the goroutine that reads
 //
 // # Versions
 //
@@ -28,7 +28,11 @@
 // send=async keeps up to MaxPending requests under way on one connection per broker. Each request has a number under
 // which its slot is noted; the answer, the time limit (send-timeout) or the end of the connection, whichever comes first,
 // takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a slot when its
-// bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
+// bytes have been written; send=batch gathers messages into one request, whose answer ends all of them. A batch leaves when it is
+// full, after batch-linger, or, if that is 0, with a message that no other follows.
+//
+// Bodies are compressed once per variant. A variant with a group goes to the group's queue, which stays the same whatever queues
+// the topic gets meanwhile. RocketMQ has no delivery mode, time to live or priority per message.
 //
 // # Order
 //
@@ -84,12 +88,25 @@
 // other clients, our pulls do not commit: a broker that was slow with the last pull of a consumer took back what the
 // consumer had said when it closed, and delivered the last messages once more (4 of 25 times on a loaded machine).
 //
+// A message that is released is given back to the broker, which delivers it again after retry-level, by the group's retry topic;
+// with order=orderly it is delivered again in place, a second later. One that is rejected goes to the group's dead-letter topic.
+// Brokers say of the former that they have delivered it before, but not of what comes again after a crash.
+//
+// A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used, each of its
+// queues may bring one more answer, which is dropped; who owns the queue next pulls the same messages.
+//
 // A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a member
 // of the group, with connections, queues and a goroutine of its own.
 //
 // Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If the
 // group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a broker's
 // list of groups can so have names of runs that have ended. Groups are created explicitly where brokers do not do it.
+//
+// # Depth and purge
+//
+// Messages stay in a topic's queues after they have been consumed: at a destination are those that its group has not said to have
+// consumed, in the topic and the group's retry topic; those that wait for their delay are in neither. To purge is to let the group
+// stand at the end, which brokers allow only while it has no consumers: these would say otherwise a moment later.
 //
 // # Routes
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,10 +22,12 @@ import (
 type rocketDriver struct {
 	cfg config
 
-	mu      sync.Mutex
-	clients map[string]*client
-	closed  bool
-	asked   map[string]*transactions // whom brokers ask, by the start of messages' unique keys
+	pool transport.Pool[*client]
+	mem  transport.Buffers
+
+	mu     sync.Mutex
+	closed bool
+	asked  map[string]*transactions // whom brokers ask, by the start of messages' unique keys
 
 	topics topics
 
@@ -33,10 +36,12 @@ type rocketDriver struct {
 }
 
 func newDriver(cfg config) *rocketDriver {
-	return &rocketDriver{
-		cfg: cfg, clients: map[string]*client{}, asked: map[string]*transactions{},
+	d := &rocketDriver{
+		cfg: cfg, asked: map[string]*transactions{},
 		topics: topics{turn: make(chan struct{}, 1), routes: map[string]*route{}}, refreshEvery: refreshEvery,
 	}
+	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
+	return d
 }
 
 // newCaller returns one with a signer of its own.
@@ -45,7 +50,7 @@ func (c *config) newCaller() *caller {
 }
 
 // dial connects to a name server or broker.
-func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
+func (d *rocketDriver) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
 	op := "connect to " + clip(addr, maxName)
 	if len(addr) > maxAddr {
@@ -56,25 +61,14 @@ func (c *config) dial(ctx context.Context, addr string, serve func(*conn, *reply
 		return nil, connectError(op, addr, err)
 	}
 	raw := transport.Meter(tcp)
-	if !c.target.tls {
-		return newConn(addr, raw, raw, c.maxBody, serve), nil
+	nc := net.Conn(raw)
+	if d.cfg.target.tls {
+		host, _, _ := net.SplitHostPort(addr) // it could be connected to
+		if nc, err = transport.Secure(ctx, raw, host, d.cfg.tls); err != nil {
+			return nil, tlsError(op, err)
+		}
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		_ = raw.Close()
-		return nil, connectError(op, addr, err)
-	}
-	tlsConfig, err := c.tls.Config(host)
-	if err != nil {
-		_ = raw.Close()
-		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
-	}
-	secure := tls.Client(raw, tlsConfig)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
-		return nil, tlsError(op, err)
-	}
-	return newConn(addr, secure, raw, c.maxBody, serve), nil
+	return newConn(addr, nc, raw, &d.mem, d.cfg.maxBody, serve), nil
 }
 
 func connectError(op, addr string, err error) error {
@@ -92,6 +86,10 @@ func connectError(op, addr string, err error) error {
 
 func tlsError(op string, err error) error {
 	var record tls.RecordHeaderError
+	var settings *driver.Error
+	if errors.As(err, &settings) {
+		return wrap(op, settings)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return driver.Errorf(driver.ClassTimeout, op, "use "+schemePlain+":// if the server does not encrypt. See also --connect-timeout",
 			"the server accepted the connection but did not answer the TLS handshake in time: %w", err)
@@ -110,57 +108,24 @@ func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.Ca
 
 // leaving bounds all the steps of leaving a broker politely.
 func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
-	const limit = 3 * time.Second
+	const limit = 10 * time.Second
 	return context.WithTimeout(ctx, limit)
 }
 
 // randomID is for names that must not meet those of other runs.
 func randomID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// acquire returns the client of that connection and counts one more user. A member of a consumer group needs a client
-// that no other member of the group uses: it is by their clients that brokers tell members apart.
-func (d *rocketDriver) acquire(spec driver.Connection, group string) (*client, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
-	}
-	for i := 1; ; i++ {
-		key := spec.Key
-		if i > 1 {
-			key += "\x00" + strconv.Itoa(i)
+// acquire returns the client of that connection with one more user. A member of a consumer group needs a client that no other
+// member of the group uses: it is by their clients that brokers tell members apart.
+func (d *rocketDriver) acquire(ctx context.Context, spec driver.Connection, group string) (*transport.Lease[*client], error) {
+	key := spec.Key
+	for i := 2; ; i++ {
+		lease, err := d.pool.Acquire(ctx, spec)
+		if err != nil || group == "" || lease.Conn.reserve(group) {
+			return lease, err
 		}
-		c := d.clients[key]
-		if c != nil && (c.anyDead() || group != "" && c.has(group)) {
-			continue
-		}
-		if c == nil {
-			name := spec.Name
-			if spec.ClientID != "" {
-				name = spec.ClientID
-			}
-			c = newClient(d, key, fmt.Sprintf("perfmq-%s@%s", name, randomID()))
-			d.clients[key] = c
-		}
-		c.users++
-		if group != "" {
-			c.reserve(group)
-		}
-		return c, nil
-	}
-}
-
-// release counts one user less and ends the client after the last.
-func (d *rocketDriver) release(ctx context.Context, c *client) {
-	d.mu.Lock()
-	c.users--
-	last := c.users == 0
-	if last && d.clients[c.key] == c {
-		delete(d.clients, c.key)
-	}
-	d.mu.Unlock()
-	if last {
-		c.end(ctx)
+		lease.Release(ctx)
+		spec.Key = key + "\x00" + strconv.Itoa(i)
 	}
 }
 
@@ -169,15 +134,8 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	d.mu.Lock()
 	closed := d.closed
 	d.closed = true
-	var left []*client
-	for _, c := range d.clients {
-		left = append(left, c)
-	}
-	clear(d.clients)
 	d.mu.Unlock()
-	for _, c := range left {
-		c.end(ctx)
-	}
+	d.pool.Close(ctx)
 	if closed || !d.cfg.opts.DeleteTopic {
 		return nil
 	}
@@ -188,13 +146,9 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 type client struct {
 	*caller
 	d    *rocketDriver
-	key  string
 	id   string
 	stop chan struct{}
 	wg   sync.WaitGroup
-	end1 sync.Once
-
-	users int // guarded by d.mu
 
 	mu        sync.Mutex
 	conns     map[string]*conn // by address
@@ -207,9 +161,13 @@ const (
 	heartbeatLimit = 10 * time.Second
 )
 
-func newClient(d *rocketDriver, key, id string) *client {
+func newClient(d *rocketDriver, spec driver.Connection) *client {
+	name := spec.Name
+	if spec.ClientID != "" {
+		name = spec.ClientID
+	}
 	c := &client{
-		caller: d.cfg.newCaller(), d: d, key: key, id: id, stop: make(chan struct{}),
+		caller: d.cfg.newCaller(), d: d, id: fmt.Sprintf("perfmq-%s@%s", name, randomID()), stop: make(chan struct{}),
 		conns: map[string]*conn{}, consumers: map[string]*consumer{}, producers: map[string][]*producer{},
 	}
 	c.wg.Go(c.keep)
@@ -223,7 +181,7 @@ func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 	if gone != nil && !gone.isDead() {
 		return gone, nil
 	}
-	opened, err := c.d.cfg.dial(ctx, addr, c.serve)
+	opened, err := c.d.dial(ctx, addr, c.serve)
 	if err != nil {
 		return nil, err
 	}
@@ -257,26 +215,18 @@ func (c *client) connections() []*conn {
 	return list
 }
 
-func (c *client) anyDead() bool {
-	for _, conn := range c.connections() {
-		if conn.isDead() {
-			return true
-		}
+// Dead implements [transport.Shared].
+func (c *client) Dead() bool { return slices.ContainsFunc(c.connections(), (*conn).isDead) }
+
+// reserve keeps the client for a member of the group; it returns false if it has one.
+func (c *client) reserve(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.consumers[group]; taken {
+		return false
 	}
-	return false
-}
-
-func (c *client) has(group string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.consumers[group]
-	return ok
-}
-
-func (c *client) reserve(group string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.consumers[group] = nil
+	return true
 }
 
 // serve handles requests of a broker; fields are valid only during the call.
@@ -325,16 +275,14 @@ func (c *client) beatAll(limit time.Duration) {
 	}
 }
 
-// end closes the connections and waits for the client's goroutines.
-func (c *client) end(ctx context.Context) {
-	c.end1.Do(func() {
-		for _, conn := range c.connections() {
-			conn.flush(ctx)
-		}
-		close(c.stop)
-		c.wg.Wait() // after which no connection is opened
-		for _, conn := range c.connections() {
-			conn.close()
-		}
-	})
+// End implements [transport.Shared].
+func (c *client) End(ctx context.Context) {
+	for _, conn := range c.connections() {
+		conn.out.Drain(ctx)
+	}
+	close(c.stop)
+	c.wg.Wait() // after which no connection is opened
+	for _, conn := range c.connections() {
+		conn.close()
+	}
 }

@@ -93,14 +93,15 @@ func Factory() driver.Factory {
 		Title:      "Apache RocketMQ (remoting)",
 		Schemes:    []string{schemePlain, schemeTLS},
 		DefaultURL: schemePlain + "://localhost:" + defaultPort,
-		Client: driver.Native,
+		Client:     driver.Native,
 		Capabilities: driver.Capabilities{
 			TLS: true,
 			Queue: driver.KindCapabilities{
-				Exists: true, Persistent: true, Group: true, Properties: true, Selector: true, Redelivered: true,
+				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,
 			},
 			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, Group: true, Properties: true, Selector: true, Redelivered: true,
+				Exists: true, DurableSubscription: true, SharedSubscription: true, Group: true, Properties: true, Selector: true,
+				Reject: true, Release: true,
 			},
 		},
 		NewOptions: func() any { return defaultOptions() },

@@ -70,6 +70,7 @@ const (
 	reqConsumeStats     = 208
 	reqDeleteInBroker   = 215
 	reqDeleteInNamesrv  = 216
+	reqTopicGroups      = 300
 	reqGetGroup         = 352
 	reqSend             = 310
 	reqSendBatch        = 320

@@ -29,7 +29,7 @@ func (c *consumer) open(ctx context.Context) error {
 			return err
 		}
 		c.conns = append(c.conns, conn)
-		if err := c.ensureGroup(ctx, conn); err != nil {
+		if err := c.client.ensureGroup(ctx, conn, c.group); err != nil {
 			return err
 		}
 		if c.filter.kind != "TAG" {
@@ -72,19 +72,19 @@ func (c *consumer) open(ctx context.Context) error {
 
 // ensureGroup creates the group at a broker that knows it not and does not create groups by their use
 // (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
-func (c *consumer) ensureGroup(ctx context.Context, conn *conn) error {
-	r, err := c.client.call(ctx, conn, reqGetGroup, []field{{"group", c.group}}, nil)
+func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) error {
+	r, err := a.call(ctx, conn, reqGetGroup, []field{{"group", group}}, nil)
 	if err != nil || r.code != codeNoGroup {
 		return err // of the connection; what the broker refuses it will refuse again
 	}
 	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
-		"groupName": c.group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
 		"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1, "notifyConsumerIdsChangedEnable": true,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = c.client.must(ctx, conn, "create group "+c.group, reqCreateGroup, nil, body)
+	_, err = a.must(ctx, conn, "create group "+group, reqCreateGroup, nil, body)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known b
 	if c.opts.Model == broadcasting {
 		return main, true, nil
 	}
-	members, err := c.members(ctx, c.conns[0])
+	members, err := c.client.membersOf(ctx, c.conns[0], c.group)
 	if err != nil || !slices.Contains(members, c.client.id) {
 		return nil, false, err
 	}
@@ -230,10 +230,10 @@ func allocate(me string, all map[queueID]*queue, members []string) []queueID {
 	return list[from:to]
 }
 
-// members returns the ids of the clients in the group.
-func (c *consumer) members(ctx context.Context, conn *conn) ([]string, error) {
+// membersOf returns the ids of the clients in a group.
+func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]string, error) {
 	const op = "list the consumers of the group"
-	r, err := c.client.call(ctx, conn, reqConsumerList, []field{{"consumerGroup", c.group}}, nil)
+	r, err := a.call(ctx, conn, reqConsumerList, []field{{"consumerGroup", group}}, nil)
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)
@@ -314,6 +314,7 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	var errs []error
 	for _, q := range queues { // all at once
 		c.note(q)
+		q.conn.out.Flush()
 	}
 	for _, q := range queues {
 		errs = append(errs, c.save(ctx, q))

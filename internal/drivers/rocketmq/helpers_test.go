@@ -24,7 +24,13 @@ type outcomes struct {
 	seen map[driver.Slot]int
 }
 
-func (o *outcomes) done(s driver.Slot, out driver.Outcome) {
+// DoneAll implements [driver.Completions].
+func (o *outcomes) DoneAll(slots []driver.Slot, out driver.Outcome) {
+	driver.DoneFunc(o.Done).DoneAll(slots, out)
+}
+
+// Done implements [driver.Completions].
+func (o *outcomes) Done(s driver.Slot, out driver.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.seen == nil {
@@ -64,7 +70,8 @@ func (o *outcomes) total() int {
 
 func producerSpec(dest driver.Destination, pending int) driver.ProducerSpec {
 	return driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "test-producer"}, Destination: dest, Name: "producer-1", MaxPending: pending, Priority: -1,
+		Connection: driver.Connection{Key: "p", Name: "test-producer"}, Destination: dest, Name: "producer-1", MaxPending: pending,
+		Variants: []driver.Variant{{Body: []byte("hello"), Priority: -1}},
 	}
 }
 
@@ -77,11 +84,11 @@ func send(t testing.TB, d driver.Driver, spec driver.ProducerSpec, n int) (*outc
 	t.Helper()
 	o := &outcomes{}
 	spec.MaxPending = n
-	p, err := d.Producer(t.Context(), spec, o.done)
+	p, err := d.Producer(t.Context(), spec, o)
 	require.NoError(t, err)
 	now := time.Now().UnixMicro()
 	for i := range n {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: now + int64(i), Body: []byte("hello")}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: now + int64(i)}))
 	}
 	require.NoError(t, p.Close(t.Context()))
 	require.Equal(t, n, o.total())
@@ -115,13 +122,14 @@ func receive(t testing.TB, d driver.Driver, spec driver.ConsumerSpec) *got {
 	return g
 }
 
-func (g *got) deliver(d *driver.Delivery) {
+func (g *got) deliver(d *driver.Delivery) driver.Verdict {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.times, g.when, g.last = append(g.times, d.Time), append(g.when, time.Now()), *d
 	if d.Redelivered {
 		g.again++
 	}
+	return driver.Accept
 }
 
 func (g *got) count() int {
@@ -154,7 +162,7 @@ func (g *got) stop(t testing.TB) {
 
 func counter(t testing.TB, from any, name string) int {
 	t.Helper()
-	for _, c := range from.(driver.Reporter).Counters() {
+	for _, c := range from.(driver.Counting).Counters() {
 		if c.Name == name {
 			return int(c.Value)
 		}

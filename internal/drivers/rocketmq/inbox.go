@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"slices"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -32,6 +33,7 @@ type inbox struct {
 type pulled struct {
 	c       *consumer
 	q       *queue
+	round   int // that of the queue
 	err     error
 	code    int
 	refused *driver.Error
@@ -46,16 +48,16 @@ func (c *consumer) newPull(q *queue) *pulled {
 	defer c.mu.Unlock()
 	n := len(c.spare)
 	if n == 0 {
-		return &pulled{c: c, q: q}
+		return &pulled{c: c, q: q, round: q.round}
 	}
 	p := c.spare[n-1]
 	c.spare = c.spare[:n-1]
-	p.q = q
+	p.q, p.round = q, q.round
 	return p
 }
 
 // answer takes the answer to a pull and hands it to Run.
-func (p *pulled) answer(_ uint32, r *reply) {
+func (p *pulled) answer(_ uint64, r *reply) {
 	p.err, p.code, p.refused = r.err, r.code, nil
 	p.next, p.hasNext = r.number("nextBeginOffset")
 	if r.err == nil && r.code != codeSuccess && r.code != codeNotFound && r.code != codeRetryNow {
@@ -141,6 +143,13 @@ func (c *consumer) park(q *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parked = append(c.parked, q)
+}
+
+// unpark takes a queue off that is pulled from otherwise.
+func (c *consumer) unpark(q *queue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parked = slices.DeleteFunc(c.parked, func(p *queue) bool { return p == q })
 }
 
 // recycle keeps a pull whose answer has been delivered for the next, and pulls from parked queues as far as there is room.

@@ -102,11 +102,11 @@ func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 	d := openDriver(t, broker.URL())
 	first := receive(t, d, consumerSpec(dest))
 	o := &outcomes{}
-	p, err := d.Producer(t.Context(), producerSpec(dest, 4000), o.done)
+	p, err := d.Producer(t.Context(), producerSpec(dest, 4000), o)
 	require.NoError(t, err)
 	var others []*got
 	for i := range 4000 {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1), Body: []byte("x")}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1)}))
 		if i%1000 == 500 { // while messages flow
 			others = append(others, receive(t, openDriver(t, broker.URL()), consumerSpec(dest)))
 		}
@@ -237,11 +237,11 @@ func TestStalledBroker(t *testing.T) {
 	d := openDriver(t, broker.URL(), "send-timeout=1s")
 	dest := queueNamed(unique("stall"))
 	o := &outcomes{}
-	p, err := d.Producer(t.Context(), producerSpec(dest, 10), o.done)
+	p, err := d.Producer(t.Context(), producerSpec(dest, 10), o)
 	require.NoError(t, err)
 	sendTen := func(from int64) {
 		for i := range 10 {
-			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: from + int64(i), Body: []byte("x")}))
+			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: from + int64(i)}))
 		}
 	}
 	require.NoError(t, broker.Pause())
@@ -309,7 +309,7 @@ func TestLibraryIsOurPeer(t *testing.T) {
 	require.NoError(t, child.Start())
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
 	spec := producerSpec(queueNamed(name), 0)
-	spec.Group, spec.Properties = "g1", []driver.Property{{Key: "color", Value: "red"}}
+	spec.Variants[0].Group, spec.Variants[0].Properties = "g1", []driver.Property{{Key: "color", Value: "red"}}
 	send(t, d, spec, 1)
 	line := make(chan string, 1)
 	go func() {

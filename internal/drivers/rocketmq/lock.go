@@ -93,7 +93,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	if c.passing && polite.Err() == nil && len(c.conns) > 0 {
 		err = c.dissolve(polite)
 	}
-	c.d.release(ctx, c.client)
+	c.lease.Release(ctx)
 	if !whole || ctx.Err() != nil {
 		return nil // the run has been told already that the broker has gone
 	}
@@ -103,7 +103,7 @@ func (c *consumer) leave(ctx context.Context) error {
 // dissolve deletes the group unless somebody is in it.
 func (c *consumer) dissolve(ctx context.Context) error {
 	if conn := c.conns[0]; !conn.isDead() {
-		if members, err := c.members(ctx, conn); err != nil || len(members) > 0 {
+		if members, err := c.client.membersOf(ctx, conn, c.group); err != nil || len(members) > 0 {
 			return err
 		}
 	}

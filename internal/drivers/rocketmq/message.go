@@ -45,8 +45,8 @@ const (
 
 var errMessage = errors.New("the broker sent a message that cannot be read")
 
-// staticProperties are those that all messages of a producer have.
-func (o *Options) staticProperties(spec *driver.ProducerSpec) ([]byte, error) {
+// properties are those that all messages of a variant have.
+func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
 	var b []byte
 	add := func(key, value string) {
 		b = append(b, key+nameSeparator+value+propertySeparator...)
@@ -63,11 +63,11 @@ func (o *Options) staticProperties(spec *driver.ProducerSpec) ([]byte, error) {
 	if o.Delay > 0 {
 		add(propTimerDelay, strconv.FormatInt(o.Delay.Milliseconds(), 10))
 	}
-	if spec.Group != "" {
-		add(propShardingKey, spec.Group)
+	if v.Group != "" {
+		add(propShardingKey, v.Group)
 	}
 	const op = "check the properties"
-	for _, p := range spec.Properties {
+	for _, p := range v.Properties {
 		switch {
 		case p.Key == "" || strings.ContainsAny(p.Key+p.Value, nameSeparator+propertySeparator):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "", "RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", p.Key, p.Value)

@@ -107,7 +107,7 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 	var b []byte
 	p := producer{opts: defaultOptions()}
 	for _, want := range []driver.ID{{}, whole, {Run: 1, Producer: 2, Number: 3, Sum: 4}} {
-		b = p.properties(b[:0], &driver.Message{Time: 5, ID: want})
+		b = p.appendProperties(b[:0], &kind{}, &driver.Message{Time: 5, ID: want})
 		var got driver.Delivery
 		readProperties(b, &got)
 		require.Equal(t, driver.Delivery{Time: 5, HasTime: true, ID: want}, got)
@@ -115,19 +115,20 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 	}
 }
 
-func TestStaticProperties(t *testing.T) {
+func TestPropertiesOfVariants(t *testing.T) {
 	o := Options{Tag: "A", Keys: "k1 k2", DelayLevel: 3}
-	spec := driver.ProducerSpec{Group: "g", Properties: []driver.Property{{Key: "color", Value: "red"}, {Key: "empty"}}}
-	b, err := o.staticProperties(&spec)
+	spec := driver.ProducerSpec{}
+	v := driver.Variant{Group: "g", Properties: []driver.Property{{Key: "color", Value: "red"}, {Key: "empty"}}}
+	b, err := o.properties(&spec, &v)
 	require.NoError(t, err)
 	require.Equal(t, "TAGS\x01A\x02KEYS\x01k1 k2\x02DELAY\x013\x02__SHARDINGKEY\x01g\x02color\x01red\x02empty\x01\x02", string(b))
 	for _, p := range []driver.Property{{Key: "time", Value: "1"}, {Key: "perfmq_id", Value: "1"}, {Key: "TAGS", Value: "x"}, {Key: ""}, {Key: "a", Value: "b\x02c"}} {
-		spec.Properties = []driver.Property{p}
-		_, err := o.staticProperties(&spec)
+		v.Properties = []driver.Property{p}
+		_, err := o.properties(&spec, &v)
 		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", p)
 	}
-	spec.Properties = []driver.Property{{Key: "long", Value: string(make([]byte, 40_000))}}
-	_, err = o.staticProperties(&spec)
+	v.Properties = []driver.Property{{Key: "long", Value: string(make([]byte, 40_000))}}
+	_, err = o.properties(&spec, &v)
 	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
 }
 

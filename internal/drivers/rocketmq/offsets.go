@@ -16,12 +16,11 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			return err
 		}
 		for _, q := range fresh {
-			end, err := c.limitOffset(ctx, q, reqMaxOffset)
+			end, err := c.client.limitOffset(ctx, q, reqMaxOffset)
 			if err != nil {
 				return err
 			}
-			q.consumed.Store(end)
-			if err := c.save(ctx, q); err != nil {
+			if err := c.client.saveOffset(ctx, q, c.group, end); err != nil {
 				return err
 			}
 		}
@@ -34,8 +33,8 @@ func (c *consumer) fixStart(ctx context.Context) error {
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]*queue, error) {
 	var fresh, doubtful []*queue
 	for n := range b.read {
-		q := &queue{queueID: queueID{c.topic, b.name, n}, conn: conn, progress: progress{saved: unsaved}}
-		offset, found, err := c.savedOffset(ctx, q)
+		q := &queue{queueID: queueID{c.topic, b.name, n}, conn: conn}
+		offset, found, err := c.client.savedOffset(ctx, q, c.group)
 		switch {
 		case err != nil:
 			return nil, err
@@ -59,11 +58,11 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 	return append(fresh, doubtful...), nil
 }
 
-// savedOffset asks where the group stands in a queue.
-func (c *consumer) savedOffset(ctx context.Context, q *queue) (offset int64, found bool, err error) {
+// savedOffset asks where a group stands in a queue.
+func (a *caller) savedOffset(ctx context.Context, q *queue, group string) (offset int64, found bool, err error) {
 	const op = "ask where the group stands"
-	r, err := c.client.call(ctx, q.conn, reqQueryOffset, []field{
-		{"consumerGroup", c.group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"setZeroIfNotFound", "false"},
+	r, err := a.call(ctx, q.conn, reqQueryOffset, []field{
+		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"setZeroIfNotFound", "false"},
 	}, nil)
 	switch {
 	case err != nil:
@@ -77,9 +76,17 @@ func (c *consumer) savedOffset(ctx context.Context, q *queue) (offset int64, fou
 	return offset, found, nil
 }
 
+// saveOffset tells the broker where a group stands in a queue.
+func (a *caller) saveOffset(ctx context.Context, q *queue, group string, offset int64) error {
+	_, err := a.must(ctx, q.conn, "save where the group stands", reqUpdateOffset, []field{
+		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
+	}, nil)
+	return err
+}
+
 // limitOffset asks for the first (reqMinOffset) or next (reqMaxOffset) offset of a queue.
-func (c *consumer) limitOffset(ctx context.Context, q *queue, code uint16) (int64, error) {
-	r, err := c.client.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
+func (a *caller) limitOffset(ctx context.Context, q *queue, code uint16) (int64, error) {
+	r, err := a.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +102,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	offset, found := int64(0), false
 	var err error
 	if c.opts.Model == clustering {
-		if offset, found, err = c.savedOffset(ctx, q); err != nil {
+		if offset, found, err = c.client.savedOffset(ctx, q, c.group); err != nil {
 			return err
 		}
 	}
@@ -104,8 +111,15 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		if c.fromNext && c.initial[q.queueID] { // what is in later ones was sent later
 			limit = reqMaxOffset
 		}
-		if offset, err = c.limitOffset(ctx, q, limit); err != nil {
+		if offset, err = c.client.limitOffset(ctx, q, limit); err != nil {
 			return err
+		}
+		// A broker that is told of two queues at once where it knew of none forgets one: both threads make the group's table
+		// (ConsumerOffsetManager.commitOffset). So it is told of each before there is anything to lose.
+		if c.opts.Model == clustering && !q.retry {
+			if err := c.client.saveOffset(ctx, q, c.group, offset); err != nil {
+				return err
+			}
 		}
 	}
 	q.next = offset

@@ -47,10 +47,7 @@ func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.Prod
 		opts := *p.opts
 		opts.Delay, opts.DelayLevel = 0, level
 		p.opts = &opts
-		if p.static, err = opts.staticProperties(spec); err != nil {
-			return err
-		}
-		return nil // all brokers know levels
+		return p.prepare(spec) // all brokers know levels
 	}
 	return nil
 }

@@ -196,12 +196,31 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 			require.NoError(t, err)
 			run, stop := context.WithCancel(ctx)
 			ended := make(chan error, 1)
-			go func() { ended <- k.Run(run, func(*driver.Delivery) {}) }()
+			go func() { ended <- k.Run(run, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
 			require.Equal(t, c.next, <-p.pulled)
 			stop()
 			require.NoError(t, <-ended)
 			_ = k.Close(ctx)
 		})
+	}
+}
+
+// TestNewGroupStandsSomewhere: brokers are told where a new group of a queue begins before anything is consumed, one queue at a
+// time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
+func TestNewGroupStandsSomewhere(t *testing.T) {
+	for saved, want := range map[string][]string{"": {"0"}, "7": nil} {
+		p := newTold(t, version55)
+		if saved != "" {
+			p.saved = map[string]string{"g": saved}
+		}
+		d := p.open("group=g")
+		k, err := d.Consumer(t.Context(), consumerSpec(queueNamed("t")))
+		require.NoError(t, err)
+		p.mu.Lock()
+		require.Equal(t, want, p.updates)
+		p.mu.Unlock()
+		require.NoError(t, k.Close(t.Context()))
+		require.Equal(t, want, p.updates, "nothing was consumed")
 	}
 }
 
@@ -226,7 +245,7 @@ func TestDelayOnOldBrokers(t *testing.T) {
 			p.config = levels
 			d := p.open("delay=" + c.delay.String())
 			o := &outcomes{}
-			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o.done)
+			producer, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), o)
 			if c.refused != "" {
 				require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
 				require.ErrorContains(t, err, "before 5 delays by levels")
@@ -234,7 +253,7 @@ func TestDelayOnOldBrokers(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.NoError(t, producer.Send(t.Context(), &driver.Message{Time: 1, Body: []byte("x")}))
+			require.NoError(t, producer.Send(t.Context(), &driver.Message{Time: 1}))
 			properties := <-p.sent
 			require.Contains(t, properties, c.want)
 			require.NotContains(t, properties, c.absent)

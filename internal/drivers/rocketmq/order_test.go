@@ -39,22 +39,22 @@ func TestOrder(t *testing.T) {
 			dest := queueNamed(unique("order"))
 			in := receive(t, d, consumerSpec(dest))
 			spec := producerSpec(dest, c.pending)
-			spec.Group = c.group
+			spec.Variants[0].Group = c.group
 			free := make(chan driver.Slot, c.pending)
 			for i := range c.pending {
 				free <- driver.Slot(i)
 			}
 			var failed atomic.Int64 // which may be stored all the same, or later
-			p, err := d.Producer(t.Context(), spec, func(s driver.Slot, o driver.Outcome) {
+			p, err := d.Producer(t.Context(), spec, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) {
 				if o.State != driver.Accepted {
 					failed.Add(1)
 				}
 				free <- s
-			})
+			}))
 			require.NoError(t, err)
 			n := max(c.pending, 300)
 			for i := range n {
-				require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1), Body: []byte("x")}))
+				require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: <-free, Time: int64(i + 1)}))
 			}
 			require.NoError(t, p.Close(t.Context()))
 			require.Zero(t, failed.Load())

@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -22,24 +24,27 @@ const idSeed = 20
 
 // producer is a [driver.Producer].
 type producer struct {
-	op      string
-	client  *client
-	opts    *Options
-	sign    *signer
-	done    driver.Done
-	group   string
-	topic   string
-	grouped bool // all messages go to one queue
+	op     string
+	d      *rocketDriver
+	lease  *transport.Lease[*client]
+	client *client // that of the lease
+	opts   *Options
+	sign   *signer
+	done   driver.Completions
+	group  string
+	topic  string
+	kinds  []kind // by variant
 	// queues is where to send to; refreshing replaces the whole.
 	queues atomic.Pointer[[]sendQueue]
-	next   int
+	// home is what queues was at first. Messages with a group stay in the queue of it that is theirs.
+	home []sendQueue
+	next int
 
 	// Only Send's goroutine uses these.
 	head    []byte
-	static  []byte // properties that all messages have
 	id      [32]byte
 	counter uint64
-	zip     *compressor
+	held    *conn         // to which something was sent that waits for more
 	batch   *batcher      // with send=batch
 	tx      *transactions // for transactional messages
 
@@ -54,6 +59,14 @@ type producer struct {
 	closeMu  sync.Mutex
 }
 
+// kind is what all messages of a variant have in common.
+type kind struct {
+	body       []byte // as it is sent
+	properties []byte
+	group      string
+	hash       uint32 // of the group
+}
+
 // sendQueue is a queue to send to: what is the same in the header of each message for it.
 type sendQueue struct {
 	conn   *conn
@@ -63,7 +76,7 @@ type sendQueue struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	if err := unsupported(op, &spec); err != nil {
 		return nil, err
@@ -72,9 +85,12 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if err != nil {
 		return nil, err
 	}
-	opts := &d.cfg.opts
-	static, err := opts.staticProperties(&spec)
-	if err != nil {
+	p := &producer{
+		op: "send to " + spec.Destination.String(), d: d, opts: &d.cfg.opts, sign: newSigner(d.cfg.target.user, d.cfg.target.password),
+		done: done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
+		socket: driver.NewMeter(), answers: driver.NewMeter(),
+	}
+	if err := p.prepare(&spec); err != nil {
 		return nil, err
 	}
 	ctx, cancel := d.opening(ctx)
@@ -86,19 +102,14 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if spec.Destination.Kind == driver.Queue {
 		d.noteGroup(topic, d.cfg.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
 	}
-	c, err := d.acquire(spec.Connection, "")
-	if err != nil {
+	if p.lease, err = d.acquire(ctx, spec.Connection, ""); err != nil {
 		return nil, err
 	}
-	p := &producer{
-		op: "send to " + spec.Destination.String(), client: c, opts: opts, sign: newSigner(d.cfg.target.user, d.cfg.target.password),
-		done: done, static: static, topic: topic, grouped: spec.Group != "", idle: make(chan struct{}, 1), synced: make(chan struct{}, 1), group: d.producerGroup(),
-		socket: driver.NewMeter(), answers: driver.NewMeter(),
-	}
+	p.client = p.lease.Conn
 	if err := p.open(ctx, r, &spec); err != nil {
 		p.client.part(p)
 		d.setAsked(p.id[:idSeed], nil)
-		d.release(ctx, c)
+		p.lease.Release(ctx)
 		return nil, err
 	}
 	return p, nil
@@ -109,11 +120,14 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 	refuse := func(hint, what string) error {
 		return driver.Errorf(driver.ClassUnsupported, op, hint, "RocketMQ has no %s", what)
 	}
+	priority := func(v driver.Variant) bool { return v.Priority >= 0 }
 	switch {
 	case spec.TTL > 0:
 		return refuse("leave out --ttl; brokers keep messages for fileReservedTime", "time to live per message")
-	case spec.Priority >= 0:
+	case slices.ContainsFunc(spec.Variants, priority):
 		return refuse("leave out --priority", "priorities")
+	case spec.Persistent:
+		return refuse("leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk", "delivery mode per message")
 	case spec.CommitInterval > 0:
 		return refuse("for RocketMQ's own kind, one message per transaction, use -o transactional=true", "transactions of several messages")
 	}
@@ -131,15 +145,42 @@ func (d *rocketDriver) producerGroup() string {
 	}
 }
 
-func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
+// prepare makes what all messages of each variant have in common.
+func (p *producer) prepare(spec *driver.ProducerSpec) error {
+	var zip *compressor
 	if p.opts.Compress {
-		p.zip, p.sysFlag = &compressor{}, sysCompressed|sysZlib
+		zip, p.sysFlag = &compressor{}, sysCompressed|sysZlib
 	}
+	p.kinds = make([]kind, 0, len(spec.Variants))
+	for i := range spec.Variants {
+		v := &spec.Variants[i]
+		k := kind{body: v.Body, group: v.Group, hash: fold(v.Group)}
+		switch {
+		case len(v.Body) == 0:
+			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
+		case len(v.Body) > maxBody:
+			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers take 4 MiB unless told otherwise",
+				"a body of %d bytes does not fit into a frame", len(v.Body))
+		case zip != nil:
+			k.body = slices.Clone(zip.compress(v.Body))
+		}
+		var err error
+		if k.properties, err = p.opts.properties(spec, v); err != nil {
+			return err
+		}
+		if p.opts.Transactional {
+			k.properties = append(k.properties, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
+				primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
+		}
+		p.kinds = append(p.kinds, k)
+	}
+	return nil
+}
+
+func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
 	if p.opts.Transactional {
-		p.tx = newTransactions(p, spec.MaxPending)
+		p.tx = newTransactions(p)
 		p.sysFlag |= sysHalf
-		p.static = append(p.static, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
-			primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
 	}
 	if p.opts.Delay > 0 {
 		if err := p.delayByLevel(ctx, r, spec); err != nil {
@@ -170,12 +211,9 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	if len(queues) == 0 {
 		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)", "no queue of topic %s may be written", p.topic)
 	}
-	if spec.Group != "" { // a group is one queue, chosen as other clients would
-		i := int(fold(spec.Group) % uint32(len(queues)))
-		queues = queues[i : i+1]
-	} else { // producers that start together should not march in step
-		p.next = int(fold(spec.Name) % uint32(len(queues)))
-	}
+	// Producers that start together should not march in step.
+	p.next = int(fold(spec.Name) % uint32(len(queues)))
+	p.home = queues
 	p.queues.Store(&queues)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
@@ -220,42 +258,37 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	if len(m.Body) == 0 {
-		return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
-	}
-	if len(m.Body) > maxBody {
-		return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers take 4 MiB unless told otherwise",
-			"a body of %d bytes does not fit into a frame", len(m.Body))
-	}
 	if p.batch != nil {
 		return p.batch.add(ctx, m)
 	}
-	q, err := p.queue()
+	k := &p.kinds[m.Variant]
+	q, err := p.queue(k)
 	if err != nil {
 		return err
 	}
-	body := m.Body
-	if p.zip != nil {
-		body = p.zip.compress(body)
-	}
-	p.header(q, m, body)
-	if p.opts.Send == sendSync {
+	p.header(q, k, m)
+	synchronous := p.opts.Send == sendSync
+	if synchronous {
 		select {
 		case <-p.synced: // of a Send that did not wait to the end
 		default:
 		}
 	}
+	more := m.More && !synchronous
+	p.hold(q.conn)
 	p.inFlight.Add(1)
+	e := call{to: p, arg: uint64(m.Slot), limit: p.opts.SendTimeout}
 	if p.opts.Send == sendOneWay {
-		err = q.conn.submitOneWay(patience{ctx, p.socket}, p.head, body, p, uint32(m.Slot))
-	} else {
-		err = q.conn.submit(patience{ctx, p.socket}, p.head, body, p.opts.SendTimeout, p, uint32(m.Slot))
+		e.oneWay, e.limit = true, unlimited
 	}
-	if err != nil {
+	if err = q.conn.submit(ctx, p.socket, p.head, k.body, more, e); err != nil {
 		p.inFlight.Add(-1)
 		return wrap(p.op, err)
 	}
-	if p.opts.Send == sendSync {
+	if !more {
+		p.held = nil
+	}
+	if synchronous {
 		p.answers.Begin()
 		select {
 		case <-p.synced:
@@ -266,6 +299,31 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
+// hold notes that something is about to be sent that may wait for more on the same connection.
+func (p *producer) hold(c *conn) {
+	if p.held != c {
+		p.letGo()
+		p.held = c
+	}
+}
+
+// letGo lets out what waits for more.
+func (p *producer) letGo() {
+	if p.held != nil {
+		p.held.out.Flush()
+		p.held = nil
+	}
+}
+
+// Flush implements [driver.Flusher].
+func (p *producer) Flush(ctx context.Context) error {
+	if p.batch != nil {
+		p.batch.flush(ctx)
+	}
+	p.letGo()
+	return nil
+}
+
 // Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
 func (p *producer) Waits() driver.Waits {
 	w := (*p.queues.Load())[0].conn.waits()
@@ -273,8 +331,15 @@ func (p *producer) Waits() driver.Waits {
 	return w
 }
 
-// queue returns the next queue whose broker is there.
-func (p *producer) queue() (*sendQueue, error) {
+// queue returns the next queue whose broker is there, or that of the kind's group, chosen as other clients would.
+func (p *producer) queue(k *kind) (*sendQueue, error) {
+	if k.group != "" {
+		q := &p.home[k.hash%uint32(len(p.home))]
+		if err := q.conn.failure(); err != nil {
+			return nil, wrap(p.op, err)
+		}
+		return q, nil
+	}
 	list := *p.queues.Load()
 	for range list {
 		if p.next >= len(list) {
@@ -290,24 +355,24 @@ func (p *producer) queue() (*sendQueue, error) {
 }
 
 // header builds the header of a single message in p.head.
-func (p *producer) header(q *sendQueue, m *driver.Message, body []byte) {
+func (p *producer) header(q *sendQueue, k *kind, m *driver.Message) {
 	b := append(p.head[:0], q.prefix...)
 	b, at := openField(b, "g")
 	b = strconv.AppendInt(b, m.Time/1000, 10) // the born time is in milliseconds
 	closeField(b, at)
 	b = appendField(b, "h", "0") // flag
 	b, at = openField(b, "i")
-	b = p.properties(b, m)
+	b = p.appendProperties(b, k, m)
 	closeField(b, at)
 	b = append(b, q.suffix...)
-	b = p.sign.sign(b, body)
-	endFrame(b, len(body))
+	b = p.sign.sign(b, k.body)
+	endFrame(b, len(k.body))
 	p.head = b
 }
 
-// properties appends the properties of a message.
-func (p *producer) properties(b []byte, m *driver.Message) []byte {
-	b = append(b, p.static...)
+// appendProperties appends the properties of a message.
+func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte {
+	b = append(b, k.properties...)
 	b = appendNumber(b, driver.TimeProperty, m.Time)
 	if m.ID != (driver.ID{}) {
 		b = append(m.ID.Append(append(b, driver.IDProperty+nameSeparator...)), propertySeparator...)
@@ -328,12 +393,12 @@ func (p *producer) properties(b []byte, m *driver.Message) []byte {
 }
 
 // answer takes the answer to a single message.
-func (p *producer) answer(slot uint32, r *reply) {
-	o := p.outcome(r)
+func (p *producer) answer(arg uint64, r *reply) {
+	slot, o := driver.Slot(arg), p.outcome(r)
 	if p.tx != nil && o.State == driver.Accepted {
 		o.Withheld = p.tx.half(slot, r)
 	}
-	p.done(driver.Slot(slot), o)
+	p.done.Done(slot, o)
 	if p.opts.Send == sendSync {
 		select {
 		case p.synced <- struct{}{}:
@@ -360,7 +425,7 @@ func (p *producer) settled(n int64) {
 	}
 }
 
-// Counters implements [driver.Reporter].
+// Counters implements [driver.Counting].
 func (p *producer) Counters() []driver.Counter {
 	switch {
 	case p.tx != nil:

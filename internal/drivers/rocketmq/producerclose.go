@@ -11,8 +11,9 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	p.closed = true
 	if p.batch != nil {
-		p.batch.flushLast(ctx)
+		p.batch.stop(ctx)
 	}
+	p.letGo()
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
 		for _, c := range p.client.connections() { // also those that are no more in the route
@@ -26,12 +27,12 @@ func (p *producer) Close(ctx context.Context) error {
 	var err error
 	if p.tx != nil {
 		err = p.tx.waitChecks(ctx)
-		p.client.d.setAsked(p.id[:idSeed], nil)
+		p.d.setAsked(p.id[:idSeed], nil)
 	}
 	if p.client.part(p) {
 		p.unregister(ctx)
 	}
-	p.client.d.release(ctx, p.client)
+	p.lease.Release(ctx)
 	return err
 }
 
@@ -50,8 +51,11 @@ func (p *producer) unregister(ctx context.Context) {
 }
 
 // reachable returns an error if no broker is there to send to.
-func (p *producer) reachable() error {
+func (p *producer) reachable(k *kind) error {
 	list := *p.queues.Load()
+	if k != nil && k.group != "" {
+		list = p.home[k.hash%uint32(len(p.home)):][:1]
+	}
 	for i := range list {
 		if !list[i].conn.isDead() {
 			return nil

@@ -48,7 +48,7 @@ func (p *progress) begin(offset int64) bool {
 }
 
 // answer takes the answer to the request that is under way.
-func (p *progress) answer(_ uint32, r *reply) {
+func (p *progress) answer(_ uint64, r *reply) {
 	err := r.err
 	if err == nil && r.code != codeSuccess {
 		err = refusal(r)
@@ -99,7 +99,8 @@ func (p *progress) behind(offset int64) int64 {
 	return offset - p.asked
 }
 
-// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not wait.
+// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not wait; what it
+// says is to be flushed.
 func (c *consumer) note(q *queue) {
 	offset := q.consumed.Load()
 	if !q.begin(offset) {
@@ -115,7 +116,7 @@ func (c *consumer) note(q *queue) {
 	b = c.sign.sign(b, nil)
 	endFrame(b, 0)
 	c.head = b
-	err := q.conn.submit(patience{}, b, nil, pullTime, &q.progress, 0)
+	err := q.conn.post(b, nil, call{to: &q.progress, limit: pullTime})
 	c.pulling.Unlock()
 	if err != nil {
 		q.answer(0, &reply{err: err})
@@ -130,12 +131,21 @@ func (c *consumer) noteAll() {
 	for _, q := range c.owned {
 		c.note(q)
 	}
+	c.flush()
+}
+
+// flush lets out what was gathered for all brokers.
+func (c *consumer) flush() {
+	for _, conn := range c.conns {
+		conn.out.Flush()
+	}
 }
 
 // keepUp does so when much has been consumed since the last time.
 func (c *consumer) keepUp(q *queue) {
 	if c.opts.Model == clustering && q.behind(q.consumed.Load()) >= keepUpAfter {
 		c.note(q)
+		q.conn.out.Flush()
 	}
 }
 
@@ -153,5 +163,6 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 			return wrap(op, q.failure())
 		}
 		c.note(q)
+		q.conn.out.Flush()
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -34,9 +33,10 @@ type threads struct {
 
 // newThreads is to be called in a bubble of synctest.
 func newThreads(t *testing.T) *threads {
-	ours, theirs := net.Pipe()
-	b := &threads{t: t, conn: newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil), net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
+	ours, theirs := piped(nil)
+	b := &threads{t: t, conn: ours, net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
 	go b.read()
+	synctest.Wait() // until our reader, which flushes when it has nothing to do, is at rest
 	t.Cleanup(func() {
 		_ = theirs.Close()
 		b.conn.close()
@@ -116,7 +116,7 @@ func (b *threads) handle(r *reply) {
 func (b *threads) consumer(o *Options) *consumer {
 	return &consumer{
 		membership: membership{group: "G"}, opts: o, client: &client{caller: &caller{}, id: "me"},
-		owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
+		conns: []*conn{b.conn}, owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 	}
 }
 
@@ -160,6 +160,7 @@ func TestNextOwnerBeginsWhereWeStopped(t *testing.T) {
 			b.refuses = 1
 			queues[0].consumed.Add(1)
 			c.note(queues[0])
+			queues[0].conn.out.Flush()
 			b.work()
 		},
 	} {

@@ -30,8 +30,16 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	if q.revoked.Load() {
 		return nil
 	}
-	p := c.newPull(q)
+	if err := c.ask(q); err != nil {
+		return err
+	}
+	q.conn.out.Flush()
+	return nil
+}
 
+// ask gathers the request for what follows in a queue.
+func (c *consumer) ask(q *queue) error {
+	p := c.newPull(q)
 	c.pulling.Lock()
 	defer c.pulling.Unlock()
 	expression, version, kind := c.filter.expression, c.version, c.filter.kind
@@ -54,7 +62,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	b = c.sign.sign(b, nil)
 	endFrame(b, 0)
 	c.head = b
-	return q.conn.submit(patience{}, b, nil, pullTime, p, 0)
+	return q.conn.post(b, nil, call{to: p, limit: pullTime})
 }
 
 // pullFlags are those of PullSysFlag: 1 commits an offset, 2 lets the broker hold the request, 4 brings a filter along.
@@ -97,15 +105,23 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	}
 }
 
-// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that.
-func (c *consumer) sendBack(ctx context.Context, q *queue, m *stored) error {
+// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if it is
+// rejected, puts it into the group's dead-letter queue.
+func (c *consumer) sendBack(ctx context.Context, q *queue, m *stored, verdict driver.Verdict) error {
+	if c.opts.Model == broadcasting {
+		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering", "with model=broadcasting the broker keeps no state")
+	}
+	level := c.opts.RetryLevel
+	if verdict == driver.Reject {
+		level = -1
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.connectTimeout)
 	defer cancel()
 	_, err := c.client.must(ctx, q.conn, "give a message back", reqSendBack, []field{
 		{"group", c.group},
 		{"originTopic", string(m.topic)},
 		{"offset", strconv.FormatInt(m.commitOffset, 10)},
-		{"delayLevel", strconv.Itoa(c.opts.RetryLevel)},
+		{"delayLevel", strconv.Itoa(level)},
 		{"originMsgId", string(property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex))},
 		{"unitMode", "false"},
 		{"maxReconsumeTimes", "16"},

@@ -30,7 +30,7 @@ func (c *client) refresh() {
 		ctx, cancel := c.while(heartbeatLimit)
 		producers, consumers := c.members()
 		for _, p := range producers {
-			if r := c.d.routeNow(ctx, p.topic); r != nil && !p.grouped {
+			if r := c.d.routeNow(ctx, p.topic); r != nil {
 				p.adopt(ctx, r)
 			}
 		}
@@ -143,7 +143,7 @@ func (c *consumer) offer(ctx context.Context, r *route) {
 		if err != nil {
 			return
 		}
-		if !slices.Contains(c.offered.conns, conn) && c.ensureGroup(ctx, conn) != nil {
+		if !slices.Contains(c.offered.conns, conn) && c.client.ensureGroup(ctx, conn, c.group) != nil {
 			return
 		}
 		f.conns = append(f.conns, conn)

@@ -141,7 +141,7 @@ func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 	for i := range hosts {
 		which := (first + i) % len(hosts)
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i))
-		c, err := d.cfg.dial(each, hosts[which], nil)
+		c, err := d.dial(each, hosts[which], nil)
 		cancel()
 		if err == nil {
 			d.goodServer.Store(int32(which)) //nolint:gosec // an index of a list that a person typed
@@ -251,7 +251,7 @@ func (d *rocketDriver) onMasters(ctx context.Context, a *caller, ns *conn, f fun
 		return err
 	}
 	for _, addr := range masters {
-		c, err := d.cfg.dial(ctx, addr, nil)
+		c, err := d.dial(ctx, addr, nil)
 		if err != nil {
 			return err
 		}
@@ -336,7 +336,7 @@ func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
 	deadline, _ := ctx.Deadline()
 	for i, host := range d.cfg.target.hosts {
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.target.hosts)-i+1))
-		c, dialErr := d.cfg.dial(each, host, nil)
+		c, dialErr := d.dial(each, host, nil)
 		cancel()
 		if dialErr != nil {
 			continue // a name server that is away forgets topics by itself

@@ -25,13 +25,13 @@ const (
 
 // transactions ends the half messages of a producer and answers the brokers' check-backs.
 type transactions struct {
-	p     *producer
-	sign  *signer
-	plans []string // by slot: what was planned for the message in flight
-	sent  int      // messages planned so far
-	open  int      // of them, left open
+	p    *producer
+	sign *signer
+	sent int // messages planned so far
+	open int // of them, left open
 
 	mu     sync.Mutex
+	plans  []string // by index of the slot: what was planned for the message in flight
 	head   []byte
 	checks memory
 	due    int           // messages left open that have not got their end yet
@@ -40,10 +40,10 @@ type transactions struct {
 	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted, lateRolledBack atomic.Uint64
 }
 
-func newTransactions(p *producer, maxPending int) *transactions {
-	target := &p.client.d.cfg.target
+func newTransactions(p *producer) *transactions {
+	target := &p.d.cfg.target
 	return &transactions{
-		p: p, sign: newSigner(target.user, target.password), plans: make([]string, maxPending), idle: make(chan struct{}, 1),
+		p: p, sign: newSigner(target.user, target.password), idle: make(chan struct{}, 1),
 		checks: memory{young: map[string]int{}},
 	}
 }
@@ -84,7 +84,13 @@ func (t *transactions) plan(slot driver.Slot) string {
 		plan = t.planOpen()
 	}
 	t.sent++
-	t.plans[slot] = plan
+	at := int(slot.Index())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at >= len(t.plans) {
+		t.plans = append(t.plans, make([]string, at+1-len(t.plans))...)
+	}
+	t.plans[at] = plan
 	return plan
 }
 
@@ -102,8 +108,10 @@ func (t *transactions) planOpen() string {
 
 // half is called when the broker has stored a half message: it says what is to become of it. It returns whether that, now
 // or at a check-back, is to be rolled back.
-func (t *transactions) half(slot uint32, r *reply) (withheld bool) {
-	plan := t.plans[slot]
+func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	plan := t.plans[slot.Index()]
 	withheld = plan[len(plan)-1] == planRollback[0]
 	t.halves.Add(1)
 	flag := flagOf(plan[0])
@@ -115,8 +123,6 @@ func (t *transactions) half(slot uint32, r *reply) (withheld bool) {
 	default:
 		t.leftOpen.Add(1)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if flag == 0 {
 		t.due++
 		return withheld // the broker finds out by itself, and asks
@@ -141,8 +147,8 @@ type ending struct {
 	check     string // whether a check-back is answered
 }
 
-// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader. If it gets
-// lost, the broker asks.
+// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader, which flushes when
+// there is nothing more to read. If it gets lost, the broker asks.
 func (t *transactions) say(c *conn, e ending) {
 	b := t.sign.begin(beginFrame(t.head[:0], reqEndTransaction, flagOneWay))
 	b, at := openField(b, "commitLogOffset")
@@ -159,7 +165,7 @@ func (t *transactions) say(c *conn, e ending) {
 	b = t.sign.sign(b, nil)
 	endFrame(b, 0)
 	t.head = b
-	_ = c.submitOneWay(patience{}, b, nil, nil, 0)
+	_ = c.post(b, nil, call{})
 }
 
 // checkTransaction answers a broker that asks what became of a half message.
@@ -269,7 +275,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		due := t.stillOpen()
-		if due == 0 || t.p.reachable() != nil {
+		if due == 0 || t.p.reachable(nil) != nil {
 			return nil
 		}
 		over := driver.Errorf(driver.ClassTimeout, t.p.op, "raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+

@@ -44,10 +44,10 @@ func TestTransactionsLeftOpen(t *testing.T) {
 	for _, wait := range []string{"0s", "300ms"} {
 		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-rollback-percent=50", "check-wait="+wait)
 		o := &outcomes{}
-		p, err := d.Producer(t.Context(), producerSpec(dest, 10), o.done)
+		p, err := d.Producer(t.Context(), producerSpec(dest, 10), o)
 		require.NoError(t, err)
 		for i := range 10 {
-			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: time.Now().UnixMicro(), Body: []byte("x")}))
+			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: time.Now().UnixMicro()}))
 		}
 		err = p.Close(t.Context())
 		require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))

@@ -224,7 +224,7 @@ type answers struct {
 	list []string
 }
 
-func (a *answers) answer(arg uint32, r *reply) {
+func (a *answers) answer(arg uint64, r *reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.list = append(a.list, fmt.Sprintf("%d:%d:%v", arg, r.code, r.err))
@@ -233,12 +233,15 @@ func (a *answers) answer(arg uint32, r *reply) {
 // TestConnection plays a broker that answers late, never, twice, and out of order, with a false clock.
 func TestConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		c := newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil)
+		c, theirs := piped(nil)
 		var a answers
-		head := func() []byte { b := beginFrame(nil, 1, 0); endFrame(b, 0); return b }
-		for i := range uint32(200) { // more than the table holds at first
-			require.NoError(t, c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, i))
+		submit := func(i uint64) error {
+			b := beginFrame(nil, 1, 0)
+			endFrame(b, 0)
+			return c.submit(t.Context(), driver.NewMeter(), b, nil, false, call{to: &a, arg: i, limit: time.Second})
+		}
+		for i := range uint64(200) { // more than the table holds at first
+			require.NoError(t, submit(i))
 		}
 		requests := make([]byte, 200*fieldsAt)
 		_, err := io.ReadFull(theirs, requests)
@@ -263,14 +266,14 @@ func TestConnection(t *testing.T) {
 		require.Len(t, a.list, 200)
 		require.Contains(t, a.list, "57:0:"+errNoAnswer.Error())
 		reply(57) // too late
-		require.NoError(t, c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, 1000))
+		require.NoError(t, submit(1000))
 		_, err = io.ReadFull(theirs, requests[:fieldsAt])
 		require.NoError(t, err)
 		require.NoError(t, theirs.Close())
 		synctest.Wait()
 		require.Len(t, a.list, 201)
 		require.Contains(t, a.list[200], "1000:0:the connection ended")
-		err = c.submit(patience{ctx: t.Context()}, head(), nil, time.Second, &a, 1001)
+		err = submit(1001)
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
 		c.close()
 		require.Len(t, a.list, 201)
@@ -278,8 +281,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestForeignPeer(t *testing.T) {
-	ours, theirs := net.Pipe()
-	c := newConn("broker", ours, transport.Meter(ours), driver.DefaultMaxBody, nil)
+	c, theirs := piped(nil)
 	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
 	<-c.dead
@@ -288,37 +290,81 @@ func TestForeignPeer(t *testing.T) {
 	_ = theirs.Close()
 }
 
-// nowhere is a connection that takes everything.
-type nowhere struct{ net.Conn }
+// piped returns a connection, and its other end.
+func piped(serve func(*conn, *reply)) (*conn, net.Conn) {
+	ours, theirs := net.Pipe()
+	raw := transport.Meter(ours)
+	return newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, serve), theirs
+}
 
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+// drained returns a connection to a peer that reads and says nothing.
+func drained(t *testing.T) *conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ours, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	theirs, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(io.Discard, theirs) })
+	raw := transport.Meter(ours)
+	c := newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil)
+	t.Cleanup(func() {
+		c.close()
+		reading.Wait()
+		_ = theirs.Close()
+	})
+	return c
+}
+
+// sendingTo returns a producer of small messages to queues on these connections, and what becomes of them.
+func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
+	o := &outcomes{}
+	p := &producer{
+		opts: opts, topic: "T", done: o, kinds: []kind{{body: []byte("x")}}, idle: make(chan struct{}, 1),
+		synced: make(chan struct{}, 1), socket: driver.NewMeter(), answers: driver.NewMeter(),
+	}
+	var queues []sendQueue
+	for i, c := range conns {
+		queues = append(queues, p.sendQueue(c, "broker", i))
+	}
+	p.queues.Store(&queues)
+	p.home = queues
+	if opts.Send == sendBatch {
+		p.batch = newBatcher(p, 100)
+	}
+	return p, o
+}
 
 func TestSendDoesNotAllocate(t *testing.T) {
 	for _, signed := range []bool{false, true} {
-		ours, theirs := net.Pipe()
-		c := newConn("broker", nowhere{ours}, transport.Meter(ours), driver.DefaultMaxBody, nil)
-		p := &producer{opts: defaultOptions(), topic: "T", idle: make(chan struct{}, 1), done: func(driver.Slot, driver.Outcome) {}}
-		if signed {
-			p.sign = newSigner("ak", "sk")
-		}
-		p.queues.Store(&[]sendQueue{p.sendQueue(c, "broker-a", 0)})
-		m := driver.Message{Body: make([]byte, 1024), Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}}
-		var r reply
-		send := func() {
-			m.ID.Number++
-			if err := p.Send(t.Context(), &m); err != nil {
-				panic(err)
+		for _, more := range []bool{false, true} {
+			c := drained(t)
+			p, _ := sendingTo(defaultOptions(), c)
+			p.done = driver.DoneFunc(func(driver.Slot, driver.Outcome) {})
+			p.kinds[0].body = make([]byte, 1024)
+			if signed {
+				p.sign = newSigner("ak", "sk")
+				p.queues.Store(&[]sendQueue{p.sendQueue(c, "broker-a", 0)})
 			}
-			c.mu.Lock()
-			r = reply{flag: flagResponse, opaque: c.opaque - 1}
-			c.mu.Unlock()
-			c.handle(&r)
+			m := driver.Message{Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}, More: more}
+			var r reply
+			send := func() {
+				m.ID.Number++
+				if err := p.Send(t.Context(), &m); err != nil {
+					panic(err)
+				}
+				c.mu.Lock()
+				r = reply{flag: flagResponse, opaque: c.opaque - 1}
+				c.mu.Unlock()
+				c.handle(&r)
+			}
+			for range 5000 {
+				send() // buffers grow
+			}
+			require.Less(t, testing.AllocsPerRun(2000, send), 0.1)
 		}
-		for range 5000 {
-			send() // buffers grow
-		}
-		require.Less(t, testing.AllocsPerRun(2000, send), 0.1)
-		c.close()
-		_ = theirs.Close()
 	}
 }

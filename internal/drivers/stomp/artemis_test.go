@@ -85,8 +85,8 @@ func TestFullAddress(t *testing.T) {
 	ctx, o := deadline(t), newOutcomes()
 	d := openDriver(t, a.STOMPURL())
 	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Destination: driver.Destination{Name: "full"}, MaxPending: 20, Priority: -1,
-	}, o.done)
+		Destination: driver.Destination{Name: "full"}, MaxPending: 20, Variants: bodies(),
+	}, o)
 	require.NoError(t, err)
 	send(t, p, 10)
 	accepted := 0
@@ -94,7 +94,7 @@ func TestFullAddress(t *testing.T) {
 		switch {
 		case out.State == driver.Accepted:
 			accepted++
-		case slot == 5:
+		case slot.Index() == 5:
 			require.Equal(t, driver.Rejected, out.State)
 			require.Equal(t, driver.ClassFull, out.Class)
 			require.ErrorContains(t, out.Err, "AMQ339011")
@@ -123,10 +123,10 @@ func TestNotAllowed(t *testing.T) {
 	dest := driver.Destination{Name: "secret"}
 	_, err = d.Consumer(ctx, driver.ConsumerSpec{Destination: dest})
 	require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
-	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: dest, MaxPending: 1, Priority: -1}, o.done)
+	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: dest, MaxPending: 1, Variants: bodies()}, o)
 	require.NoError(t, err)
 	send(t, p, 1)
-	out := o.wait(t, 1)[0]
+	out := o.wait(t, 1)[slot(0)]
 	require.Equal(t, driver.Rejected, out.State)
 	require.Equal(t, driver.ClassAuth, out.Class, "%v", out.Err)
 	require.NoError(t, p.Close(ctx))
@@ -150,12 +150,12 @@ func TestTimeAcrossProtocols(t *testing.T) {
 
 			d := openDriver(t, urls[0])
 			p, err := d.Producer(ctx, driver.ProducerSpec{
-				Destination: driver.Destination{Name: "to-amqp"}, MaxPending: 2, Priority: -1,
-				Properties: []driver.Property{{Key: "color", Value: "a:b\\c"}},
-			}, o.done)
+				Destination: driver.Destination{Name: "to-amqp"}, MaxPending: 2,
+				Variants: []driver.Variant{{Body: []byte{0, 0}, Priority: -1, Properties: []driver.Property{{Key: "color", Value: "a:b\\c"}}}},
+			}, o)
 			require.NoError(t, err)
 			send(t, p, 1)
-			require.Equal(t, driver.Outcome{}, o.wait(t, 1)[0])
+			require.Equal(t, driver.Outcome{}, o.wait(t, 1)[slot(0)])
 			require.NoError(t, p.Close(ctx))
 			r, err := session.NewReceiver(ctx, "to-amqp", &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
 			require.NoError(t, err)
@@ -174,11 +174,12 @@ func TestTimeAcrossProtocols(t *testing.T) {
 			m.ApplicationProperties = map[string]any{"time": int64(1700000000000001)}
 			require.NoError(t, s.Send(ctx, m, nil))
 			run, stop := context.WithCancel(ctx)
-			require.NoError(t, k.Run(run, func(got *driver.Delivery) {
+			require.NoError(t, k.Run(run, func(got *driver.Delivery) driver.Verdict {
 				require.True(t, got.HasTime)
 				require.Equal(t, int64(1700000000000001), got.Time)
 				require.Equal(t, []byte{0, 1, 0}, got.Body)
 				stop()
+				return driver.Accept
 			}))
 			require.False(t, errors.Is(ctx.Err(), context.DeadlineExceeded), "no message came")
 			require.NoError(t, k.Close(ctx))

@@ -10,18 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // piped returns a connection with heart-beats both ways whose other end is the test's.
 func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
-	c = newConnection(nil, driver.Connection{Name: "test"})
-	c.session = &session{
-		net: near, raw: transport.Meter(near), out: newOutbox(near), source: &source{net: near}, version: v12, sendEvery: every, hearEvery: every,
-	}
-	c.in = newScanner(c.source, driver.DefaultMaxBody)
-	close(c.ready)
+	raw := transport.Meter(near)
+	c = newConnection(newDriver(config{maxBody: driver.DefaultMaxBody}), raw, raw, "test")
+	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
 	c.start()
 	return c, far
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -59,13 +61,16 @@ func BenchmarkArtemisSend(b *testing.B) {
 					received <- nil
 				}
 				benchSend(b, d, driver.ProducerSpec{
-					Connection: driver.Connection{Key: "p"}, Destination: dest, MaxPending: slots, Priority: -1, Persistent: to.persistent,
+					Connection: driver.Connection{Key: "p"}, Destination: dest, MaxPending: slots, Persistent: to.persistent, Variants: benchBody(),
 				}, to.id)
 				require.NoError(b, <-received)
 			})
 		}
 	}
 }
+
+// benchBody is one kind of messages of 1 KiB.
+func benchBody() []driver.Variant { return []driver.Variant{{Body: make([]byte, 1024), Priority: -1}} }
 
 // benchID is an ID with parts as large as they come.
 func benchID() driver.ID {
@@ -76,16 +81,16 @@ func benchSend(b *testing.B, d driver.Driver, spec driver.ProducerSpec, id drive
 	b.Helper()
 	free := make(chan driver.Slot, spec.MaxPending)
 	for i := range spec.MaxPending {
-		free <- driver.Slot(i)
+		free <- driver.NewSlot(uint32(i), 1)
 	}
-	p, err := d.Producer(b.Context(), spec, func(s driver.Slot, o driver.Outcome) {
+	p, err := d.Producer(b.Context(), spec, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) {
 		if o.State != driver.Accepted {
 			b.Errorf("not accepted: %v", o.Err)
 		}
-		free <- s
-	})
+		free <- driver.NewSlot(s.Index(), s.Generation()+1)
+	}))
 	require.NoError(b, err)
-	m := driver.Message{Time: 1, ID: id, Body: make([]byte, 1024)}
+	m := driver.Message{Time: 1, ID: id}
 	b.ReportAllocs()
 	b.ResetTimer()
 	cpu := cpuTime(b)
@@ -110,10 +115,11 @@ func receive(b *testing.B, d driver.Driver, dest driver.Destination, n int) erro
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
-	err = c.Run(ctx, func(*driver.Delivery) {
+	err = c.Run(ctx, func(*driver.Delivery) driver.Verdict {
 		if n--; n == 0 {
 			cancel()
 		}
+		return driver.Accept
 	})
 	if n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d messages are missing", n))
@@ -140,7 +146,7 @@ func BenchmarkArtemisReceive(b *testing.B) {
 			queue := driver.Destination{Name: fmt.Sprint("bench", len(options), options[0], b.N)}
 			b.ResetTimer()
 			benchSend(b, d, driver.ProducerSpec{
-				Connection: driver.Connection{Key: "p"}, Destination: queue, MaxPending: 1000, Priority: -1,
+				Connection: driver.Connection{Key: "p"}, Destination: queue, MaxPending: 1000, Variants: benchBody(),
 			}, driver.ID{})
 			b.ResetTimer()
 			b.StartTimer()
@@ -173,8 +179,8 @@ func (r *repeat) Read(b []byte) (int, error) {
 func BenchmarkRead(b *testing.B) {
 	for name, data := range map[string][]byte{"MESSAGE": artemisMessage(), "RECEIPT": []byte("RECEIPT\nreceipt-id:s0.17.123456\n\n\x00\n")} {
 		b.Run(name+"/ours", func(b *testing.B) {
-			s := newScanner(&repeat{data: data}, driver.DefaultMaxBody)
-			s.version = v12
+			s := scannerOf(&repeat{data: data}, driver.DefaultMaxBody)
+			s.version = wire.V12
 			var f inbound
 			b.ReportAllocs()
 			for range b.N {
@@ -184,7 +190,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 		b.Run(name+"/package", func(b *testing.B) {
-			r := frame.NewReaderSize(bufio.NewReaderSize(&repeat{data: data}, readBuffer), readBuffer)
+			r := frame.NewReaderSize(bufio.NewReaderSize(&repeat{data: data}, transport.InputSize), transport.InputSize)
 			b.ReportAllocs()
 			for n := 0; n < b.N; {
 				f, err := r.Read()
@@ -203,13 +209,15 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	body := make([]byte, 1024)
 	b.Run("ours", func(b *testing.B) {
-		p := &producer{conn: &connection{session: &session{version: v12, dialect: artemis}}, confirm: true}
-		require.NoError(b, p.prepare(driver.ProducerSpec{Destination: driver.Destination{Name: "TEST_QUEUE"}, Priority: -1}))
+		c := newConnection(newDriver(config{opts: *defaultOptions()}), nil, nil, "")
+		c.version, c.dialect = wire.V12, artemis
+		p := &producer{conn: c, confirm: true}
+		spec := driver.ProducerSpec{Destination: driver.Destination{Name: "TEST_QUEUE"}, Variants: []driver.Variant{{Body: body, Priority: -1}}}
+		require.NoError(b, p.prepare(&spec))
 		buf := make([]byte, 0, 4096)
 		b.ReportAllocs()
 		for i := range b.N {
-			p.seq = uint64(i)
-			buf = p.appendSend(buf[:0], &driver.Message{Slot: 17, Time: 1700000000000000, Body: body}, "")
+			buf = p.appendSend(buf[:0], &driver.Message{Slot: driver.NewSlot(17, uint32(i)), Time: 1700000000000000}, nil)
 		}
 	})
 	b.Run("package", func(b *testing.B) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -28,12 +30,14 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options []string
+		headers []string // of SUBSCRIBE that go with the options
 		lacks   map[drivertest.Feature]string
 	}{
-		{r.Title(), nil, plain},
+		{r.Title(), nil, nil, plain},
 		{
 			r.Title() + ", quorum queues",
 			[]string{"declare=quorum"},
+			[]string{"x-queue-type", "quorum"},
 			lacks(drivertest.Topics, drivertest.DurableSubscription, drivertest.SharedSubscription),
 		},
 	} {
@@ -41,6 +45,10 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 				Broker: c.name, Options: c.options, Lacks: c.lacks,
+				Inspect: stomptest.Broker{
+					URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password,
+					Destination: func(d driver.Destination) []string { return append(stomptest.Slashed(d), c.headers...) },
+				}.Inspect,
 				MaxBody: 1 << 20, // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
 				Victim: func(t testing.TB) (string, func()) {
 					t.Helper()
@@ -57,7 +65,8 @@ func TestConformanceArtemis219(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: a.Title(),
+		Broker:  a.Title(),
+		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
 		},
@@ -74,10 +83,9 @@ func TestConformanceActiveMQ516(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: a.Title(),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
-		},
+		Broker:  a.Title(),
+		Inspect: inspectAMQP(a.AMQPURL()),
+		Lacks:   classicLacks(),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())

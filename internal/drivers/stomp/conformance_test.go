@@ -3,14 +3,18 @@
 package stomp
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -29,7 +33,8 @@ func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ArtemisTitle(),
+		Broker:  brokertest.ArtemisTitle(),
+		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
 		},
@@ -50,14 +55,57 @@ func TestConformanceArtemis(t *testing.T) {
 	})
 }
 
+// classicLacks are the features that ActiveMQ Classic lacks.
+func classicLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{
+		drivertest.SharedSubscription:           "ActiveMQ Classic has no shared subscriptions",
+		drivertest.Redelivered.On(driver.Topic): "ActiveMQ Classic does not say so of the messages of a durable subscription",
+	}
+}
+
+// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP ActiveMQ Classic does not say of which group a message is.
+func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
+	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		t.Cleanup(cancel)
+		conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(brokertest.User, brokertest.Password)})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		session, err := conn.NewSession(ctx, nil)
+		require.NoError(t, err)
+		r, err := session.NewReceiver(ctx, dest.String(), &amqp.ReceiverOptions{Credit: 1000, SettlementMode: amqp.ReceiverSettleModeFirst.Ptr()})
+		require.NoError(t, err)
+		return func(n int) (list []drivertest.Header) {
+			for range n {
+				m, err := r.Receive(ctx, nil)
+				require.NoError(t, err)
+				require.NoError(t, r.AcceptMessage(ctx, m))
+				h := drivertest.Header{Properties: map[string]string{}, Priority: 4}
+				if m.Header != nil {
+					h.Persistent, h.Priority, h.TTL = m.Header.Durable, int(m.Header.Priority), m.Header.TTL
+				}
+				if m.Properties != nil && m.Properties.GroupID != nil {
+					h.Group = *m.Properties.GroupID
+				}
+				for key, value := range m.ApplicationProperties {
+					h.Properties[key] = fmt.Sprint(value)
+				}
+				list = append(list, h)
+			}
+			require.NoError(t, conn.Close())
+			return list
+		}
+	}
+}
+
 func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ActiveMQTitle(),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
-		},
+		Broker:  brokertest.ActiveMQTitle(),
+		Inspect: inspectAMQP(a.AMQPURL()),
+		Lacks:   classicLacks(),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
@@ -71,7 +119,8 @@ func TestConformanceRabbitMQ(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.RabbitMQTitle(),
+		Broker:  brokertest.RabbitMQTitle(),
+		Inspect: stomptest.Broker{URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Slashed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.Priority: "a queue that is declared by its use has no priorities",
 			drivertest.Group:    "RabbitMQ has no message groups",
@@ -92,7 +141,7 @@ func testQueueNamesOnRabbitMQ(t *testing.T, r *brokertest.RabbitMQ) {
 	ctx, d := deadline(t), openDriver(t, r.STOMPURL())
 	const name = "a b/c%d%25.*"
 	o := newOutcomes()
-	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: driver.Destination{Name: name}, MaxPending: 1, Priority: -1}, o.done)
+	p, err := d.Producer(ctx, driver.ProducerSpec{Destination: driver.Destination{Name: name}, MaxPending: 1, Variants: bodies()}, o)
 	require.NoError(t, err)
 	send(t, p, 1)
 	o.wait(t, 1)
@@ -119,12 +168,14 @@ func TestConformanceOptions(t *testing.T) {
 				drivertest.Transactions:      "transactions are confirmed by receipts",
 			},
 		},
-		"tls": {URL: a.STOMPSURL(), TLS: driver.TLS{CAFile: a.Certs().CAFile}, Lacks: noTx},
+		// Over TLS a burst is written by a goroutine that is made for it.
+		"tls": {URL: a.STOMPSURL(), TLS: driver.TLS{CAFile: a.Certs().CAFile}, Lacks: noTx, Allocations: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if cfg.URL == "" {
 				cfg.URL = a.STOMPURL()
 			}
+			cfg.Inspect = stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect
 			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
 			cfg.IgnoreGoroutines = harnessGoroutines()
 			drivertest.Run(t, cfg)
@@ -137,15 +188,14 @@ func TestConformanceVersions(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	for _, version := range []string{"1.0", "1.1"} {
 		t.Run(version, func(t *testing.T) {
-			lacks := map[drivertest.Feature]string{
-				drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions",
-			}
+			lacks := classicLacks()
 			if version == "1.0" {
 				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
 			}
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText,
+				Inspect:          inspectAMQP(a.AMQPURL()),
 				Lacks:            lacks,
 				IgnoreGoroutines: harnessGoroutines(),
 			})

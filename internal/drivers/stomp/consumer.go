@@ -5,8 +5,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -20,8 +19,12 @@ const (
 	keptText = 64 << 10
 	// release is by how much bytes that Run has delivered make room for others, at a time.
 	release = holdLimit / 8
-	// ackBatch is the largest number of messages that one cumulative ACK covers.
+	// ackBatch is the largest number of messages that are delivered before what was acknowledged leaves, and that one
+	// cumulative ACK covers.
 	ackBatch = 256
+	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does not read
+	// but sends would let them grow for ever.
+	outMost = 16 << 20
 )
 
 // States of a consumer.
@@ -35,36 +38,39 @@ const (
 //
 // On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken
 // for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of producers,
-// and as long as Run is not running, messages are copied and held, up to holdLimit.
+// with transactions, whose receipts the reader has to read, for concurrent deliveries, and as long as Run is not running,
+// messages are copied and held, up to holdLimit.
 type consumer struct {
-	conn   *connection
-	op     string
-	id     uint64 // in conn.consumers, and the id of the subscription
-	sub    *subscription
-	mode   string // of acknowledgement
-	tx     bool
-	stream string // of RabbitMQ: whose only consumer it is
-	topic  string // of old Artemis: reserved on conn
-	batch  int    // messages per ACK
+	lease   *lease
+	conn    *connection
+	op      string
+	id      uint64 // in conn.consumers, and the id of the subscription
+	sub     *subscription
+	mode    string        // of acknowledgement
+	workers int           // how many messages may be delivered at once
+	stream  string        // of RabbitMQ: whose only consumer it is
+	topic   string        // of old Artemis: reserved on conn
+	batch   int           // messages between acknowledgements
+	input   *driver.Meter // of Run: nothing has arrived
 
 	probes int // so far; of the goroutine that calls Probe
 
 	mu      sync.Mutex
 	state   int
-	deliver func(*driver.Delivery)
+	deliver func(*driver.Delivery) driver.Verdict
 	current driver.Delivery
 	held    []heldMessage
 	bytes   int           // in held, and in taken as far as it is not delivered
-	arrived chan struct{} // held has grown
+	arrived chan struct{} // held has grown, or fault was set
 	unheld  chan struct{} // held has shrunk, or the state has changed
 	listed  bool          // in conn.acking
-	fault   error         // why no more is delivered: the broker does not deliver what was sent
+	fault   error         // why no more is delivered, as long as the connection has not ended
 	closed  bool
+	tx      *receiving // nil without transactions
 
 	// Of whoever delivers: the reader with the lock in stateDirect, else Run.
-	toAck   int    // delivered, not acknowledged, in mode client
-	lastAck []byte // what the ACK for them names
-	txID    uint64
+	unacked int           // delivered since the last settle
+	lastAck []byte        // what the ACK for them names, in mode client
 	taken   []heldMessage // what Run took from held
 	left    []heldMessage // of taken, when Run ended
 	large   []byte        // memory for a large message that is to be held; guarded by mu
@@ -79,50 +85,76 @@ type heldMessage struct {
 
 func (m *heldMessage) ack() []byte { return m.text[m.body:] }
 
+// notify leaves a signal in a channel of capacity one.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	k := &consumer{
-		op: "receive from " + spec.Destination.String(), tx: spec.Transacted,
-		batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+	if n := spec.TransactionSize; n > 0 { // what a transaction holds is not acknowledged
+		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
-	conn, err := d.acquireFor(ctx, &spec, k)
-	if err != nil {
+	k := &consumer{
+		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), workers: spec.Concurrency,
+		input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+	}
+	if spec.TransactionSize > 0 {
+		k.tx = newReceiving(k, &spec)
+	}
+	if err := d.acquireFor(ctx, &spec, k); err != nil {
 		return nil, err
 	}
-	k.conn = conn
-	err = conn.addConsumer(k)
-	if err == nil {
-		if err = k.subscribe(ctx, spec); err != nil {
-			conn.removeConsumer(k)
-			k.freeStream()
+	k.conn = k.lease.Conn
+	var err error
+	if k.id, err = enlist(k.conn, &k.conn.consumers, k); err == nil {
+		if err = k.subscribe(ctx, &spec); err == nil {
+			return k, nil
 		}
+		delist(k.conn, &k.conn.consumers, k.id)
 	}
-	if err != nil {
-		conn.freeTopic(k.topic)
-		conn.release(ctx)
-		return nil, conn.explain(op, err)
-	}
-	return k, nil
+	err = k.conn.explain(op, err)
+	k.quit(ctx)
+	return nil, err
+}
+
+// quit gives back what the consumer had.
+func (k *consumer) quit(ctx context.Context) {
+	k.freeStream()
+	k.conn.freeTopic(k.topic)
+	k.lease.Release(ctx)
 }
 
 // Waits implements [driver.Waiter].
-func (k *consumer) Waits() driver.Waits { return k.conn.waits() }
+func (k *consumer) Waits() driver.Waits {
+	w := k.conn.waits()
+	if k.holds() {
+		w.Input = k.input.Idle()
+	}
+	return w
+}
+
+// holds reports whether messages are held for Run.
+func (k *consumer) holds() bool { return k.tx != nil || k.workers > 1 || k.conn.crowd.Load() }
 
 // Probe implements [driver.Prober] by a transaction in which nothing happens: all brokers answer that, and nothing else
 // that changes nothing.
 func (k *consumer) Probe(ctx context.Context) error {
 	k.probes++
 	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
-	for _, command := range []string{frame.BEGIN, frame.ABORT} {
-		if err := k.conn.request(ctx, frame.New(command, frame.Transaction, id)); err != nil {
+	for _, command := range []string{wire.BEGIN, wire.ABORT} {
+		if err := k.conn.request(ctx, wire.NewFrame(command, "transaction", id)); err != nil {
 			return k.conn.explain(k.op, err)
 		}
 	}
 	return nil
 }
 
-func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err error) {
+func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (err error) {
 	opts := &k.conn.driver.cfg.opts
 	if k.sub, err = k.conn.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), k.conn.identity); err != nil {
 		return err
@@ -130,29 +162,26 @@ func (k *consumer) subscribe(ctx context.Context, spec driver.ConsumerSpec) (err
 	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
 		return err
 	}
-	if err := k.takeStream(&spec); err != nil {
+	if err := k.takeStream(spec); err != nil {
 		return err
 	}
 	k.mode = k.sub.ack
 	if err := k.conn.checkAck(k); err != nil {
 		return err
 	}
-	f := frame.New(frame.SUBSCRIBE, k.sub.subscribe...)
-	for i := range f.Header.Len() {
-		if key, value := f.Header.GetAt(i); !k.conn.version.keeps(value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
-				"STOMP %s cannot carry %q as %s", k.conn.version, value, key)
+	f := wire.NewFrame(wire.SUBSCRIBE, k.sub.subscribe...)
+	for _, h := range f.Headers {
+		if !k.conn.version.Keeps(h.Value) {
+			return errCannotCarry(k.conn.version, h.Key, h.Value)
 		}
 	}
 	k.share(1)
 	err = k.conn.request(ctx, f)
 	if err != nil {
 		k.share(-1)
-		if ctx.Err() != nil && k.conn.alive() {
+		if ctx.Err() != nil && !k.conn.Dead() {
 			// The broker may yet come to it: a late answer must not leave a subscription behind.
-			_ = k.conn.out.put(func(b []byte) []byte {
-				return k.conn.version.appendFrame(b, frame.New(frame.UNSUBSCRIBE, k.sub.end...))
-			})
+			_ = k.conn.putFrame(wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...))
 		}
 	}
 	return err
@@ -187,216 +216,4 @@ func (k *consumer) share(n int) int {
 		delete(d.shared, k.sub.last)
 	}
 	return users
-}
-
-func (c *connection) alive() bool {
-	select {
-	case <-c.failed:
-		return false
-	default:
-		return true
-	}
-}
-
-// take delivers or holds a message. The reader calls it.
-func (k *consumer) take(f *inbound) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body)+len(f.ack)+heldSize > holdLimit {
-		k.mu.Unlock()
-		select {
-		case <-k.unheld:
-		case <-k.conn.failed:
-		}
-		k.mu.Lock()
-		if !k.conn.alive() {
-			return errClosed
-		}
-	}
-	if f.encoded && f.id != (driver.ID{}) && k.fault == nil {
-		k.fault = driver.Errorf(driver.ClassUnsupported, "",
-			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
-			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
-		notify(k.arrived)
-	}
-	if k.fault != nil {
-		return nil // not acknowledged: it stays with the broker
-	}
-	if k.state == stateDirect && k.conn.shared.Load() {
-		k.settle() // from here on Run delivers
-		k.state = stateHolding
-	}
-	switch k.state {
-	case stateDirect:
-		k.current = f.delivery()
-		k.handle(&k.current, f.ack)
-		if k.toAck > 0 && !k.listed {
-			k.listed = true
-			k.conn.acking = append(k.conn.acking, k)
-		}
-	case stateHolding:
-		k.hold(f)
-	}
-	return nil
-}
-
-// hold keeps a copy of a message.
-func (k *consumer) hold(f *inbound) {
-	n := len(k.held)
-	if n < cap(k.held) {
-		k.held = k.held[:n+1]
-	} else {
-		k.held = append(k.held, heldMessage{})
-	}
-	m := &k.held[n]
-	if len(f.body) > max(keptText, cap(m.text)) {
-		m.text, k.large = k.large, nil
-	}
-	m.text = append(append(m.text[:0], f.body...), f.ack...)
-	m.body = len(f.body)
-	m.delivery = f.delivery()
-	m.delivery.Body = m.text[:m.body:m.body]
-	k.bytes += len(m.text) + heldSize
-	if n == 0 {
-		notify(k.arrived)
-	}
-}
-
-// handle delivers a message and settles it.
-func (k *consumer) handle(d *driver.Delivery, ack []byte) {
-	k.deliver(d)
-	switch k.mode {
-	case ackClient:
-		k.lastAck = append(k.lastAck[:0], ack...)
-		if k.toAck++; k.toAck >= k.batch {
-			k.settle()
-		}
-	case ackIndividual:
-		k.put(frame.ACK, ack)
-	}
-}
-
-// acknowledge acknowledges what the reader has delivered.
-func (k *consumer) acknowledge() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.listed = false
-	if k.state == stateDirect {
-		k.settle()
-	}
-}
-
-// settle acknowledges what was delivered, if anything.
-func (k *consumer) settle() {
-	if k.toAck > 0 {
-		k.toAck = 0
-		k.put(frame.ACK, k.lastAck)
-	}
-}
-
-// put writes an ACK or NACK frame, in a transaction of its own if there are any. A failure is one of the connection,
-// which Run reports.
-func (k *consumer) put(command string, ack []byte) {
-	out := k.conn.out
-	out.mu.Lock()
-	if out.err != nil {
-		out.mu.Unlock()
-		return
-	}
-	b := out.buf
-	var tx [32]byte
-	name := tx[:0]
-	if k.tx {
-		k.txID++
-		name = append(strconv.AppendUint(append(name, 'r'), k.id, 10), '.')
-		name = strconv.AppendUint(name, k.txID, 10)
-		b = append(append(append(b, "BEGIN\ntransaction:"...), name...), "\n\n\x00"...)
-	}
-	b = append(b, command...)
-	if k.conn.version == v12 {
-		b = append(append(b, "\nid:"...), ack...)
-	} else {
-		b = append(append(b, "\nmessage-id:"...), ack...)
-		b = strconv.AppendUint(append(b, "\nsubscription:"...), k.id, 10)
-	}
-	if k.tx {
-		b = append(append(b, "\ntransaction:"...), name...)
-		b = append(b, "\n\n\x00COMMIT\ntransaction:"...)
-		b = append(b, name...)
-	}
-	out.buf = append(b, "\n\n\x00"...)
-	full := len(out.buf) > outMost
-	out.unlock()
-	if full {
-		k.conn.fail(errUnread())
-	}
-}
-
-// Run implements [driver.Consumer].
-func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery)) error {
-	k.mu.Lock()
-	k.deliver = deliver
-	for ctx.Err() == nil && k.conn.alive() {
-		if len(k.held) > 0 {
-			k.deliverHeld(ctx)
-			continue
-		}
-		k.settle()
-		if k.fault != nil {
-			break
-		}
-		if !k.conn.shared.Load() {
-			k.state = stateDirect
-		}
-		k.mu.Unlock()
-		select {
-		case <-k.arrived:
-		case <-ctx.Done():
-		case <-k.conn.failed:
-		}
-		k.mu.Lock()
-	}
-	k.settle()
-	k.state, k.deliver = stateHolding, nil
-	fault := k.fault
-	k.mu.Unlock()
-	if fault != nil {
-		return k.conn.explain(k.op, fault)
-	}
-	if ctx.Err() == nil {
-		return k.conn.explain(k.op, k.conn.whyEnded())
-	}
-	return nil
-}
-
-// deliverHeld delivers what was held so far. The lock is held when it begins and ends, and not in between.
-func (k *consumer) deliverHeld(ctx context.Context) {
-	k.taken, k.held = k.held, k.taken[:0]
-	k.mu.Unlock()
-	ended, done := ctx.Done(), 0
-	for i := range k.taken {
-		select {
-		case <-ended:
-			k.left = k.taken[i:]
-			k.mu.Lock()
-			k.bytes -= done
-			return
-		default:
-		}
-		m := &k.taken[i]
-		k.handle(&m.delivery, m.ack())
-		if done += len(m.text) + heldSize; done >= release || cap(m.text) > keptText {
-			k.mu.Lock()
-			k.bytes -= done
-			if cap(m.text) > keptText {
-				k.large, m.text, m.delivery.Body = m.text, nil, nil
-			}
-			k.mu.Unlock()
-			done = 0
-			notify(k.unheld)
-		}
-	}
-	k.mu.Lock()
-	k.bytes -= done
-	notify(k.unheld)
 }

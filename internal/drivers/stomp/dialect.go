@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -97,7 +98,7 @@ func routing(kind driver.Kind) string {
 func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
 // send returns the headers that are the same for all messages of a producer.
-func (d dialect) send(spec driver.ProducerSpec, o *Options, server string) ([]driver.Property, error) {
+func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
 	if err := d.checkName(spec.Destination, true); err != nil {
 		return nil, err
 	}
@@ -113,33 +114,43 @@ func (d dialect) send(spec driver.ProducerSpec, o *Options, server string) ([]dr
 	if declared {
 		headers = append(headers, o.declaration()...)
 	}
-	if err := d.checkQueue(&spec, o, server); err != nil {
-		return nil, err
-	}
 	switch {
 	case d == rabbitmq && !spec.Persistent: // any value but true is ignored
 	default:
 		add("persistent", strconv.FormatBool(spec.Persistent))
 	}
-	if spec.Priority >= 0 {
-		if d == generic {
-			return nil, d.unsupported("", "no header is known for the priority")
-		}
-		add("priority", strconv.Itoa(min(spec.Priority, 9)))
-	}
 	if spec.TTL > 0 {
-		switch d {
-		case rabbitmq:
+		switch {
+		case d == rabbitmq && o.Declare == kindStream:
+			return nil, d.unsupported("leave out --ttl", "messages of a stream do not expire one by one")
+		case d == rabbitmq:
 			add("expiration", strconv.FormatInt(max(1, spec.TTL.Milliseconds()), 10))
-		case generic:
+		case d == generic:
 			return nil, d.unsupported("", "no header is known for the time to live")
 		}
 	}
-	if spec.Group != "" {
+	return headers, nil
+}
+
+// sendVariant returns the headers, beside them, that are the same for all messages of a variant. The server is the header of
+// CONNECTED.
+func (d dialect) sendVariant(
+	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
+) (headers []driver.Property, err error) {
+	if v.Priority >= 0 {
+		if d == generic {
+			return nil, d.unsupported("", "no header is known for the priority")
+		}
+		if err := d.checkPriority(spec.Destination, o, server); err != nil {
+			return nil, err
+		}
+		headers = append(headers, driver.Property{Key: "priority", Value: strconv.Itoa(min(v.Priority, 9))})
+	}
+	if v.Group != "" {
 		if d == rabbitmq || d == generic {
 			return nil, d.unsupported("leave out --group", "there are no message groups")
 		}
-		add("JMSXGroupID", spec.Group)
+		headers = append(headers, driver.Property{Key: "JMSXGroupID", Value: v.Group})
 	}
 	return headers, nil
 }
@@ -162,9 +173,9 @@ type subscription struct {
 
 // ackMode is the mode of acknowledgement to subscribe with. A cumulative ACK of RabbitMQ 3.10 covers, against STOMP, all
 // subscriptions of the connection, so that the next ACK of another one ends the connection: it is not used unless asked for.
-func (d dialect) ackMode(option string, transacted bool) string {
+func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
-	case transacted, option == ackBest && d == rabbitmq:
+	case spec.TransactionSize > 0, option == ackBest && (d == rabbitmq || spec.Concurrency > 1):
 		return ackIndividual
 	case option == ackBest:
 		return ackClient
@@ -174,19 +185,23 @@ func (d dialect) ackMode(option string, transacted bool) string {
 }
 
 // subscription returns how to subscribe. ID is the number of the subscription, identity the connection's client-id.
-func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
+func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
 	if err := d.checkName(spec.Destination, false); err != nil {
 		return nil, err
 	}
 	if spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared) {
 		return nil, d.unsupported("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
 	}
-	if spec.Transacted && (d == artemis || d == generic) {
+	if spec.TransactionSize > 0 && (d == artemis || d == generic) {
 		return nil, d.unsupported("leave out --tx", "messages cannot be received in transactions")
 	}
-	if o.Ack == ackAuto && (spec.Credit > 0 || spec.Transacted) {
+	if o.Ack == ackAuto && (spec.Credit > 0 || spec.TransactionSize > 0) {
 		return nil, d.unsupported("leave out -o ack=auto, or --credit and --tx",
 			"with ack=auto nothing is acknowledged, so that nothing limits what the broker sends ahead and no transaction holds it")
+	}
+	if o.Ack == ackClient && spec.Concurrency > 1 && spec.TransactionSize == 0 {
+		return nil, d.unsupported("use -o ack=client-individual",
+			"with ack=client an acknowledgement takes messages that are still being delivered")
 	}
 	declared, err := d.declared(spec.Destination, o)
 	if err != nil {
@@ -195,7 +210,7 @@ func (d dialect) subscription(spec driver.ConsumerSpec, o *Options, id, identity
 	if declared && o.Declare == kindStream && o.Ack == ackAuto {
 		return nil, d.unsupported("leave out -o ack=auto", "streams want acknowledgements")
 	}
-	ack := d.ackMode(o.Ack, spec.Transacted)
+	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
 		ack:       ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
@@ -279,7 +294,7 @@ func creditOr(credit int) int {
 // sharedOwner is the client identity under which shared subscriptions without one are kept.
 const sharedOwner = "perfmq-shared"
 
-func (d dialect) artemisSubscription(s *subscription, spec driver.ConsumerSpec, identity string) error {
+func (d dialect) artemisSubscription(s *subscription, spec *driver.ConsumerSpec, identity string) error {
 	s.add("subscription-type", routing(spec.Destination.Kind))
 	switch {
 	case spec.Shared:
@@ -307,15 +322,15 @@ func (d dialect) artemisSubscription(s *subscription, spec driver.ConsumerSpec, 
 
 // checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of the
 // subscription that is to be removed for the client ID as well.
-func (d dialect) checkVersion(v version, spec driver.ConsumerSpec, identity string) error {
-	if d == activemq && v == v10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
+func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
+	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
 		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
 			"a durable subscription cannot be removed by STOMP 1.0 if it is not named as the client")
 	}
 	return nil
 }
 
-func (d dialect) activemqSubscription(s *subscription, spec driver.ConsumerSpec) error {
+func (d dialect) activemqSubscription(s *subscription, spec *driver.ConsumerSpec) error {
 	switch {
 	case spec.Shared:
 		return d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
@@ -329,7 +344,7 @@ func (d dialect) activemqSubscription(s *subscription, spec driver.ConsumerSpec)
 	return nil
 }
 
-func (d dialect) rabbitmqSubscription(s *subscription, spec driver.ConsumerSpec, id string) error {
+func (d dialect) rabbitmqSubscription(s *subscription, spec *driver.ConsumerSpec, id string) error {
 	if spec.Destination.Kind != driver.Topic || !spec.Durable && !spec.Shared {
 		return nil
 	}
@@ -351,7 +366,7 @@ func (d dialect) rabbitmqSubscription(s *subscription, spec driver.ConsumerSpec,
 	return nil
 }
 
-func (s *subscription) perfmqSubscription(spec driver.ConsumerSpec) {
+func (s *subscription) perfmqSubscription(spec *driver.ConsumerSpec) {
 	if spec.Destination.Kind != driver.Topic {
 		return
 	}

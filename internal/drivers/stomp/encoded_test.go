@@ -46,10 +46,11 @@ func TestAMQPEncoded(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
 			got := 0
-			err := k.Run(ctx, func(*driver.Delivery) {
+			err := k.Run(ctx, func(*driver.Delivery) driver.Verdict {
 				if got++; got == c.got && !c.fails {
 					stop()
 				}
+				return driver.Accept
 			})
 			require.Equal(t, c.got, got)
 			if !c.fails {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -75,24 +76,21 @@ func protocol() *transport.Protocol {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
+	// What a NACK does is for each broker to say, so that there is neither Reject nor Release.
+	queue := driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Redelivered: true,
+	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return driver.Factory{
-		Name:       "stomp",
-		Title:      "STOMP 1.0, 1.1 and 1.2",
-		Schemes:    protocol().Schemes,
-		DefaultURL: "stomp://localhost:" + protocol().PlainPort,
-		Client: driver.Native,
-		Capabilities: driver.Capabilities{
-			TLS: true,
-			Queue: driver.KindCapabilities{
-				Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-				Transactions: true, TransactedReceive: true, Credit: true, Redelivered: true,
-			},
-			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-				Transactions: true, TransactedReceive: true, Credit: true, Redelivered: true,
-			},
-		},
-		NewOptions: func() any { return defaultOptions() },
+		Name:         "stomp",
+		Title:        "STOMP 1.0, 1.1 and 1.2",
+		Schemes:      protocol().Schemes,
+		DefaultURL:   "stomp://localhost:" + protocol().PlainPort,
+		Client:       driver.Native,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		NewOptions:   func() any { return defaultOptions() },
 		Check: func(opts driver.OpenOptions) error {
 			_, err := newConfig(opts)
 			return err
@@ -102,9 +100,7 @@ func Factory() driver.Factory {
 			if err != nil {
 				return nil, err
 			}
-			return &stompDriver{
-				cfg: cfg, conns: map[string]*connection{}, shared: map[string]int{}, streams: map[string]bool{}, leaving: make(chan struct{}, 1),
-			}, nil
+			return newDriver(cfg), nil
 		},
 	}
 }
@@ -167,7 +163,7 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
 	}
 	for _, text := range []string{c.target.User, c.target.Password, o.VirtualHost} {
-		if !v10.carries(text) { // CONNECT has no escapes
+		if !wire.V10.Carries(text) { // CONNECT has no escapes
 			fail("user, password and virtual host must not hold line ends or NUL")
 			break
 		}

@@ -2,11 +2,9 @@ package stomp
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -96,54 +94,13 @@ func (b *fakeBroker) open(options ...string) driver.Driver {
 	return d
 }
 
-// outcomes collects what Done was called with.
-type outcomes struct {
-	mu      sync.Mutex
-	by      map[driver.Slot]driver.Outcome
-	changed chan struct{}
-}
-
-func newOutcomes() *outcomes {
-	return &outcomes{by: map[driver.Slot]driver.Outcome{}, changed: make(chan struct{}, 1000)}
-}
-
-func (o *outcomes) done(s driver.Slot, out driver.Outcome) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, twice := o.by[s]; twice {
-		panic(fmt.Sprintf("Done was called twice for slot %d", s))
-	}
-	o.by[s] = out
-	o.changed <- struct{}{}
-}
-
-// wait waits for n of them.
-func (o *outcomes) wait(t *testing.T, n int) map[driver.Slot]driver.Outcome {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		o.mu.Lock()
-		if len(o.by) >= n {
-			defer o.mu.Unlock()
-			require.Len(t, o.by, n)
-			return o.by
-		}
-		o.mu.Unlock()
-		select {
-		case <-o.changed:
-		case <-deadline:
-			require.FailNow(t, "timeout", "%d of %d sends have ended", len(o.by), n)
-		}
-	}
-}
-
 // producer opens a producer on the fake, which greets with answer.
 func (b *fakeBroker) producer(d driver.Driver, answer string, spec driver.ProducerSpec, o *outcomes) (p driver.Producer, connect string) {
 	b.t.Helper()
 	opened := make(chan error, 1)
 	go func() {
 		var err error
-		p, err = d.Producer(b.t.Context(), spec, o.done)
+		p, err = d.Producer(b.t.Context(), spec, o)
 		opened <- err
 	}()
 	connect = b.accept(answer)
@@ -157,13 +114,24 @@ func (b *fakeBroker) producer(d driver.Driver, answer string, spec driver.Produc
 }
 
 func plainSpec() driver.ProducerSpec {
-	return driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 10, Priority: -1}
+	return driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 10, Variants: bodies()}
 }
+
+// bodies are kinds of messages with bodies of two bytes, the second of which is their number.
+func bodies() (list []driver.Variant) {
+	for i := range byte(10) {
+		list = append(list, driver.Variant{Body: []byte{0, i}, Priority: -1})
+	}
+	return list
+}
+
+// slot is the slot of the first message in that place.
+func slot(index int) driver.Slot { return driver.NewSlot(uint32(index), 1) }
 
 func send(t *testing.T, p driver.Producer, n int) {
 	t.Helper()
 	for i := range n {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: 5, Body: []byte{0, byte(i)}}))
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: slot(i), Time: 5, Variant: i % 10}))
 	}
 }
 
@@ -186,12 +154,12 @@ func TestErrorNamesOneMessage(t *testing.T) {
 	b.write("ERROR\nreceipt-id:" + ids[0] + "\nmessage:AMQ229102\\c Address \"q\" is full.\n\n\x00")
 	b.receipt(ids[1])
 	got := o.wait(t, 3)
-	require.Equal(t, driver.Accepted, got[1].State)
-	require.Equal(t, driver.Accepted, got[2].State)
-	require.Equal(t, driver.Rejected, got[0].State)
-	require.Equal(t, driver.ClassFull, got[0].Class)
-	require.ErrorContains(t, got[0].Err, `send to queue://q: Artemis says: AMQ229102: Address "q" is full.`)
-	require.NotEmpty(t, driver.HintOf(got[0].Err))
+	require.Equal(t, driver.Accepted, got[slot(1)].State)
+	require.Equal(t, driver.Accepted, got[slot(2)].State)
+	require.Equal(t, driver.Rejected, got[slot(0)].State)
+	require.Equal(t, driver.ClassFull, got[slot(0)].Class)
+	require.ErrorContains(t, got[slot(0)].Err, `send to queue://q: Artemis says: AMQ229102: Address "q" is full.`)
+	require.NotEmpty(t, driver.HintOf(got[slot(0)].Err))
 }
 
 func TestErrorEndsConnection(t *testing.T) {
@@ -207,16 +175,16 @@ func TestErrorEndsConnection(t *testing.T) {
 			}
 			b.write(text)
 			require.NoError(t, b.conn.(*net.TCPConn).CloseWrite())
-			for slot, out := range o.wait(t, 3) {
+			for s, out := range o.wait(t, 3) {
 				want := driver.Unknown
-				if named && slot == 0 {
+				if named && s == slot(0) {
 					want = driver.Failed
 				}
 				require.Equal(t, want, out.State)
 				require.ErrorContains(t, out.Err, "Artemis says: boom: java.lang.Exception: all broken")
 				require.NotContains(t, out.Err.Error(), "D.java")
 			}
-			err := p.Send(t.Context(), &driver.Message{Slot: 5})
+			err := p.Send(t.Context(), &driver.Message{Slot: slot(5)})
 			require.ErrorContains(t, err, "boom")
 		})
 	}
@@ -240,17 +208,17 @@ func TestTransactions(t *testing.T) {
 		require.Equal(t, tx, f.Header.Get(frame.Transaction))
 		commits = append(commits, f.Header.Get(frame.Receipt))
 	}
-	b.next(frame.BEGIN)
-	b.next(frame.SEND)
 	b.receipt(commits[0])
 	o.wait(t, 2)
+	b.next(frame.BEGIN) // what is not full may wait, but not for longer than until the reader has nothing to do
+	b.next(frame.SEND)
 	require.NoError(t, b.conn.Close())
 	got := o.wait(t, 5)
-	require.Equal(t, driver.Accepted, got[0].State)
-	require.Equal(t, driver.Accepted, got[1].State)
-	require.Equal(t, driver.Unknown, got[2].State, "commit sent, no answer")
-	require.Equal(t, driver.Failed, got[4].State, "never committed")
-	require.Equal(t, driver.ClassConnectionLost, got[4].Class)
+	require.Equal(t, driver.Accepted, got[slot(0)].State)
+	require.Equal(t, driver.Accepted, got[slot(1)].State)
+	require.Equal(t, driver.Unknown, got[slot(2)].State, "commit sent, no answer")
+	require.Equal(t, driver.Failed, got[slot(4)].State, "never committed")
+	require.Equal(t, driver.ClassConnectionLost, got[slot(4)].Class)
 }
 
 func TestTransactionFlushAndFailedCommit(t *testing.T) {
@@ -298,7 +266,7 @@ func TestHeartBeats(t *testing.T) {
 		b.write("\n")
 	}
 	require.Empty(t, o.by)
-	out := o.wait(t, 1)[0] // now the broker is silent
+	out := o.wait(t, 1)[slot(0)] // now the broker is silent
 	require.Equal(t, driver.Unknown, out.State)
 	require.Equal(t, driver.ClassConnectionLost, out.Class)
 	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 800ms")
@@ -315,12 +283,12 @@ func TestVersions(t *testing.T) {
 			b, o := newFakeBroker(t), newOutcomes()
 			d := b.open("version="+c.offer, "dialect=activemq")
 			spec := plainSpec()
-			spec.Properties = []driver.Property{{Key: "k:v", Value: "x\ny"}}
+			spec.Variants[0].Properties = []driver.Property{{Key: "k:v", Value: "x\ny"}}
 			switch c.greeting {
 			case "":
-				spec.Properties = []driver.Property{{Key: "kv", Value: "xy"}}
+				spec.Variants[0].Properties = []driver.Property{{Key: "kv", Value: "xy"}}
 			case "version:1.2\n":
-				spec.Properties[0].Value += "\r"
+				spec.Variants[0].Properties[0].Value += "\r"
 			}
 			p, _ := b.producer(d, "CONNECTED\n"+c.greeting+"\n\x00", spec, o)
 			send(t, p, 1)
@@ -340,7 +308,7 @@ func TestVersions(t *testing.T) {
 			require.NoError(t, <-opened)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			go func() { ended <- k.Run(ctx, func(*driver.Delivery) { cancel() }) }()
+			go func() { ended <- k.Run(ctx, func(*driver.Delivery) driver.Verdict { cancel(); return driver.Accept }) }()
 			b.write("MESSAGE\nsubscription:0\nmessage-id:m\\c1\nack:a\\c1\ntime:5\n\nbody\x00")
 			require.NoError(t, <-ended)
 			n, err = b.conn.Read(raw)
@@ -363,17 +331,17 @@ func TestGreetings(t *testing.T) {
 		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "wants an encrypted connection"},
 		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":      {driver.ClassAuth, "Access refused"},
 		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00": {driver.ClassUnsupported, "3.0"},
-		"CONNECTED\n\n\x00":                                                           {driver.ClassUnsupported, "does not say what it is"},
-		"CONNECTED\nversion:9.9\n\n\x00":                                              {driver.ClassProtocol, "9.9"},
-		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00":                              {driver.ClassProtocol, "heart-beat"},
-		"RECEIPT\nreceipt-id:1\n\n\x00":                                               {driver.ClassProtocol, "not a STOMP broker"},
+		"CONNECTED\n\n\x00":                              {driver.ClassUnsupported, "does not say what it is"},
+		"CONNECTED\nversion:9.9\n\n\x00":                 {driver.ClassProtocol, "9.9"},
+		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00": {driver.ClassProtocol, "heart-beat"},
+		"RECEIPT\nreceipt-id:1\n\n\x00":                  {driver.ClassProtocol, "not a STOMP broker"},
 		"ERROR\nmessage:Virtual host '/' does not exist, or something else\n\n\x00\n": {driver.ClassNotFound, "Virtual host"},
 	} {
 		b := newFakeBroker(t)
 		d := b.open()
 		opened := make(chan error, 1)
 		go func() {
-			_, err := d.Producer(t.Context(), plainSpec(), func(driver.Slot, driver.Outcome) {})
+			_, err := d.Producer(t.Context(), plainSpec(), newOutcomes())
 			opened <- err
 		}()
 		b.accept(answer)

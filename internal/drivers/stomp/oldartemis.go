@@ -24,20 +24,21 @@ func (s *session) sharesMessageIDs() bool {
 	return err == nil && err2 == nil && (major < 2 || major == 2 && minor < 33)
 }
 
-// acquireFor is acquire for a consumer. Where subscriptions of a connection share message IDs, a second one to the same topic
+// acquireFor gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to the same topic
 // gets a connection that it shares with none of them.
-func (d *stompDriver) acquireFor(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) (*connection, error) {
+func (d *stompDriver) acquireFor(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) error {
 	at := spec.Connection
 	for i := 2; ; i++ {
-		c, err := d.acquire(ctx, at)
-		if err != nil || spec.Destination.Kind != driver.Topic || !c.sharesMessageIDs() {
-			return c, err
+		l, err := d.acquire(ctx, at)
+		k.lease = l
+		if err != nil || spec.Destination.Kind != driver.Topic || !l.Conn.sharesMessageIDs() {
+			return err
 		}
-		if c.takeTopic(spec.Destination.Name) {
+		if l.Conn.takeTopic(spec.Destination.Name) {
 			k.topic = spec.Destination.Name
-			return c, nil
+			return nil
 		}
-		c.release(ctx)
+		l.Release(ctx)
 		at.Key = spec.Connection.Key + "\x00" + strconv.Itoa(i)
 	}
 }

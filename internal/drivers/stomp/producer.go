@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,34 +14,22 @@ import (
 // timeHeader is the header that carries the time of sending, as decimal text: headers of STOMP have no types.
 const timeHeader = driver.TimeProperty
 
-const (
-	chunkBits = 8
-	chunkSize = 1 << chunkBits
-	// claimed marks a slot whose Done is being called.
-	claimed = 1 << 63
-)
-
-// slot holds the number of the send in flight in it, with the mark claimed while its Done is being called; 0 when the
-// slot is free. Whoever changes the number to claimed reports the send: exactly one does.
-type slot struct{ state atomic.Uint64 }
-
-type slotChunk [chunkSize]slot
-
 // producer is a [driver.Producer].
 type producer struct {
-	conn   *connection
-	op     string
-	done   driver.Done
-	index  uint64 // in conn.producers
-	prefix []byte // of a SEND frame: what is the same for all messages
-	ttl    time.Duration
+	lease *lease
+	conn  *connection
+	op    string
+	done  driver.Completions
+	index uint64 // in conn.producers
+	kinds []kind // by variant
+	ttl   time.Duration
 	// confirm is false when a message is complete once it has been written.
 	confirm bool
 	tx      *transactions // nil without
 
-	taken  bool   // of the connection's reader: the broker has confirmed a message
-	seq    uint64 // of the last send
-	chunks []atomic.Pointer[slotChunk]
+	taken   bool // of the connection's reader: the broker has confirmed a message
+	sends   sends
+	written []driver.Slot // of Written
 
 	socket  *driver.Meter // waits for the connection to take more
 	closing atomic.Bool
@@ -48,8 +37,14 @@ type producer struct {
 	closed  bool
 }
 
+// kind is a variant of messages.
+type kind struct {
+	head []byte // of a SEND frame: what is the same for all of them, up to the value of the time
+	body []byte
+}
+
 // Producer implements [driver.Driver].
-func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Done) (driver.Producer, error) {
+func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	if spec.CommitInterval > 0 && spec.MaxPending < spec.CommitInterval {
 		return nil, driver.Errorf(driver.ClassOther, op, "raise --max-pending to at least --commit-interval",
@@ -60,66 +55,73 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o receipt=false or --commit-interval",
 			"transactions are confirmed by the receipt of their commit")
 	}
-	conn, err := d.acquire(ctx, spec.Connection)
+	l, err := d.acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
-		conn: conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
-		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0,
-		chunks:  make([]atomic.Pointer[slotChunk], (max(spec.MaxPending, 1)+chunkSize-1)>>chunkBits),
-		settled: make(chan struct{}, 1),
-	}
-	err = p.prepare(spec)
-	if err == nil {
-		err = conn.addProducer(p)
-	}
-	if err != nil {
-		conn.release(ctx)
-		return nil, conn.explain(op, err)
+		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
+		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending), settled: make(chan struct{}, 1),
 	}
 	if spec.CommitInterval > 0 {
-		p.tx = newTransactions(p, spec.CommitInterval)
+		p.tx = newTransactions(p, &spec)
+	}
+	if err = p.prepare(&spec); err == nil {
+		p.index, err = enlist(p.conn, &p.conn.producers, p)
+	}
+	if err != nil {
+		err = p.conn.explain(op, err)
+		l.Release(ctx)
+		return nil, err
 	}
 	return p, nil
 }
 
 // prepare writes the part of the frames that does not change.
-func (p *producer) prepare(spec driver.ProducerSpec) error {
-	headers, err := p.conn.dialect.send(spec, &p.conn.driver.cfg.opts, p.conn.server)
+func (p *producer) prepare(spec *driver.ProducerSpec) error {
+	d, v, opts := p.conn.dialect, p.conn.version, &p.conn.driver.cfg.opts
+	if d.expiresAbsolutely() {
+		p.ttl = spec.TTL
+	}
+	common, err := d.send(spec, opts)
 	if err != nil {
 		return err
 	}
-	if p.conn.dialect.expiresAbsolutely() {
-		p.ttl = spec.TTL
+	if spec.Origin != (driver.ID{}) {
+		common = append(common, driver.Property{Key: driver.IDProperty, Value: string(spec.Origin.Append(nil))})
 	}
-	v := p.conn.version
+	prefix, err := appendChecked(v, []byte("SEND\n"), common)
+	if err != nil {
+		return err
+	}
 	reserved := map[string]bool{}
 	for _, key := range reservedHeaders() {
 		reserved[key] = true
 	}
-	for _, h := range spec.Properties {
-		switch {
-		case reserved[h.Key]:
-			return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
-				"the property %q is a header of STOMP's own", h.Key)
-		case !v.carriesKey(h.Key) || !v.keeps(h.Value):
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
-				"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
+	p.kinds = make([]kind, len(spec.Variants))
+	for i := range spec.Variants {
+		variant := &spec.Variants[i]
+		own, err := d.sendVariant(spec, variant, opts, p.conn.server)
+		if err != nil {
+			return err
 		}
-	}
-	for _, h := range headers {
-		if !v.keeps(h.Value) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
-				"STOMP %s cannot carry %q as %s", v, h.Value, h.Key)
+		head, err := appendChecked(v, slices.Clip(prefix), own)
+		if err != nil {
+			return err
 		}
-	}
-	p.prefix = append(p.prefix, "SEND\n"...)
-	for _, h := range append(headers, spec.Properties...) {
-		p.prefix = v.appendHeader(p.prefix, h.Key, h.Value)
-	}
-	if spec.Origin != (driver.ID{}) {
-		p.prefix = v.appendHeader(p.prefix, driver.IDProperty, string(spec.Origin.Append(nil)))
+		for _, h := range variant.Properties {
+			switch {
+			case reserved[h.Key]:
+				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
+					"the property %q is a header of STOMP's own", h.Key)
+			case !v.CarriesKey(h.Key) || !v.Keeps(h.Value):
+				return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
+					"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
+			}
+			head = v.AppendHeader(head, h.Key, h.Value)
+		}
+		head = v.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
+		p.kinds[i] = kind{head: append(head, timeHeader+":"...), body: variant.Body}
 	}
 	return nil
 }
@@ -129,25 +131,27 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	s := p.slot(m.Slot)
-	p.seq++
+	p.sends.begin(m.Slot)
 	out := p.conn.out
-	s.state.Store(p.seq)
-	if err := out.lock(ctx, p.socket); err != nil {
-		if s.state.CompareAndSwap(p.seq, 0) {
+	b, err := out.Lock(ctx, p.socket)
+	if err != nil {
+		if p.sends.undo(m.Slot) {
 			return p.sendError(ctx, err)
 		}
 		return nil // it has been reported as part of the connection's end
 	}
+	more := m.More
 	if p.tx != nil {
-		out.buf = p.tx.add(out.buf, m, p.seq)
+		var committed bool
+		b, committed = p.tx.add(b, m)
+		more = more || !committed
 	} else {
-		out.buf = p.appendSend(out.buf, m, "")
+		b = p.appendSend(b, m, nil)
 		if !p.confirm {
-			out.handed = append(out.handed, handed{p, m.Slot, p.seq})
+			out.Confirm(p, m.Slot)
 		}
 	}
-	out.unlock()
+	out.Unlock(b, more)
 	return nil
 }
 
@@ -168,9 +172,9 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 }
 
 // appendSend appends the SEND frame of m. Transaction is the header line that puts it into a transaction.
-func (p *producer) appendSend(b []byte, m *driver.Message, transaction string) []byte {
-	b = append(b, p.prefix...)
-	b = append(b, timeHeader+":"...)
+func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) []byte {
+	k := &p.kinds[m.Variant]
+	b = append(b, k.head...)
 	b = strconv.AppendInt(b, m.Time, 10)
 	if m.ID != (driver.ID{}) {
 		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // nothing in it needs escaping
@@ -181,60 +185,51 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction string) [
 	}
 	if p.confirm {
 		b = append(b, "\nreceipt:"...)
-		b = receipt{receiptOfSend, p.index, uint64(m.Slot), p.seq}.append(b)
+		b = receipt{kind: receiptOfSend, owner: p.index, slot: m.Slot}.append(b)
 	}
 	b = append(b, transaction...)
-	b = append(b, "\ncontent-length:"...)
-	b = strconv.AppendInt(b, int64(len(m.Body)), 10)
 	b = append(b, "\n\n"...)
-	return append(append(b, m.Body...), 0)
+	return append(append(b, k.body...), 0)
 }
 
-// slot returns the slot of that number. Only Send makes slots.
-func (p *producer) slot(id driver.Slot) *slot {
-	chunk := p.chunks[id>>chunkBits].Load()
-	if chunk == nil {
-		chunk = new(slotChunk)
-		p.chunks[id>>chunkBits].Store(chunk)
+// end reports those of slots that have not ended yet. It keeps them at the beginning of slots.
+func (p *producer) end(slots []driver.Slot, o driver.Outcome) {
+	claimed := slots[:0]
+	for _, slot := range slots {
+		if p.sends.claim(slot) {
+			claimed = append(claimed, slot)
+		}
 	}
-	return &chunk[id%chunkSize]
+	p.report(claimed, o)
 }
 
-// complete reports the end of that send, unless it has been reported or never was; then it returns false.
-func (p *producer) complete(id driver.Slot, seq uint64, o driver.Outcome) bool {
-	if uint64(id)>>chunkBits >= uint64(len(p.chunks)) {
-		return false
+// report reports slots that were claimed.
+func (p *producer) report(slots []driver.Slot, o driver.Outcome) {
+	if len(slots) == 0 {
+		return
 	}
-	chunk := p.chunks[id>>chunkBits].Load()
-	if chunk == nil || seq == 0 {
-		return false
+	p.done.DoneAll(slots, o)
+	for _, slot := range slots {
+		p.sends.free(slot)
 	}
-	s := &chunk[id%chunkSize]
-	if !s.state.CompareAndSwap(seq, seq|claimed) {
-		return false
-	}
-	p.done(id, o)
-	s.state.CompareAndSwap(seq|claimed, 0) // unless the slot has been used again already
 	if p.closing.Load() {
 		notify(p.settled)
 	}
-	return true
 }
 
-// answered takes a RECEIPT, or with an outcome other than accepted an ERROR that names the receipt. It returns false if
-// nothing waits for it.
-func (p *producer) answered(r receipt, o driver.Outcome) bool {
-	switch r.kind {
-	case receiptOfSend:
-		if r.slot < uint64(len(p.chunks))<<chunkBits {
-			return p.complete(driver.Slot(r.slot), r.seq, o) //nolint:gosec // below the number of slots
-		}
-	case receiptOfCommit:
-		if p.tx != nil {
-			return p.tx.ended(r.seq, o)
-		}
+// Written implements [transport.Writer]: without receipts a message ends when it is passed to the operating system.
+func (p *producer) Written(slots []driver.Slot) {
+	p.written = append(p.written[:0], slots...)
+	p.end(p.written, driver.Outcome{})
+}
+
+// refused takes an ERROR that names the receipt of a send; it returns false if nothing waits for it.
+func (p *producer) refused(slot driver.Slot, o driver.Outcome) bool {
+	if !p.sends.claim(slot) {
+		return false
 	}
-	return false
+	p.report([]driver.Slot{slot}, o)
+	return true
 }
 
 // abandon reports all that is in flight.
@@ -242,29 +237,20 @@ func (p *producer) abandon(o driver.Outcome) {
 	if p.tx != nil {
 		p.tx.abandon(o)
 	}
-	for i := range p.chunks {
-		chunk := p.chunks[i].Load()
-		if chunk == nil {
-			continue
-		}
-		for j := range chunk {
-			if seq := chunk[j].state.Load(); seq&claimed == 0 {
-				p.complete(driver.Slot(i<<chunkBits+j), seq, o) //nolint:gosec // below the number of slots
-			}
-		}
-	}
+	p.report(p.sends.claimAll(), o)
 }
 
 // Flush implements [driver.Flusher]: it commits a transaction that is not full.
 func (p *producer) Flush(ctx context.Context) error {
-	if p.tx == nil || p.closed {
-		return nil
+	out := p.conn.out
+	if p.tx != nil && !p.closed {
+		b, err := out.Lock(ctx, p.socket)
+		if err != nil {
+			return p.sendError(ctx, err)
+		}
+		out.Unlock(p.tx.commit(b), false)
 	}
-	if err := p.conn.out.lock(ctx, p.socket); err != nil {
-		return p.sendError(ctx, err)
-	}
-	p.conn.out.buf = p.tx.commit(p.conn.out.buf)
-	p.conn.out.unlock()
+	out.Flush()
 	return nil
 }
 
@@ -276,36 +262,15 @@ func (p *producer) Close(ctx context.Context) error {
 	_ = p.Flush(ctx) // what it could not commit is reported below
 	p.closed = true
 	p.closing.Store(true)
-	if !p.awaitSettled(ctx.Done()) {
+	if !p.sends.await(p.settled, ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
 			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
 				"the broker had not answered when the producer closed"),
 		})
-		p.awaitSettled(nil) // a Done that is being called
+		p.sends.await(p.settled, nil) // what others are reporting
 	}
-	p.conn.removeProducer(p)
-	p.conn.release(ctx)
+	delist(p.conn, &p.conn.producers, p.index)
+	p.lease.Release(ctx)
 	return nil
-}
-
-// awaitSettled waits until nothing is in flight; it returns false when giveUp comes first.
-func (p *producer) awaitSettled(giveUp <-chan struct{}) bool {
-	for i := 0; i < len(p.chunks)<<chunkBits; {
-		chunk := p.chunks[i>>chunkBits].Load()
-		if chunk == nil {
-			i = (i>>chunkBits + 1) << chunkBits
-			continue
-		}
-		if chunk[i%chunkSize].state.Load() == 0 {
-			i++
-			continue
-		}
-		select {
-		case <-p.settled:
-		case <-giveUp:
-			return false
-		}
-	}
-	return true
 }

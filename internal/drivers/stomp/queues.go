@@ -30,14 +30,10 @@ func (o *Options) declaration() []driver.Property {
 	return headers
 }
 
-// checkQueue refuses what a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
-func (d dialect) checkQueue(spec *driver.ProducerSpec, o *Options, server string) error {
+// checkPriority refuses what a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
+func (d dialect) checkPriority(dest driver.Destination, o *Options, server string) error {
 	switch {
-	case d != rabbitmq:
-		return nil
-	case spec.TTL > 0 && o.Declare == kindStream:
-		return d.unsupported("leave out --ttl", "messages of a stream do not expire one by one")
-	case spec.Priority < 0, strings.HasPrefix(spec.Destination.Name, "/"):
+	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):
 		return nil
 	case o.Declare == kindStream:
 		return d.unsupported("leave out --priority", "streams have no priorities")
@@ -76,6 +72,9 @@ func (k *consumer) takeStream(spec *driver.ConsumerSpec) error {
 }
 
 func (k *consumer) freeStream() {
+	if k.stream == "" {
+		return
+	}
 	d := k.conn.driver
 	d.mu.Lock()
 	defer d.mu.Unlock()

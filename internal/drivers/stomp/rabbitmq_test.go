@@ -30,16 +30,17 @@ func TestCumulativeAckOnRabbitMQ(t *testing.T) {
 	require.Contains(t, driver.HintOf(err), "client-individual")
 
 	const n = 1000
-	p, err := d.Producer(ctx, driver.ProducerSpec{Connection: driver.Connection{Key: "p"}, Destination: dest, MaxPending: n, Priority: -1}, o.done)
+	p, err := d.Producer(ctx, driver.ProducerSpec{Connection: driver.Connection{Key: "p"}, Destination: dest, MaxPending: n, Variants: bodies()}, o)
 	require.NoError(t, err)
 	send(t, p, n)
 	o.wait(t, n)
 	run, stop := context.WithCancel(ctx)
 	got := 0
-	require.NoError(t, k.Run(run, func(*driver.Delivery) {
+	require.NoError(t, k.Run(run, func(*driver.Delivery) driver.Verdict {
 		if got++; got == n {
 			stop()
 		}
+		return driver.Accept
 	}))
 	require.Equal(t, n, got)
 	require.NoError(t, k.Close(ctx))

@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // read handles what the broker sends until the connection ends, and then reports what was in flight. It runs in one
 // goroutine, the reader.
 func (c *connection) read() {
-	c.fail(c.readFrames())
+	err := c.readFrames()
+	c.confirmed.report()
+	c.fail(err)
+	c.in.in.Release()
 	cause := c.whyEnded()
 	for _, p := range *c.producers.Load() {
 		if p != nil {
@@ -37,15 +39,16 @@ func (c *connection) readFrames() error {
 		switch {
 		case f.kind == kindMessage:
 			said = nil
+			c.confirmed.report() // a delivery may take long
 			if err := c.message(&f); err != nil {
 				return err
 			}
 		case f.kind == kindReceipt:
 			said = nil
-			if r, ok := parseReceipt(f.receipt); ok {
-				c.answer(r, nil)
+			if f.receipt.kind != 0 {
+				c.answer(f.receipt, nil)
 			}
-		case f.other.Command == frame.ERROR:
+		case f.other.Command == wire.ERROR:
 			if c.late(f.other) {
 				continue
 			}
@@ -53,7 +56,7 @@ func (c *connection) readFrames() error {
 			if said == nil {
 				said = e // what comes after it is only that the connection is not valid any more
 			}
-			r, ok := parseReceipt([]byte(f.other.Header.Get(frame.ReceiptId)))
+			r, ok := parseReceipt([]byte(f.other.Get("receipt-id")))
 			if !ok || !c.answer(r, e) {
 				return said
 			}
@@ -66,7 +69,7 @@ func (c *connection) readFrames() error {
 
 // late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we had
 // ended. It keeps the connection open, and the message goes back to its queue when that closes.
-func (c *connection) late(f *frame.Frame) bool {
+func (c *connection) late(f *wire.Frame) bool {
 	if c.dialect != rabbitmq {
 		return false
 	}
@@ -76,59 +79,64 @@ func (c *connection) late(f *frame.Frame) bool {
 	}
 	tag, _, _ = strings.Cut(tag, "'")
 	id, _, ok := cutNumber([]byte(tag), 0)
-	consumers := *c.consumers.Load()
-	return ok && id < uint64(len(consumers)) && (consumers[id] == nil || consumers[id].ended())
+	if !ok || id >= uint64(len(*c.consumers.Load())) {
+		return false
+	}
+	k := find(&c.consumers, id)
+	return k == nil || k.ended()
 }
 
 // answer hands an answer to whom it belongs; it returns false when nobody waits for it.
 func (c *connection) answer(r receipt, err error) bool {
-	if r.kind == receiptOfRequest {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		answer, ok := c.waiting[r.seq]
-		if ok {
-			delete(c.waiting, r.seq)
-			answer <- err
-		}
-		return ok
+	switch r.kind {
+	case receiptOfRequest:
+		return c.answerRequest(r.number, err)
+	case receiptOfReceive:
+		k := find(&c.consumers, r.owner)
+		return k != nil && k.committed(r.number, err)
 	}
-	producers := *c.producers.Load()
-	if r.owner >= uint64(len(producers)) || producers[r.owner] == nil {
+	p := find(&c.producers, r.owner)
+	switch {
+	case p == nil:
 		return false
-	}
-	p := producers[r.owner]
-	o := driver.Outcome{}
-	if err != nil {
-		var known *driver.Error
-		if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
-			err = full(known)
+	case err == nil:
+		p.taken = true
+		if r.kind == receiptOfSend {
+			return c.confirmed.add(p, r.slot)
 		}
-		e := c.explain(p.op, err)
-		o = driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
-		switch o.Class {
-		case driver.ClassAuth, driver.ClassFull, driver.ClassTooLarge, driver.ClassNotFound:
-			o.State = driver.Rejected
-		}
+		return p.tx != nil && p.tx.ended(r.number, driver.Outcome{})
 	}
-	p.taken = p.taken || err == nil
-	return p.answered(r, o)
+	c.confirmed.report()
+	o := p.refusal(err)
+	if r.kind == receiptOfSend {
+		return p.refused(r.slot, o)
+	}
+	return p.tx != nil && p.tx.ended(r.number, o)
+}
+
+// refusal is the outcome of a send, or of those of a transaction, that the broker has answered with an error.
+func (p *producer) refusal(err error) driver.Outcome {
+	var known *driver.Error
+	if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
+		err = full(known)
+	}
+	e := p.conn.explain(p.op, err)
+	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
+	switch o.Class {
+	case driver.ClassAuth, driver.ClassFull, driver.ClassTooLarge, driver.ClassNotFound:
+		o.State = driver.Rejected
+	}
+	return o
 }
 
 // message hands a message to its consumer.
 func (c *connection) message(f *inbound) error {
-	consumers := *c.consumers.Load()
-	if f.sub < 0 || f.sub >= int64(len(consumers)) || consumers[f.sub] == nil {
+	if f.sub < 0 {
+		return nil
+	}
+	k := find(&c.consumers, uint64(f.sub))
+	if k == nil {
 		return nil // of a subscription that has ended
 	}
-	return consumers[f.sub].take(f)
-}
-
-// acknowledge has the reader's consumers acknowledge what they have delivered. The reader calls it when nothing more
-// has arrived.
-func (c *connection) acknowledge() {
-	for i, k := range c.acking {
-		k.acknowledge()
-		c.acking[i] = nil
-	}
-	c.acking = c.acking[:0]
+	return k.take(f)
 }

@@ -1,21 +1,18 @@
 package stomp
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
-	readBuffer = 64 << 10
 	// maxCommand bounds the first line of a frame.
 	maxCommand = 32
 	// maxHead bounds the header lines of a frame, in bytes. Brokers send some 14 headers of a few bytes each, and the
@@ -27,17 +24,18 @@ const (
 
 // inbound is a frame as far as the driver looks at it. Its slices are valid until the next call of scanner.next.
 type inbound struct {
-	kind        byte         // one of the kinds below
-	receipt     []byte       // of RECEIPT: receipt-id
-	sub         int64        // of MESSAGE: subscription, -1 if there is none of ours
-	ack         []byte       // of MESSAGE: what an ACK has to name, escaped as it came
-	time        int64        // of MESSAGE: the time property
-	hasTime     bool         //
-	id          driver.ID    // of MESSAGE; zero if there is none
-	redelivered bool         // of MESSAGE
-	encoded     bool         // of MESSAGE: the body is an AMQP message, see amqpEncoded
-	body        []byte       // of MESSAGE
-	other       *frame.Frame // of other kinds
+	kind        byte        // one of the kinds below
+	receipt     receipt     // of RECEIPT; its kind is 0 if it is none of ours
+	sub         int64       // of MESSAGE: subscription, -1 if there is none of ours
+	ack         []byte      // of MESSAGE: what an ACK has to name, escaped as it came
+	time        int64       // of MESSAGE: the time property
+	hasTime     bool        //
+	id          driver.ID   // of MESSAGE; zero if there is none
+	redelivered bool        // of MESSAGE
+	encoded     bool        // of MESSAGE: the body is an AMQP message, see amqpEncoded
+	named       bool        // there was a receipt-id
+	body        []byte      // of MESSAGE
+	other       *wire.Frame // of other kinds
 }
 
 // Kinds of frames.
@@ -51,19 +49,19 @@ const (
 // frame package makes a frame, a header list and a string per header line of them, see BenchmarkRead. It also takes
 // whatever length a broker gives: here each is held against its limit before there is memory for it.
 type scanner struct {
-	r       *bufio.Reader
+	in      *transport.Input
 	maxBody int
-	version version
-	pending int    // bytes of the last body that are still in r
-	large   []byte // a line or a body that does not fit r
-	receipt []byte
+	version wire.Version
+	view    []byte // what is next in the input's buffer, behind the bytes taken
+	taken   int    // how many bytes of the input's buffer have been read
+	large   []byte // a line or a body that is not all in the input's buffer
 	ack     []byte
 	id      []byte
 }
 
 // newScanner returns a scanner of frames with bodies of up to maxBody bytes.
-func newScanner(r io.Reader, maxBody int) *scanner {
-	return &scanner{r: bufio.NewReaderSize(r, readBuffer), maxBody: maxBody}
+func newScanner(in *transport.Input, maxBody int) *scanner {
+	return &scanner{in: in, maxBody: maxBody}
 }
 
 // amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
@@ -94,31 +92,26 @@ func (s *scanner) errBody(kind byte, size int64) error {
 // next reads the next frame, over heart-beats.
 func (s *scanner) next(f *inbound) error {
 	*f = inbound{sub: -1}
-	if s.pending > 0 {
-		_, _ = s.r.Discard(s.pending) // they are there
-		s.pending = 0
-	}
 	for {
-		c, err := s.r.ReadByte()
-		if err != nil {
+		if err := s.fill(1); err != nil {
 			return err
 		}
-		if c != '\n' && c != '\r' {
-			_ = s.r.UnreadByte()
+		if c := s.view[0]; c != '\n' && c != '\r' {
 			break
 		}
+		s.take(1)
 	}
-	head, err := s.r.Peek(len("MESSAGE\n")) // no frame is shorter
-	if err != nil {
+	if err := s.fill(len("MESSAGE\n")); err != nil { // no frame is shorter
 		return unexpected(err)
 	}
-	switch string(head[:7]) {
-	case frame.MESSAGE:
+	switch string(s.view[:len(wire.MESSAGE)]) {
+	case wire.MESSAGE:
 		f.kind = kindMessage
-	case frame.RECEIPT:
+	case wire.RECEIPT:
 		f.kind = kindReceipt
 	default:
 		f.kind = kindOther
+		var err error
 		f.other, err = s.other()
 		return unexpected(err)
 	}
@@ -135,7 +128,7 @@ func unexpected(err error) error {
 
 // rest reads a MESSAGE or RECEIPT.
 func (s *scanner) rest(f *inbound) error {
-	if line, err := s.line(maxCommand); err != nil || len(line) != len(frame.MESSAGE) {
+	if line, err := s.line(maxCommand); err != nil || len(line) != len(wire.MESSAGE) {
 		return cmpErr(err, errNotSTOMP)
 	}
 	length, total := int64(-1), 0
@@ -152,7 +145,7 @@ func (s *scanner) rest(f *inbound) error {
 			return err
 		}
 	}
-	if f.ack = s.ack; s.version != v12 || len(f.ack) == 0 {
+	if f.ack = s.ack; s.version != wire.V12 || len(f.ack) == 0 {
 		f.ack = s.id
 	}
 	return s.body(f, length)
@@ -174,33 +167,35 @@ func (s *scanner) headerLine(total *int) (key, value []byte, err error) {
 	if *total += len(line) + 1; *total > maxHead {
 		return nil, nil, errHead()
 	}
-	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 {
+	key, value, ok := wire.CutHeader(line)
+	if !ok {
 		return nil, nil, fmt.Errorf("%w: header line %.40q", errNotSTOMP, line)
 	}
-	return line[:colon], line[colon+1:], nil
+	return key, value, nil
 }
 
 // header keeps what matters of one header. The first of several with one name counts (STOMP 1.2, "Repeated Header
 // Entries").
 func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 	switch string(key) { // does not allocate
-	case frame.ContentLength:
+	case "content-length":
 		return s.contentLength(f.kind, value, length)
-	case frame.ReceiptId:
-		if f.receipt == nil {
-			s.receipt = append(s.receipt[:0], value...)
-			f.receipt = s.receipt
+	case "receipt-id":
+		if !f.named {
+			f.named = true
+			if r, ok := parseReceipt(value); ok {
+				f.receipt = r
+			}
 		}
-	case frame.Subscription:
-		if n, _, ok := cutNumber(value, 0); ok && f.sub < 0 {
+	case "subscription":
+		if n, ok := wire.ParseNumber(value); ok && f.sub < 0 {
 			f.sub = int64(n) //nolint:gosec // at most 19 digits: fits but for a sign, which no subscription has
 		}
-	case frame.MessageId:
+	case "message-id":
 		if len(s.id) == 0 {
 			s.id = append(s.id, value...)
 		}
-	case frame.Ack:
+	case "ack":
 		if len(s.ack) == 0 {
 			s.ack = append(s.ack, value...)
 		}
@@ -222,7 +217,7 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 
 // contentLength reads a content-length, unless there was one.
 func (s *scanner) contentLength(kind byte, value []byte, length *int64) error {
-	n, _, ok := cutNumber(value, 0)
+	n, ok := wire.ParseNumber(value)
 	switch {
 	case *length >= 0:
 	case !ok || n > math.MaxInt64:
@@ -246,7 +241,7 @@ func parseInteger(b []byte) (int64, bool) {
 	if negative {
 		b = b[1:]
 	}
-	n, _, ok := cutNumber(b, 0)
+	n, ok := wire.ParseNumber(b)
 	if !ok || n > 1<<63-1 {
 		return 0, false
 	}
@@ -265,28 +260,58 @@ func (s *scanner) line(limit int) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// upTo reads up to the byte end, which it cuts off. What has more than limit bytes before it is tooLong.
-func (s *scanner) upTo(end byte, limit int, tooLong func() error) ([]byte, error) {
-	part, err := s.r.ReadSlice(end)
-	if err == nil {
-		return part[:len(part)-1], nil
+// fill waits until n bytes or more are in view, which is no more than the input's buffer has room for.
+func (s *scanner) fill(n int) error {
+	if len(s.view) >= n {
+		return nil
 	}
-	s.large = s.large[:0]
-	for errors.Is(err, bufio.ErrBufferFull) {
+	s.passed()
+	if _, err := s.in.Peek(n); err != nil {
+		return err
+	}
+	var err error
+	s.view, err = s.in.Peek(s.in.Buffered())
+	return err
+}
+
+// take reads n bytes that are in view. They are valid until the next fill.
+func (s *scanner) take(n int) []byte {
+	b := s.view[:n]
+	s.view = s.view[n:]
+	s.taken += n
+	return b
+}
+
+// passed tells the input what has been read.
+func (s *scanner) passed() {
+	_, _ = s.in.Discard(s.taken) // they are there
+	s.view, s.taken = nil, 0
+}
+
+// upTo reads up to the byte end, which it cuts off. What is larger than the buffer and has more than limit bytes before it is
+// tooLong. The bytes are valid until the next read.
+func (s *scanner) upTo(end byte, limit int, tooLong func() error) ([]byte, error) {
+	if at := bytes.IndexByte(s.view, end); at >= 0 {
+		return s.take(at + 1)[:at], nil
+	}
+	for s.large = s.large[:0]; ; {
+		if err := s.fill(1); err != nil {
+			return nil, err
+		}
+		part, ended := s.view, false
+		if at := bytes.IndexByte(part, end); at >= 0 {
+			part, ended = part[:at], true
+		}
 		if len(s.large)+len(part) > limit {
 			return nil, tooLong()
 		}
 		s.large = append(s.large, part...)
-		part, err = s.r.ReadSlice(end)
+		s.take(len(part))
+		if ended {
+			s.take(1)
+			return s.large, nil
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(s.large)+len(part)-1 > limit {
-		return nil, tooLong()
-	}
-	s.large = append(s.large, part...)
-	return s.large[:len(s.large)-1], nil
 }
 
 // body reads the body, of length bytes or, if that is below zero, up to the NUL that ends the frame.
@@ -294,98 +319,40 @@ func (s *scanner) body(f *inbound, length int64) (err error) {
 	switch {
 	case length < 0:
 		f.body, err = s.upTo(0, s.maxBody, func() error { return s.errBody(f.kind, -1) })
+		if err == nil && len(f.body) > s.maxBody {
+			return s.errBody(f.kind, int64(len(f.body)))
+		}
 		return err
-	case length < int64(s.r.Size()):
-		n := int(length) + 1
-		b, err := s.r.Peek(n)
-		if err != nil {
+	case length < int64(s.in.Size()):
+		if err := s.fill(int(length) + 1); err != nil {
 			return err
 		}
+		b := s.take(int(length) + 1)
 		if b[length] != 0 {
 			return errNoNUL(length)
 		}
-		f.body, s.pending = b[:length], n
+		f.body = b[:length]
 		return nil
 	}
-	if s.large, err = transport.ReadBody(s.r, s.large, int(length)); err != nil {
+	s.passed()
+	if s.large, err = transport.ReadBody(s.in, s.large, int(length)); err != nil {
 		return err
 	}
 	f.body = s.large
-	if c, err := s.r.ReadByte(); err != nil || c != 0 {
-		return cmpErr(err, errNoNUL(length))
+	return s.end(length)
+}
+
+// end reads the NUL behind a body of length bytes.
+func (s *scanner) end(length int64) error {
+	if err := s.fill(1); err != nil {
+		return err
+	}
+	if s.take(1)[0] != 0 {
+		return errNoNUL(length)
 	}
 	return nil
 }
 
 func errNoNUL(length int64) error {
 	return fmt.Errorf("%w: no NUL after a body of %d bytes", errNotSTOMP, length)
-}
-
-// other reads a frame of another kind. Of its body the first maxWordsRead bytes are kept.
-func (s *scanner) other() (*frame.Frame, error) {
-	command, err := s.line(maxCommand)
-	if err != nil {
-		return nil, err
-	}
-	f := frame.New(string(command))
-	if f.Command != frame.CONNECTED && f.Command != frame.ERROR {
-		return nil, fmt.Errorf("%w: the broker sent one of type %.40q", errNotSTOMP, command)
-	}
-	length, total := int64(-1), 0
-	for {
-		key, value, err := s.headerLine(&total)
-		if err != nil {
-			return nil, err
-		}
-		if key == nil {
-			break
-		}
-		if string(key) == frame.ContentLength {
-			if err := s.contentLength(kindOther, value, &length); err != nil {
-				return nil, err
-			}
-		}
-		if f.Command == frame.CONNECTED { // which has no escapes (STOMP 1.2, "Value Encoding")
-			f.Header.Add(string(key), string(value))
-		} else {
-			f.Header.Add(unescape(string(key)), unescape(string(value)))
-		}
-	}
-	f.Body, err = s.words(length)
-	return f, err
-}
-
-// words reads the body of a frame that is no message, and keeps its beginning.
-func (s *scanner) words(length int64) (kept []byte, err error) {
-	for read := int64(0); ; {
-		var part []byte
-		ended := false
-		if length >= 0 {
-			part, err = s.r.Peek(int(min(length-read, int64(s.r.Size())))) //nolint:gosec // at most maxBody
-			if _, err := s.r.Discard(len(part)); err != nil {
-				return nil, err
-			}
-		} else {
-			part, err = s.r.ReadSlice(0)
-			if ended = err == nil; ended {
-				part = part[:len(part)-1]
-			}
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-		kept = append(kept, part[:min(len(part), maxWordsRead-len(kept))]...)
-		read += int64(len(part))
-		switch {
-		case ended:
-			return kept, nil
-		case read == length:
-			if c, err := s.r.ReadByte(); err != nil || c != 0 {
-				return nil, cmpErr(err, errNoNUL(length))
-			}
-			return kept, nil
-		case read > int64(s.maxBody):
-			return nil, s.errBody(kindOther, -1)
-		}
-	}
 }

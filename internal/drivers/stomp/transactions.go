@@ -1,7 +1,9 @@
 package stomp
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -10,44 +12,55 @@ import (
 type transactions struct {
 	p        *producer
 	interval int
+	commits  driver.Commits
 
+	// mu is also held while commits is called, so that Close does not return meanwhile.
 	mu     sync.Mutex
 	number uint64 // of the open one
-	open   []sent
-	header string            // header line of the open one
-	ending map[uint64][]sent // commit sent, not answered
-	spare  [][]sent
+	open   []driver.Slot
+	header []byte // header line of the open one
+	sent   []committing
+	spare  [][]driver.Slot
 }
 
-type sent struct {
-	slot driver.Slot
-	seq  uint64
+// committing is a transaction whose commit has been sent and not answered.
+type committing struct {
+	number uint64
+	at     time.Time // when it was sent
+	slots  []driver.Slot
 }
 
-func newTransactions(p *producer, interval int) *transactions {
-	return &transactions{p: p, interval: interval, ending: map[uint64][]sent{}}
+func newTransactions(p *producer, spec *driver.ProducerSpec) *transactions {
+	t := &transactions{p: p, interval: spec.CommitInterval, commits: spec.Commits}
+	if t.commits == nil {
+		t.commits = func(time.Duration, bool) {}
+	}
+	return t
 }
 
-// add appends m, what begins its transaction if it is the first, and the commit if it is the last. The outbox is
+func (t *transactions) receipt() receipt {
+	return receipt{kind: receiptOfCommit, owner: t.p.index, number: t.number}
+}
+
+// add appends m, what begins its transaction if it is the first, and the commit if it is the last, which it tells. The output is
 // locked.
-func (t *transactions) add(b []byte, m *driver.Message, seq uint64) []byte {
+func (t *transactions) add(b []byte, m *driver.Message) (frames []byte, committed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.open) == 0 {
 		t.number++
-		name := receipt{kind: receiptOfCommit, owner: t.p.index, seq: t.number}.String()
-		t.header = "\ntransaction:" + name
-		b = append(append(append(b, "BEGIN\ntransaction:"...), name...), "\n\n\x00"...)
+		t.header = t.receipt().append(append(t.header[:0], "\ntransaction:"...))
+		b = append(append(append(b, "BEGIN"...), t.header...), "\n\n\x00"...)
 	}
 	b = t.p.appendSend(b, m, t.header)
-	t.open = append(t.open, sent{m.Slot, seq})
-	if len(t.open) == t.interval {
+	t.open = append(t.open, m.Slot)
+	if committed = len(t.open) == t.interval; committed {
 		b = t.commitLocked(b)
 	}
-	return b
+	return b, committed
 }
 
-// commit appends the commit of the open transaction, if there is one. The outbox is locked.
+// commit appends the commit of the open transaction, if there is one. The output is locked.
 func (t *transactions) commit(b []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,10 +71,9 @@ func (t *transactions) commit(b []byte) []byte {
 }
 
 func (t *transactions) commitLocked(b []byte) []byte {
-	r := receipt{kind: receiptOfCommit, owner: t.p.index, seq: t.number}
 	b = append(append(b, "COMMIT"...), t.header...)
-	b = append(r.append(append(b, "\nreceipt:"...)), "\n\n\x00"...)
-	t.ending[t.number] = t.open
+	b = append(t.receipt().append(append(b, "\nreceipt:"...)), "\n\n\x00"...)
+	t.sent = append(t.sent, committing{t.number, time.Now(), t.open})
 	t.open = nil
 	if n := len(t.spare); n > 0 {
 		t.open, t.spare = t.spare[n-1], t.spare[:n-1]
@@ -72,17 +84,18 @@ func (t *transactions) commitLocked(b []byte) []byte {
 // ended reports the messages of a transaction whose commit was answered; it returns false if there is no such commit.
 func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 	t.mu.Lock()
-	list, ok := t.ending[number]
-	delete(t.ending, number)
-	t.mu.Unlock()
-	if !ok {
+	at := slices.IndexFunc(t.sent, func(c committing) bool { return c.number == number })
+	if at < 0 {
+		t.mu.Unlock()
 		return false
 	}
-	for _, s := range list {
-		t.p.complete(s.slot, s.seq, o)
-	}
+	c := t.sent[at]
+	t.sent = slices.Delete(t.sent, at, at+1)
+	t.commits(time.Since(c.at), o.State == driver.Accepted)
+	t.mu.Unlock()
+	t.p.end(c.slots, o)
 	t.mu.Lock()
-	t.spare = append(t.spare, list[:0])
+	t.spare = append(t.spare, c.slots[:0])
 	t.mu.Unlock()
 	return true
 }
@@ -91,16 +104,18 @@ func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 // was sent are reported as part of all that is in flight.
 func (t *transactions) abandon(o driver.Outcome) {
 	t.mu.Lock()
-	list, header := t.open, t.header
+	for _, c := range t.sent {
+		t.commits(time.Since(c.at), false)
+	}
+	t.sent = nil
+	list, header := t.open, slices.Clone(t.header)
 	t.open = nil
 	t.mu.Unlock()
 	if len(list) == 0 {
 		return
 	}
-	_ = t.p.conn.out.put(func(b []byte) []byte { // fails only when the connection, and so the transaction, has ended
+	_ = t.p.conn.put(func(b []byte) []byte { // fails only when the connection, and so the transaction, has ended
 		return append(append(append(b, "ABORT"...), header...), "\n\n\x00"...)
 	})
-	for _, s := range list {
-		t.p.complete(s.slot, s.seq, driver.Outcome{State: driver.Failed, Class: o.Class, Err: o.Err})
-	}
+	t.p.end(list, driver.Outcome{State: driver.Failed, Class: o.Class, Err: o.Err})
 }

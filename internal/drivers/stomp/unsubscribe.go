@@ -3,8 +3,7 @@ package stomp
 import (
 	"context"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -16,7 +15,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	k.giveBack()
 	var err error
-	if k.conn.alive() {
+	if !k.conn.Dead() {
 		err = k.unsubscribe(ctx)
 	} else {
 		k.share(-1)
@@ -25,14 +24,10 @@ func (k *consumer) Close(ctx context.Context) error {
 				"the connection has ended: the durable subscription could not be removed")
 		}
 	}
-	k.conn.removeConsumer(k)
-	k.freeStream()
-	k.conn.freeTopic(k.topic)
-	k.conn.release(ctx)
-	if err != nil {
-		return k.conn.explain("close the consumer: "+k.op, err)
-	}
-	return nil
+	delist(k.conn, &k.conn.consumers, k.id)
+	err = k.conn.explain("close the consumer: "+k.op, err)
+	k.quit(ctx)
+	return err
 }
 
 // ended reports whether Close was called.
@@ -49,10 +44,11 @@ func (k *consumer) giveBack() {
 	if k.sub.returns {
 		for _, list := range [][]heldMessage{k.left, k.held} {
 			for i := range list {
-				k.put(frame.NACK, list[i].ack())
+				k.put(wire.NACK, list[i].ack())
 			}
 		}
 	}
+	k.conn.out.Flush()
 	k.held, k.taken, k.left, k.bytes, k.state = nil, nil, nil, 0, stateClosed
 	notify(k.unheld)
 }
@@ -76,7 +72,7 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 	}
 	atOnce := k.conn.dialect == rabbitmq && remove != nil
 	if !atOnce {
-		if err := k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, k.sub.end...)); err != nil {
+		if err := k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...)); err != nil {
 			return err
 		}
 	}
@@ -86,16 +82,16 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 	case k.sub.removeAs != "":
 		return k.removeAs(ctx, remove)
 	default:
-		return k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, remove...))
+		return k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, remove...))
 	}
 }
 
 // removeAs removes a subscription that belongs to another client identity, by a connection under that identity.
 func (k *consumer) removeAs(ctx context.Context, headers []string) error {
-	c, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
+	l, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
 	if err != nil {
 		return err
 	}
-	defer c.release(ctx)
-	return c.request(ctx, frame.New(frame.UNSUBSCRIBE, headers...))
+	defer l.Release(ctx)
+	return l.Conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, headers...))
 }

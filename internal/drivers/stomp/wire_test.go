@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,47 +13,19 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func TestEscaping(t *testing.T) {
-	const text = "a:b\\c\nd\re\\n é"
-	for v, want := range map[version]string{
-		v10: text,
-		v11: "a\\cb\\\\c\\nd\re\\\\n é",
-		v12: "a\\cb\\\\c\\nd\\re\\\\n é",
-	} {
-		require.Equal(t, want, string(v.appendEscaped(nil, text)), v)
-	}
-}
-
-func TestCarries(t *testing.T) {
-	for _, c := range []struct {
-		text             string
-		in10, in11, in12 bool
-	}{
-		{"plain é", true, true, true},
-		{"", true, true, true},
-		{"a:b", true, true, true},
-		{"a\nb", false, true, true},
-		{"a\rb", false, false, true},
-		{"a\x00b", false, false, false},
-	} {
-		require.Equal(t, []bool{c.in10, c.in11, c.in12}, []bool{v10.carries(c.text), v11.carries(c.text), v12.carries(c.text)}, "%q", c.text)
-	}
-	require.False(t, v10.carriesKey("a:b"))
-	require.True(t, v11.carriesKey("a:b"))
-	require.False(t, v12.carriesKey(""))
-}
-
-func TestConnectIsNotEscaped(t *testing.T) {
-	b := v12.appendFrame(nil, frame.New(frame.CONNECT, frame.Passcode, "a:b\\c"))
-	require.Equal(t, "CONNECT\npasscode:a:b\\c\n\n\x00", string(b))
-}
-
 func TestReceipts(t *testing.T) {
 	for _, r := range []receipt{
-		{receiptOfSend, 3, 17, 1042}, {receiptOfSend, 0, 0, 1}, {receiptOfCommit, 7, 0, 9}, {kind: receiptOfRequest, seq: 12},
+		{kind: receiptOfSend, owner: 3, slot: driver.NewSlot(17, 1042)},
+		{kind: receiptOfSend, slot: driver.NewSlot(0, 1)},
+		{kind: receiptOfSend, owner: 1, slot: driver.NewSlot(math.MaxUint32, math.MaxUint32)},
+		{kind: receiptOfCommit, owner: 7, number: 9},
+		{kind: receiptOfReceive, owner: 2, number: 3},
+		{kind: receiptOfRequest, number: 12},
 	} {
 		back, ok := parseReceipt([]byte(r.String()))
 		require.True(t, ok, r)
@@ -60,7 +33,7 @@ func TestReceipts(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "s", "s1", "s1.2", "s1.2.", "s1.2.x", "s.2.3", "s1..3", "x1", "c", "c-1", "c 1", "t1", "t1.", "s1.2.3.4",
-		"c99999999999999999999", "C1", "message-12345",
+		"c99999999999999999999", "C1", "message-12345", "r1", "s1.4294967296.3", "s1.2.4294967296",
 	} {
 		_, ok := parseReceipt([]byte(text))
 		require.False(t, ok, "%q", text)
@@ -79,6 +52,11 @@ func FuzzReceipt(f *testing.F) {
 	})
 }
 
+// scannerOf returns a scanner that reads from r.
+func scannerOf(r io.Reader, maxBody int) *scanner {
+	return newScanner(transport.NewInput(r, nil, new(transport.Buffers), nil), maxBody)
+}
+
 // tell is what was read, with long bodies cut.
 func tell(f *inbound) string {
 	body := string(f.body)
@@ -86,18 +64,18 @@ func tell(f *inbound) string {
 		body = fmt.Sprintf("%s... %d", body[:5], len(body))
 	}
 	d := f.delivery()
-	return fmt.Sprintf("%c receipt=%q sub=%d ack=%q time=%d/%t ID=%v redelivered=%t body=%q",
+	return fmt.Sprintf("%c receipt=%v sub=%d ack=%q time=%d/%t ID=%v redelivered=%t body=%q",
 		f.kind, f.receipt, f.sub, f.ack, d.Time, d.HasTime, d.ID, d.Redelivered, body)
 }
 
 func TestScan(t *testing.T) {
-	large := strings.Repeat("x", 3*readBuffer)
+	large := strings.Repeat("x", 3*transport.InputSize)
 	for name, c := range map[string]struct {
 		input string
 		want  inbound
 	}{
-		"receipt":           {"RECEIPT\nreceipt-id:s1.2.3\n\n\x00", inbound{kind: kindReceipt, sub: -1, receipt: []byte("s1.2.3")}},
-		"after heart-beats": {"\n\r\n\nRECEIPT\r\nreceipt-id:c1\r\n\r\n\x00", inbound{kind: kindReceipt, sub: -1, receipt: []byte("c1")}},
+		"receipt":           {"RECEIPT\nreceipt-id:s1.2.3\n\n\x00", inbound{kind: kindReceipt, sub: -1, receipt: receipt{kind: receiptOfSend, owner: 1, slot: driver.NewSlot(2, 3)}}},
+		"after heart-beats": {"\n\r\n\nRECEIPT\r\nreceipt-id:c1\r\n\r\n\x00", inbound{kind: kindReceipt, sub: -1, receipt: receipt{kind: receiptOfRequest, number: 1}}},
 		"message": {
 			"MESSAGE\nsubscription:4\nmessage-id:m\\c1\nack:a\\c1\ntime:-12\nredelivered:true\ncontent-length:3\n\na\x00b\x00",
 			inbound{kind: kindMessage, sub: 4, ack: []byte("a\\c1"), time: -12, hasTime: true, redelivered: true, body: []byte("a\x00b")},
@@ -125,8 +103,8 @@ func TestScan(t *testing.T) {
 			for _, r := range []io.Reader{
 				strings.NewReader(c.input + c.input), iotest.OneByteReader(strings.NewReader(c.input + c.input)),
 			} {
-				s := newScanner(r, driver.DefaultMaxBody)
-				s.version = v12
+				s := scannerOf(r, driver.DefaultMaxBody)
+				s.version = wire.V12
 				for range 2 {
 					var f inbound
 					require.NoError(t, s.next(&f))
@@ -142,27 +120,27 @@ func TestScan(t *testing.T) {
 func TestScanErrors(t *testing.T) {
 	const maxBody = 200_000
 	for input, want := range map[string]string{
-		"MESSAGE\nsubscription":                                        "unexpected EOF",
-		"MESSAGE\ncontent-length:5\n\nab":                              "unexpected EOF",
-		"MESSAGE\ncontent-length:2\n\nabc\x00":                         "no NUL after a body of 2 bytes",
-		"MESSAGE\ncontent-length:-2\n\nabc\x00":                        `content-length "-2"`,
-		"MESSAGE\ncontent-length:9999999999\n\na\x00":                  "a message with a body of 9999999999 bytes; perfmq accepts at most 200000",
-		"MESSAGE\n\n" + strings.Repeat("x", maxBody+1) + "\x00":        "a message with a body without an end; perfmq accepts at most 200000",
-		"ERROR\ncontent-length:9999999999\n\na\x00":                    "a body of 9999999999 bytes; perfmq accepts at most 200000",
-		"ERROR\n\n" + strings.Repeat("x", maxBody+readBuffer) + "\x00": "a body without an end; perfmq accepts at most 200000",
-		"ERROR\ncontent-length:2\n\nabc\x00":                           "no NUL after a body of 2 bytes",
-		"ERROR\ncontent-length:5\n\nabc":                               "unexpected EOF",
-		"ERROR\n\nabc":                                                 "unexpected EOF",
-		"MESSAGE\nno colon\n\n\x00":                                    `header line "no colon"`,
-		"ERROR\nno colon\n\n\x00":                                      `header line "no colon"`,
-		"MESSAGES\n\n\x00":                                             "not a STOMP frame",
-		"HTTP/1.1 400 Bad Request\r\n\r\n":                             `one of type "HTTP/1.1 400 Bad Request"`,
-		"MESSAGE\n" + strings.Repeat("a:b\n", maxHead/4+1) + "\n\x00":  "more than the 1048576 bytes that perfmq accepts",
-		"ERROR\n" + strings.Repeat("a:b\n", maxHead/4+1) + "\n\x00":    "more than the 1048576 bytes that perfmq accepts",
-		"MESSAGE\na:" + strings.Repeat("b", maxHead) + "\n\x00":        "more than the 1048576 bytes that perfmq accepts",
+		"MESSAGE\nsubscription":                                                 "unexpected EOF",
+		"MESSAGE\ncontent-length:5\n\nab":                                       "unexpected EOF",
+		"MESSAGE\ncontent-length:2\n\nabc\x00":                                  "no NUL after a body of 2 bytes",
+		"MESSAGE\ncontent-length:-2\n\nabc\x00":                                 `content-length "-2"`,
+		"MESSAGE\ncontent-length:9999999999\n\na\x00":                           "a message with a body of 9999999999 bytes; perfmq accepts at most 200000",
+		"MESSAGE\n\n" + strings.Repeat("x", maxBody+1) + "\x00":                 "a message with a body without an end; perfmq accepts at most 200000",
+		"ERROR\ncontent-length:9999999999\n\na\x00":                             "a body of 9999999999 bytes; perfmq accepts at most 200000",
+		"ERROR\n\n" + strings.Repeat("x", maxBody+transport.InputSize) + "\x00": "a body without an end; perfmq accepts at most 200000",
+		"ERROR\ncontent-length:2\n\nabc\x00":                                    "no NUL after a body of 2 bytes",
+		"ERROR\ncontent-length:5\n\nabc":                                        "unexpected EOF",
+		"ERROR\n\nabc":                                                          "unexpected EOF",
+		"MESSAGE\nno colon\n\n\x00":                                             `header line "no colon"`,
+		"ERROR\nno colon\n\n\x00":                                               `header line "no colon"`,
+		"MESSAGES\n\n\x00":                                                      "not a STOMP frame",
+		"HTTP/1.1 400 Bad Request\r\n\r\n":                                      `one of type "HTTP/1.1 400 Bad Request"`,
+		"MESSAGE\n" + strings.Repeat("a:b\n", maxHead/4+1) + "\n\x00":           "more than the 1048576 bytes that perfmq accepts",
+		"ERROR\n" + strings.Repeat("a:b\n", maxHead/4+1) + "\n\x00":             "more than the 1048576 bytes that perfmq accepts",
+		"MESSAGE\na:" + strings.Repeat("b", maxHead) + "\n\x00":                 "more than the 1048576 bytes that perfmq accepts",
 	} {
 		var f inbound
-		require.ErrorContains(t, newScanner(strings.NewReader(input), maxBody).next(&f), want, "%.40q", input)
+		require.ErrorContains(t, scannerOf(strings.NewReader(input), maxBody).next(&f), want, "%.40q", input)
 	}
 }
 
@@ -171,28 +149,28 @@ func TestScanOther(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	for name, c := range map[string]struct {
 		input string
-		want  *frame.Frame
+		want  *wire.Frame
 		body  string
 	}{
-		"CONNECTED has no escapes": {"CONNECTED\nserver:a\\cb\n\n\x00", frame.New(frame.CONNECTED, "server", "a\\cb"), ""},
-		"ERROR has":                {"ERROR\nmessage:a\\cb\\nc\\\\n\n\nwhy\x00", frame.New(frame.ERROR, "message", "a:b\nc\\n"), "why"},
+		"CONNECTED has no escapes": {"CONNECTED\nserver:a\\cb\n\n\x00", wire.NewFrame(wire.CONNECTED, "server", "a\\cb"), ""},
+		"ERROR has":                {"ERROR\nmessage:a\\cb\\nc\\\\n\n\nwhy\x00", wire.NewFrame(wire.ERROR, "message", "a:b\nc\\n"), "why"},
 		"first length counts": {
-			"ERROR\ncontent-length:3\ncontent-length:9\n\nw\x00y\x00", frame.New(frame.ERROR, "content-length", "3", "content-length", "9"), "w\x00y",
+			"ERROR\ncontent-length:3\ncontent-length:9\n\nw\x00y\x00", wire.NewFrame(wire.ERROR, "content-length", "3", "content-length", "9"), "w\x00y",
 		},
-		"a long body":               {"ERROR\n\n" + large + "\x00", frame.New(frame.ERROR), large[:maxWordsRead]},
-		"a long body with a length": {"ERROR\ncontent-length:100000\n\n" + large + "\x00", frame.New(frame.ERROR, "content-length", "100000"), large[:maxWordsRead]},
-		"an empty one":              {"ERROR\ncontent-length:0\n\n\x00", frame.New(frame.ERROR, "content-length", "0"), ""},
+		"a long body":               {"ERROR\n\n" + large + "\x00", wire.NewFrame(wire.ERROR), large[:maxWordsRead]},
+		"a long body with a length": {"ERROR\ncontent-length:100000\n\n" + large + "\x00", wire.NewFrame(wire.ERROR, "content-length", "100000"), large[:maxWordsRead]},
+		"an empty one":              {"ERROR\ncontent-length:0\n\n\x00", wire.NewFrame(wire.ERROR, "content-length", "0"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []io.Reader{
 				strings.NewReader(c.input + c.input), iotest.OneByteReader(strings.NewReader(c.input + c.input)),
 			} {
-				s := newScanner(r, driver.DefaultMaxBody)
+				s := scannerOf(r, driver.DefaultMaxBody)
 				for range 2 {
 					var f inbound
 					require.NoError(t, s.next(&f))
 					require.Equal(t, c.want.Command, f.other.Command)
-					require.Equal(t, c.want.Header, f.other.Header)
+					require.Equal(t, c.want.Headers, f.other.Headers)
 					require.Equal(t, c.body, string(f.other.Body))
 				}
 				var f inbound
@@ -210,7 +188,7 @@ func FuzzScan(f *testing.F) {
 		if len(data) > 1<<16 || bytes.Contains(data, []byte("content-length:")) && len(data) > 1<<12 {
 			return
 		}
-		ours, theirs := newScanner(bytes.NewReader(data), driver.DefaultMaxBody), frame.NewReader(bytes.NewReader(data))
+		ours, theirs := scannerOf(bytes.NewReader(data), driver.DefaultMaxBody), frame.NewReader(bytes.NewReader(data))
 		for {
 			var got inbound
 			err := ours.next(&got)
@@ -228,7 +206,7 @@ func FuzzScan(f *testing.F) {
 			}
 			if got.kind == kindOther {
 				require.Equal(t, want.Command, got.other.Command)
-				require.Equal(t, want.Header.Len(), got.other.Header.Len())
+				require.Equal(t, want.Header.Len(), len(got.other.Headers))
 				require.Equal(t, string(want.Body[:min(len(want.Body), maxWordsRead)]), string(got.other.Body))
 				continue
 			}
@@ -236,7 +214,9 @@ func FuzzScan(f *testing.F) {
 			require.Equal(t, len(want.Body), len(got.body))
 			require.True(t, bytes.Equal(want.Body, got.body))
 			if id, ok := want.Header.Contains(frame.ReceiptId); ok && !strings.ContainsAny(id, "\\\r\n:") {
-				require.Equal(t, id, string(got.receipt))
+				r, ok := parseReceipt([]byte(id))
+				require.Equal(t, ok, got.receipt.kind != 0)
+				require.True(t, !ok || r == got.receipt)
 			}
 		}
 	})

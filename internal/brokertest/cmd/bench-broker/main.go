@@ -31,12 +31,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -140,32 +138,11 @@ func run(ctx context.Context) error {
 
 // embedded starts perfmq broker.
 func (b *bench) embedded(ctx context.Context) (t target, end func(), err error) {
-	cmd := exec.CommandContext(ctx, b.perfmq, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0",
-		"--listen-rocketmq", "off", "--control", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
+	e, err := peerbench.StartEmbedded(ctx, b.perfmq)
 	if err != nil {
 		return t, nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return t, nil, err
-	}
-	t = target{name: "embedded", pid: cmd.Process.Pid, urls: map[string]string{}}
-	lines := bufio.NewScanner(out)
-	for len(t.urls) < 3 && lines.Scan() {
-		if f := strings.Fields(lines.Text()); len(f) == 2 {
-			t.urls[f[0]] = f[1]
-		}
-	}
-	end = func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		_ = cmd.Wait()                       // its status does not matter here
-	}
-	if len(t.urls) < 3 {
-		end()
-		return t, nil, fmt.Errorf("perfmq broker did not say where it listens")
-	}
-	t.count = countEmbedded(t.urls["control"])
-	return t, end, nil
+	return target{name: "embedded", pid: e.PID, urls: e.URLs, count: countEmbedded(e.URLs["control"])}, e.Close, nil
 }
 
 func (b *bench) compare(ctx context.Context, protocol string, load []string, targets ...target) error {

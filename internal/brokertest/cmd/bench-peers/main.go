@@ -5,6 +5,8 @@
 //
 //   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, batches of 16, consumer; and against its Java
 //     client sending asynchronously;
+//   - on Artemis, perfmq over AMQP against a C program on Qpid Proton (proton/arrow.c) and against itself with --client library;
+//   - on the embedded broker, perfmq with 1 to 5000 connections a side at an equal rate;
 //   - on Artemis, perfmq over STOMP against `artemis perf` over AMQP and CORE, and perfmq's rate with 100 receipts in
 //     flight against that with one.
 //
@@ -24,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -46,7 +49,7 @@ type bench struct {
 
 func run(ctx context.Context) error {
 	var b bench
-	only := flag.String("only", "", "rocketmq or stomp; empty: both")
+	only := flag.String("only", "", "amqp, scale, rocketmq or stomp; empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
 	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark reports a rate itself")
 	flag.IntVar(&b.warmup, "warmup", 0, "seconds of warm-up per run, not measured (0: a third of the duration)")
@@ -62,8 +65,8 @@ func run(ctx context.Context) error {
 	switch {
 	case flag.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	case *only != "" && *only != "rocketmq" && *only != "stomp":
-		return fmt.Errorf("-only %s: rocketmq or stomp", *only)
+	case !slices.Contains([]string{"", "amqp", "scale", "rocketmq", "stomp"}, *only):
+		return fmt.Errorf("-only %s: amqp, scale, rocketmq or stomp", *only)
 	case b.duration <= b.warmup || b.warmup < 0 || b.repeat < 1 || b.backlog < 1000:
 		return fmt.Errorf("-duration must exceed -warmup, -repeat be 1 or more, -backlog 1000 or more")
 	}
@@ -77,13 +80,16 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(b.dir) //nolint:errcheck // a scratch folder
 
 	fmt.Printf("1024-byte messages; %d runs of %d s each (%d s warm-up), in turn, medians\n", b.repeat, b.duration, b.warmup)
-	if *only != "stomp" {
-		if err := b.rocketmq(ctx); err != nil {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"amqp", b.amqp}, {"scale", b.scale}, {"rocketmq", b.rocketmq}, {"stomp", b.stomp}} {
+		if *only != "" && *only != part.name {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
 			return err
 		}
-	}
-	if *only != "rocketmq" {
-		return b.stomp(ctx)
 	}
 	return nil
 }

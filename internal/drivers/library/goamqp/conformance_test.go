@@ -1,56 +1,50 @@
 //go:build unix
 
-package goamqp
+package goamqp_test
 
 import (
-	"errors"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
-func harnessGoroutines() []goleak.Option {
-	return []goleak.Option{
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
-		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+// allocations is what the library costs per message that is sent and received, the embedded broker included.
+const allocations = 100
+
+func TestConformance(t *testing.T) {
+	for _, settle := range []string{"at-least-once", "at-most-once"} {
+		t.Run(settle, func(t *testing.T) {
+			cfg := librarytest.Embedded(t, goamqp.Factory())
+			cfg.Options, cfg.Allocations = []string{"settle=" + settle}, allocations
+			cfg.AtMostOnce, cfg.SettledReceive = settle == "at-most-once", settle == "at-most-once"
+			drivertest.Run(t, cfg)
+		})
 	}
 }
 
-func TestConformance(t *testing.T) {
+func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ArtemisTitle(),
+		Factory: goamqp.Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Allocations: allocations,
+		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+			t.Helper()
+			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
+		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
 			return victim.AMQPURL(), victim.Kill
 		},
-		QueueCounters: func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
-			t.Helper()
-			// The last acknowledgements may still be under way to the broker: wait until its counters stand still.
-			last := brokertest.QueueStats{MessagesAdded: -1}
-			_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
-				<-time.After(100 * time.Millisecond)
-				still := s.MessagesAdded == last.MessagesAdded && s.MessagesAcked == last.MessagesAcked
-				last = s
-				return still
-			})
-			if errors.Is(err, brokertest.ErrNoQueue) {
-				return 0, 0
-			}
-			require.NoError(t, err)
-			return last.MessagesAdded, last.MessagesAcked
+		IgnoreGoroutines: []goleak.Option{
+			goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
+			goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
 		},
-		IgnoreGoroutines: harnessGoroutines(),
 	})
 }

@@ -1,324 +1,219 @@
+// Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It shares no code
+// of the protocol with the native driver, see internal/drivers/amqp.
+//
+// What the library cannot do is refused: it has no transactions. So is what the native driver does by knowing a broker well:
+// names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
 package goamqp
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"sync"
+	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Options are the settings of this driver.
+type Options struct {
+	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
+}
+
+// Factory describes the protocol and opens drivers for it.
+func Factory() driver.Factory {
+	p := &transport.Protocol{
+		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
+		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
+	}
+	queue := driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Credit: true, Reject: true, Release: true, Concurrency: true, Redelivered: true,
+	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
+	f := driver.Factory{
+		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Schemes: p.Schemes, DefaultURL: "amqp://localhost:" + p.PlainPort,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		NewOptions:   func() any { return &Options{Settle: "at-least-once"} },
+		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
+	}
+	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		d := &amqpDriver{factory: f, settled: opts.Options.(*Options).Settle == "at-most-once", maxBody: opts.LargestBody()}
+		d.pool.Open = d.dial
+		var err error
+		d.broker, err = library.NewBroker(p, &opts)
+		return d, err
+	}
+	return f
+}
+
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
-	cfg config
-
-	mu      sync.Mutex
-	conns   map[string]*connection
-	streams map[string]bool // of RabbitMQ: those with a consumer
-	closed  bool
+	factory driver.Factory
+	broker  library.Broker
+	settled bool
+	maxBody int
+	pool    transport.Pool[*connection]
 }
 
-// connection is an AMQP connection and its users.
+// connection is an AMQP connection. Each producer and consumer has a session of its own on it.
 type connection struct {
-	driver *amqpDriver
-	key    string
-	settle string
-	idle   time.Duration
-	users  int // guarded by driver.mu
-
-	ready chan struct{} // closed when what follows is set
-	err   error
-	opened
-	dialect
-	speaks  dialect // what the broker says it is, whatever the user says
-	manager manager
-
-	namesMu sync.Mutex
-	names   map[string]bool // link names of subscriptions in use
-
-	admitted atomic.Bool // the broker has begun a session: it does not mind the connection as such
-
-	endOnce sync.Once
-	ended   chan struct{} // closed when all of the connection has ended; made by end
-}
-
-// acquire returns the connection of that key and counts one more user. It opens the connection if there is none, or if
-// the one that there is has died.
-func (d *amqpDriver) acquire(ctx context.Context, spec driver.Connection) (*connection, error) {
-	for {
-		d.mu.Lock()
-		if d.closed {
-			d.mu.Unlock()
-			return nil, driver.Errorf(driver.ClassOther, "connect", "", "the driver is closed")
-		}
-		c := d.conns[spec.Key]
-		opener := c == nil || c.dead()
-		if opener {
-			c = &connection{
-				driver: d, key: spec.Key, settle: d.cfg.opts.Settle, idle: d.cfg.opts.IdleTimeout,
-				ready: make(chan struct{}), ended: make(chan struct{}), names: map[string]bool{},
-			}
-			d.conns[spec.Key] = c
-		}
-		c.users++
-		d.mu.Unlock()
-		if opener {
-			c.opened, c.err = d.cfg.dial(ctx, spec)
-			c.speak(d.cfg.opts.Dialect)
-			close(c.ready)
-		}
-		if !opener { // the opener has the outcome, which says more than that time is up
-			select {
-			case <-c.ready:
-			case <-ctx.Done():
-				c.release(ctx)
-				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
-			}
-		}
-		if c.err == nil {
-			return c, nil
-		}
-		c.release(ctx)
-		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
-			continue // it was the opener that lost interest
-		}
-		return nil, c.err
-	}
-}
-
-// speak chooses the dialect: the user's, or that of the broker.
-func (c *connection) speak(option string) {
-	if c.err == nil {
-		c.speaks = dialectOf(c.amqp.Properties())
-		c.dialect = c.speaks
-	}
-	if option != dialectAuto {
-		c.dialect = dialect(option)
-	}
-}
-
-// dead reports whether the connection is open no more. One that is still being opened is not dead.
-func (c *connection) dead() bool {
-	select {
-	case <-c.ready:
-	default:
-		return false
-	}
-	if c.err != nil {
-		return true
-	}
-	select {
-	case <-c.amqp.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// beginTry is how long to wait for the answer to the first begin of a session, where it may be lost.
-const beginTry = time.Second
-
-// newSession begins a session. RabbitMQ 4 (to 4.3 at least) gives a begin on a channel whose session has ended a moment ago to
-// that session, and so does not answer it. The library uses the lowest free channel, so that this happens often: another
-// channel is tried, and waited for longer each time.
-func (c *connection) newSession(ctx context.Context) (*amqp.Session, error) {
-	s, err := c.begin(ctx)
-	if err == nil {
-		c.admitted.Store(true)
-	}
-	return s, err
-}
-
-func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
-	if c.dialect != rabbitmq {
-		return c.amqp.NewSession(ctx, nil)
-	}
-	for wait := beginTry; ; wait *= 2 {
-		bounded, cancel := context.WithTimeout(ctx, wait)
-		session, err := c.amqp.NewSession(bounded, nil)
-		cancel()
-		if err == nil || ctx.Err() != nil || c.dead() || !errors.Is(err, context.DeadlineExceeded) {
-			return session, err
-		}
-	}
-}
-
-// anotherSession ends a session and begins another one, where names of links are free again: the library keeps that of a link
-// which it has refused.
-func (c *connection) anotherSession(ctx context.Context, session *amqp.Session) (*amqp.Session, error) {
-	bounded, cancel := context.WithTimeout(ctx, c.endPatience())
-	defer cancel()
-	_ = session.Close(bounded)
-	return c.newSession(ctx)
-}
-
-// leave ends the session and with it its links, then closes the connection if this was the last user. Errors are of
-// no use to anybody: what matters has been settled before.
-func (c *connection) leave(ctx context.Context, session *amqp.Session) {
-	if session != nil && !c.dead() {
-		bounded, cancel := context.WithTimeout(ctx, c.endPatience())
-		_ = session.Close(bounded)
-		cancel()
-	}
-	c.release(ctx)
-}
-
-func (c *connection) release(ctx context.Context) {
-	d := c.driver
-	d.mu.Lock()
-	c.users--
-	last := c.users == 0
-	if last && d.conns[c.key] == c {
-		delete(d.conns, c.key)
-	}
-	d.mu.Unlock()
-	if last {
-		c.end(ctx)
-	}
-}
-
-// end closes the connection. It returns when it is closed; when ctx ends first, it does so without taking leave.
-func (c *connection) end(ctx context.Context) {
-	c.endOnce.Do(func() {
-		go func() {
-			defer close(c.ended)
-			<-c.ready
-			if c.err == nil {
-				_ = c.amqp.Close()
-			}
-		}()
-	})
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-		select {
-		case <-c.ready:
-			if c.err == nil {
-				c.net.abort()
-			}
-			<-c.ended
-		default: // still being opened, which ends by its own time-out
-		}
-	}
-}
-
-// abandon waits until ended is closed by goroutines that have been told to end. Those that are stuck in a write come back
-// only when the connection goes.
-func (c *connection) abandon(ended <-chan struct{}) {
-	timer := time.NewTimer(handoverGrace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-		c.net.abort()
-		<-ended
-	}
+	amqp *amqp.Conn
+	net  net.Conn
+	product
+	links atomic.Int64 // of shared subscriptions, for their names
 }
 
 // Close implements [driver.Driver].
 func (d *amqpDriver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	d.closed = true
-	var left []*connection
-	for _, c := range d.conns {
-		left = append(left, c)
-	}
-	clear(d.conns)
-	d.mu.Unlock()
-	for _, c := range left {
-		c.end(ctx)
-	}
+	d.pool.Close(ctx)
 	return nil
 }
 
-// opened is a connection and what is below it.
-type opened struct {
-	amqp *amqp.Conn
-	net  *gatherConn
-}
-
-// dial opens a connection to the first host that lets us in.
-func (c *config) dial(ctx context.Context, spec driver.Connection) (opened, error) {
-	return transport.First(ctx, c.target.Hosts, c.connectTimeout, func(ctx context.Context, host transport.Endpoint) (opened, error) {
-		return c.dialHost(ctx, host, spec)
+// dial opens a connection. The container ID is what Artemis shows as client ID.
+func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
+	return library.Dial(ctx, &d.broker, func(ctx context.Context, host string, conn net.Conn) (*connection, error) {
+		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host, SASLType: amqp.SASLTypeAnonymous()}
+		if spec.ClientID != "" {
+			o.ContainerID = spec.ClientID
+		}
+		if user := d.broker.Target.User; user != "" {
+			o.SASLType = amqp.SASLTypePlain(user, d.broker.Target.Password)
+		}
+		opened, err := amqp.NewConn(ctx, conn, o)
+		if err != nil {
+			return nil, refused(err)
+		}
+		c := &connection{amqp: opened, net: conn}
+		c.product, err = productOf(opened.Properties(), d.factory)
+		return c, err
 	})
 }
 
-func (c *config) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (o opened, err error) {
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+// Dead implements [transport.Shared].
+func (c *connection) Dead() bool { return c.amqp.Err() != nil }
+
+// End implements [transport.Shared].
+func (c *connection) End(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() }) // or the library waits for a write that does not end
+	defer stop()
+	_ = c.amqp.Close()
+}
+
+// classes are those of error conditions (AMQP 1.0, Transport, section 2.8) that say more than what has ended.
+func classes() map[amqp.ErrCond]driver.Class {
+	return map[amqp.ErrCond]driver.Class{
+		amqp.ErrCondNotFound: driver.ClassNotFound, amqp.ErrCondResourceDeleted: driver.ClassNotFound,
+		amqp.ErrCondUnauthorizedAccess: driver.ClassAuth, amqp.ErrCondResourceLimitExceeded: driver.ClassFull,
+		amqp.ErrCondMessageSizeExceeded: driver.ClassTooLarge,
+	}
+}
+
+// explain gives what the library reported a class.
+func explain(op string, err error) *driver.Error {
+	var known *driver.Error
+	var link *amqp.LinkError
+	var peer *amqp.Error
+	class, hint := driver.ClassOf(err), "look into the broker's log; --client native says more about many failures"
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, new(*amqp.ConnError)):
+		class = driver.ClassConnectionLost
+	case errors.As(err, &link) && link.RemoteErr == nil && *link != (amqp.LinkError{}):
+		class, hint = driver.ClassProtocol, "the library ended the link: was a message larger than perfmq takes?"
+	case ended(err):
+		class = driver.ClassClosedByBroker
+	case errors.Is(err, context.Canceled):
+		class = driver.ClassTimeout
+	}
+	if errors.As(err, &peer) && classes()[peer.Condition] != driver.ClassNone {
+		class = classes()[peer.Condition]
+	}
+	return &driver.Error{Class: class, Op: op, Hint: hint, Err: err}
+}
+
+// refused gives the error of [amqp.NewConn] a class: the library has no type for a login that failed, but for all else.
+func refused(err error) error {
+	if driver.ClassOf(err) != driver.ClassOther || errors.As(err, new(*amqp.ConnError)) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return driver.Errorf(driver.ClassAuth, "", "check --user and --password, and that this is the broker's AMQP port",
+		"the broker did not let us in: %w", err)
+}
+
+// ended reports whether a send failed because link, session or connection have ended: the message may have left. Otherwise the
+// library has not written it, or not all of it.
+func ended(err error) bool {
+	return errors.As(err, new(*amqp.ConnError)) || errors.As(err, new(*amqp.SessionError)) || errors.As(err, new(*amqp.LinkError))
+}
+
+// party is a producer or consumer.
+type party struct {
+	*transport.Lease[*connection]
+	session *amqp.Session
+	address string
+	op      string // its usual one
+	closed  bool
+}
+
+// join begins a session for a producer or consumer of dest. Check is called before and after it is known which broker it is.
+func (d *amqpDriver) join(
+	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
+) (p party, err error) {
+	if err := check(&d.factory); err != nil {
+		return p, err
+	}
+	if p.Lease, err = d.pool.Acquire(ctx, spec); err != nil {
+		return p, err
+	}
+	if err = check(&p.Conn.factory); err == nil {
+		p.session, err = p.Conn.amqp.NewSession(ctx, nil)
+	}
 	if err != nil {
-		return o, connectError(host, stageDial, c.target.TLS, nil, err)
+		p.Release(ctx)
+		return p, explain(op, err)
 	}
-	raw := transport.Meter(tcp)
-	conn := net.Conn(raw)
-	if c.target.TLS {
-		if conn, err = transport.Secure(ctx, raw, host.Host, c.tls); err != nil {
-			return o, connectError(host, stageTLS, true, nil, err)
-		}
-	}
-	o.net = newGatherConn(conn, raw)
-	if o.amqp, err = amqp.NewConn(ctx, o.net, c.connOptions(host, spec)); err != nil {
-		said := o.net.handshake()
-		o.net.abort()
-		<-o.net.done
-		return o, connectError(host, stageOpen, c.target.TLS, &said, err)
-	}
-	return o, nil
+	p.address = p.Conn.prefix[dest.Kind] + dest.Name
+	return p, nil
 }
 
-// connOptions says who we are. The container ID is what Artemis shows as client ID.
-func (c *config) connOptions(host transport.Endpoint, spec driver.Connection) *amqp.ConnOptions {
-	o := &amqp.ConnOptions{
-		ContainerID:  spec.Name,
-		HostName:     host.Host,
-		IdleTimeout:  c.opts.IdleTimeout,
-		MaxFrameSize: uint32(c.opts.MaxFrameSize), //nolint:gosec // checked: 512 to 2^31-1
-		Properties: map[string]any{
-			"product":         "perfmq",
-			"version":         version(),
-			"platform":        runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-			"process-id":      int64(os.Getpid()),
-			"connection-name": spec.Name,
-		},
+// leave undoes join, once.
+func (p *party) leave(ctx context.Context) {
+	if !p.closed {
+		_ = p.session.Close(ctx)
+		p.Release(ctx)
 	}
-	if spec.ClientID != "" {
-		o.ContainerID = spec.ClientID
-	}
-	if c.opts.VirtualHost != "" {
-		o.HostName = c.opts.VirtualHost
-	}
-	// A broker that does not read is a stall to be measured; what ends the connection is its silence. The library takes 0
-	// for its defaults, of which the one for writes is 30 s.
-	o.WriteTimeout = c.opts.IdleTimeout
-	if c.opts.IdleTimeout == 0 {
-		o.IdleTimeout, o.WriteTimeout = -1, practicallyForever
-	}
-	switch c.sasl {
-	case saslPlain:
-		o.SASLType = amqp.SASLTypePlain(c.target.User, c.target.Password)
-	case saslExternal:
-		o.SASLType = amqp.SASLTypeExternal("")
-	default:
-		o.SASLType = amqp.SASLTypeAnonymous()
-	}
-	return o
+	p.closed = true
 }
 
-// practicallyForever is a time-out that is none.
-const practicallyForever = 10 * 365 * 24 * time.Hour
+// product is what depends on the broker.
+type product struct {
+	prefix  map[driver.Kind]string // of names in its addresses
+	factory driver.Factory
+}
 
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
+// productOf goes by the properties of the broker's open frame.
+func productOf(properties map[string]any, f driver.Factory) (product, error) {
+	p := product{factory: f}
+	topic, queue := &p.factory.Capabilities.Topic, &p.factory.Capabilities.Queue
+	switch name := strings.ToLower(fmt.Sprint(properties["product"])); {
+	case name == "activemq":
+		p.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
+		topic.SharedSubscription = false
+	case strings.Contains(name, "broker-j"):
+		p.prefix = map[driver.Kind]string{driver.Topic: "amq.topic/"}
+	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."): // the library does not know its faults
+		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
+	case name == "rabbitmq": // which has no consumers of topics, and priorities in few of its queues
+		p.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}
+		topic.Exists, queue.Group, queue.Selector, queue.Priority = false, false, false, false
 	}
-	return "unknown"
+	return p, nil
 }

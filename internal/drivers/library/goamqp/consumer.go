@@ -1,284 +1,133 @@
 package goamqp
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"sync"
-	"time"
+	"fmt"
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
-	// defaultCredit is how many messages the broker may send ahead. Measured on Artemis with 1 KiB messages, 1 gives
-	// 5k msg/s, 100 gives 36k, 1000 gives 53k.
-	defaultCredit = 1000
-	// settleBacklog is how many delivered messages may wait for their acceptance to be written.
-	settleBacklog = 256
-	// settleGrace is how long Run waits, when it ends, for the last acceptances to be written.
-	settleGrace = time.Second
+	defaultCredit  = 1000     // the library's own, 1, gives a tenth of the rate
+	propertiesSize = 64 << 10 // of a message beside its body, at most
 )
 
-// consumer is a [driver.Consumer] on a session of its own.
+// consumer is a [driver.Consumer].
 type consumer struct {
-	op      string
-	conn    *connection
-	session *amqp.Session
-	link    *amqp.Receiver
-	sub     subscription
-	settled bool   // at-most-once
-	free    func() // ends what prepareReceive began
-
-	// Where the dialect wants rounds of credit: how much is given at a time, and what is left of it.
-	round, left uint32
-
-	input    *driver.Meter  // waits for messages
-	settling sync.WaitGroup // the goroutine that accepts messages
-	cancel   context.CancelFunc
-	closed   bool
+	party
+	link *amqp.Receiver
+	loop library.Receiver
+	spec driver.ConsumerSpec
 }
 
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	sub, err := newSubscription(op, spec)
+	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
+		return library.CheckConsumer(op, f, &spec)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if spec.TransactionSize > 0 {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --tx", "transactions are not supported over AMQP")
-	}
-	conn, err := d.acquire(ctx, spec.Connection)
-	if err != nil {
-		return nil, err
-	}
-	free := func() {}
-	if err = conn.speaks.checkSelector(op, &spec); err == nil {
-		err = conn.checkConsumer(op, &spec, &d.cfg.opts)
-	}
-	if err == nil {
-		free, err = conn.prepareReceive(ctx, op, &spec, &d.cfg.opts)
+	c := &consumer{party: joined, spec: spec}
+	c.link, err = c.session.NewReceiver(ctx, c.address, c.options(d))
+	if err == nil && spec.Selector != "" && c.link.LinkSourceFilterValue("apache.org:selector-filter:string") == nil {
+		err = library.Unsupported(op, "leave out --selector", "the broker ignores the selector and would send all messages")
 	}
 	if err != nil {
-		conn.leave(ctx, nil)
-		return nil, err
+		c.leave(ctx)
+		return nil, explain(op, err)
 	}
-	sub.reserve(conn)
-	c := &consumer{
-		op: "receive from " + spec.Destination.String(), conn: conn, sub: sub,
-		settled: d.cfg.opts.Settle == settleAtMostOnce, input: driver.NewMeter(), free: free,
-	}
-	if err := c.open(ctx, spec); err != nil {
-		err = conn.explain(op, err)
-		sub.free(conn)
-		free()
-		conn.leave(ctx, c.session)
-		return nil, err
-	}
+	c.op = "receive from " + spec.Destination.String()
 	return c, nil
 }
 
-func (c *consumer) open(ctx context.Context, spec driver.ConsumerSpec) (err error) {
-	if c.session, err = c.conn.newSession(ctx); err != nil {
-		return err
+// options follow the JMS mapping: a subscription is identified by the container ID and the link name up to its first bar; what
+// follows makes the names of links that share it differ. The capability "global" takes the container ID out of the identity.
+func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
+	o := &amqp.ReceiverOptions{
+		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
+		MaxMessageSize: uint64(d.maxBody) + propertiesSize, //nolint:gosec // above zero
 	}
-	credit := spec.Credit
-	if credit <= 0 {
-		credit = defaultCredit
+	if d.settled {
+		o.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
 	}
-	mode := amqp.SenderSettleModeUnsettled
-	if c.settled {
-		mode = amqp.SenderSettleModeSettled
+	if c.spec.Credit > 0 {
+		o.Credit = int32(min(c.spec.Credit, 1<<30)) //nolint:gosec // in range
 	}
-	opts := &amqp.ReceiverOptions{
-		Credit:                    int32(min(credit, 1<<30)), //nolint:gosec // in range
-		RequestedSenderSettleMode: &mode,
+	if c.spec.Selector != "" {
+		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(c.spec.Selector)}
 	}
-	if c.conn.creditInRounds() {
-		c.round, opts.Credit = uint32(opts.Credit), -1 //nolint:gosec // above zero
+	if c.spec.Durable {
+		o.Name, o.SourceDurability, o.SourceExpiryPolicy = c.spec.Subscription, amqp.DurabilityUnsettledState, amqp.ExpiryPolicyNever
+	} else if c.spec.Destination.Kind == driver.Topic {
+		o.SourceExpiryPolicy = amqp.ExpiryPolicyLinkDetach
 	}
-	c.sub.apply(opts)
-	if c.conn.managed(spec.Destination) { // other queues than streams pay no attention to it
-		opts.Filters = append(opts.Filters, amqp.NewLinkFilter(streamOffset, 0, c.conn.driver.cfg.opts.From))
-	}
-	opts.SourceDurability = max(opts.SourceDurability, c.conn.durability())
-	if spec.Selector != "" {
-		opts.Filters = append(opts.Filters, amqp.NewSelectorFilter(spec.Selector))
-	}
-	open := func() (*amqp.Receiver, error) {
-		return c.session.NewReceiver(ctx, c.conn.address(spec.Destination), opts)
-	}
-	c.link, err = attach(c.conn.dialect, open)
-	if !c.settled && c.conn.disagrees(ctx, err) { // the peer may send settled messages or not; the library knows which are
-		opts.RequestedSenderSettleMode = nil
-		if c.session, err = c.conn.anotherSession(ctx, c.session); err == nil {
-			c.link, err = attach(c.conn.dialect, open)
+	if c.spec.Shared {
+		global := ""
+		o.SourceCapabilities = append(o.SourceCapabilities, "shared")
+		if c.spec.Connection.ClientID == "" {
+			global = "global"
+			o.SourceCapabilities = append(o.SourceCapabilities, global)
 		}
+		o.Name = fmt.Sprintf("%s|%s%d", c.spec.Subscription, global, c.Conn.links.Add(1))
 	}
-	if err != nil {
-		var peer *amqp.Error
-		if spec.Selector != "" && errors.As(err, &peer) && peer.Condition == amqp.ErrCondInvalidField {
-			return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(),
-				"check the syntax of --selector", "the broker does not accept the selector %q: %s", spec.Selector, peer.Description)
-		}
-		return err
-	}
-	if spec.Selector != "" && c.link.LinkSourceFilterValue(selectorFilter) == nil {
-		return driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.Destination.String(), "leave out --selector",
-			"the broker ignores the selector and would send all messages")
-	}
-	return nil
+	return o
 }
 
-// streamOffset is the filter that tells RabbitMQ where in a stream to begin.
-const streamOffset = "rabbitmq:stream-offset-spec"
-
-// selectorFilter is the name under which a broker confirms a selector (AMQP capability registry: filters).
-const selectorFilter = "apache.org:selector-filter:string"
-
-// Run implements [driver.Consumer]. Messages are accepted by a goroutine of their own: each acceptance waits until the
-// library has written it, and a message that is there should not wait for that before it is seen.
+// Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	accept := make(chan *amqp.Message, settleBacklog)
-	settleCtx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	finished := make(chan struct{})
-	c.settling.Go(func() {
-		defer close(finished)
-		for m := range accept {
-			// An error means that the link has ended, which Receive tells as well.
-			_ = c.link.AcceptMessage(settleCtx, m)
+	err := c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+		m, err := c.link.Receive(ctx, nil)
+		if err == nil {
+			verdict := deliver(delivery(m))
+			c.loop.Settle(func() { c.settle(m, verdict) })
 		}
-	})
-	err := c.receive(ctx, deliver, accept)
-	close(accept)
-	timer := time.NewTimer(settleGrace)
-	defer timer.Stop()
-	select {
-	case <-finished:
-	case <-timer.C: // Close will not wait for it either
-	}
-	return err
-}
-
-func (c *consumer) receive(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict, accept chan<- *amqp.Message) error {
-	var delivery driver.Delivery
-	for ctx.Err() == nil { // Receive does not look at ctx while messages wait that the broker sent ahead
-		if err := c.giveCredit(); err != nil {
-			return c.conn.explain(c.op, err)
-		}
-		m, err := c.next(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // we were asked to stop
-			}
-			return c.conn.explain(c.op, err)
-		}
-		decode(m, &delivery)
-		delivery.Redelivered = c.conn.redelivered(m.Header)
-		deliver(&delivery)
-		if c.settled {
-			continue
-		}
-		select {
-		case accept <- m:
-		default:
-			handOver(ctx, accept, m)
-		}
-	}
-	return nil
-}
-
-// next returns the next message, and measures the wait if there is none yet.
-func (c *consumer) next(ctx context.Context) (*amqp.Message, error) {
-	if m := c.link.Prefetched(); m != nil {
-		return m, nil
-	}
-	c.input.Begin()
-	defer c.input.End()
-	return c.link.Receive(ctx, nil)
-}
-
-// Waits implements [driver.Waiter].
-func (c *consumer) Waits() driver.Waits {
-	return driver.Waits{Input: c.input.Idle(), Reader: c.conn.net.raw.Reading()}
-}
-
-// Probe implements [driver.Prober]: it opens a session, which brokers answer, and ends it.
-func (c *consumer) Probe(ctx context.Context) error {
-	session, err := c.conn.newSession(ctx)
+		return err
+	}, func() { _ = c.Conn.net.Close() })
 	if err != nil {
-		return c.conn.explain(c.op, err)
+		return explain(c.op, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.conn.endPatience())
-	defer cancel()
-	_ = session.Close(ctx) // the broker has answered already
 	return nil
 }
 
-// giveCredit lets the broker send another round when it has sent the last one. Otherwise the library gives credit.
-func (c *consumer) giveCredit() error {
-	if c.round == 0 {
-		return nil
+// settle does not look at errors: they mean that the link has ended, which receiving tells as well.
+func (c *consumer) settle(m *amqp.Message, verdict driver.Verdict) {
+	ctx := context.Background() // which the library does not look at
+	switch verdict {
+	case driver.Reject:
+		_ = c.link.RejectMessage(ctx, m, nil)
+	case driver.Release:
+		_ = c.link.ReleaseMessage(ctx, m)
+	default:
+		_ = c.link.AcceptMessage(ctx, m)
 	}
-	if c.left == 0 {
-		if err := c.link.IssueCredit(c.round); err != nil {
-			return err
-		}
-		c.left = c.round
-	}
-	c.left--
-	return nil
 }
 
-// handOver waits for room in accept. What was delivered is to be accepted also when ctx has ended, or another consumer
-// would get it again; only when the broker does not read for settleGrace it is given up and will come again.
-func handOver(ctx context.Context, accept chan<- *amqp.Message, m *amqp.Message) {
-	select {
-	case accept <- m:
-		return
-	case <-ctx.Done():
+// delivery takes from a message what perfmq looks at.
+func delivery(m *amqp.Message) *driver.Delivery {
+	d := &driver.Delivery{Body: bytes.Join(m.Data, nil), Redelivered: m.Header != nil && m.Header.DeliveryCount > 0}
+	if m.Value != nil {
+		d.Body = fmt.Append(nil, m.Value)
 	}
-	timer := time.NewTimer(settleGrace)
-	defer timer.Stop()
-	select {
-	case accept <- m:
-	case <-timer.C:
-	}
+	d.Time, d.HasTime = m.ApplicationProperties[driver.TimeProperty].(int64)
+	d.ID = library.ID(m.ApplicationProperties[driver.IDProperty])
+	return d
 }
 
 // Close implements [driver.Consumer].
-func (c *consumer) Close(ctx context.Context) error {
-	if c.closed {
-		return nil
+func (c *consumer) Close(ctx context.Context) (err error) {
+	if keep := c.spec.Durable && c.spec.KeepSubscription; !keep && !c.closed && !c.Conn.Dead() {
+		err = c.link.Close(ctx)
 	}
-	c.closed = true
-	settled := make(chan struct{})
-	go func() {
-		defer close(settled)
-		c.settling.Wait()
-	}()
-	select {
-	case <-settled:
-	case <-ctx.Done():
-		c.conn.abandon(settled)
+	c.leave(ctx)
+	if err != nil && c.spec.Durable {
+		return driver.Errorf(driver.ClassOf(err), "close "+c.spec.Subscription, "remove it on the broker",
+			"the durable subscription may have stayed behind: %w", err)
 	}
-	if c.cancel != nil {
-		c.cancel()
-	}
-	var err error
-	if !c.sub.keep && c.conn.detaches() && !c.conn.dead() {
-		if err = c.link.Close(ctx); err != nil && c.sub.durable {
-			err = driver.Errorf(driver.ClassOf(err), "close "+c.sub.name, "remove it on the broker",
-				"the durable subscription may have stayed behind: %w", c.conn.explain("", err))
-		} else {
-			err = nil
-		}
-	}
-	c.conn.leave(ctx, c.session)
-	c.sub.free(c.conn)
-	c.free()
-	return err
+	return nil
 }

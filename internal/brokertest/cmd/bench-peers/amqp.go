@@ -1,0 +1,210 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for arrow.c
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
+)
+
+//go:embed proton/arrow.c
+var arrowSource []byte
+
+// What the native data path is held to, as ratios of perfmq to the peer.
+const (
+	arrowRate  = 0.95 // msg/s end to end, to the arrow's
+	arrowCPU   = 1.3  // processor time per message, to the arrow's
+	singleRate = 1.5  // msg/s with one message in flight, to go-amqp's
+	singleCPU  = 0.5  // processor time per message with one in flight, to go-amqp's
+)
+
+// window is the credit of the receivers and the number of messages in flight.
+const window = 1000
+
+// arrow is our build of a sender and receiver on Qpid Proton's C library.
+type arrow struct {
+	binary string
+	broker *brokertest.Artemis
+	runs   int
+}
+
+// buildArrow compiles arrow.c. It needs a C compiler and Qpid Proton's development package.
+func buildArrow(ctx context.Context, dir string, broker *brokertest.Artemis) (*arrow, error) {
+	source, binary := filepath.Join(dir, "arrow.c"), filepath.Join(dir, "arrow")
+	if err := os.WriteFile(source, arrowSource, 0o600); err != nil {
+		return nil, err
+	}
+	flags, err := exec.CommandContext(ctx, "pkg-config", "--cflags", "--libs", "libqpid-proton").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find Qpid Proton's C library (Debian: apt-get install gcc pkg-config libqpid-proton11-dev): %w", err)
+	}
+	args := append([]string{"-O2", "-o", binary, source}, strings.Fields(string(flags))...)
+	if out, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput(); err != nil { //nolint:gosec // pkg-config's flags
+		return nil, fmt.Errorf("compile arrow.c: %w\n%s", err, out)
+	}
+	return &arrow{binary: binary, broker: broker}, nil
+}
+
+// once sends and receives count messages of 1024 bytes over a queue of its own, by a process each.
+func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o peerbench.Outcome, err error) {
+	u, err := url.Parse(a.broker.AMQPURL())
+	if err != nil {
+		return o, err
+	}
+	a.runs++
+	queue := fmt.Sprintf("ARROW.%d", a.runs)
+	if err := a.broker.CreateQueue(ctx, queue, queue, "ANYCAST"); err != nil { // by itself, Artemis would make a topic of it
+		return o, err
+	}
+	defer a.broker.DeleteQueue(ctx, queue) //nolint:errcheck // in nobody's way
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	durable := "0"
+	if s.Persistent {
+		durable = "1"
+	}
+	var said bytes.Buffer
+	command := func(role string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, a.binary, role, u.Hostname(), u.Port(), queue, strconv.Itoa(count), "1024", //nolint:gosec // ours
+			strconv.Itoa(s.Pending), durable)
+		cmd.Stderr = os.Stderr
+		return cmd
+	}
+	receiver, sender := command("receive"), command("send")
+	receiver.Stdout = &said
+	if err := receiver.Start(); err != nil {
+		return o, err
+	}
+	sent := sender.Run()
+	if sent != nil {
+		cancel()
+	}
+	if err := receiver.Wait(); err != nil || sent != nil {
+		return o, fmt.Errorf("the arrow: sender: %w, receiver: %w", sent, err)
+	}
+	var n, first, last, latency float64
+	if _, err := fmt.Sscan(said.String(), &n, &first, &last, &latency); err != nil {
+		return o, fmt.Errorf("read what the arrow says, %q: %w", said.String(), err)
+	}
+	o.Usage = peerbench.UsageOf(receiver.ProcessState)
+	other := peerbench.UsageOf(sender.ProcessState)
+	o.CPU += other.CPU
+	o.Memory += other.Memory
+	o.Received, o.Messages = n/(last-first)*1e6, n
+	return o, nil
+}
+
+// amqp compares perfmq's own data path with the arrow and with go-amqp, all on one Artemis.
+func (b *bench) amqp(ctx context.Context) error {
+	broker, err := brokertest.LaunchArtemis(ctx, brokertest.WithHeap("1G"))
+	if err != nil {
+		return err
+	}
+	defer broker.Close() //nolint:errcheck // it is ending anyway
+	peer, err := buildArrow(ctx, b.dir, broker)
+	if err != nil {
+		return err
+	}
+	on := &peerbench.OnArtemis{Broker: broker, Dir: b.dir, Duration: b.duration, Warmup: b.warmup, Notes: os.Stdout}
+	ours := func(client string) peerbench.Command {
+		return func(ctx context.Context, args []string) *exec.Cmd {
+			return peerbench.Perfmq(ctx, b.perfmq, append([]string{
+				"amqp", "client", "--client", client, "--url", broker.AMQPURL(), "--credit", strconv.Itoa(window),
+			}, args...)...)
+		}
+	}
+	fmt.Printf("\n== Artemis over AMQP: 1 producer, 1 consumer, 1 queue, a connection each. The arrow is a program of ours on Qpid Proton's\n" +
+		"   C library, made like quiver's: a process a side, rate from the first message received to the last\n")
+	for _, s := range []peerbench.Setting{
+		{Pending: window}, {Pending: window, Persistent: true}, {Pending: 1}, {Pending: 100, Rate: 2000}, {Pending: 100, Rate: 10_000},
+	} {
+		if err := b.amqpSetting(ctx, on, peer, ours, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// response is the median from when a message was due to its confirmation.
+func response(o peerbench.Outcome) float64 {
+	if o.Response.Count > 0 {
+		return o.Response.P50
+	}
+	return o.Send.P50
+}
+
+func (b *bench) amqpSetting(ctx context.Context, on *peerbench.OnArtemis, peer *arrow, ours func(string) peerbench.Command, s peerbench.Setting) error {
+	t := peerbench.Table[peerbench.Outcome]{W: os.Stdout, Columns: []peerbench.Column[peerbench.Outcome]{{Name: "perfmq"}, {Name: "go-amqp"}}}
+	withArrow := s.Pending == window
+	switch {
+	case withArrow:
+		t.Columns = append(t.Columns, peerbench.Column[peerbench.Outcome]{Name: "arrow"})
+	case s.Rate > 0:
+		t.Columns = append(t.Columns, peerbench.Column[peerbench.Outcome]{Name: "bare"})
+	}
+	for run := range b.repeat {
+		for i, client := range []string{"native", "library"} {
+			o, err := on.Once(ctx, s, ours(client))
+			if err != nil {
+				return fmt.Errorf("perfmq --client %s: %w", client, err)
+			}
+			t.Columns[i].Runs = append(t.Columns[i].Runs, o)
+		}
+		if s.Rate > 0 {
+			o, err := b.bareOnce(ctx, on.Broker, s, s.Rate*b.repeat+run)
+			if err != nil {
+				return fmt.Errorf("the bare client: %w", err)
+			}
+			t.Columns[2].Runs = append(t.Columns[2].Runs, o)
+		}
+		if !withArrow {
+			continue
+		}
+		last := t.Columns[0].Runs[len(t.Columns[0].Runs)-1]
+		o, err := peer.once(ctx, max(100_000, int(last.Received)*b.duration), s)
+		if err != nil {
+			return err
+		}
+		t.Columns[2].Runs = append(t.Columns[2].Runs, o)
+	}
+	t.Head(s.String())
+	t.Row("received msg/s", func(o peerbench.Outcome) float64 { return o.Received })
+	t.Row("cpu us/message", peerbench.Outcome.CPUPerMessage)
+	t.Row("peak memory MiB", peerbench.Outcome.MiB)
+	if s.Rate > 0 {
+		t.Row("response p50 us", response)
+	}
+	ratio := func(peer int, value func(peerbench.Outcome) float64) float64 {
+		if peer >= len(t.Columns) {
+			return math.NaN()
+		}
+		return peerbench.Median(t.Columns[0].Runs, value) / peerbench.Median(t.Columns[peer].Runs, value)
+	}
+	received := func(o peerbench.Outcome) float64 { return o.Received }
+	switch {
+	case withArrow:
+		fmt.Printf("  perfmq / arrow: rate %s, cpu %s\n", verdict(ratio(2, received), arrowRate, true),
+			verdict(ratio(2, peerbench.Outcome.CPUPerMessage), arrowCPU, false))
+	case s.Rate > 0:
+		above := peerbench.Median(t.Columns[0].Runs, response) - peerbench.Median(t.Columns[2].Runs, response)
+		fmt.Printf("  perfmq / bare: cpu %s; median response %.0f us above (aim at most %g)\n",
+			verdict(ratio(2, peerbench.Outcome.CPUPerMessage), bareCPU, false), above, bareLatency)
+	case s.Pending == 1:
+		fmt.Printf("  perfmq / go-amqp: rate %s, cpu %s\n", verdict(ratio(1, received), singleRate, true),
+			verdict(ratio(1, peerbench.Outcome.CPUPerMessage), singleCPU, false))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package library
+
+import (
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Unsupported is the error of a setting that a library, or the driver on it, cannot do.
+func Unsupported(op, hint, text string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, hint, "%s", text)
+}
+
+// wish is something that a producer or consumer asks for, and whether it can have it.
+type wish struct {
+	asked, can bool
+	hint, text string
+}
+
+// refuse returns an error for what cannot be had. The client library is the cause of some, but not of all: the native driver
+// may not have it either.
+func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
+	}
+	wishes = append(wishes,
+		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use --client native, or another destination", dest.Kind.String() + "s"},
+		wish{
+			strings.ContainsFunc(dest.Name, odd), false, "use --client native, or a name of letters, digits and . _ - :",
+			"names with other signs than a few, which some brokers take for something else",
+		})
+	for _, w := range wishes {
+		if w.asked && !w.can {
+			return driver.Errorf(driver.ClassUnsupported, op, w.hint, "%s over %s: not supported: %s", f.Title, f.Client, w.text)
+		}
+	}
+	return nil
+}
+
+// CheckProducer refuses what the driver of f does not have, by its capabilities.
+func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
+	can := f.Capabilities.Of(spec.Destination.Kind)
+	wishes := []wish{
+		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval, or use --client native", "transactions"},
+		{spec.Persistent, can.Persistent, "leave out --persistent", "a choice of the delivery mode"},
+		{spec.TTL > 0, can.TTL, "leave out --ttl", "a time to live"},
+	}
+	for i := range spec.Variants {
+		v := &spec.Variants[i]
+		wishes = append(wishes,
+			wish{v.Priority >= 0, can.Priority, "leave out --priority", "priorities"},
+			wish{v.Group != "", can.Group, "leave out --group", "groups"},
+			wish{len(v.Properties) > 0, can.Properties, "leave out --property", "properties"})
+	}
+	return refuse(op, f, spec.Destination, wishes)
+}
+
+// CheckConsumer refuses what the driver of f does not have, by its capabilities.
+func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
+	can := f.Capabilities.Of(spec.Destination.Kind)
+	return refuse(op, f, spec.Destination, []wish{
+		{spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx, or use --client native", "receiving in transactions"},
+		{spec.Durable, can.DurableSubscription, "leave out --durable", "durable subscriptions of " + spec.Destination.Kind.String() + "s"},
+		{spec.Shared, can.SharedSubscription, "leave out --shared", "shared subscriptions of " + spec.Destination.Kind.String() + "s"},
+		{
+			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID",
+			"durable subscriptions without a client ID, by which they are found again",
+		},
+		{spec.Selector != "", can.Selector, "leave out --selector", "selectors"},
+		{spec.Credit > 0, can.Credit, "leave out --credit", "a choice of the receive window"},
+		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", "several deliveries at once"},
+	})
+}
+
+// Properties are the application properties that all messages of a variant have: the user's, and the origin.
+func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
+	m := map[string]any{}
+	for _, property := range v.Properties {
+		m[property.Key] = property.Value
+	}
+	if spec.Origin != (driver.ID{}) {
+		m[driver.IDProperty] = string(spec.Origin.Append(nil))
+	}
+	return m
+}
+
+// ID is what the property [driver.IDProperty] says, if value is one of a message.
+func ID(value any) driver.ID {
+	switch text := value.(type) {
+	case nil:
+		return driver.ID{}
+	case string:
+		return driver.ParseID(text)
+	default:
+		return driver.GarbledID()
+	}
+}

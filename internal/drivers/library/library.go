@@ -1,0 +1,141 @@
+// Package library has what the drivers on client libraries share. Each of them uses its library as an application does: a call
+// for each message, and the library's own connections, writes and credit. They are the answer to --client: is it the broker
+// or the client library that sets the limit?
+package library
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Broker is where a driver connects to.
+type Broker struct {
+	Protocol       *transport.Protocol
+	Target         transport.Target
+	TLS            driver.TLS
+	ConnectTimeout time.Duration
+}
+
+// NewBroker checks what matters for connecting.
+func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) {
+	target, err := p.Check(*opts)
+	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
+}
+
+// Dial opens a connection to the first host that lets us in. Open gets a connection to a host, encrypted if need be, for the
+// library; if it fails, the connection is closed.
+func Dial[C any](ctx context.Context, b *Broker, open func(ctx context.Context, host string, conn net.Conn) (C, error)) (C, error) {
+	return transport.First(ctx, b.Target.Hosts, b.ConnectTimeout, func(ctx context.Context, host transport.Endpoint) (c C, err error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+		if err == nil && b.Target.TLS {
+			conn, err = transport.Secure(ctx, conn, host.Host, b.TLS)
+		}
+		if err == nil {
+			if c, err = open(ctx, host.Host, conn); err == nil {
+				return c, nil
+			}
+			_ = conn.Close()
+		}
+		return c, b.connectError("connect to "+host.String(), host.Host, err)
+	})
+}
+
+// connectError tells why no connection could be made to host.
+func (b *Broker) connectError(op, host string, err error) error {
+	var known *driver.Error
+	switch dial := transport.DialError(op, host, err); {
+	case dial != nil:
+		return dial
+	case errors.As(err, &known):
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case transport.IsTLSError(err):
+		return b.Protocol.TLSError(op, err)
+	case driver.ClassOf(err) == driver.ClassTimeout:
+		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
+			"no answer in time: %w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its "+b.Protocol.Title+" port?", "%w", err)
+	}
+	return driver.Errorf(driver.ClassConnect, op, "is this the broker's "+b.Protocol.Title+" port? Its log may say more", "%w", err)
+}
+
+// grace is how long a call of a library may go on when the context has ended in which it was made.
+const grace = 250 * time.Millisecond
+
+// Sends are the calls of a producer that send. Each has a goroutine of its own, because libraries write without a look at the
+// context.
+type Sends struct{ running sync.WaitGroup }
+
+// Handover is one call.
+type Handover struct {
+	result chan error  // of Do
+	told   atomic.Bool // it has one
+}
+
+// Sent says that the library has taken the message: Do returns nil, if it has not yet.
+func (h *Handover) Sent() {
+	if h.told.CompareAndSwap(false, true) {
+		h.result <- nil
+	}
+}
+
+// NotSent says that nothing of the message has left: Do returns err. It reports false if Do has returned nil already, so that
+// the message is to be reported.
+func (h *Handover) NotSent(err error) bool {
+	if !h.told.CompareAndSwap(false, true) {
+		return false
+	}
+	h.result <- err
+	return true
+}
+
+// Do calls send, which has to call Sent or NotSent, and waits for that. If ctx ends long before, it returns nil.
+func (s *Sends) Do(ctx context.Context, send func(*Handover)) error {
+	h := &Handover{result: make(chan error, 1)}
+	s.running.Go(func() { send(h) })
+	select {
+	case err := <-h.result:
+		return err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case err := <-h.result:
+		return err
+	case <-timer.C:
+	}
+	if h.told.CompareAndSwap(false, true) {
+		return nil
+	}
+	return <-h.result
+}
+
+// Wait waits until all calls have ended. When ctx ends, it calls giveUp, and, if calls go on, abort, which ends the connection.
+func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.running.Wait()
+	}()
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+		giveUp()
+	}
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		abort()
+		<-ended
+	}
+}

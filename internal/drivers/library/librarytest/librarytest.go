@@ -1,0 +1,118 @@
+// Package librarytest runs the conformance suite on the embedded broker, for the drivers on client libraries.
+package librarytest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+const (
+	user     = "admin"
+	password = "secret"
+	timeout  = 30 * time.Second
+)
+
+// Embedded is the configuration of the suite on an embedded broker for the protocol of f. Headers are looked at in the broker's
+// store.
+func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
+	t.Helper()
+	b := start(t, f.Name)
+	return drivertest.Config{
+		Factory: f, URL: url(b, &f), User: user, Password: password, WrongPassword: "wrong", Quiet: 100 * time.Millisecond,
+		Victim: func(t testing.TB) (string, func()) {
+			t.Helper()
+			victim := start(t, f.Name)
+			return url(victim, &f), victim.Close
+		},
+		Inspect: func(t testing.TB, dest driver.Destination) func(n int) []drivertest.Header {
+			t.Helper()
+			return inspect(t, b.Store(), dest)
+		},
+		QueueCounters: func(_ testing.TB, dest driver.Destination) (added, acknowledged int64) {
+			d := b.Store().Find(store.Address{Kind: store.KindQueue, Name: dest.Name})
+			if d == nil {
+				return 0, 0
+			}
+			s := d.Stats().Queues[0]
+			return int64(s.Stored), int64(s.Settled) //nolint:gosec // a test's
+		},
+	}
+}
+
+func start(t testing.TB, protocol string) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}, User: user, Password: password})
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func url(b *broker.Broker, f *driver.Factory) string { return f.Schemes[0] + "://" + b.Addr(f.Name) }
+
+// inspect takes messages from the store itself.
+func inspect(t testing.TB, s *store.Store, dest driver.Destination) func(n int) []drivertest.Header {
+	t.Helper()
+	more := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case more <- struct{}{}:
+		default:
+		}
+	}
+	var consumer *store.Consumer
+	if dest.Kind == driver.Topic {
+		var err error
+		consumer, err = s.Subscribe(dest.Name, store.Subscription{}, notify)
+		require.NoError(t, err)
+	} else {
+		q, err := s.OpenQueue(dest.Name)
+		require.NoError(t, err)
+		consumer, err = q.Consume(nil, notify)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { consumer.Close(false) })
+	return func(n int) []drivertest.Header {
+		var list []drivertest.Header
+		deadline := time.After(timeout)
+		for len(list) < n {
+			buf := make([]store.Delivery, n-len(list))
+			took := consumer.Take(buf)
+			for _, d := range buf[:took] {
+				list = append(list, header(d.Message))
+				consumer.Accept(d.ID)
+			}
+			if took > 0 {
+				continue
+			}
+			select {
+			case <-more:
+			case <-deadline:
+				require.FailNowf(t, "timeout", "%d messages of %d came to the store", len(list), n)
+			}
+		}
+		return list
+	}
+}
+
+func header(m *store.Message) drivertest.Header {
+	h := drivertest.Header{
+		Properties: map[string]string{}, Priority: int(m.Priority), Persistent: m.Durable, Group: m.Group,
+	}
+	if m.Expires > 0 {
+		h.TTL = time.Until(time.UnixMilli(m.Expires))
+	}
+	content := m.Content.Header()
+	for _, p := range content.Properties {
+		if text, ok := p.Value.(string); ok {
+			h.Properties[p.Key] = text
+		}
+	}
+	return h
+}

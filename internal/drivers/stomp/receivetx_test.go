@@ -1,0 +1,192 @@
+package stomp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-stomp/stomp/v3/frame"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const connectedClassic = "CONNECTED\nversion:1.2\nserver:ActiveMQ/5.18.3\nheart-beat:0,0\n\n\x00"
+
+// consumer opens a consumer on the fake, which plays ActiveMQ Classic. It returns the SUBSCRIBE, too.
+func (b *fakeBroker) consumer(d driver.Driver, change func(*driver.ConsumerSpec)) (k driver.Consumer, subscribe *frame.Frame) {
+	b.t.Helper()
+	spec := driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}}
+	change(&spec)
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		k, err = d.Consumer(b.t.Context(), spec)
+		opened <- err
+	}()
+	b.accept(connectedClassic)
+	subscribe = b.next(frame.SUBSCRIBE)
+	b.receipt(subscribe.Header.Get(frame.Receipt))
+	require.NoError(b.t, <-opened)
+	b.t.Cleanup(func() {
+		closed, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = k.Close(closed) // the fake does not answer
+	})
+	return k, subscribe
+}
+
+// message writes the i-th message.
+func (b *fakeBroker) message(i int) {
+	b.t.Helper()
+	b.write(fmt.Sprintf("MESSAGE\nsubscription:0\nmessage-id:m%d\nack:a%d\ntime:%d\n\nbody\x00", i, i, i))
+}
+
+// transaction reads a transaction of acknowledgements and returns the receipt that its commit asks for.
+func (b *fakeBroker) transaction(acks ...string) (receipt string) {
+	b.t.Helper()
+	tx := b.next(frame.BEGIN).Header.Get(frame.Transaction)
+	require.NotEmpty(b.t, tx)
+	for _, ack := range acks {
+		f := b.next(frame.ACK)
+		require.Equal(b.t, ack, f.Header.Get(frame.Id))
+		require.Equal(b.t, tx, f.Header.Get(frame.Transaction))
+	}
+	f := b.next(frame.COMMIT)
+	require.Equal(b.t, tx, f.Header.Get(frame.Transaction))
+	require.NotEmpty(b.t, f.Header.Get(frame.Receipt))
+	return f.Header.Get(frame.Receipt)
+}
+
+// told is what Commits was called with.
+type told struct {
+	mu   sync.Mutex
+	list []bool
+	took []time.Duration
+}
+
+func (c *told) add(took time.Duration, confirmed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list, c.took = append(c.list, confirmed), append(c.took, took)
+}
+
+func (c *told) all() []bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]bool{}, c.list...)
+}
+
+// TestReceiveInTransactions: so many acknowledgements to a transaction; one that is not full is committed when nothing comes,
+// and when Run ends, which waits for the answer.
+func TestReceiveInTransactions(t *testing.T) {
+	b, commits := newFakeBroker(t), &told{}
+	k, subscribe := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.TransactionSize, s.Commits = 600, commits.add })
+	require.Equal(t, "1200", subscribe.Header.Get("activemq.prefetchSize"), "room for what a transaction holds")
+	require.Equal(t, ackIndividual, subscribe.Header.Get(frame.Ack))
+	k.(*consumer).tx.size = 2
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended, got := make(chan error, 1), 0
+	go func() {
+		ended <- k.Run(ctx, func(*driver.Delivery) driver.Verdict {
+			if got++; got == 6 {
+				stop()
+			}
+			return driver.Accept
+		})
+	}()
+	for i := range 5 {
+		b.message(i)
+	}
+	first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
+	third := b.transaction("a4") // nothing more has come
+	for _, receipt := range []string{third, first, first, second, "r7.1", "r0.99"} {
+		b.receipt(receipt) // in whatever order, and those of nobody
+	}
+	b.message(5)
+	last := b.transaction("a5")
+	select {
+	case err := <-ended:
+		require.Fail(t, "Run did not wait for the last commit", "%v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	require.Equal(t, []bool{true, true, true}, commits.all())
+	b.receipt(last)
+	require.NoError(t, <-ended)
+	require.Equal(t, []bool{true, true, true, true}, commits.all())
+	for _, took := range commits.took {
+		require.Positive(t, took)
+	}
+}
+
+// TestReceiveCommitFails: a commit that is refused, or has no answer when the connection ends, is told, and ends Run.
+func TestReceiveCommitFails(t *testing.T) {
+	for name, refuse := range map[string]bool{"refused": true, "connection lost": false} {
+		t.Run(name, func(t *testing.T) {
+			b, commits := newFakeBroker(t), &told{}
+			k, _ := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.TransactionSize, s.Commits = 2, commits.add })
+			ended := make(chan error, 1)
+			go func() {
+				ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+			}()
+			for i := range 4 {
+				b.message(i)
+			}
+			first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
+			b.receipt(first)
+			if refuse {
+				b.write("ERROR\nreceipt-id:" + second + "\nmessage:the disk is on fire\n\n\x00")
+			} else {
+				require.NoError(t, b.conn.Close())
+			}
+			err := <-ended
+			require.ErrorContains(t, err, "receive from queue://q: ")
+			if refuse {
+				require.ErrorContains(t, err, "the disk is on fire")
+			} else {
+				require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
+			}
+			require.Equal(t, []bool{true, false}, commits.all())
+		})
+	}
+}
+
+// TestDeliverConcurrently: so many messages are delivered at once, and each is acknowledged by itself when its delivery ends.
+func TestDeliverConcurrently(t *testing.T) {
+	const atOnce, n = 3, 20
+	b := newFakeBroker(t)
+	k, subscribe := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.Concurrency = atOnce })
+	require.Equal(t, ackIndividual, subscribe.Header.Get(frame.Ack))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	began, free := make(chan int64, n), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- k.Run(ctx, func(d *driver.Delivery) driver.Verdict {
+			began <- d.Time
+			<-free
+			return driver.Accept
+		})
+	}()
+	for i := range n {
+		b.message(i)
+	}
+	busy := map[string]bool{}
+	for range atOnce {
+		busy[fmt.Sprintf("a%d", <-began)] = true
+	}
+	require.Empty(t, began, "more than %d deliveries at once", atOnce)
+	free <- struct{}{}
+	require.True(t, busy[b.next(frame.ACK).Header.Get(frame.Id)], "the ACK of a delivery that has not ended")
+	close(free)
+	acked := map[string]bool{}
+	for range n - 1 {
+		acked[b.next(frame.ACK).Header.Get(frame.Id)] = true
+	}
+	require.Len(t, acked, n-1)
+	stop()
+	require.NoError(t, <-ended)
+}

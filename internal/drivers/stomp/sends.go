@@ -1,0 +1,138 @@
+package stomp
+
+import (
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	chunkBits = 8
+	chunkSize = 1 << chunkBits
+
+	// A place holds the generation of the message in flight in it, with one of these marks; 0 when it is free.
+	inFlight = 1 << 32 // it was sent and has not ended
+	ending   = 1 << 33 // its end is being reported
+)
+
+// sends are the messages of a producer in flight, by the index of their slots. Whoever changes a place from inFlight to ending
+// reports the end of its message: exactly one does.
+type sends struct {
+	chunks []atomic.Pointer[chunk] // made as they are used
+}
+
+type chunk [chunkSize]atomic.Uint64
+
+func newSends(maxPending int) sends {
+	return sends{chunks: make([]atomic.Pointer[chunk], (max(maxPending, 1)+chunkSize-1)>>chunkBits)}
+}
+
+// place returns the place of a slot; nil if there is none, which a broker's word may ask for.
+func (s *sends) place(slot driver.Slot) *atomic.Uint64 {
+	index := slot.Index()
+	if int(index>>chunkBits) >= len(s.chunks) {
+		return nil
+	}
+	c := s.chunks[index>>chunkBits].Load()
+	if c == nil {
+		return nil
+	}
+	return &c[index%chunkSize]
+}
+
+// begin marks a slot as sent. Only Send calls it.
+func (s *sends) begin(slot driver.Slot) {
+	at := &s.chunks[slot.Index()>>chunkBits]
+	c := at.Load()
+	if c == nil {
+		c = new(chunk)
+		at.Store(c)
+	}
+	c[slot.Index()%chunkSize].Store(inFlight | uint64(slot.Generation()))
+}
+
+// undo takes begin back; it returns false if the end of that send was reported meanwhile.
+func (s *sends) undo(slot driver.Slot) bool {
+	return s.place(slot).CompareAndSwap(inFlight|uint64(slot.Generation()), 0)
+}
+
+// claim says that the caller reports the end of a send; it returns false if nobody has to any more.
+func (s *sends) claim(slot driver.Slot) bool {
+	generation, at := uint64(slot.Generation()), s.place(slot)
+	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)
+}
+
+// free says that the end of a send that was claimed has been reported, unless its place has been used again already.
+func (s *sends) free(slot driver.Slot) {
+	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), 0)
+}
+
+// claimAll claims all that is in flight.
+func (s *sends) claimAll() (slots []driver.Slot) {
+	for i := range s.chunks {
+		c := s.chunks[i].Load()
+		if c == nil {
+			continue
+		}
+		for j := range c {
+			state := c[j].Load()
+			slot := driver.NewSlot(uint32(i<<chunkBits+j), uint32(state)) //nolint:gosec // the lower half is the generation
+			if state&inFlight != 0 && s.claim(slot) {
+				slots = append(slots, slot)
+			}
+		}
+	}
+	return slots
+}
+
+// await waits until nothing is in flight or being reported; changed gets a signal after each report. It returns false when
+// giveUp comes first.
+func (s *sends) await(changed, giveUp <-chan struct{}) bool {
+	for i := range s.chunks {
+		c := s.chunks[i].Load()
+		if c == nil {
+			continue
+		}
+		for j := range c {
+			for c[j].Load() != 0 {
+				select {
+				case <-changed:
+				case <-giveUp:
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// confirmations gathers sends that the broker has confirmed one right after the other, so that they are reported together:
+// with one look at the clock, and while none of them has waited for longer than the reading of a few more takes.
+type confirmations struct {
+	of    *producer
+	slots []driver.Slot
+}
+
+// maxConfirmations bounds how many are gathered.
+const maxConfirmations = 64
+
+// add takes a send that was confirmed; it returns false if nothing waits for that.
+func (c *confirmations) add(p *producer, slot driver.Slot) bool {
+	if !p.sends.claim(slot) {
+		return false
+	}
+	if c.of != p || len(c.slots) == maxConfirmations {
+		c.report()
+		c.of = p
+	}
+	c.slots = append(c.slots, slot)
+	return true
+}
+
+// report reports what was gathered.
+func (c *confirmations) report() {
+	if len(c.slots) > 0 {
+		c.of.report(c.slots, driver.Outcome{})
+		c.of, c.slots = nil, c.slots[:0]
+	}
+}
