@@ -55,7 +55,7 @@ func suggestClients(s *suggestions) []string {
 
 // byChoice returns the factory of the client that the user chose for the protocol of f.
 func (r *resolver) byChoice(f driver.Factory) driver.Factory {
-	if r.client == "" || r.client == driver.Native {
+	if r.client == driver.Native {
 		return f
 	}
 	own := librariesOf(&f, r.libraries)

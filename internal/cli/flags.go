@@ -194,7 +194,7 @@ func messageFlags() []definition {
 		{
 			name: "commit-interval", group: groupMessage, arg: argNumber, def: "no transactions",
 			help: "messages per transaction of a producer; a consumer ignores it, see --tx-size",
-			set: whole(0, math.MaxInt32, func(s *settings) *int { return &s.commitInterval }),
+			set:  whole(0, math.MaxInt32, func(s *settings) *int { return &s.commitInterval }),
 		},
 	}
 }

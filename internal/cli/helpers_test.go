@@ -42,25 +42,25 @@ type betaOptions struct {
 }
 
 // testFactories are three protocols: alpha, which can do everything, beta, which only has topics, and the real mem.
-// able can do all.
-func able(kind driver.Kind) driver.KindCapabilities {
-	topic := kind == driver.Topic
-	return driver.KindCapabilities{
-		Exists: true, DurableSubscription: topic, SharedSubscription: topic, Persistent: true, TTL: true, Priority: true, Group: true,
-		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
-	}
-}
-
-// Alpha and beta cannot be opened.
+// Alpha and beta cannot be opened. Alpha and mem have client libraries, of which that of alpha can do less.
 func testFactories() []driver.Factory {
 	fail := func(context.Context, driver.OpenOptions) (driver.Driver, error) {
 		return nil, driver.Errorf(driver.ClassAuth, "log in", "check --user", "who are you")
 	}
+	all := driver.KindCapabilities{
+		Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true,
+		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true,
+		Concurrency: true, Redelivered: true,
+	}
+	some := all
+	some.Transactions, some.TransactedReceive = false, false
+	library := mem.Factory()
+	library.Client = "memlib"
 	return []driver.Factory{
 		{
 			Name: "alpha", Title: "Alpha 1.0", Schemes: []string{"alpha", "alphas"}, DefaultURL: "alpha://localhost:1",
-			Capabilities: driver.Capabilities{TLS: true, Queue: able(driver.Queue), Topic: able(driver.Topic)},
-			NewOptions: func() any { return &alphaOptions{Settle: "late", Size: 1} },
+			Capabilities: driver.Capabilities{TLS: true, Queue: all, Topic: all},
+			NewOptions:   func() any { return &alphaOptions{Settle: "late", Size: 1} },
 			Check: func(o driver.OpenOptions) error {
 				if o.Options.(*alphaOptions).Size < 0 {
 					return errors.New("option size is negative at " + o.URL)
@@ -74,6 +74,11 @@ func testFactories() []driver.Factory {
 			Capabilities: driver.Capabilities{Topic: driver.KindCapabilities{Exists: true}}, NewOptions: func() any { return &betaOptions{Size: 2} }, Open: fail,
 		},
 		mem.Factory(),
+		{
+			Name: "alpha", Title: "Alpha 1.0", Client: "alphalib", Schemes: []string{"alpha", "alphas"}, DefaultURL: "alpha://localhost:1",
+			Capabilities: driver.Capabilities{Queue: some, Topic: some}, NewOptions: func() any { return &betaOptions{Size: 3} }, Open: fail,
+		},
+		library,
 	}
 }
 

@@ -91,7 +91,23 @@ func TestMistakes(t *testing.T) {
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
 		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},
-		{"mem client --commit-interval 5", "error: in-process broker transactions are not supported\nhint: leave --commit-interval out\n"},
+		{"beta client --commit-interval 5 topic://T", "error: Beta transactions are not supported\nhint: leave --commit-interval out\n"},
+		{
+			"alpha client --client library --tx",
+			"error: Alpha 1.0 over alphalib transactions are not supported\nhint: leave --tx out, or use --client native\n",
+		},
+		{"alpha client --client library -o settle=early", "error: unknown option -o settle\nhint: known are size, tag\n"},
+		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: want native or library\n"},
+		{"alpha client --client=", "error: --client=\"\": is empty: give a value, or leave it out for the default\n"},
+		{
+			"beta client --client library topic://T",
+			"error: --client library: beta has no client library\nhint: leave --client out; client libraries are there for alpha, mem\n",
+		},
+		{"beta client --client x topic://T", "error: --client x: there is no such client\nhint: want native or library\n"},
+		{
+			"alpha client --client library --consumer-url beta://h topic://T",
+			"error: --client library: beta has no client library\nhint: leave --client out; client libraries are there for alpha, mem\n",
+		},
 		{"mem client -o latency=-1s", "error: open mem://local: option latency=-1s: want 0 or more\nhint: correct the -o options\n"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

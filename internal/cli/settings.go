@@ -62,7 +62,7 @@ type settings struct {
 // newSettings returns the defaults.
 func newSettings() *settings {
 	return &settings{
-		connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
+		client: driver.Native, txSize: 1, connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
 		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: formatArtemis,
 		maxMessageSize: driver.DefaultMaxBody,
 		origins:        map[string]origin{}, bad: map[string]bool{},

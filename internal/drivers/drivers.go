@@ -5,6 +5,7 @@ package drivers
 import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
@@ -16,6 +17,6 @@ import (
 func All() []driver.Factory {
 	return []driver.Factory{
 		amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory(),
-		goamqp.Factory(),
+		goamqp.Factory(), gostomp.Factory(),
 	}
 }

@@ -147,6 +147,9 @@ func requireKeys(t *testing.T, theirs, ours string) {
 				our := got[kind][key].(map[string]any)
 				require.Equal(t, slices.Sorted(maps.Keys(nested)), slices.Sorted(maps.Keys(our)), "%s of %s", key, kind)
 				for k, v := range nested {
+					if our["count"] == 0.0 && our[k] == nil {
+						continue // without values there is null, where theirs has zeros
+					}
 					require.IsType(t, v, our[k], "%s of %s of %s", k, key, kind)
 				}
 			}

@@ -46,7 +46,7 @@ func latency(n int, step time.Duration) *stats.Latency {
 func clientRun(rated bool) stats.Run {
 	return stats.Run{
 		Producing: true, Consuming: true, Rated: rated, Start: loadStart(), Warmup: time.Second,
-		Protocol: "amqp", ConsumerProtocol: "amqp", Destinations: []string{"queue://TEST"},
+		Protocol: "amqp", ConsumerProtocol: "amqp", Client: "native", ConsumerClient: "native", Destinations: []string{"queue://TEST"},
 	}
 }
 

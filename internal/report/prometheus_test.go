@@ -95,7 +95,7 @@ func TestPrometheusValues(t *testing.T) {
 		"messages_sent_total": 0, "sends_failed_total class=timeout state=failed": 0,
 		"phase phase=warmup": 1, "phase phase=measure": 0,
 		"run_start_time_seconds": float64(loadStart().UnixMilli()) / 1000,
-		"run_info consumer_protocol=amqp destinations=queue://TEST protocol=amqp": 1,
+		"run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST protocol=amqp": 1,
 	})
 	require.Empty(t, m.histograms["perfmq_send_ack_seconds phase=warmup"])
 
@@ -210,7 +210,7 @@ func TestPrometheusRoles(t *testing.T) {
 	m := scrape(t, url)
 	m.require(t, map[string]float64{
 		"messages_received_total": 0, "phase phase=measure": 1,
-		"run_info consumer_protocol=amqp destinations=queue://\\xff protocol=amqp": 1,
+		"run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://\\xff protocol=amqp": 1,
 	})
 	require.NotContains(t, m.values, "perfmq_messages_sent_total")
 }

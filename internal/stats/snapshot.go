@@ -79,9 +79,11 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.NegativeTransfers, o.NegativeTransfers},
 		{&c.NegativeAges, o.NegativeAges},
 		{&c.OutOfRange, o.OutOfRange},
-		{&c.LateSends, o.LateSends}, {&c.Strays, o.Strays},
+		{&c.LateSends, o.LateSends},
+		{&c.Strays, o.Strays},
 		{&c.Paused, o.Paused},
-		{&c.Commits, o.Commits}, {&c.CommitsFailed, o.CommitsFailed},
+		{&c.Commits, o.Commits},
+		{&c.CommitsFailed, o.CommitsFailed},
 	} {
 		*n.to += sign * n.n
 	}

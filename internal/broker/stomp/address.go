@@ -70,8 +70,8 @@ func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 	key := [2]string{string(name), string(kind)}
 	d := known.known[key]
 	if d == nil || d.Gone() {
-		plain, _ := c.version.undone(name)
-		plainKind, _ := c.version.undone(kind)
+		plain, _ := c.version.Unescape(name)
+		plainKind, _ := c.version.Unescape(kind)
 		a, err := address(string(plain), string(plainKind))
 		if err != nil {
 			return nil, err

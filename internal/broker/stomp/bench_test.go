@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // cpu returns the processor time of this process.
@@ -117,7 +118,7 @@ func receive(conn net.Conn, r io.Reader, count int, mode string) error {
 func BenchmarkScan(b *testing.B) {
 	one := "SEND\ndestination:/queue/x\ndestination-type:ANYCAST\npersistent:false\ntime:1700000000000000\nreceipt:s0.17.12345\n" +
 		"content-length:100\n\n" + strings.Repeat("x", 100) + "\x00"
-	c := &conn{version: v12}
+	c := &conn{version: wire.V12}
 	c.in = scanner{r: &repeated{text: []byte(strings.Repeat(one, 100))}, idle: func() error { return nil }, maxBody: 1 << 20, account: c.account}
 	b.ReportAllocs()
 	for b.Loop() {

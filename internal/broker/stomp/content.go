@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // message is a stored message with its content, in one piece of memory.
@@ -41,8 +42,8 @@ func (c *content) each(f func(key, value []byte) bool) {
 		colon := bytes.IndexByte(rest[:end], ':')
 		key, value := rest[:colon], rest[colon+1:end]
 		if c.escaped {
-			key, _ = v12.undone(key) // were checked when they came
-			value, _ = v12.undone(value)
+			key, _ = wire.V12.Unescape(key) // were checked when they came
+			value, _ = wire.V12.Unescape(value)
 		}
 		if !f(key, value) {
 			return
@@ -85,7 +86,7 @@ func (c *content) Header() (h store.Header) {
 		case "type":
 			first(&h.Subject, value)
 		case "timestamp":
-			if n, ok := number(value); ok && h.Created == 0 {
+			if n, ok := wire.ParseNumber(value); ok && h.Created == 0 {
 				h.Created = int64(n) //nolint:gosec // 19 digits: at worst a wrong date
 			}
 		default:
@@ -119,16 +120,16 @@ func isFraming(key string) bool {
 }
 
 // appendHead appends the header lines of m as the version v writes them.
-func appendHead(b []byte, m *store.Message, v version) []byte {
+func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
 	c, ours := m.Content.(*content)
 	switch {
 	case !ours:
 		return appendForeign(b, m, v)
-	case !c.escaped || v == v12:
+	case !c.escaped || v == wire.V12:
 		return append(b, c.text[:c.head]...)
 	}
 	c.each(func(key, value []byte) bool {
-		b = v.appendHeader(b, string(key), string(value))
+		b = v.AppendHeader(b, string(key), string(value))
 		return true
 	})
 	return b
@@ -137,7 +138,7 @@ func appendHead(b []byte, m *store.Message, v version) []byte {
 // appendForeign appends the header lines of a message that came over another protocol. Properties become text: numbers in
 // decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP uses itself are
 // left out.
-func appendForeign(b []byte, m *store.Message, v version) []byte {
+func appendForeign(b []byte, m *store.Message, v wire.Version) []byte {
 	h := m.Content.Header()
 	for _, x := range []struct{ key, value string }{
 		{"JMSMessageID", h.MessageID},
@@ -148,20 +149,20 @@ func appendForeign(b []byte, m *store.Message, v version) []byte {
 		{"JMSXGroupID", m.Group},
 	} {
 		if x.value != "" {
-			b = v.appendHeader(b, x.key, x.value)
+			b = v.AppendHeader(b, x.key, x.value)
 		}
 	}
 	if h.Created != 0 {
-		b = v.appendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
+		b = v.AppendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
 	}
 	if m.Expires != 0 {
-		b = v.appendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
+		b = v.AppendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
 	}
-	b = v.appendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
-	b = v.appendHeader(b, "persistent", strconv.FormatBool(m.Durable))
+	b = v.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
+	b = v.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
 	for _, p := range h.Properties {
 		if p.Key != "" && !isStandard(p.Key) {
-			b = v.appendHeader(b, p.Key, text(p.Value))
+			b = v.AppendHeader(b, p.Key, text(p.Value))
 		}
 	}
 	return b

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 func newScanner(r io.Reader) *scanner {
@@ -88,41 +89,6 @@ func TestScanLargeBuffer(t *testing.T) {
 	_, err = s.next()
 	require.ErrorIs(t, err, io.EOF)
 	assert.Len(t, s.buf, readBuffer, "the large buffer is not kept")
-}
-
-func TestEscapes(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		v        version
-		in, want string // want is empty if it is refused
-	}{
-		{v10, `a\nb`, `a\nb`},
-		{v11, `a\nb\cc\\d`, "a\nb:c\\d"},
-		{v11, `a\rb`, ""},
-		{v12, `a\nb\cc\\d\re`, "a\nb:c\\d\re"},
-		{v12, `a\tb`, ""},
-		{v12, `a\`, ""},
-	} {
-		got, ok := test.v.undone([]byte(test.in))
-		assert.Equal(t, test.want != "", ok, test.in)
-		assert.Equal(t, test.want, string(got), test.in)
-	}
-	for v, want := range map[version]string{
-		v10: `a\b:c d e `, v11: `a\\b\cc\nd e `, v12: `a\\b\cc\nd\re `,
-	} {
-		assert.Equal(t, want, string(v.appendEscaped(nil, "a\\b:c\nd\re\x00")), v)
-	}
-}
-
-func TestNegotiate(t *testing.T) {
-	t.Parallel()
-	for accept, want := range map[string]version{
-		"": v10, "1.0": v10, "1.1": v11, "1.2": v12, "1.0,1.1,1.2": v12, "1.1, 1.0": v11, "2.0,1.1": v11, "2.0": 0, "x": 0,
-	} {
-		got, ok := negotiate(accept)
-		assert.Equal(t, want, got, accept)
-		assert.Equal(t, want != 0, ok, accept)
-	}
 }
 
 func TestBeats(t *testing.T) {
@@ -213,7 +179,7 @@ i:-5
 f:1.5
 y:AAE=
 `
-	assert.Equal(t, want, string(appendHead(nil, m, v12)))
+	assert.Equal(t, want, string(appendHead(nil, m, wire.V12)))
 }
 
 // TestContent sends frames of each version and looks at what the other protocols see of them.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // handle does what a frame asks for.
@@ -65,7 +67,7 @@ func (c *conn) perform(f *frame) (err error) {
 func (c *conn) checkEscapes(f *frame) error {
 	for _, h := range f.headers {
 		for _, b := range [][]byte{h.key, h.value} {
-			if _, ok := c.version.undone(b); !ok {
+			if _, ok := c.version.Unescape(b); !ok {
 				return refuse("invalid frame: header line %.40q has an escape that STOMP %s does not know",
 					string(h.key)+":"+string(h.value), c.version)
 			}
@@ -76,7 +78,7 @@ func (c *conn) checkEscapes(f *frame) error {
 
 // text returns a header without its escapes, which were checked; empty if there is none.
 func (c *conn) text(f *frame, key string) string {
-	b, _ := c.version.undone(f.get(key))
+	b, _ := c.version.Unescape(f.get(key))
 	return string(b)
 }
 
@@ -140,15 +142,15 @@ func (c *conn) connect(f *frame) error {
 		return refuse("invalid frame: a second CONNECT")
 	}
 	accept := f.get("accept-version")
-	v, ok := negotiate(string(accept))
+	v, ok := wire.Negotiate(string(accept))
 	if !ok {
 		return &refusal{
-			words:   "Supported protocol versions are " + strings.ReplaceAll(allVersions, ",", " "),
-			headers: "version:" + allVersions + "\n",
+			words:   "Supported protocol versions are " + strings.ReplaceAll(wire.AllVersions, ",", " "),
+			headers: "version:" + wire.AllVersions + "\n",
 		}
 	}
 	value := func(key string) string {
-		if v == v10 {
+		if v == wire.V10 {
 			return string(bytes.Trim(f.get(key), " \t"))
 		}
 		return string(f.get(key))
@@ -161,7 +163,7 @@ func (c *conn) connect(f *frame) error {
 		return err
 	}
 	c.version, c.connected, c.clientID = v, true, value("client-id")
-	c.in.trim, c.in.maxBody = v == v10, c.server.opts.MaxMessage
+	c.in.trim, c.in.maxBody = v == wire.V10, c.server.opts.MaxMessage
 	b := append(c.replies, "CONNECTED\n"...)
 	if accept != nil {
 		b = append(append(append(b, "version:"...), v.String()...), '\n')
@@ -184,20 +186,17 @@ func beats(header string) (send, hear time.Duration, err error) {
 	if header == "" {
 		return 0, 0, nil
 	}
-	can, wants, _ := strings.Cut(header, ",")
-	x, ok1 := number([]byte(strings.TrimSpace(can)))
-	y, ok2 := number([]byte(strings.TrimSpace(wants)))
-	if !ok1 || !ok2 {
+	can, wants, ok := wire.ParseHeartBeat(header)
+	if !ok {
 		return 0, 0, refuse("invalid heart-beat header %.40q", header)
 	}
-	const longest = uint64(24 * time.Hour / time.Millisecond)
-	duration := func(ms uint64) time.Duration {
-		if ms == 0 {
+	atLeast := func(d time.Duration) time.Duration {
+		if d == 0 {
 			return 0
 		}
-		return max(minBeat, time.Duration(min(ms, longest))*time.Millisecond) //nolint:gosec // bounded
+		return max(minBeat, d)
 	}
-	return duration(y), duration(x), nil
+	return atLeast(wants), atLeast(can), nil
 }
 
 // disconnect takes leave: what is parked is done first, so that the receipt is true.

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // command is what a client asks for.
@@ -179,32 +180,28 @@ func (s *scanner) fill() error {
 func (s *scanner) parse(b []byte) (size int, err error) {
 	f := &s.f
 	f.headers = f.headers[:0]
-	end := bytes.IndexByte(b[:min(len(b), maxCommand)], '\n')
-	if end < 0 {
+	first, end := wire.CutLine(b[:min(len(b), maxCommand)])
+	if end == 0 {
 		if len(b) >= maxCommand {
 			return 0, refuse("this is not STOMP: the first line is longer than any command")
 		}
 		s.need, s.lines, s.enough = len(b)+1, len(b), maxCommand
 		return 0, nil
 	}
-	if f.command = commandOf(bytes.TrimSuffix(b[:end], []byte{'\r'})); f.command == cmdUnknown {
-		return 0, refuse("invalid frame: unknown command %q", b[:end])
+	if f.command = commandOf(first); f.command == cmdUnknown {
+		return 0, refuse("invalid frame: unknown command %q", first)
 	}
-	pos, length := end+1, -1
+	pos, length := end, -1
 	for {
-		end := bytes.IndexByte(b[pos:], '\n')
-		if end < 0 {
+		line, size := wire.CutLine(b[pos:])
+		if size == 0 {
 			if len(b)-pos > maxHead {
 				return 0, errHead()
 			}
 			s.need, s.lines, s.enough = len(b)+1, len(b), pos+maxHead+1
 			return 0, nil
 		}
-		line := b[pos : pos+end]
-		pos += end + 1
-		if end > 0 && line[end-1] == '\r' {
-			line = line[:end-1]
-		}
+		pos += size
 		if len(line) == 0 {
 			break
 		}
@@ -225,11 +222,11 @@ func errHead() error {
 
 // header keeps a header line.
 func (s *scanner) header(line []byte, length *int) error {
-	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 {
+	key, value, ok := wire.CutHeader(line)
+	if !ok {
 		return refuse("invalid frame: header line %.40q has no name or no colon", line)
 	}
-	h := field{key: line[:colon], value: line[colon+1:]}
+	h := field{key: key, value: value}
 	if s.trim {
 		h.value = bytes.Trim(h.value, " \t")
 	}
@@ -237,7 +234,7 @@ func (s *scanner) header(line []byte, length *int) error {
 	if string(h.key) != "content-length" || *length >= 0 {
 		return nil
 	}
-	n, ok := number(bytes.Trim(h.value, " "))
+	n, ok := wire.ParseNumber(bytes.Trim(h.value, " "))
 	if !ok {
 		return refuse("invalid frame: content-length %.40q", h.value)
 	}
@@ -276,18 +273,4 @@ func (s *scanner) body(b []byte, pos, length int) (size int, err error) {
 	}
 	s.nul, s.need = len(b)-pos, len(b)+1
 	return 0, nil
-}
-
-// number reads a decimal number of up to 19 digits.
-func number(b []byte) (n uint64, ok bool) {
-	if len(b) == 0 || len(b) > 19 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n, true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // sending is what the headers of a SEND frame say to the broker.
@@ -144,14 +145,14 @@ func (c *conn) build(f *frame, s *sending) (*message, error) {
 		h := &f.headers[i]
 		switch {
 		case h.framing:
-		case c.version == v10:
+		case c.version == wire.V10:
 			text = appendPlain(text, h)
 		default:
 			text = append(append(append(append(text, h.key...), ':'), h.value...), '\n')
 		}
 	}
 	m.content = content{head: len(text), text: append(text, f.body...)}
-	m.content.escaped = f.escaped || c.version == v10 && bytes.IndexByte(text, '\\') >= 0
+	m.content.escaped = f.escaped || c.version == wire.V10 && bytes.IndexByte(text, '\\') >= 0
 	return m, nil
 }
 
@@ -160,16 +161,16 @@ func appendPlain(b []byte, h *field) []byte {
 	if bytes.IndexByte(h.key, '\\') < 0 && bytes.IndexByte(h.value, '\\') < 0 && bytes.IndexByte(h.value, ':') < 0 {
 		return append(append(append(append(b, h.key...), ':'), h.value...), '\n')
 	}
-	return v12.appendHeader(b, string(h.key), string(h.value))
+	return wire.V12.AppendHeader(b, string(h.key), string(h.value))
 }
 
 // apply sets what the headers ask for.
-func (s *sending) apply(v version, m *store.Message) error {
+func (s *sending) apply(v wire.Version, m *store.Message) error {
 	if s.persistent != nil {
 		m.Durable = string(s.persistent) == "true"
 	}
 	if s.priority != nil {
-		n, ok := number(s.priority)
+		n, ok := wire.ParseNumber(s.priority)
 		if !ok || n > 9 {
 			return refuse("invalid header: priority %.40q is not 0 to 9", s.priority)
 		}
@@ -183,7 +184,7 @@ func (s *sending) apply(v version, m *store.Message) error {
 		m.Expires = n
 	}
 	if s.group != nil {
-		group, _ := v.undone(s.group)
+		group, _ := v.Unescape(s.group)
 		m.Group = string(group)
 	}
 	if s.delay != nil || s.at != nil {
@@ -213,7 +214,7 @@ func (s *sending) schedule(m *store.Message) error {
 
 // moment reads a number that can be multiplied by unit.
 func moment(b []byte, unit int64) (int64, bool) {
-	n, ok := number(b)
+	n, ok := wire.ParseNumber(b)
 	const largest = 1<<63 - 1
 	return int64(n), ok && n <= uint64(largest/unit) //nolint:gosec // checked
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // Options are the settings of a [Server]. The zero value is usable.
@@ -79,7 +80,7 @@ type conn struct {
 
 	// Of the reader.
 	in        scanner
-	version   version
+	version   wire.Version
 	connected bool
 	clientID  string
 	replies   []byte // what is to be handed to the writer when the input is used up
@@ -116,7 +117,7 @@ type conn struct {
 // leave by DISCONNECT, or closed the connection between two frames. When it returns nothing of the connection is left.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
-		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: v10,
+		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: wire.V10,
 		subs: map[uint64]*subscription{}, byID: map[string]*subscription{}, txs: map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
@@ -266,8 +267,8 @@ func refuse(format string, args ...any) *refusal {
 }
 
 // append appends the ERROR frame.
-func (r *refusal) append(b []byte, v version) []byte {
-	b = append(v.appendHeader(append(b, "ERROR\n"...), "message", r.words), r.headers...)
+func (r *refusal) append(b []byte, v wire.Version) []byte {
+	b = append(v.AppendHeader(append(b, "ERROR\n"...), "message", r.words), r.headers...)
 	if r.receipt != nil {
 		b = append(append(append(b, "receipt-id:"...), r.receipt...), '\n')
 	}

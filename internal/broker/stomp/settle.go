@@ -1,5 +1,7 @@
 package stomp
 
+import wire "github.com/perfmq/perfmq/internal/wire/stomp"
+
 import "bytes"
 
 // settlement is an ACK or NACK.
@@ -11,11 +13,11 @@ type settlement struct {
 
 // settle handles ACK and NACK.
 func (c *conn) settle(f *frame, nack bool) error {
-	if nack && c.version == v10 {
+	if nack && c.version == wire.V10 {
 		return refuse("invalid frame: STOMP 1.0 has no NACK")
 	}
 	name := f.get("id")
-	if name == nil || c.version != v12 {
+	if name == nil || c.version != wire.V12 {
 		name = f.get("message-id")
 	}
 	if name == nil {
@@ -57,9 +59,9 @@ func (c *conn) settle(f *frame, nack bool) error {
 func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte{'-'})
 	second, third, _ := bytes.Cut(rest, []byte{'-'})
-	source, ok1 := number(first)
-	serial, ok2 := number(second)
-	id, ok3 := number(third)
+	source, ok1 := wire.ParseNumber(first)
+	serial, ok2 := wire.ParseNumber(second)
+	id, ok3 := wire.ParseNumber(third)
 	return source, serial, id, ok1 && ok2 && ok3
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // mode is how a subscription acknowledges.
@@ -45,7 +46,7 @@ type subscription struct {
 
 	head    []byte // of a MESSAGE frame up to the number of the delivery
 	ack     []byte // the ack header up to that, if there is one
-	version version
+	version wire.Version
 	listed  atomic.Bool // in conn.ready
 	serving bool        // in the writer's list
 	typical int         // bytes of the last body; of the first ones we know nothing
@@ -74,7 +75,7 @@ func (c *conn) subscribe(f *frame) error {
 	}
 	named := f.get("id") != nil
 	switch {
-	case !named && c.version != v10:
+	case !named && c.version != wire.V10:
 		return refuse("invalid frame: SUBSCRIBE without id")
 	case !named:
 		s.id = "\x00" + destination // cannot be an id
@@ -132,7 +133,7 @@ func (s *subscription) configure(f *frame) error {
 	s.limit = defaultPrefetch
 	for _, key := range []string{"prefetch-count", "activemq.prefetchSize"} {
 		if b := f.get(key); b != nil {
-			n, ok := number(b)
+			n, ok := wire.ParseNumber(b)
 			if !ok {
 				return refuse("invalid header: %s %.40q is not a number", key, b)
 			}
@@ -159,14 +160,14 @@ func (s *subscription) configure(f *frame) error {
 // prepare writes what is the same in all MESSAGE frames. ID is the header as it came, nil if there is none.
 func (s *subscription) prepare(destination string, id []byte) {
 	v := s.version
-	b := v.appendHeader([]byte("MESSAGE\n"), "destination", destination)
+	b := v.AppendHeader([]byte("MESSAGE\n"), "destination", destination)
 	if id != nil {
 		b = append(append(append(b, "subscription:"...), id...), '\n')
 	}
 	name := strconv.AppendUint(nil, s.conn.source, 10)
 	name = append(strconv.AppendUint(append(name, '-'), s.serial, 10), '-')
 	s.head = append(append(b, "message-id:"...), name...)
-	if v == v12 && s.mode != modeAuto {
+	if v == wire.V12 && s.mode != modeAuto {
 		s.ack = append([]byte("\nack:"), name...)
 	}
 }

@@ -65,7 +65,7 @@ func (c *conn) begin(f *frame) error {
 
 // find returns the transaction that a frame names.
 func (c *conn) find(name []byte) (*transaction, error) {
-	plain, _ := c.version.undone(name)
+	plain, _ := c.version.Unescape(name)
 	t := c.txs[string(plain)]
 	if t == nil {
 		return nil, refuse("invalid frame: no such transaction: %.80q", plain)

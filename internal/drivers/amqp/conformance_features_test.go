@@ -3,9 +3,13 @@
 package amqp
 
 import (
+	"context"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -31,7 +35,11 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: r.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 				Broker: r.Title() + ", " + kind + " queues", Options: options, Lacks: lacks,
-				Inspect: inspect(r.AMQPURL(), rabbitmq),
+				Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+					t.Helper()
+					declareQueue(t, r.AMQPURL(), dest, options)
+					return inspect(r.AMQPURL(), rabbitmq)(t, dest)
+				},
 				Victim: func(t testing.TB) (string, func()) {
 					t.Helper()
 					victim := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
@@ -43,12 +51,31 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 	}
 }
 
+// declareQueue has the driver declare a queue.
+func declareQueue(t testing.TB, url string, dest driver.Destination, options []string) {
+	t.Helper()
+	opts := driver.OpenOptions{URL: url, User: brokertest.User, Password: brokertest.Password, ConnectTimeout: patience, Options: Factory().NewOptions()}
+	require.NoError(t, driver.SetOptions(opts.Options, options))
+	d, err := Factory().Open(t.Context(), opts)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	k, err := d.Consumer(ctx, driver.ConsumerSpec{Connection: conn("declare"), Destination: dest, Name: "declare"})
+	require.NoError(t, err)
+	require.NoError(t, k.Close(ctx))
+	require.NoError(t, d.Close(ctx))
+}
+
 func TestConformanceQpid(t *testing.T) {
 	q := brokertest.StartQpid(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: q.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker:  q.Title(),
 		Inspect: inspect(q.AMQPURL(), brokerj),
+		Lacks: map[drivertest.Feature]string{
+			drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
+			drivertest.Group.On(driver.Topic): "subscriptions of Broker-J have no message groups",
+		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartQpid(t)

@@ -27,6 +27,11 @@ func (d *amqpDriver) dialHost(ctx context.Context, host transport.Endpoint, spec
 	if err != nil {
 		return nil, connectError(host, stageDial, d.cfg.target.TLS, "", err)
 	}
+	return d.open(ctx, tcp, host, spec)
+}
+
+// open opens an AMQP connection over tcp, which it closes if that fails.
+func (d *amqpDriver) open(ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection) (_ *connection, err error) {
 	c := &connection{
 		driver: d, raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
 		failed: make(chan struct{}), closing: make(chan struct{}),
@@ -65,7 +70,6 @@ type handshake struct {
 	host     transport.Endpoint
 	spec     driver.Connection
 	greeting string // what the peer sent first
-	out      []byte
 }
 
 func (h *handshake) run() error {

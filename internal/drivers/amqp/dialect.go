@@ -109,13 +109,12 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options)
 	if err := d.checkName(op, spec.Destination, true); err != nil {
 		return err
 	}
-	if d != rabbitmq && d != rabbitmq3 {
-		return nil
-	}
 	for i := range spec.Variants {
 		switch v := &spec.Variants[i]; {
-		case v.Group != "":
+		case v.Group != "" && (d == rabbitmq || d == rabbitmq3):
 			return d.unsupported(op, "leave out --group", "there are no message groups")
+		case v.Group != "" && d == brokerj && spec.Destination.Kind == driver.Topic:
+			return d.unsupported(op, "leave out --group", "subscriptions have no message groups")
 		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
 			return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
 				"a queue that is declared by its use has no priorities")
@@ -197,11 +196,11 @@ func (d dialect) endPatience() time.Duration {
 // while messages are under way is exceeded, the next one comes out negative, and nothing is sent any more.
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
-// redelivered reports whether the broker says that it delivered a message before. RabbitMQ before 4 does not count
-// deliveries but says so in first-acquirer. With the others that tells whether somebody else acquired the message, which
+// redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the deliveries of
+// classic queues but says so in first-acquirer. With the others that tells whether somebody else acquired the message, which
 // is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
 func (d dialect) redelivered(h *wire.Header) bool {
-	return h.DeliveryCount > 0 || d == rabbitmq3 && !h.FirstAcquirer
+	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer
 }
 
 // practicallyForever is a time-out that is none.

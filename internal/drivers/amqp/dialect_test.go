@@ -108,6 +108,8 @@ func TestRedelivered(t *testing.T) {
 		{wire.Header{FirstAcquirer: false}, artemis, false},
 		{wire.Header{FirstAcquirer: false}, rabbitmq3, true},
 		{wire.Header{FirstAcquirer: true}, rabbitmq3, false},
+		{wire.Header{FirstAcquirer: false}, rabbitmq, true},
+		{wire.Header{FirstAcquirer: true}, rabbitmq, false},
 	} {
 		require.Equal(t, c.want, c.d.redelivered(&c.header), "%+v %s", c.header, c.d)
 	}

@@ -106,7 +106,8 @@ func (u *unsettled) skip() {
 // like: that means all.
 func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot {
 	width := last - first
-	if int32(width) < 0 && last < first { //nolint:gosec // serial numbers
+	whole := int32(width) < 0 //nolint:gosec // serial numbers
+	if whole && last < first {
 		return slots
 	}
 	if len(u.old) > 0 {
@@ -119,11 +120,11 @@ func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot 
 		}
 	}
 	id := u.from
-	if first-u.from < u.next-u.from {
+	if !whole && first-u.from < u.next-u.from {
 		id = first
 	}
-	for ; id != u.next && id-first <= width; id++ {
-		if d := u.at(id); d.open {
+	for ; id != u.next && (whole || id-first <= width); id++ {
+		if d := u.at(id); d.open && id-first <= width {
 			slots = append(slots, d.slot)
 			*d = delivery{}
 			u.n--

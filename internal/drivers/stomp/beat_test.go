@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,7 +19,7 @@ func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)
 	c = newConnection(newDriver(config{maxBody: driver.DefaultMaxBody}), raw, raw, "test")
-	c.version, c.sendEvery, c.hearEvery = v12, every, every
+	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
 	c.start()
 	return c, far
 }

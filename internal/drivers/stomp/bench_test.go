@@ -18,6 +18,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -179,7 +180,7 @@ func BenchmarkRead(b *testing.B) {
 	for name, data := range map[string][]byte{"MESSAGE": artemisMessage(), "RECEIPT": []byte("RECEIPT\nreceipt-id:s0.17.123456\n\n\x00\n")} {
 		b.Run(name+"/ours", func(b *testing.B) {
 			s := scannerOf(&repeat{data: data}, driver.DefaultMaxBody)
-			s.version = v12
+			s.version = wire.V12
 			var f inbound
 			b.ReportAllocs()
 			for range b.N {
@@ -209,7 +210,7 @@ func BenchmarkWrite(b *testing.B) {
 	body := make([]byte, 1024)
 	b.Run("ours", func(b *testing.B) {
 		c := newConnection(newDriver(config{opts: *defaultOptions()}), nil, nil, "")
-		c.version, c.dialect = v12, artemis
+		c.version, c.dialect = wire.V12, artemis
 		p := &producer{conn: c, confirm: true}
 		spec := driver.ProducerSpec{Destination: driver.Destination{Name: "TEST_QUEUE"}, Variants: []driver.Variant{{Body: body, Priority: -1}}}
 		require.NoError(b, p.prepare(&spec))

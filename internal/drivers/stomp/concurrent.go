@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-stomp/stomp/v3/frame"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // workers deliver several messages of a consumer at once, and acknowledge each by itself.
@@ -27,7 +27,7 @@ func (w *workers) run() {
 	for m := range w.work {
 		_ = k.deliver(&m.delivery)
 		if k.mode == ackIndividual {
-			k.put(frame.ACK, m.ack())
+			k.put(wire.ACK, m.ack())
 			k.conn.out.Flush()
 		}
 		k.mu.Lock()

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -84,7 +83,7 @@ type session struct {
 	raw       *transport.Metered // below TLS; the same as net without
 	out       *transport.Output
 	in        *scanner
-	version   version
+	version   wire.Version
 	dialect   dialect
 	server    string
 	sendEvery time.Duration // heart-beats that we owe; 0 for none
@@ -142,7 +141,7 @@ var errClosed = errors.New("the connection was closed")
 func (c *connection) End(ctx context.Context) {
 	if !c.Dead() && ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTime)
-		_ = c.request(ctx, frame.New(frame.DISCONNECT))
+		_ = c.request(ctx, wire.NewFrame(wire.DISCONNECT))
 		cancel()
 	}
 	c.fail(errClosed)
@@ -182,12 +181,12 @@ func (c *connection) put(frames func([]byte) []byte) error {
 }
 
 // putFrame is put for one frame.
-func (c *connection) putFrame(f *frame.Frame) error {
-	return c.put(func(b []byte) []byte { return c.version.appendFrame(b, f) })
+func (c *connection) putFrame(f *wire.Frame) error {
+	return c.put(func(b []byte) []byte { return f.Append(b, c.version) })
 }
 
 // request sends f with a receipt and waits for it.
-func (c *connection) request(ctx context.Context, f *frame.Frame) error {
+func (c *connection) request(ctx context.Context, f *wire.Frame) error {
 	answer := make(chan error, 1)
 	c.mu.Lock()
 	c.lastID++
@@ -199,7 +198,7 @@ func (c *connection) request(ctx context.Context, f *frame.Frame) error {
 		delete(c.waiting, r.number)
 		c.mu.Unlock()
 	}()
-	f.Header.Add(frame.Receipt, r.String())
+	f.Add("receipt", r.String())
 	if err := c.putFrame(f); err != nil {
 		return err
 	}

@@ -5,8 +5,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -147,8 +146,8 @@ func (k *consumer) holds() bool { return k.tx != nil || k.workers > 1 || k.conn.
 func (k *consumer) Probe(ctx context.Context) error {
 	k.probes++
 	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
-	for _, command := range []string{frame.BEGIN, frame.ABORT} {
-		if err := k.conn.request(ctx, frame.New(command, frame.Transaction, id)); err != nil {
+	for _, command := range []string{wire.BEGIN, wire.ABORT} {
+		if err := k.conn.request(ctx, wire.NewFrame(command, "transaction", id)); err != nil {
 			return k.conn.explain(k.op, err)
 		}
 	}
@@ -170,10 +169,10 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if err := k.conn.checkAck(k); err != nil {
 		return err
 	}
-	f := frame.New(frame.SUBSCRIBE, k.sub.subscribe...)
-	for i := range f.Header.Len() {
-		if key, value := f.Header.GetAt(i); !k.conn.version.keeps(value) {
-			return errCannotCarry(k.conn.version, key, value)
+	f := wire.NewFrame(wire.SUBSCRIBE, k.sub.subscribe...)
+	for _, h := range f.Headers {
+		if !k.conn.version.Keeps(h.Value) {
+			return errCannotCarry(k.conn.version, h.Key, h.Value)
 		}
 	}
 	k.share(1)
@@ -182,7 +181,7 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 		k.share(-1)
 		if ctx.Err() != nil && !k.conn.Dead() {
 			// The broker may yet come to it: a late answer must not leave a subscription behind.
-			_ = k.conn.putFrame(frame.New(frame.UNSUBSCRIBE, k.sub.end...))
+			_ = k.conn.putFrame(wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...))
 		}
 	}
 	return err

@@ -5,8 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -85,7 +84,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	case k.mode == ackClient:
 		k.lastAck = append(k.lastAck[:0], ack...)
 	case k.mode == ackIndividual:
-		k.put(frame.ACK, ack)
+		k.put(wire.ACK, ack)
 	}
 	if k.unacked++; k.unacked >= k.batch {
 		k.settle()
@@ -106,7 +105,7 @@ func (k *consumer) acknowledge() {
 // settle acknowledges what was delivered, if anything. It leaves with the next flush.
 func (k *consumer) settle() {
 	if k.unacked > 0 && k.mode == ackClient && k.tx == nil {
-		k.put(frame.ACK, k.lastAck)
+		k.put(wire.ACK, k.lastAck)
 	}
 	k.unacked = 0
 }
@@ -119,7 +118,7 @@ func (k *consumer) putIn(command string, ack, transaction []byte) {
 	full := false
 	_ = k.conn.out.Put(func(b []byte) []byte {
 		b = append(b, command...)
-		if k.conn.version == v12 {
+		if k.conn.version == wire.V12 {
 			b = append(append(b, "\nid:"...), ack...)
 		} else {
 			b = append(append(b, "\nmessage-id:"...), ack...)

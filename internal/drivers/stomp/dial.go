@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -68,37 +67,37 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
 func (s *connection) shakeHands(c *config) error {
-	if _, err := s.net.Write(v10.appendFrame(nil, c.connectFrame(s.identity))); err != nil {
+	if _, err := s.net.Write(c.connectFrame(s.identity).Append(nil, wire.V10)); err != nil {
 		return err
 	}
 	f, err := s.greeting(c)
 	if err != nil {
 		return err
 	}
-	s.server = f.Header.Get(frame.Server)
+	s.server = f.Get("server")
 	s.dialect = dialectOf(s.server)
 	if c.opts.Dialect != automatic {
 		s.dialect = dialect(c.opts.Dialect)
 	}
 	var known bool
-	if s.version, known = parseVersion(f.Header.Get(frame.Version)); !known {
+	if s.version, known = wire.ParseVersion(f.Get("version")); !known {
 		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker chose version %q, which was not offered",
-			clip(f.Header.Get(frame.Version)))
+			clip(f.Get("version")))
 	}
 	if want := c.opts.Version; want != automatic && want != s.version.String() {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
 			"the broker does not speak STOMP %s but %s", want, s.version)
 	}
-	if s.server == "" && s.version == v10 && c.opts.Dialect == automatic {
+	if s.server == "" && s.version == wire.V10 && c.opts.Dialect == automatic {
 		return driver.Errorf(driver.ClassUnsupported, "", "say which broker it is by -o dialect=, or leave out -o version=1.0",
 			"over STOMP 1.0 the broker does not say what it is, and so not how it names queues, topics and subscriptions")
 	}
 	s.in.version = s.version
-	if value, ok := f.Header.Contains(frame.HeartBeat); ok && c.opts.HeartBeat > 0 {
-		canSend, wants, err := frame.ParseHeartBeat(value)
-		if err != nil {
+	if value, ok := f.Lookup("heart-beat"); ok && c.opts.HeartBeat > 0 {
+		canSend, wants, ok := wire.ParseHeartBeat(value)
+		if !ok {
 			return driver.Errorf(driver.ClassProtocol, "", "leave heart-beats out by -o heart-beat=0",
-				"the broker sent the heart-beat %q: %w", clip(value), err)
+				"the broker sent the heart-beat %q: invalid heart-beat", clip(value))
 		}
 		if wants > 0 {
 			s.sendEvery = max(c.opts.HeartBeat, wants)
@@ -111,7 +110,7 @@ func (s *connection) shakeHands(c *config) error {
 }
 
 // greeting reads the answer to CONNECT.
-func (s *session) greeting(c *config) (*frame.Frame, error) {
+func (s *session) greeting(c *config) (*wire.Frame, error) {
 	// The first byte tells a broker from something else, which may never send a whole frame.
 	head, err := s.in.in.Peek(1)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *session) greeting(c *config) (*frame.Frame, error) {
 	switch {
 	case f.other == nil:
 		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker did not answer CONNECT, but sent something else")
-	case f.other.Command == frame.ERROR:
+	case f.other.Command == wire.ERROR:
 		e := errorFrame("", f.other)
 		if e.Class == driver.ClassOther {
 			e.Class = driver.ClassConnect
@@ -141,25 +140,25 @@ func (s *session) greeting(c *config) (*frame.Frame, error) {
 	return f.other, nil
 }
 
-func (c *config) connectFrame(identity string) *frame.Frame {
-	f := frame.New(frame.CONNECT)
+func (c *config) connectFrame(identity string) *wire.Frame {
+	f := wire.NewFrame(wire.CONNECT)
 	switch c.opts.Version {
 	case "1.0":
 	case automatic:
-		f.Header.Add(frame.AcceptVersion, "1.0,1.1,1.2")
+		f.Add("accept-version", wire.AllVersions)
 	default:
-		f.Header.Add(frame.AcceptVersion, c.opts.Version)
+		f.Add("accept-version", c.opts.Version)
 	}
-	f.Header.Add(frame.Host, c.opts.VirtualHost)
+	f.Add("host", c.opts.VirtualHost)
 	if c.opts.HeartBeat > 0 && c.opts.Version != "1.0" {
-		f.Header.Add(frame.HeartBeat, heartBeat(c.opts.HeartBeat))
+		f.Add("heart-beat", heartBeat(c.opts.HeartBeat))
 	}
 	if c.target.User != "" || c.target.Password != "" {
-		f.Header.Add(frame.Login, c.target.User)
-		f.Header.Add(frame.Passcode, c.target.Password)
+		f.Add("login", c.target.User)
+		f.Add("passcode", c.target.Password)
 	}
 	if identity != "" {
-		f.Header.Add("client-id", identity)
+		f.Add("client-id", identity)
 	}
 	return f
 }

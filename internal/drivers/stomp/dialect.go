@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -321,8 +322,8 @@ func (d dialect) artemisSubscription(s *subscription, spec *driver.ConsumerSpec,
 
 // checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of the
 // subscription that is to be removed for the client ID as well.
-func (d dialect) checkVersion(v version, spec *driver.ConsumerSpec, identity string) error {
-	if d == activemq && v == v10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
+func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
+	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
 		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
 			"a durable subscription cannot be removed by STOMP 1.0 if it is not named as the client")
 	}

@@ -1,5 +1,5 @@
-// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), on top of
-// the package frame of github.com/go-stomp/stomp/v3.
+// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), a data path of
+// our own on internal/wire/stomp.
 //
 // # Model
 //
@@ -11,10 +11,9 @@
 //	heart-beats: a line feed when nothing else was sent; the end when nothing was heard
 //
 // The output gathers: frames that are sent while a system call is under way go out together in the next one, those that are
-// announced to be followed by more wait for them, and a lone frame goes out at once. The frame package's client holds one receipt
-// in flight per connection; here any number is. MESSAGE, RECEIPT and SEND frames, of which there is one or more per message, are
-// read and written without allocating by code of our own, at a tenth of the cost (BenchmarkRead, BenchmarkWrite); all others go
-// through the frame package.
+// announced to be followed by more wait for them, and a lone frame goes out at once. Any number of receipts is in flight. MESSAGE,
+// RECEIPT and SEND frames, of which there is one or more per message, are read and written in place, without allocating, at a tenth
+// of what they cost with the package frame of github.com/go-stomp/stomp/v3 (BenchmarkRead, BenchmarkWrite).
 //
 // # Sending
 //

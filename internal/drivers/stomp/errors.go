@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -35,8 +34,8 @@ func clip(text string) string {
 
 // wordsOf returns what an ERROR frame says: its message, and its body as far as it adds to that. Of a Java stack trace
 // in the body only the first line counts.
-func wordsOf(f *frame.Frame) string {
-	message, _, _ := strings.Cut(strings.TrimSpace(f.Header.Get(frame.Message)), " CoreMessage[") // Artemis shows all of it
+func wordsOf(f *wire.Frame) string {
+	message, _, _ := strings.Cut(strings.TrimSpace(f.Get("message")), " CoreMessage[") // Artemis shows all of it
 	body := strings.TrimSpace(string(f.Body))
 	if at := strings.Index(body, "\n\tat "); at >= 0 {
 		body = body[:at]
@@ -122,7 +121,7 @@ func (d dialect) missing() string {
 }
 
 // errorFrame tells what an ERROR frame means.
-func errorFrame(d dialect, f *frame.Frame) *driver.Error {
+func errorFrame(d dialect, f *wire.Frame) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
 	e := &driver.Error{Class: driver.ClassOther, Hint: "look into the broker's log", Err: fmt.Errorf("%s: %s", d.says(), words)}
@@ -181,7 +180,7 @@ func (c *connection) explain(op string, err error) error {
 }
 
 // errCannotCarry is for a header that this version of the protocol has no way to write.
-func errCannotCarry(v version, key, value string) error {
+func errCannotCarry(v wire.Version, key, value string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 		"STOMP %s cannot carry %q as %s", v, value, key)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -162,7 +163,7 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
 	}
 	for _, text := range []string{c.target.User, c.target.Password, o.VirtualHost} {
-		if !v10.carries(text) { // CONNECT has no escapes
+		if !wire.V10.Carries(text) { // CONNECT has no escapes
 			fail("user, password and virtual host must not hold line ends or NUL")
 			break
 		}

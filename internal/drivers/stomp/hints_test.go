@@ -3,9 +3,9 @@ package stomp
 import (
 	"testing"
 
-	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/assert"
 
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,7 +28,7 @@ func TestHints(t *testing.T) {
 		{artemis, "AMQ229020: Invalid filter: a =", driver.ClassUnsupported, "--selector"},
 		{generic, "the selector is not understood", driver.ClassUnsupported, "--selector"},
 	} {
-		err := errorFrame(c.dialect, frame.New(frame.ERROR, frame.Message, c.says))
+		err := errorFrame(c.dialect, wire.NewFrame(wire.ERROR, "message", c.says))
 		assert.Equal(t, c.class, err.Class, c.says)
 		assert.Contains(t, err.Hint, c.hint, c.says)
 	}

@@ -4,17 +4,17 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/go-stomp/stomp/v3/frame"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // other reads a frame of another kind. Of its body the first maxWordsRead bytes are kept.
-func (s *scanner) other() (*frame.Frame, error) {
+func (s *scanner) other() (*wire.Frame, error) {
 	command, err := s.line(maxCommand)
 	if err != nil {
 		return nil, err
 	}
-	f := frame.New(string(command))
-	if f.Command != frame.CONNECTED && f.Command != frame.ERROR {
+	f := wire.NewFrame(string(command))
+	if f.Command != wire.CONNECTED && f.Command != wire.ERROR {
 		return nil, fmt.Errorf("%w: the broker sent one of type %.40q", errNotSTOMP, command)
 	}
 	length, total := int64(-1), 0
@@ -26,15 +26,15 @@ func (s *scanner) other() (*frame.Frame, error) {
 		if key == nil {
 			break
 		}
-		if string(key) == frame.ContentLength {
+		if string(key) == "content-length" {
 			if err := s.contentLength(kindOther, value, &length); err != nil {
 				return nil, err
 			}
 		}
-		if f.Command == frame.CONNECTED { // which has no escapes (STOMP 1.2, "Value Encoding")
-			f.Header.Add(string(key), string(value))
+		if f.Command == wire.CONNECTED { // which has no escapes (STOMP 1.2, "Value Encoding")
+			f.Add(string(key), string(value))
 		} else {
-			f.Header.Add(unescape(string(key)), unescape(string(value)))
+			f.Add(unescape(string(key)), unescape(string(value)))
 		}
 	}
 	f.Body, err = s.words(length)

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -92,7 +90,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	if spec.Origin != (driver.ID{}) {
 		common = append(common, driver.Property{Key: driver.IDProperty, Value: string(spec.Origin.Append(nil))})
 	}
-	prefix, err := v.appendChecked([]byte("SEND\n"), common)
+	prefix, err := appendChecked(v, []byte("SEND\n"), common)
 	if err != nil {
 		return err
 	}
@@ -107,7 +105,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		if err != nil {
 			return err
 		}
-		head, err := v.appendChecked(slices.Clip(prefix), own)
+		head, err := appendChecked(v, slices.Clip(prefix), own)
 		if err != nil {
 			return err
 		}
@@ -116,13 +114,13 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			case reserved[h.Key]:
 				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 					"the property %q is a header of STOMP's own", h.Key)
-			case !v.carriesKey(h.Key) || !v.keeps(h.Value):
+			case !v.CarriesKey(h.Key) || !v.Keeps(h.Value):
 				return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 					"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
 			}
-			head = v.appendHeader(head, h.Key, h.Value)
+			head = v.AppendHeader(head, h.Key, h.Value)
 		}
-		head = v.appendHeader(head, frame.ContentLength, strconv.Itoa(len(variant.Body)))
+		head = v.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
 		p.kinds[i] = kind{head: append(head, timeHeader+":"...), body: variant.Body}
 	}
 	return nil

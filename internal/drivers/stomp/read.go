@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -49,7 +48,7 @@ func (c *connection) readFrames() error {
 			if f.receipt.kind != 0 {
 				c.answer(f.receipt, nil)
 			}
-		case f.other.Command == frame.ERROR:
+		case f.other.Command == wire.ERROR:
 			if c.late(f.other) {
 				continue
 			}
@@ -57,7 +56,7 @@ func (c *connection) readFrames() error {
 			if said == nil {
 				said = e // what comes after it is only that the connection is not valid any more
 			}
-			r, ok := parseReceipt([]byte(f.other.Header.Get(frame.ReceiptId)))
+			r, ok := parseReceipt([]byte(f.other.Get("receipt-id")))
 			if !ok || !c.answer(r, e) {
 				return said
 			}
@@ -70,7 +69,7 @@ func (c *connection) readFrames() error {
 
 // late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we had
 // ended. It keeps the connection open, and the message goes back to its queue when that closes.
-func (c *connection) late(f *frame.Frame) bool {
+func (c *connection) late(f *wire.Frame) bool {
 	if c.dialect != rabbitmq {
 		return false
 	}

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -49,7 +48,7 @@ func (t *receiving) add(ack []byte) {
 		t.header = t.receipt().append(append(t.header[:0], "\ntransaction:"...))
 		_ = out.Put(t.appendBegin) // an error is one of the connection, which Run reports
 	}
-	t.k.putIn(frame.ACK, ack, t.header)
+	t.k.putIn(wire.ACK, ack, t.header)
 	if t.n++; t.n == t.size {
 		t.commit()
 	}

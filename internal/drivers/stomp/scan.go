@@ -7,9 +7,8 @@ import (
 	"io"
 	"math"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -25,18 +24,18 @@ const (
 
 // inbound is a frame as far as the driver looks at it. Its slices are valid until the next call of scanner.next.
 type inbound struct {
-	kind        byte         // one of the kinds below
-	receipt     receipt      // of RECEIPT; its kind is 0 if it is none of ours
-	sub         int64        // of MESSAGE: subscription, -1 if there is none of ours
-	ack         []byte       // of MESSAGE: what an ACK has to name, escaped as it came
-	time        int64        // of MESSAGE: the time property
-	hasTime     bool         //
-	id          driver.ID    // of MESSAGE; zero if there is none
-	redelivered bool         // of MESSAGE
-	encoded     bool         // of MESSAGE: the body is an AMQP message, see amqpEncoded
-	named       bool         // there was a receipt-id
-	body        []byte       // of MESSAGE
-	other       *frame.Frame // of other kinds
+	kind        byte        // one of the kinds below
+	receipt     receipt     // of RECEIPT; its kind is 0 if it is none of ours
+	sub         int64       // of MESSAGE: subscription, -1 if there is none of ours
+	ack         []byte      // of MESSAGE: what an ACK has to name, escaped as it came
+	time        int64       // of MESSAGE: the time property
+	hasTime     bool        //
+	id          driver.ID   // of MESSAGE; zero if there is none
+	redelivered bool        // of MESSAGE
+	encoded     bool        // of MESSAGE: the body is an AMQP message, see amqpEncoded
+	named       bool        // there was a receipt-id
+	body        []byte      // of MESSAGE
+	other       *wire.Frame // of other kinds
 }
 
 // Kinds of frames.
@@ -52,7 +51,7 @@ const (
 type scanner struct {
 	in      *transport.Input
 	maxBody int
-	version version
+	version wire.Version
 	view    []byte // what is next in the input's buffer, behind the bytes taken
 	taken   int    // how many bytes of the input's buffer have been read
 	large   []byte // a line or a body that is not all in the input's buffer
@@ -105,10 +104,10 @@ func (s *scanner) next(f *inbound) error {
 	if err := s.fill(len("MESSAGE\n")); err != nil { // no frame is shorter
 		return unexpected(err)
 	}
-	switch string(s.view[:len(frame.MESSAGE)]) {
-	case frame.MESSAGE:
+	switch string(s.view[:len(wire.MESSAGE)]) {
+	case wire.MESSAGE:
 		f.kind = kindMessage
-	case frame.RECEIPT:
+	case wire.RECEIPT:
 		f.kind = kindReceipt
 	default:
 		f.kind = kindOther
@@ -129,7 +128,7 @@ func unexpected(err error) error {
 
 // rest reads a MESSAGE or RECEIPT.
 func (s *scanner) rest(f *inbound) error {
-	if line, err := s.line(maxCommand); err != nil || len(line) != len(frame.MESSAGE) {
+	if line, err := s.line(maxCommand); err != nil || len(line) != len(wire.MESSAGE) {
 		return cmpErr(err, errNotSTOMP)
 	}
 	length, total := int64(-1), 0
@@ -146,7 +145,7 @@ func (s *scanner) rest(f *inbound) error {
 			return err
 		}
 	}
-	if f.ack = s.ack; s.version != v12 || len(f.ack) == 0 {
+	if f.ack = s.ack; s.version != wire.V12 || len(f.ack) == 0 {
 		f.ack = s.id
 	}
 	return s.body(f, length)
@@ -168,35 +167,35 @@ func (s *scanner) headerLine(total *int) (key, value []byte, err error) {
 	if *total += len(line) + 1; *total > maxHead {
 		return nil, nil, errHead()
 	}
-	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 {
+	key, value, ok := wire.CutHeader(line)
+	if !ok {
 		return nil, nil, fmt.Errorf("%w: header line %.40q", errNotSTOMP, line)
 	}
-	return line[:colon], line[colon+1:], nil
+	return key, value, nil
 }
 
 // header keeps what matters of one header. The first of several with one name counts (STOMP 1.2, "Repeated Header
 // Entries").
 func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 	switch string(key) { // does not allocate
-	case frame.ContentLength:
+	case "content-length":
 		return s.contentLength(f.kind, value, length)
-	case frame.ReceiptId:
+	case "receipt-id":
 		if !f.named {
 			f.named = true
 			if r, ok := parseReceipt(value); ok {
 				f.receipt = r
 			}
 		}
-	case frame.Subscription:
-		if n, _, ok := cutNumber(value, 0); ok && f.sub < 0 {
+	case "subscription":
+		if n, ok := wire.ParseNumber(value); ok && f.sub < 0 {
 			f.sub = int64(n) //nolint:gosec // at most 19 digits: fits but for a sign, which no subscription has
 		}
-	case frame.MessageId:
+	case "message-id":
 		if len(s.id) == 0 {
 			s.id = append(s.id, value...)
 		}
-	case frame.Ack:
+	case "ack":
 		if len(s.ack) == 0 {
 			s.ack = append(s.ack, value...)
 		}
@@ -218,7 +217,7 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 
 // contentLength reads a content-length, unless there was one.
 func (s *scanner) contentLength(kind byte, value []byte, length *int64) error {
-	n, _, ok := cutNumber(value, 0)
+	n, ok := wire.ParseNumber(value)
 	switch {
 	case *length >= 0:
 	case !ok || n > math.MaxInt64:
@@ -242,7 +241,7 @@ func parseInteger(b []byte) (int64, bool) {
 	if negative {
 		b = b[1:]
 	}
-	n, _, ok := cutNumber(b, 0)
+	n, ok := wire.ParseNumber(b)
 	if !ok || n > 1<<63-1 {
 		return 0, false
 	}

@@ -3,8 +3,7 @@ package stomp
 import (
 	"context"
 
-	"github.com/go-stomp/stomp/v3/frame"
-
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -45,7 +44,7 @@ func (k *consumer) giveBack() {
 	if k.sub.returns {
 		for _, list := range [][]heldMessage{k.left, k.held} {
 			for i := range list {
-				k.put(frame.NACK, list[i].ack())
+				k.put(wire.NACK, list[i].ack())
 			}
 		}
 	}
@@ -73,7 +72,7 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 	}
 	atOnce := k.conn.dialect == rabbitmq && remove != nil
 	if !atOnce {
-		if err := k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, k.sub.end...)); err != nil {
+		if err := k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...)); err != nil {
 			return err
 		}
 	}
@@ -83,7 +82,7 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 	case k.sub.removeAs != "":
 		return k.removeAs(ctx, remove)
 	default:
-		return k.conn.request(ctx, frame.New(frame.UNSUBSCRIBE, remove...))
+		return k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, remove...))
 	}
 }
 
@@ -94,5 +93,5 @@ func (k *consumer) removeAs(ctx context.Context, headers []string) error {
 		return err
 	}
 	defer l.Release(ctx)
-	return l.Conn.request(ctx, frame.New(frame.UNSUBSCRIBE, headers...))
+	return l.Conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, headers...))
 }

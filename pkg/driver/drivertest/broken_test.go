@@ -76,8 +76,8 @@ func (d *brokenDriver) marked(what string) bool {
 }
 
 func (d *brokenDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	if d.broken.producer != nil {
-		return d.broken.producer(d, ctx, spec, done)
+	if d.producer != nil {
+		return d.producer(d, ctx, spec, done)
 	}
 	return d.openProducer(ctx, spec, done)
 }
@@ -87,8 +87,8 @@ func (d *brokenDriver) openProducer(ctx context.Context, spec driver.ProducerSpe
 	if d.sends != nil {
 		d.sends(&spec)
 	}
-	if d.broken.done != nil {
-		done = d.broken.done(done)
+	if d.done != nil {
+		done = d.done(done)
 	}
 	var err error
 	p.Producer, err = d.Driver.Producer(ctx, spec, done)
@@ -102,8 +102,8 @@ func (d *brokenDriver) openProducer(ctx context.Context, spec driver.ProducerSpe
 }
 
 func (d *brokenDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	if d.broken.consumer != nil {
-		return d.broken.consumer(d, ctx, spec)
+	if d.consumer != nil {
+		return d.consumer(d, ctx, spec)
 	}
 	return d.openConsumer(ctx, spec)
 }
@@ -203,9 +203,9 @@ type consumer struct {
 }
 
 func (c *consumer) Run(ctx context.Context, next deliver) error {
-	if c.d.broken.deliver != nil {
+	if c.d.deliver != nil {
 		inner := next
-		next = func(d *driver.Delivery) driver.Verdict { return c.d.broken.deliver(c, d, inner) }
+		next = func(d *driver.Delivery) driver.Verdict { return c.d.deliver(c, d, inner) }
 	}
 	counting := func(d *driver.Delivery) driver.Verdict {
 		c.received.Add(1)

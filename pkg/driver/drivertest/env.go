@@ -159,7 +159,7 @@ func connection(key string) driver.Connection {
 // producerSpec is the plainest one.
 func producerSpec(dest driver.Destination) driver.ProducerSpec {
 	return driver.ProducerSpec{
-		Connection: connection("p"), Destination: dest, Name: "producer-1", MaxPending: 100, Variants: variants(64),
+		Connection: connection("p"), Destination: dest, Name: unique("producer"), MaxPending: 100, Variants: variants(64),
 	}
 }
 
@@ -190,7 +190,7 @@ func payload(size int) []byte {
 
 // consumerSpec is the plainest one.
 func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
-	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: "consumer-1"}
+	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: unique("consumer")}
 }
 
 // keptSpec is of a consumer whose messages wait when it has gone: of a queue, or a durable subscription. See [keeps].

@@ -164,13 +164,13 @@ func againMutants() []mutant {
 // optionalMutants are wrong in what a driver need not have, and what it costs.
 func optionalMutants() []mutant {
 	return append(costMutants(), []mutant{
-		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "Depth is 19 instead of 20", broken: func() broken {
+		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "a depth of 19 instead of 20", broken: func() broken {
 			return broken{depth: func(d *brokenDriver, n uint64) uint64 { return n - uint64(d.delivering.Load()) }}
 		}},
-		{name: "depth of nothing", check: "Admin/Depth", says: "Depth is 0 instead of 20", broken: func() broken {
+		{name: "depth of nothing", check: "Admin/Depth", says: "a depth of 0 instead of 20", broken: func() broken {
 			return broken{depth: func(*brokenDriver, uint64) uint64 { return 0 }}
 		}},
-		{name: "purges nothing", check: "Admin/Purge", says: "Depth is 20 instead of 0", broken: func() broken {
+		{name: "purges nothing", check: "Admin/Purge", says: "a depth of 20 instead of 0", broken: func() broken {
 			return broken{purge: func(d *brokenDriver, ctx context.Context, dest driver.Destination) (uint64, error) {
 				return d.Driver.(driver.Admin).Depth(ctx, dest, "")
 			}}

@@ -42,7 +42,7 @@ func (e *env) awaitDepth(admin driver.Admin, spec *driver.ConsumerSpec, want uin
 	e.await("the depth of "+spec.Destination.String(), nil, func() error {
 		got, err := admin.Depth(e.soon(), spec.Destination, spec.Subscription)
 		if err == nil && got != want {
-			err = fmt.Errorf("Depth is %d instead of %d", got, want)
+			err = fmt.Errorf("a depth of %d instead of %d", got, want)
 		}
 		return err
 	})

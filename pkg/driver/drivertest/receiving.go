@@ -288,6 +288,7 @@ func testCredit(e *env) {
 	spec := consumerSpec(dest)
 	if sharing {
 		spec = e.sharedSpec(dest)
+		spec.Connection.ClientID = "" // which is that of one connection
 	}
 	spec.Credit = credit
 	slow := e.consumer(d, spec)
@@ -301,8 +302,7 @@ func testCredit(e *env) {
 	slow.awaitCount(1, "receive a first message")
 	e.quiet() // the broker sends ahead what it may
 	if sharing {
-		second := connection("c2") // of another name, too: for some brokers it is the client's identity
-		spec.Connection.Key, spec.Connection.Name, spec.Name, spec.Credit = second.Key, second.Name, "consumer-2", 0
+		spec.Connection, spec.Name, spec.Credit = connection("c2"), "consumer-2", 0
 		fast := e.receiver(d, spec)
 		fast.awaitCount(n-credit, fmt.Sprintf("receive on a consumer beside one that is busy and has a credit of %d", credit))
 		busy.release()

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestClientIsNamed: outputs say which client a run had; the console only if it is a library.
+func TestClientIsNamed(t *testing.T) {
+	for _, c := range []struct{ choice, client, line string }{
+		{"", "native", ""},
+		{"native", "native", ""},
+		{"library", "memlib", "--- client:               memlib\n"},
+		{"memlib", "memlib", "--- client:               memlib\n"},
+	} {
+		t.Run(c.choice, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "run.json")
+			got := call([]string{"PERFMQ_CLIENT=" + c.choice}, "mem", "client", "--message-count", "10", "--json", file)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			if c.line == "" {
+				require.NotContains(t, got.stdout, "--- client")
+			}
+			require.Contains(t, got.stdout, c.line)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var records []map[string]any
+			require.NoError(t, json.Unmarshal(text, &records))
+			summary := records[len(records)-1]
+			require.Equal(t, c.client, summary["client"])
+			require.NotContains(t, summary, "consumerClient")
+		})
+	}
+}
+
+func TestClientInPlanAndHelp(t *testing.T) {
+	got := call(nil, "alpha", "client", "--client", "library", "-o", "tag=x", "--dry-run")
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Contains(t, got.stdout, "  client             alphalib\n")
+	require.Contains(t, got.stdout, "  tag                  x\n")
+	got = call(nil, "alpha", "client", "--dry-run")
+	require.Contains(t, got.stdout, "  client             native\n")
+
+	got = call(nil, "alpha", "client", "--help")
+	require.Contains(t, got.stdout, "--client NAME")
+	require.Contains(t, got.stdout, "With --client library, which is alphalib, only -o size, -o tag.")
+	require.Contains(t, call(nil, "__complete", "alpha", "client", "--client", "").stdout, "native\nlibrary\talphalib\n")
+	require.NotContains(t, call(nil, "__complete", "beta", "client", "--client", "").stdout, "library")
+}
+
+// TestEachLibraryHasItsProtocol: what a library cannot do is less than what the native driver can, and nothing else.
+func TestEachLibraryHasItsProtocol(t *testing.T) {
+	native, libraries := byClient(drivers.All())
+	for _, l := range libraries {
+		var own *driver.Factory
+		for i := range native {
+			if native[i].Name == l.Name {
+				own = &native[i]
+			}
+		}
+		require.NotNil(t, own, l.Client)
+		require.Equal(t, own.Title, l.Title)
+		require.Equal(t, own.Schemes, l.Schemes)
+		require.Equal(t, own.DefaultURL, l.DefaultURL)
+		require.Equal(t, own.Capabilities.TLS, l.Capabilities.TLS)
+	}
+}

@@ -1,0 +1,202 @@
+package amqp
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestLeft(t *testing.T) {
+	const top = 1<<32 - 1
+	for _, c := range []struct{ granted, count, seen, want uint32 }{
+		{10, 0, 0, 10},
+		{10, 4, 0, 6},
+		{10, 10, 0, 0},
+		{10, 11, 0, 0}, // taken back while some were under way
+		{0, 5, 0, 0},
+		{top, 0, 0, top}, // credit is no serial number
+		{top, 7, 0, top - 7},
+		{1 << 31, 1, 0, 1<<31 - 1},
+		{10, 3, top - 2, 4}, // the count went around
+		{10, top, top - 3, 7},
+		{10, 0, top, 9},
+		{5, 0, 1000, 5},     // of a count that we have not reached: no more than it says
+		{5, top - 10, 3, 5}, // the same, around zero
+		{5, 0, top - 999, 0},
+	} {
+		require.Equal(t, c.want, left(c.granted, c.count, c.seen), "%+v", c)
+	}
+}
+
+// TestUnsettled holds it against a map, around the end of the serial numbers.
+func TestUnsettled(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+		u := newUnsettled(1 + rng.IntN(100))
+		u.from = -uint32(rng.IntN(300)) //nolint:gosec // around zero
+		u.next = u.from
+		model := map[uint32]driver.Slot{}
+		slot := driver.Slot(0)
+		for range 500 {
+			switch rng.IntN(6) {
+			case 0, 1, 2:
+				slot++
+				id := u.add(slot)
+				require.NotContains(t, model, id)
+				model[id] = slot
+			case 3:
+				first := u.next - uint32(rng.IntN(60)) //nolint:gosec // small
+				last := first + uint32(rng.IntN(20))   //nolint:gosec // small
+				var want []driver.Slot
+				for id := first; id != last+1; id++ {
+					if s, ok := model[id]; ok {
+						want = append(want, s)
+						delete(model, id)
+					}
+				}
+				got := u.take(nil, first, last)
+				slices.Sort(got)
+				slices.Sort(want)
+				require.Equal(t, want, got, "seed %d", seed)
+			case 4:
+				if s, ok := model[u.next-1]; ok && rng.IntN(4) == 0 {
+					require.True(t, u.undo())
+					require.Equal(t, s, model[u.next-1])
+					delete(model, u.next-1)
+				}
+			case 5:
+				if rng.IntN(20) == 0 {
+					u.skipOne()
+				}
+			}
+			require.Equal(t, len(model), u.n)
+		}
+		all := u.takeAll(nil)
+		require.Len(t, all, len(model))
+		require.Zero(t, u.n)
+	}
+}
+
+func TestUnsettledRanges(t *testing.T) {
+	const top = 1<<32 - 1
+	for _, c := range []struct {
+		from, first, last uint32
+		want              int // of ten
+	}{
+		{0, 0, 9, 10},
+		{0, 0, top, 10},
+		{0, 0, 1 << 31, 10},
+		{0, 5, 3, 0},
+		{0, 10, 20, 0},
+		{0, top - 9, 9, 10},
+		{0, 1 << 31, 1<<31 - 10, 0},
+		{top - 4, top - 4, 4, 10},
+		{top - 4, top, 0, 2},
+		{top - 4, 0, 4, 5},
+		{top - 4, 0, top, 10},
+	} {
+		u := newUnsettled(16)
+		u.from, u.next = c.from, c.from
+		for i := range 10 {
+			u.add(driver.Slot(i)) //nolint:gosec // small
+		}
+		require.Len(t, u.take(nil, c.first, c.last), c.want, "%+v", c)
+	}
+}
+
+// oneKind is the spec of a producer of small messages.
+func oneKind(pending int) driver.ProducerSpec {
+	return driver.ProducerSpec{
+		Connection: conn("p"), Destination: driver.Destination{Name: "q"}, Name: "producer-0", MaxPending: pending, Variants: body("x"),
+	}
+}
+
+// TestDrain: each flow that asks to use the credit up is answered, with none left, whether there was any or not.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers []wire.Flow
+		sent := uint32(0)
+		p := &pipePeer{credit: 7}
+		p.on = func(p *pipePeer, b *wire.Body) bool {
+			switch b.Kind {
+			case wire.DescTransfer:
+				if sent++; sent == 3 {
+					p.flow(0, 0, sent, sent, 4, true)
+				}
+				if sent == 5 {
+					p.flow(0, 0, sent, 9, 0, true)
+				}
+			case wire.DescFlow:
+				var f wire.Flow
+				require.NoError(t, f.Decode(&b.Fields))
+				answers = append(answers, f)
+				if len(answers) == 1 {
+					p.flow(0, 0, sent, 7, 2, false)
+				}
+			}
+			return false
+		}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		ends := newEnds()
+		producer, err := d.Producer(t.Context(), oneKind(100), ends)
+		require.NoError(t, err)
+		for i := range 3 {
+			require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
+			synctest.Wait()
+		}
+		require.Len(t, answers, 1)
+		require.Equal(t, []any{uint32(7), uint32(0), true}, []any{answers[0].DeliveryCount.V, answers[0].LinkCredit.V, answers[0].Drain})
+		for i := range 2 { // credit that came afterwards
+			require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(10+i), 1)})) //nolint:gosec // small
+			synctest.Wait()
+		}
+		require.Len(t, answers, 2, "asked when there was no credit")
+		require.Equal(t, []any{uint32(9), uint32(0), true}, []any{answers[1].DeliveryCount.V, answers[1].LinkCredit.V, answers[1].Drain})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, producer.Send(ctx, &driver.Message{Slot: driver.NewSlot(50, 1)}), context.DeadlineExceeded, "there is no credit")
+		closing, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, producer.Close(closing))
+		for slot, state := range ends.states(t, 5) {
+			require.Equal(t, driver.Unknown, state, "%d", slot)
+		}
+		require.NoError(t, d.Close(t.Context()))
+		require.EqualValues(t, 5, sent)
+	})
+}
+
+// TestIdleTimeOuts: a peer that asks for signs of life gets them, and one that is silent is given up after the time and no more
+// than a quarter of it.
+func TestIdleTimeOuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipePeer{idle: 1000}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p }, "idle-timeout=10s")
+		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c"})
+		require.NoError(t, err)
+		began := time.Now()
+		err = k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+		took := time.Since(began)
+		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "nothing was heard from the broker for 10s")
+		require.GreaterOrEqual(t, took, 10*time.Second)
+		require.LessOrEqual(t, took, 12500*time.Millisecond)
+		require.NoError(t, k.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+		synctest.Wait()
+		last := time.Duration(0)
+		require.NotEmpty(t, p.beats)
+		for _, at := range append(p.beats, p.gone) {
+			require.Less(t, at-last, time.Second, "the peer had to wait for a sign of life: %v", p.beats)
+			last = at
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package amqp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// coordinatorPeer keeps transactions as it is told.
+type coordinatorPeer struct {
+	pipePeer
+	// discharge says what becomes of the n-th transaction: a state, or nil to hang up.
+	discharge func(n int) *wire.State
+	// refuse are messages, by their place, that it rejects before the commit.
+	refuse map[int]bool
+
+	declared, discharged, messages int
+	open                           map[string]int // messages by transaction
+}
+
+func newCoordinatorPeer(t *testing.T, discharge func(n int) *wire.State) *coordinatorPeer {
+	t.Helper()
+	p := &coordinatorPeer{discharge: discharge, open: map[string]int{}, refuse: map[int]bool{}}
+	p.credit = 100
+	p.on = func(_ *pipePeer, b *wire.Body) bool {
+		if b.Kind != wire.DescTransfer {
+			return false
+		}
+		var f wire.Transfer
+		require.NoError(t, f.Decode(&b.Fields))
+		if f.Handle == 0 {
+			state, err := wire.ParseState(f.State)
+			require.NoError(t, err)
+			require.True(t, state.Transactional, "a message outside of a transaction")
+			p.open[string(state.TxnID)]++
+			answer := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: state.TxnID}
+			if p.refuse[p.messages] {
+				answer = wire.State{Kind: wire.DescRejected, Error: &wire.Error{Condition: wire.CondResourceLimit, Description: "full"}}
+			}
+			p.messages++
+			p.settle(f.DeliveryID.V, answer)
+			return true
+		}
+		p.control(t, f.DeliveryID.V, b.Payload)
+		return true
+	}
+	return p
+}
+
+// control answers a declare or discharge.
+func (p *coordinatorPeer) control(t *testing.T, id uint32, payload []byte) {
+	t.Helper()
+	var m wire.Message
+	require.NoError(t, m.Decode(payload))
+	value := wire.NewDecoder(m.Body)
+	if kind := value.Descriptor(); kind == wire.DescDeclare {
+		p.declared++
+		p.settle(id, wire.State{Kind: wire.DescDeclared, TxnID: []byte{byte(p.declared)}})
+		return
+	}
+	n := p.discharged
+	p.discharged++
+	state := p.discharge(n)
+	if state == nil {
+		_ = p.conn.Close()
+		return
+	}
+	p.settle(id, *state)
+}
+
+// TestTransactions: the messages of each transaction end as its discharge does, but for those that were refused before.
+func TestTransactions(t *testing.T) {
+	accepted := &wire.State{Kind: wire.DescAccepted}
+	refused := &wire.State{Kind: wire.DescRejected, Error: &wire.Error{Condition: wire.CondTxnRollback, Description: "no"}}
+	for name, c := range map[string]struct {
+		discharge []*wire.State
+		refuse    map[int]bool
+		states    []driver.State // of messages, four to a transaction
+		confirmed []bool
+	}{
+		"all are committed": {
+			discharge: []*wire.State{accepted, accepted, accepted}, confirmed: []bool{true, true, true},
+			states: []driver.State{0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		},
+		"the second is refused": {
+			discharge: []*wire.State{accepted, refused, accepted}, confirmed: []bool{true, false, true},
+			states: []driver.State{
+				0, 0, 0, 0, driver.Rejected, driver.Rejected, driver.Rejected, driver.Rejected, 0, 0,
+			},
+		},
+		"a message is refused": {
+			discharge: []*wire.State{accepted, accepted, accepted}, confirmed: []bool{true, true, true}, refuse: map[int]bool{5: true},
+			states: []driver.State{0, 0, 0, 0, 0, driver.Rejected, 0, 0, 0, 0},
+		},
+		"a message is refused and so is its commit": {
+			discharge: []*wire.State{accepted, refused, accepted}, confirmed: []bool{true, false, true}, refuse: map[int]bool{5: true},
+			states: []driver.State{0, 0, 0, 0, driver.Rejected, driver.Rejected, driver.Rejected, driver.Rejected, 0, 0},
+		},
+		"the last is lost": {
+			discharge: []*wire.State{accepted, accepted, nil}, confirmed: []bool{true, true, false},
+			states: []driver.State{0, 0, 0, 0, 0, 0, 0, 0, driver.Unknown, driver.Unknown},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newCoordinatorPeer(t, func(n int) *wire.State { return c.discharge[n] })
+				p.refuse = c.refuse
+				d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return &p.pipePeer })
+				spec := oneKind(100)
+				spec.CommitInterval = 4
+				var confirmed []bool
+				spec.Commits = func(_ time.Duration, ok bool) { confirmed = append(confirmed, ok) }
+				ends := newEnds()
+				producer, err := d.Producer(t.Context(), spec, ends)
+				require.NoError(t, err)
+				for i := range c.states {
+					require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
+					synctest.Wait()
+					if i == 2 {
+						require.Empty(t, ends.all, "nothing ends before its commit")
+					}
+				}
+				require.NoError(t, producer.Close(t.Context()), "which commits the last two")
+				got := ends.states(t, len(c.states))
+				for i, want := range c.states {
+					require.Equal(t, want, got[driver.NewSlot(uint32(i), 1)], "message %d", i) //nolint:gosec // small
+				}
+				require.Equal(t, c.confirmed, confirmed)
+				require.NoError(t, d.Close(t.Context()))
+			})
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package library
+
+import (
+	"net"
+	"sync"
+)
+
+// Conn is a network connection for a library that does not say when its connection has ended. It passes on what is read and
+// written as it is.
+type Conn struct {
+	net.Conn
+	// Ended is closed when the connection could not be read, or was closed, which libraries do when anything has failed.
+	Ended chan struct{}
+	once  sync.Once
+}
+
+// NewConn returns conn with a sign of its end.
+func NewConn(conn net.Conn) *Conn { return &Conn{Conn: conn, Ended: make(chan struct{})} }
+
+// HasEnded reports whether it has.
+func (c *Conn) HasEnded() bool {
+	select {
+	case <-c.Ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Read implements [net.Conn].
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.once.Do(func() { close(c.Ended) })
+	}
+	return n, err
+}
+
+// Close implements [net.Conn].
+func (c *Conn) Close() error {
+	c.once.Do(func() { close(c.Ended) })
+	return c.Conn.Close()
+}
+
+// Silence is a logger that says nothing, for libraries that write to standard error otherwise.
+type Silence struct{}
+
+// Debugf does nothing, as do the others.
+func (Silence) Debugf(string, ...any) {}
+
+// Infof does nothing.
+func (Silence) Infof(string, ...any) {}
+
+// Warningf does nothing.
+func (Silence) Warningf(string, ...any) {}
+
+// Errorf does nothing.
+func (Silence) Errorf(string, ...any) {}
+
+// Debug does nothing.
+func (Silence) Debug(string) {}
+
+// Info does nothing.
+func (Silence) Info(string) {}
+
+// Warning does nothing.
+func (Silence) Warning(string) {}
+
+// Error does nothing.
+func (Silence) Error(string) {}

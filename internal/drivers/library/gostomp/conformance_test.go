@@ -1,0 +1,18 @@
+package gostomp_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+func TestConformance(t *testing.T) {
+	cfg := librarytest.Embedded(t, gostomp.Factory())
+	cfg.IgnoreGoroutines = []goleak.Option{goleak.IgnoreTopFunction("github.com/go-stomp/stomp/v3.readLoop")} // see the package comment
+	cfg.Allocations = 200                                                                                     // of the library, its use and the embedded broker, per message
+	drivertest.Run(t, cfg)
+}

@@ -1,0 +1,198 @@
+// Package gostomp is STOMP on the client library github.com/go-stomp/stomp/v3, used as an application uses it. It shares no code
+// of the protocol with the native driver, see internal/drivers/stomp.
+//
+// The library has one receipt under way per connection: a send holds the connection until the broker has confirmed it, whatever
+// --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a body is in memory. When a
+// broker dies it may leave a goroutine behind, with what that has read.
+package gostomp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-stomp/stomp/v3"
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the settings of this driver.
+type Options struct {
+	VirtualHost string `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
+}
+
+// Factory describes the protocol and opens drivers for it.
+func Factory() driver.Factory {
+	p := &transport.Protocol{
+		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
+		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
+	}
+	queue := driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true, Credit: true,
+		Concurrency: true, Redelivered: true,
+	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
+	f := driver.Factory{
+		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes, DefaultURL: "stomp://localhost:" + p.PlainPort,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
+		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
+	}
+	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		b, err := library.NewBroker(p, &opts)
+		d := &stompDriver{factory: f, broker: b, host: opts.Options.(*Options).VirtualHost, maxBody: opts.LargestBody()}
+		d.pool.Open = d.dial
+		return d, err
+	}
+	return f
+}
+
+// stompDriver is a [driver.Driver]: a set of connections by key.
+type stompDriver struct {
+	factory driver.Factory
+	broker  library.Broker
+	host    string
+	maxBody int
+	pool    transport.Pool[*connection]
+}
+
+// connection is a STOMP connection.
+type connection struct {
+	stomp *stomp.Conn
+	net   *library.Conn
+	dialect
+	ids atomic.Int64 // of receipts
+}
+
+// Close implements [driver.Driver].
+func (d *stompDriver) Close(ctx context.Context) error {
+	d.pool.Close(ctx)
+	return nil
+}
+
+func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
+	return library.Dial(ctx, &d.broker, func(ctx context.Context, _ string, conn net.Conn) (*connection, error) {
+		c := &connection{net: library.NewConn(conn)}
+		options := []func(*stomp.Conn) error{stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0)}
+		if t := &d.broker.Target; t.User != "" {
+			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
+		}
+		if spec.ClientID != "" {
+			options = append(options, stomp.ConnOpt.Header("client-id", spec.ClientID))
+		}
+		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+		var err error
+		if c.stomp, err = stomp.ConnectWithContext(ctx, c.net, options...); err != nil {
+			var refusal stomp.Error
+			if errors.As(err, &refusal) && refusal.Frame != nil && refusal.Frame.Command == frame.ERROR {
+				return nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password; the broker's log may say more",
+					"the broker did not let us in: %w", err)
+			}
+			return nil, err
+		}
+		c.dialect = dialectOf(c.stomp.Server(), d.factory)
+		return c, nil
+	})
+}
+
+// Dead implements [transport.Shared].
+func (c *connection) Dead() bool { return c.net.HasEnded() }
+
+// End implements [transport.Shared].
+func (c *connection) End(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if !c.Dead() { // or the library waits for an answer
+			_ = c.stomp.Disconnect()
+		}
+		_ = c.net.Close()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		_ = c.net.Close()
+	}
+}
+
+// join returns a connection. Check is called before and after it is known which broker it is.
+func (d *stompDriver) join(
+	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
+) (*transport.Lease[*connection], error) {
+	if err := check(&d.factory); err != nil {
+		return nil, err
+	}
+	lease, err := d.pool.Acquire(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err = check(&lease.Conn.factory); err != nil {
+		lease.Release(ctx)
+	}
+	return lease, err
+}
+
+// lost is the error of what is under way when the connection ends.
+func lost(op string, err error) *driver.Error {
+	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
+}
+
+// dialect is what STOMP leaves to the broker.
+type dialect struct {
+	queue, topic string         // what comes before names
+	routing      bool           // the kind of a destination is a header
+	credit       string         // the header for it; "" if there is none
+	durable      string         // the header for the name of a durable subscription
+	size         int            // what a message counts against the credit
+	factory      driver.Factory // what the broker has
+}
+
+func dialectOf(server string, f driver.Factory) dialect {
+	queue, topic := &f.Capabilities.Queue, &f.Capabilities.Topic
+	d := dialect{queue: "/queue/", topic: "/topic/", size: 1}
+	switch name := strings.ToLower(server); {
+	case strings.HasPrefix(name, "perfmq/"):
+		d.queue, d.topic, d.credit, d.durable = "queue://", "topic://", "prefetch-count", "durable-subscription-name"
+	case strings.Contains(name, "artemis"): // counts bytes, and a frame has more than these
+		d.queue, d.topic, d.routing, d.credit, d.size = "", "", true, "consumer-window-size", 256
+		topic.DurableSubscription, topic.SharedSubscription = false, false
+	case strings.HasPrefix(name, "activemq"):
+		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
+	default: // RabbitMQ has the header for the credit
+		least := driver.KindCapabilities{Exists: true, Persistent: true, Properties: true, Credit: strings.HasPrefix(name, "rabbitmq")}
+		*queue, *topic, d.credit = least, least, "prefetch-count"
+	}
+	d.factory = f
+	return d
+}
+
+func (d *dialect) address(dest driver.Destination) string {
+	if dest.Kind == driver.Topic {
+		return d.topic + dest.Name
+	}
+	return d.queue + dest.Name
+}
+
+// kind returns the header that says what kind a destination is of, as Artemis wants it.
+func (d *dialect) kind(header string, kind driver.Kind) []string {
+	if d.routing {
+		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
+	}
+	return nil
+}
+
+// window is the header that limits what the broker sends ahead.
+func (d *dialect) window(credit int) []string {
+	if d.credit == "" {
+		return nil
+	}
+	return []string{d.credit, strconv.Itoa((credit-1)*d.size + 1)}
+}

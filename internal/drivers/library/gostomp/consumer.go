@@ -1,0 +1,159 @@
+package gostomp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/go-stomp/stomp/v3"
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	defaultCredit = 1000    // how many messages the broker may send ahead
+	maxCredit     = 1 << 20 // likewise, at most
+)
+
+// consumer is a [driver.Consumer].
+type consumer struct {
+	*transport.Lease[*connection]
+	op      string
+	spec    driver.ConsumerSpec
+	sub     *stomp.Subscription
+	inbox   chan *stomp.Message
+	remove  []string // headers that remove a durable subscription
+	maxBody int
+	loop    library.Receiver
+	closed  bool
+}
+
+// Consumer implements [driver.Driver].
+func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op := "open a consumer on " + spec.Destination.String()
+	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckConsumer(op, f, &spec) })
+	if err != nil {
+		return nil, err
+	}
+	if spec.Credit = min(spec.Credit, maxCredit); spec.Credit <= 0 {
+		spec.Credit = defaultCredit
+	}
+	c := &consumer{
+		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.maxBody,
+		inbox: make(chan *stomp.Message, spec.Credit),
+	}
+	if err := c.subscribe(ctx); err != nil {
+		lease.Release(ctx)
+		return nil, driver.Errorf(driver.ClassOf(err), op, "look into the broker's log", "%w", err)
+	}
+	return c, nil
+}
+
+// subscribe waits for the broker by a transaction of nothing, because the library takes a receipt for the end of a subscription.
+func (c *consumer) subscribe(ctx context.Context) (err error) {
+	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
+	name := []string{c.Conn.durable, c.spec.Subscription}
+	if c.spec.Shared {
+		name = []string{"shared-subscription-name", c.spec.Subscription}
+		headers = append(headers, "durable", strconv.FormatBool(c.spec.Durable))
+	}
+	if c.spec.Shared || c.spec.Durable {
+		headers = append(headers, name...)
+	}
+	if c.spec.Durable && !c.spec.KeepSubscription { // others end with their last consumer
+		c.remove = name
+	}
+	if c.spec.Selector != "" {
+		headers = append(headers, "selector", c.spec.Selector)
+	}
+	subscribed := make(chan error, 1)
+	go func() {
+		sub, err := c.Conn.stomp.Subscribe(c.Conn.address(c.spec.Destination), stomp.AckClientIndividual,
+			func(f *frame.Frame) error { add(f, headers); return nil })
+		if err == nil {
+			c.sub = sub
+			go c.pump()
+			err = c.Conn.stomp.Begin().AbortWithReceipt()
+		}
+		subscribed <- err
+	}()
+	select {
+	case err = <-subscribed:
+	case <-ctx.Done():
+		_ = c.Conn.net.Close()
+		<-subscribed
+		return ctx.Err()
+	}
+	return err
+}
+
+// pump takes messages from the library, which stands still with all of its connection if nobody does. There is room for as many as
+// the broker sends ahead.
+func (c *consumer) pump() {
+	defer close(c.inbox)
+	for m := range c.sub.C {
+		c.inbox <- m
+	}
+}
+
+// Run implements [driver.Consumer].
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+		var m *stomp.Message
+		select {
+		case m = <-c.inbox:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		switch {
+		case m == nil:
+			return lost(c.op, errors.New("the subscription has ended"))
+		case m.Err != nil:
+			return lost(c.op, m.Err)
+		case len(m.Body) > c.maxBody:
+			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", len(m.Body), c.maxBody)
+		}
+		deliver(delivery(m))
+		// An error means that the connection has ended, which the subscription tells as well.
+		c.loop.Settle(func() { _ = c.Conn.stomp.Ack(m) })
+		return nil
+	}, func() { _ = c.Conn.net.Close() })
+}
+
+// delivery takes from a message what perfmq looks at.
+func delivery(m *stomp.Message) *driver.Delivery {
+	d := &driver.Delivery{Body: m.Body, Redelivered: m.Header.Get("redelivered") == "true"}
+	if text, ok := m.Header.Contains(driver.TimeProperty); ok {
+		var err error
+		d.Time, err = strconv.ParseInt(text, 10, 64)
+		d.HasTime = err == nil
+	}
+	if text, ok := m.Header.Contains(driver.IDProperty); ok {
+		d.ID = library.ID(text)
+	}
+	return d
+}
+
+// Close implements [driver.Consumer]. What is in the inbox goes back to the broker.
+func (c *consumer) Close(ctx context.Context) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	defer c.Release(ctx)
+	go func() { _ = c.sub.Unsubscribe(func(f *frame.Frame) error { add(f, c.remove); return nil }) }()
+	for {
+		select {
+		case m := <-c.inbox:
+			if m == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			_ = c.Conn.net.Close()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package gostomp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-stomp/stomp/v3"
+	"github.com/go-stomp/stomp/v3/frame"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// endGrace is how long the library may take for the end of a connection.
+const endGrace = 250 * time.Millisecond
+
+// producer is a [driver.Producer].
+type producer struct {
+	*transport.Lease[*connection]
+	op, address string
+	spec        driver.ProducerSpec
+	done        driver.Completions
+	kinds       [][]string // headers by variant
+	sends       library.Sends
+	broken      atomic.Pointer[driver.Error] // why no more can be sent
+	closed      bool
+}
+
+// Producer implements [driver.Driver].
+func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	op := "open a producer on " + spec.Destination.String()
+	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckProducer(op, f, &spec) })
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{
+		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec, done: done,
+	}
+	for i := range spec.Variants {
+		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
+	}
+	return p, nil
+}
+
+// headers are those that all messages of a variant have.
+func (p *producer) headers(v *driver.Variant) []string {
+	list := append(p.Conn.kind("destination-type", p.spec.Destination.Kind), "persistent", strconv.FormatBool(p.spec.Persistent))
+	if v.Priority >= 0 {
+		list = append(list, "priority", strconv.Itoa(min(v.Priority, 9)))
+	}
+	if v.Group != "" {
+		list = append(list, "JMSXGroupID", v.Group)
+	}
+	for key, value := range library.Properties(&p.spec, v) {
+		list = append(list, key, value.(string))
+	}
+	return list
+}
+
+// Send implements [driver.Producer].
+func (p *producer) Send(ctx context.Context, m *driver.Message) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	if e := p.broken.Load(); e != nil {
+		return e
+	} else if p.Conn.Dead() {
+		return lost(p.op, errors.New("the connection has ended"))
+	}
+	receipt, slot, body := strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, p.spec.Variants[m.Variant].Body
+	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)}, p.kinds[m.Variant]...)
+	if m.ID != (driver.ID{}) {
+		headers = append(headers, driver.IDProperty, string(m.ID.Append(nil)))
+	}
+	if p.spec.TTL > 0 {
+		headers = append(headers, "expires", strconv.FormatInt(time.Now().Add(p.spec.TTL).UnixMilli(), 10))
+	}
+	return p.sends.Do(ctx, func(h *library.Handover) {
+		err := p.send(body, headers)
+		if errors.Is(err, stomp.ErrAlreadyClosed) && h.NotSent(lost(p.op, err)) {
+			return
+		}
+		o := p.outcome(receipt, err) // before Send returns, or the next one would not know of the end
+		h.Sent()
+		p.done.Done(slot, o)
+	})
+}
+
+// send waits for the broker's answer. When the connection has ended the library may wait for it for half a minute more.
+func (p *producer) send(body []byte, headers []string) error {
+	result := make(chan error, 1)
+	go func() {
+		result <- p.Conn.stomp.Send(p.address, "", body, func(f *frame.Frame) error { add(f, headers); return nil })
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-p.Conn.net.Ended:
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(endGrace):
+		return errors.New("the connection has ended")
+	}
+}
+
+func add(f *frame.Frame, headers []string) {
+	for i := 0; i < len(headers); i += 2 {
+		f.Header.Add(headers[i], headers[i+1])
+	}
+}
+
+// outcome tells what became of a message. After an error the library or the broker has closed the connection, or it is closed here.
+func (p *producer) outcome(receipt string, err error) driver.Outcome {
+	if err == nil {
+		return driver.Outcome{}
+	}
+	e := lost(p.op, err)
+	o := driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
+	var refusal stomp.Error
+	if errors.As(err, &refusal) && refusal.Frame != nil && refusal.Frame.Header.Get(frame.ReceiptId) == receipt {
+		e = driver.Errorf(driver.ClassOther, p.op, "look into the broker's log", "the broker refused the message, and closed the connection: %w", err)
+		o = driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
+	}
+	p.broken.CompareAndSwap(nil, lost(p.op, err))
+	_ = p.Conn.net.Close()
+	return o
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) error {
+	if abort := func() { _ = p.Conn.net.Close() }; !p.closed {
+		p.sends.Wait(ctx, abort, abort)
+		p.Release(ctx)
+	}
+	p.closed = true
+	return nil
+}

@@ -1,0 +1,137 @@
+package stomp
+
+import (
+	"bytes"
+	"strings"
+	"time"
+)
+
+// AppendHeader appends one header line.
+func (v Version) AppendHeader(b []byte, key, value string) []byte {
+	b = append(v.AppendEscaped(b, key), ':')
+	return append(v.AppendEscaped(b, value), '\n')
+}
+
+// The commands.
+const (
+	CONNECT     = "CONNECT"
+	CONNECTED   = "CONNECTED"
+	SEND        = "SEND"
+	SUBSCRIBE   = "SUBSCRIBE"
+	UNSUBSCRIBE = "UNSUBSCRIBE"
+	ACK         = "ACK"
+	NACK        = "NACK"
+	BEGIN       = "BEGIN"
+	COMMIT      = "COMMIT"
+	ABORT       = "ABORT"
+	DISCONNECT  = "DISCONNECT"
+	MESSAGE     = "MESSAGE"
+	RECEIPT     = "RECEIPT"
+	ERROR       = "ERROR"
+)
+
+// Frame is a frame of a kind that is seldom sent: those of which there is one per message are written and read in place.
+type Frame struct {
+	Command string
+	Headers []Header
+	Body    []byte
+}
+
+// Header is a header without its escapes.
+type Header struct{ Key, Value string }
+
+// NewFrame returns a frame with headers that follow each other as key and value.
+func NewFrame(command string, headers ...string) *Frame {
+	f := &Frame{Command: command}
+	for i := 0; i+1 < len(headers); i += 2 {
+		f.Add(headers[i], headers[i+1])
+	}
+	return f
+}
+
+// Add adds a header.
+func (f *Frame) Add(key, value string) { f.Headers = append(f.Headers, Header{key, value}) }
+
+// Lookup returns the value of a header, and whether there is one. The first of several with one name counts ("Repeated Header
+// Entries").
+func (f *Frame) Lookup(key string) (value string, ok bool) {
+	for _, h := range f.Headers {
+		if h.Key == key {
+			return h.Value, true
+		}
+	}
+	return "", false
+}
+
+// Get returns the value of a header; empty if there is none.
+func (f *Frame) Get(key string) string {
+	value, _ := f.Lookup(key)
+	return value
+}
+
+// Append appends the frame as the version writes it. CONNECT and CONNECTED have no escapes, whatever the version ("Value Encoding"),
+// or a passcode with a colon would arrive as another one.
+func (f *Frame) Append(b []byte, v Version) []byte {
+	if f.Command == CONNECT || f.Command == CONNECTED {
+		v = V10
+	}
+	b = append(append(b, f.Command...), '\n')
+	for _, h := range f.Headers {
+		b = v.AppendHeader(b, h.Key, h.Value)
+	}
+	b = append(b, '\n')
+	return append(append(b, f.Body...), 0)
+}
+
+// CutLine takes the first line off b: line is without its end, a line feed with or without a carriage return before it, and
+// size with it. It is 0 if there is no line feed.
+func CutLine(b []byte) (line []byte, size int) {
+	at := bytes.IndexByte(b, '\n')
+	if at < 0 {
+		return nil, 0
+	}
+	return bytes.TrimSuffix(b[:at], []byte{'\r'}), at + 1
+}
+
+// CutHeader splits a header line at its first colon; the escapes are still in both parts. ok is false if there is none, or
+// nothing before it.
+func CutHeader(line []byte) (key, value []byte, ok bool) {
+	at := bytes.IndexByte(line, ':')
+	if at <= 0 {
+		return nil, nil, false
+	}
+	return line[:at], line[at+1:], true
+}
+
+// MaxDigits is how many digits a number may have: so many always fit.
+const MaxDigits = 19
+
+// ParseNumber reads a decimal number of up to MaxDigits digits and nothing else.
+func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
+	if len(text) == 0 || len(text) > MaxDigits {
+		return 0, false
+	}
+	for i := range len(text) {
+		c := text[i] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(c)
+	}
+	return n, true
+}
+
+// longestBeat bounds what a heart-beat header may ask for.
+const longestBeat = 24 * time.Hour
+
+// ParseHeartBeat reads a heart-beat header: how often the one who sent it can send heart-beats, and wants to get them; 0 for
+// never ("Heart-beating"). What is above a day is taken for a day.
+func ParseHeartBeat(value string) (can, wants time.Duration, ok bool) {
+	first, second, _ := strings.Cut(value, ",")
+	x, ok1 := ParseNumber(strings.TrimSpace(first))
+	y, ok2 := ParseNumber(strings.TrimSpace(second))
+	duration := func(ms uint64) time.Duration {
+		return time.Duration(min(ms, uint64(longestBeat/time.Millisecond))) * time.Millisecond //nolint:gosec // bounded
+	}
+	return duration(x), duration(y), ok1 && ok2
+}

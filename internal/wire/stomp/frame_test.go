@@ -1,0 +1,107 @@
+package stomp_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// TestGolden holds frames as each version writes them against testdata/frames.golden, quoted, one a line.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	frames := []*wire.Frame{
+		wire.NewFrame(wire.CONNECT, "accept-version", wire.AllVersions, "host", "/", "passcode", "a:b\\c"),
+		wire.NewFrame(wire.CONNECTED, "version", "1.2", "server", "x:y"),
+		wire.NewFrame(wire.SUBSCRIBE, "id", "0", "destination", "/queue/a b", "selector", "color = 'a:b\\c'\r\n"),
+		{Command: wire.ERROR, Headers: []wire.Header{{Key: "message", Value: "a\nb\x00c"}, {Key: "k:y", Value: ""}}, Body: []byte("why\n")},
+		wire.NewFrame(wire.DISCONNECT),
+	}
+	var b strings.Builder
+	for _, f := range frames {
+		for _, v := range []wire.Version{wire.V10, wire.V11, wire.V12} {
+			fmt.Fprintf(&b, "%s %q\n", v, f.Append(nil, v))
+		}
+	}
+	path := filepath.Join("testdata", "frames.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644)) //nolint:gosec // a file of the source tree
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String())
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	f := wire.NewFrame(wire.MESSAGE, "a", "1", "b", "", "a", "2")
+	require.Equal(t, "1", f.Get("a"), "the first counts")
+	value, ok := f.Lookup("b")
+	require.True(t, ok)
+	require.Empty(t, value)
+	_, ok = f.Lookup("c")
+	require.False(t, ok)
+	require.Empty(t, f.Get("c"))
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		line string
+		size int
+	}{
+		"a:b\nc": {"a:b", 4}, "a\r\n": {"a", 3}, "\n": {"", 1}, "\r\n": {"", 2}, "a\r\r\n": {"a\r", 4}, "a": {"", 0}, "": {"", 0}, "a\r": {"", 0},
+	} {
+		line, size := wire.CutLine([]byte(text))
+		assert.Equal(t, want.line, string(line), "%q", text)
+		assert.Equal(t, want.size, size, "%q", text)
+	}
+	for text, want := range map[string][]string{
+		"a:b": {"a", "b"}, "a:": {"a", ""}, "a:b:c": {"a", "b:c"}, "a: b ": {"a", " b "}, `a\c:b`: {`a\c`, "b"}, ":b": nil, "ab": nil, "": nil,
+	} {
+		key, value, ok := wire.CutHeader([]byte(text))
+		assert.Equal(t, want != nil, ok, "%q", text)
+		if ok {
+			assert.Equal(t, want, []string{string(key), string(value)}, "%q", text)
+		}
+	}
+}
+
+func TestParseNumber(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{"0": 0, "7": 7, "007": 7, "9999999999999999999": 9999999999999999999} {
+		n, ok := wire.ParseNumber(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, n, text)
+	}
+	for _, text := range []string{"", "-1", "+1", "1 ", " 1", "1e3", "0x1", "a", "10000000000000000000", "00000000000000000001", "１"} {
+		_, ok := wire.ParseNumber([]byte(text))
+		assert.False(t, ok, text)
+	}
+}
+
+func TestParseHeartBeat(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]time.Duration{
+		"0,0": {}, "1000,20": {time.Second, 20 * time.Millisecond}, " 5 , 7 ": {5 * time.Millisecond, 7 * time.Millisecond},
+		"9999999999999999999,1": {24 * time.Hour, time.Millisecond},
+	} {
+		can, wants, ok := wire.ParseHeartBeat(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, [2]time.Duration{can, wants}, text)
+	}
+	for _, text := range []string{"", "1", ",", "1,", ",1", "1,-1", "1,2,3", "a,b"} {
+		_, _, ok := wire.ParseHeartBeat(text)
+		assert.False(t, ok, text)
+	}
+}
