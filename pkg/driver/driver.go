@@ -102,7 +102,8 @@ type Flusher interface {
 // sent after that will reach it.
 type Consumer interface {
 	// Run receives until ctx ends, and then returns nil; or until the broker or the connection fails, and then returns
-	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says. The
+	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says; when ctx
+	// has ended, which deliver itself may have done, it calls it for no other. The
 	// Delivery and its Body are valid only during the call. Run is called once.
 	Run(ctx context.Context, deliver func(*Delivery) Verdict) error
 

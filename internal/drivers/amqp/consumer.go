@@ -57,14 +57,15 @@ type consumer struct {
 	mu            sync.Mutex
 	state         int
 	deliver       func(*driver.Delivery) driver.Verdict
-	err           error  // why it has ended
-	deliveryCount uint32 // of the peer's next delivery; this and limit are serial numbers
-	limit         uint32 // the first that we gave no credit for
-	granted       uint32 // the first that we never gave credit for
-	unsettled     uint32 // deliveries that have arrived and are not settled
-	since         uint32 // deliveries since the last settleAll
-	accepted      span   // that are to be settled as accepted
-	others        []byte // dispositions of other states, encoded
+	over          <-chan struct{} // closed when Run is to end
+	err           error           // why it has ended
+	deliveryCount uint32          // of the peer's next delivery; this and limit are serial numbers
+	limit         uint32          // the first that we gave no credit for
+	granted       uint32          // the first that we never gave credit for
+	unsettled     uint32          // deliveries that have arrived and are not settled
+	since         uint32          // deliveries since the last settleAll
+	accepted      span            // that are to be settled as accepted
+	others        []byte          // dispositions of other states, encoded
 	held          []held
 	spare         []held
 	waiting       int // messages that are held, or were taken from there and are being delivered
@@ -176,7 +177,7 @@ func (k *consumer) attachError(op string, err error) error {
 func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	k.mu.Lock()
 	if k.err == nil {
-		k.state, k.deliver = stateRunning, deliver
+		k.state, k.deliver, k.over = stateRunning, deliver, ctx.Done()
 	}
 	k.mu.Unlock()
 	k.settleAll() // gives the first credit

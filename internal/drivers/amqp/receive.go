@@ -176,6 +176,11 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 
 // holds reports whether messages are held for Run. The lock is held.
 func (k *consumer) holds() bool {
+	select {
+	case <-k.over: // what was delivered last has ended Run
+		return true
+	default:
+	}
 	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.crowd.Load()
 }
 

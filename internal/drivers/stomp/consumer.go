@@ -58,6 +58,7 @@ type consumer struct {
 	mu      sync.Mutex
 	state   int
 	deliver func(*driver.Delivery) driver.Verdict
+	over    <-chan struct{} // closed when Run is to end
 	current driver.Delivery
 	held    []heldMessage
 	bytes   int           // in held, and in taken as far as it is not delivered
@@ -132,14 +133,24 @@ func (k *consumer) quit(ctx context.Context) {
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := k.conn.waits()
-	if k.holds() {
+	if k.lets() {
 		w.Input = k.input.Idle()
 	}
 	return w
 }
 
 // holds reports whether messages are held for Run.
-func (k *consumer) holds() bool { return k.tx != nil || k.workers > 1 || k.conn.crowd.Load() }
+func (k *consumer) holds() bool {
+	select {
+	case <-k.over: // what was delivered last has ended Run
+		return true
+	default:
+	}
+	return k.lets()
+}
+
+// lets reports whether Run delivers, and not the reader.
+func (k *consumer) lets() bool { return k.tx != nil || k.workers > 1 || k.conn.crowd.Load() }
 
 // Probe implements [driver.Prober] by a transaction in which nothing happens: all brokers answer that, and nothing else
 // that changes nothing.

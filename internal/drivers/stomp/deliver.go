@@ -136,7 +136,7 @@ func (k *consumer) putIn(command string, ack, transaction []byte) {
 // Run implements [driver.Consumer].
 func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	k.mu.Lock()
-	k.deliver = deliver
+	k.deliver, k.over = deliver, ctx.Done()
 	deliverHeld, end := k.deliverHeld, func() {}
 	if k.workers > 1 && k.tx == nil {
 		w := newWorkers(k)

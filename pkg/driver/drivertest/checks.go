@@ -85,6 +85,7 @@ func checks() []check {
 		// receiving.go
 		{name: "Subscribed", on: onBoth, run: testSubscribed},
 		{name: "Run/Ends", on: onBoth, run: testRunEnds},
+		{name: "Run/Stops", on: onBoth, run: testRunStops},
 		{name: "Settle/Unsettled", on: onBoth, when: settles, run: testUnsettled},
 		{name: "Settle/AfterVerdict", on: onBoth, when: settles, run: testAfterVerdict},
 		{name: "Settle/Redelivered", on: onBoth, when: settles, feature: Redelivered, run: testRedelivered},

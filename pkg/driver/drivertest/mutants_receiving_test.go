@@ -24,6 +24,18 @@ func receivingMutants() []mutant {
 		{name: "run ignores its context", check: "Run/Ends", says: "Consumer.Run, after the end of its context, did not return", broken: func() broken {
 			return broken{run: func(c *consumer, _ context.Context, next deliver) error { return c.Consumer.Run(c.d.end, next) }}
 		}},
+		{name: "run delivers one more", check: "Run/Stops", says: "messages were delivered after the end of the context", broken: func() broken {
+			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
+				later, stop := context.WithCancel(context.WithoutCancel(ctx))
+				defer stop()
+				return c.Consumer.Run(later, func(d *driver.Delivery) driver.Verdict {
+					if ctx.Err() != nil {
+						stop()
+					}
+					return next(d)
+				})
+			}}
+		}},
 		{name: "run returns the error of its context", check: "Run/Ends", says: "context canceled", broken: func() broken {
 			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
 				return errors.Join(c.Consumer.Run(ctx, next), ctx.Err())

@@ -59,6 +59,28 @@ func testRunEnds(e *env) {
 	require.NoError(e, err, "Run with an ended context")
 }
 
+// testRunStops: a context that ends while a message is delivered lets no other one be delivered.
+func testRunStops(e *env) {
+	const n, last = 200, 20
+	d, dest := e.open(), e.dest()
+	in := e.consumer(d, consumerSpec(dest))
+	out := e.producer(d, producerSpec(dest))
+	out.sendAll(base, n)
+	ctx, stop := context.WithCancel(e.ctx)
+	defer stop()
+	delivered := 0
+	err := e.bounded(e.cfg.Timeout, "Run, whose context is ended by a delivery,", func() error {
+		return in.consumer.Run(ctx, func(*driver.Delivery) driver.Verdict {
+			if delivered++; delivered == last {
+				stop()
+			}
+			return driver.Accept
+		})
+	})
+	require.NoError(e, err)
+	require.Equal(e, last, delivered, "messages were delivered after the end of the context")
+}
+
 // testUnsettled: what a consumer was sent ahead goes back when it closes; what it got was settled and does not.
 func testUnsettled(e *env) {
 	const n = 100
