@@ -31,7 +31,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong", Options: options,
 		MinBody: 1, Log: true,
 		Path:        func(t testing.TB) drivertest.Path { return newPath(t, b) },
-		Allocations: 8, // of the broker, for the most part
+		Allocations: 10, // of the broker, for the most part
 		Victim: func(t testing.TB) (string, func()) {
 			victim := start(t, store.Config{}, rocketmq.Options{Secret: secrets})
 			return victim.url(), func() { _ = victim.l.Close(); victim.drop() }

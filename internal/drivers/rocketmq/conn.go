@@ -52,7 +52,8 @@ type conn struct {
 	reading sync.WaitGroup
 	// version is what the last answer to a caller said of the server, see reply.version.
 	version atomic.Int32
-	written []call // of Written
+	written []call // of Written, as is nothing
+	nothing reply  // instead of an answer
 
 	mu     sync.Mutex
 	err    error  // why it ended
@@ -195,9 +196,8 @@ func (c *conn) Written(opaques []driver.Slot) {
 		}
 	}
 	c.mu.Unlock()
-	var r reply
 	for i := range c.written {
-		c.written[i].to.answer(c.written[i].arg, &r)
+		c.written[i].to.answer(c.written[i].arg, &c.nothing)
 	}
 }
 

@@ -238,6 +238,7 @@ func (c *compressor) compress(body []byte) []byte {
 // decompressor undoes the compression of bodies, one after the other.
 type decompressor struct {
 	maxBody int
+	source  bytes.Reader
 	reader  io.ReadCloser
 	out     []byte
 }
@@ -262,10 +263,11 @@ func (d *decompressor) body(m *stored) ([]byte, error) {
 
 // read decompresses at most one byte more than there may be.
 func (d *decompressor) read(compressed []byte) (err error) {
+	d.source.Reset(compressed)
 	if d.reader == nil {
-		d.reader, err = zlib.NewReader(bytes.NewReader(compressed))
+		d.reader, err = zlib.NewReader(&d.source)
 	} else {
-		err = d.reader.(zlib.Resetter).Reset(bytes.NewReader(compressed), nil)
+		err = d.reader.(zlib.Resetter).Reset(&d.source, nil)
 	}
 	if err != nil {
 		d.reader = nil
