@@ -54,7 +54,17 @@ func requireNothingLeft(t *testing.T, r *brokertest.RabbitMQ) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for left := -1; left != 0; { // the broker is a moment behind
-		require.NoErrorf(t, ctx.Err(), "%d connections are left at the broker, whose log is in %s", left, r.LogFile())
+		if ctx.Err() != nil {
+			text, _ := os.ReadFile(r.LogFile())
+			for line := range strings.SplitSeq(string(text), "\n") {
+				for id := range openConnections(t, r) {
+					if strings.Contains(line, id) {
+						t.Log(line)
+					}
+				}
+			}
+			t.Fatalf("%d connections are left at the broker", left)
+		}
 		if left = connectionsOf(t, r); left != 0 {
 			<-time.After(50 * time.Millisecond)
 		}
@@ -67,6 +77,11 @@ func requireNothingLeft(t *testing.T, r *brokertest.RabbitMQ) {
 // connectionsOf counts connections by the broker's log: its lists do not have those of this plug-in.
 func connectionsOf(t *testing.T, r *brokertest.RabbitMQ) int {
 	t.Helper()
+	return len(openConnections(t, r))
+}
+
+func openConnections(t *testing.T, r *brokertest.RabbitMQ) map[string]bool {
+	t.Helper()
 	text, err := os.ReadFile(r.LogFile())
 	require.NoError(t, err)
 	open := map[string]bool{}
@@ -76,7 +91,7 @@ func connectionsOf(t *testing.T, r *brokertest.RabbitMQ) int {
 			delete(open, m[2])
 		}
 	}
-	return len(open)
+	return open
 }
 
 // testTopicOnRabbitMQ: topics work for those who take it that each consumer leaves a queue behind, which is the truth.

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"math"
 	"strconv"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -58,8 +59,9 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 func microseconds(d *wire.Decoder) (int64, bool) {
 	switch d.Peek() {
 	case wire.CodeTimestamp:
-		ms, ok := d.Integer()
-		return ms * 1000, ok
+		ms := d.Timestamp()
+		const most = math.MaxInt64 / 1000
+		return ms.V * 1000, ms.OK && ms.V <= most && ms.V >= -most
 	case wire.CodeStr8, wire.CodeStr32:
 		text, _ := d.Text()
 		n, err := strconv.ParseInt(string(text), 10, 64)

@@ -70,7 +70,6 @@ type handshake struct {
 	host     transport.Endpoint
 	spec     driver.Connection
 	greeting string // what the peer sent first
-	out      []byte
 }
 
 func (h *handshake) run() error {

@@ -48,6 +48,9 @@ type peer struct {
 	refuseOpen []byte // error with which to close connections at once
 	login      byte   // outcome of the login
 
+	// takeOver, if set, has the connection from the first transfer, or credit for the peer, on.
+	takeOver func(*peer)
+
 	mu   sync.Mutex
 	conn net.Conn
 	// transfers are the delivery IDs of complete messages, in the order of their arrival.
@@ -114,6 +117,10 @@ func (p *peer) serve(conn net.Conn) {
 	for {
 		code, fields, err := readFrame(conn)
 		if err != nil {
+			return
+		}
+		if p.takeOver != nil && (code == codeTransfer || code == codeFlow) {
+			p.takeOver(p)
 			return
 		}
 		p.handle(code, fields)

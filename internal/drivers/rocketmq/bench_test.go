@@ -81,6 +81,7 @@ func BenchmarkSend(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
+					require.NoError(b, p.(driver.Flusher).Flush(b.Context()))
 					for range pending {
 						<-free
 					}

@@ -234,10 +234,12 @@ func (c *conn) read() error {
 		}
 		c.handle(&r)
 		proven = true
-		if inPlace {
-			_, _ = c.in.Discard(4 + int(n)) // they are there
-		} else if cap(large) > keptBuffer {
-			large = nil
+		if !inPlace {
+			continue
+		}
+		_, _ = c.in.Discard(4 + int(n)) // they are there
+		if cap(large) > keptBuffer {
+			large = nil // large frames come in a row, or not for a while
 		}
 	}
 }

@@ -209,18 +209,22 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 // time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
 func TestNewGroupStandsSomewhere(t *testing.T) {
 	for saved, want := range map[string][]string{"": {"0"}, "7": nil} {
-		p := newTold(t, version55)
-		if saved != "" {
-			p.saved = map[string]string{"g": saved}
-		}
-		d := p.open("group=g")
-		k, err := d.Consumer(t.Context(), consumerSpec(queueNamed("t")))
-		require.NoError(t, err)
-		p.mu.Lock()
-		require.Equal(t, want, p.updates)
-		p.mu.Unlock()
-		require.NoError(t, k.Close(t.Context()))
-		require.Equal(t, want, p.updates, "nothing was consumed")
+		t.Run("known at "+saved, func(t *testing.T) {
+			t.Parallel()
+			p := newTold(t, version55)
+			if saved != "" {
+				p.saved = map[string]string{"g": saved}
+			}
+			k, err := p.open("group=g").Consumer(t.Context(), consumerSpec(queueNamed("t")))
+			require.NoError(t, err)
+			p.mu.Lock()
+			require.Equal(t, want, p.updates)
+			p.mu.Unlock()
+			require.NoError(t, k.Close(t.Context()))
+			p.mu.Lock()
+			require.Equal(t, want, p.updates, "nothing was consumed")
+			p.mu.Unlock()
+		})
 	}
 }
 

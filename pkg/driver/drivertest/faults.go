@@ -129,6 +129,7 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	require.NoError(e, out.verify())
 	idle.lost()
 	e.sendLost(out)
+	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	sent, _, states := out.totals()
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
 	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == n, "want the first %d only: %s", n, out.ledger)

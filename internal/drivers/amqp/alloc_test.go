@@ -1,0 +1,166 @@
+package amqp
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// muted starts a peer that serves until the first transfer, or credit: then its connection is the test's.
+func muted(t *testing.T, then func(p *peer)) string {
+	t.Helper()
+	p := newPeer(t)
+	p.credit, p.window = 1<<31-1, 1<<31-1
+	p.takeOver = then
+	return p.start()
+}
+
+// perMessage calls f, which sends or receives n messages, up to 20 times, and returns the least that it allocated per message: the
+// first calls make the room that the others use.
+func perMessage(n int, f func()) float64 {
+	least := -1.0
+	for round := 0; round < 20 && (least < 0 || least > few); round++ {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		if per := float64(after.Mallocs-before.Mallocs) / float64(n); least < 0 || per < least {
+			least = per
+		}
+	}
+	return least
+}
+
+// few is how much of an allocation per message is that of the test, and of the runtime.
+const few = 0.02
+
+// TestSendingAllocatesNothing sends to a peer that throws all away, and to one that accepts all.
+func TestSendingAllocatesNothing(t *testing.T) {
+	const n, pending = 20_000, 100
+	for _, option := range []string{"settle=at-most-once", "settle=at-least-once"} {
+		t.Run(option, func(t *testing.T) {
+			url := muted(t, func(p *peer) {
+				buf, answer := make([]byte, 256<<10), dispositionOf(0, 1<<32-1) // all that there are
+				for {
+					if _, err := p.conn.Read(buf); err != nil {
+						return
+					}
+					if option == "settle=at-least-once" {
+						p.write(answer)
+					}
+				}
+			})
+			r := newRigWith(t, driver.OpenOptions{URL: url}, option)
+			free := make(chan driver.Slot, pending)
+			for i := range uint32(pending) {
+				free <- driver.NewSlot(i, 0)
+			}
+			p, err := r.d.Producer(soon(t), oneKind(pending), driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
+			require.NoError(t, err)
+			m := driver.Message{ID: driver.ID{Run: 1, Producer: 2, Sum: 4}}
+			ctx := context.Background()
+			allocated := perMessage(n, func() {
+				for i := range n {
+					m.Slot, m.Time, m.ID.Number = <-free, int64(i), int64(i)
+					if err := p.Send(ctx, &m); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			t.Logf("%.4f allocations per message", allocated)
+			require.LessOrEqual(t, allocated, few)
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.NoError(t, p.Close(ended))
+		})
+	}
+}
+
+// dispositionOf is a frame that accepts a range.
+func dispositionOf(first, last uint32) []byte {
+	body := encList(codeDisposition, encBool(true), encUint(first), encUint(last), encBool(true), encList(codeAccepted))
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(body)+8)) //nolint:gosec // small
+	return append(append(b, 2, 0, 0, 0), body...)
+}
+
+// TestReceivingAllocatesNothing receives from a peer that sends whatever the credit is: settled, and to be settled.
+func TestReceivingAllocatesNothing(t *testing.T) {
+	const n = 100_000
+	for name, shared := range map[string]bool{"connection of its own": false, "shared connection": true} {
+		for _, settled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, settled %t", name, settled), func(t *testing.T) {
+				url := muted(t, func(p *peer) {
+					go func() { // acceptances and credit are not read
+						buf := make([]byte, 64<<10)
+						for {
+							if _, err := p.conn.Read(buf); err != nil {
+								return
+							}
+						}
+					}()
+					frames := transfers(1000, settled)
+					for {
+						if _, err := p.conn.Write(frames); err != nil {
+							return
+						}
+					}
+				})
+				r := newRigWith(t, driver.OpenOptions{URL: url})
+				k, err := r.d.Consumer(soon(t), driver.ConsumerSpec{
+					Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c", Credit: 1 << 29,
+				})
+				require.NoError(t, err)
+				if shared {
+					k.(*consumer).lease.Conn.crowd.Store(true)
+				}
+				reached, count := make(chan struct{}), 0
+				ctx, stop := context.WithCancel(context.Background())
+				running := make(chan error, 1)
+				go func() {
+					running <- k.Run(ctx, func(d *driver.Delivery) driver.Verdict {
+						if count++; count%n == 0 && d.HasTime {
+							select {
+							case reached <- struct{}{}:
+							case <-ctx.Done():
+							}
+						}
+						return driver.Accept
+					})
+				}()
+				<-reached
+				allocated := perMessage(n, func() { <-reached })
+				t.Logf("%.4f allocations per message", allocated)
+				require.LessOrEqual(t, allocated, few)
+				stop()
+				require.NoError(t, <-running)
+				require.NoError(t, k.Close(ctx))
+			})
+		}
+	}
+}
+
+// transfers are so many messages with a time and an ID, as a broker sends them.
+func transfers(n int, settled bool) []byte {
+	var b []byte
+	message := wire.Content{TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: []byte("body")}
+	template, err := wire.NewTemplate(&message)
+	if err != nil {
+		panic(err)
+	}
+	for i := range n {
+		head := wire.Transfer{
+			DeliveryID: wire.Some(uint32(i)), DeliveryTag: []byte{1}, MessageFormat: wire.Some[uint32](0), Settled: settled, //nolint:gosec // small
+		}
+		at := len(b)
+		b = template.Append(head.AppendHead(b, 0), 1, []byte("1-2-3-4"))
+		wire.EndFrame(b, at)
+	}
+	return b
+}

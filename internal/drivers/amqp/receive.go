@@ -1,0 +1,248 @@
+package amqp
+
+import (
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// begin notes where the peer's delivery count begins. The session's lock is held.
+func (k *consumer) begin(initial uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deliveryCount, k.limit, k.granted = initial, initial, initial
+}
+
+// flowState returns delivery count and credit for a flow.
+func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return wire.Some(k.deliveryCount), wire.Some(k.left())
+}
+
+// left returns how much credit the peer has. The lock is held.
+func (k *consumer) left() uint32 {
+	if n := int32(k.limit - k.deliveryCount); n > 0 { //nolint:gosec // serial numbers, and credit is at most 2^30
+		return uint32(n)
+	}
+	return 0 // some were under way when it was taken back
+}
+
+// transfer takes a frame of a delivery. It is called by the reader.
+func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
+	switch {
+	case !k.partial && !t.DeliveryID.OK:
+		return protocolError("a delivery without an ID")
+	case !k.partial && t.DeliveryTag == nil:
+		return protocolError("a delivery without a tag")
+	case !k.partial:
+		k.partialID, k.presettle = t.DeliveryID.V, false
+	case t.DeliveryID.OK && t.DeliveryID.V != k.partialID:
+		return protocolError("a delivery before the one before it had ended")
+	}
+	k.presettle = k.presettle || t.Settled
+	k.partial = t.More && !t.Aborted
+	if t.Aborted {
+		k.dropPieces()
+		return k.pass()
+	}
+	if t.More || len(k.pieces) > 0 {
+		if err := k.addPiece(payload); err != nil {
+			return err
+		}
+		payload = k.pieces
+	}
+	if t.More {
+		return nil
+	}
+	err := k.arrive(k.partialID, k.presettle, payload)
+	k.dropPieces()
+	return err
+}
+
+const (
+	// maxSections is how many bytes the sections of a message beside its body may have.
+	maxSections = 1 << 20
+	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the largest one.
+	maxUnfinished = 32 << 20
+)
+
+// addPiece keeps a part of a message.
+func (k *consumer) addPiece(payload []byte) error {
+	c := k.lease.Conn
+	limit := c.driver.cfg.maxBody + maxSections
+	size := len(k.pieces) + len(payload)
+	if size > limit {
+		return tooLarge(c.driver.cfg.maxBody, size)
+	}
+	if c.unfinished += len(payload); c.unfinished > limit+maxUnfinished {
+		return driver.Errorf(driver.ClassTooLarge, "", "use more connections, or smaller messages",
+			"the broker sent parts of messages of more than %d bytes together, and did not finish them", limit+maxUnfinished)
+	}
+	if size > cap(k.pieces) { // twice the bytes that have arrived, at most
+		k.pieces = append(c.driver.large.get(min(max(2*size, firstPieces), limit)), k.pieces...)
+	}
+	k.pieces = append(k.pieces, payload...)
+	return nil
+}
+
+// firstPieces is the least room for a message of several frames.
+const firstPieces = 64 << 10
+
+// dropPieces forgets a message that was taken, or given up.
+func (k *consumer) dropPieces() {
+	k.lease.Conn.unfinished -= len(k.pieces)
+	if cap(k.pieces) > maxScratch {
+		k.lease.Conn.driver.large.put(k.pieces)
+		k.pieces = nil
+	}
+	k.pieces = k.pieces[:0]
+}
+
+func tooLarge(limit, size int) error {
+	return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+		"the broker sent a message of at least %d bytes, and perfmq accepts at most %d", size, limit)
+}
+
+// count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are allowed as much
+// again, for those that lose count.
+func (k *consumer) count() error {
+	k.deliveryCount++
+	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers
+		return protocolError("more than twice as many messages as it had credit for")
+	}
+	return nil
+}
+
+// pass counts a delivery that was aborted: it is not delivered, but used up credit.
+func (k *consumer) pass() error {
+	k.mu.Lock()
+	err := k.count()
+	k.mu.Unlock()
+	k.list()
+	return err
+}
+
+// list has the reader settle, when it has nothing more to read.
+func (k *consumer) list() {
+	if !k.listed {
+		k.listed = true
+		k.lease.Conn.settle = append(k.lease.Conn.settle, k)
+	}
+}
+
+// arrive takes a whole message. It is called by the reader.
+func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
+	if len(payload) == 0 {
+		return protocolError("a delivery without a message")
+	}
+	c := k.lease.Conn
+	k.mu.Lock()
+	for k.full() { // Run makes room
+		k.mu.Unlock()
+		select {
+		case <-k.room:
+		case <-c.failed:
+			return c.why()
+		}
+		k.mu.Lock()
+	}
+	err := k.count()
+	k.unsettled++
+	k.since++
+	due := false
+	switch {
+	case err != nil:
+	case k.state != stateRunning:
+		k.note(id, settled, driver.Release)
+		due = true
+	case !k.holds():
+		err = k.deliverNow(id, settled, payload)
+		due = k.since >= max(k.credit/4, 1)
+	default:
+		err = k.hold(id, settled, payload)
+	}
+	k.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case due:
+		k.settleAll()
+		c.out.Flush()
+	default:
+		k.list()
+	}
+	return nil
+}
+
+// holds reports whether messages are held for Run. The lock is held.
+func (k *consumer) holds() bool {
+	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.crowd.Load()
+}
+
+const (
+	// maxHeld is how many bytes of messages a consumer holds before the reader waits for Run.
+	maxHeld = 16 << 20
+	// maxTransacted bounds them where the reader must not wait, as Run waits for its broker's answers.
+	maxTransacted = 96 << 20
+)
+
+// full reports whether the reader is to wait until Run has delivered messages that are held. The lock is held.
+func (k *consumer) full() bool {
+	return k.waitingBytes >= maxHeld && k.spec.TransactionSize == 0 && k.state == stateRunning && k.err == nil
+}
+
+// deliverNow delivers a message. The lock is held.
+func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
+	d, err := k.reader.decode(k.lease.Conn, payload)
+	if err != nil {
+		return err
+	}
+	k.note(id, settled, k.deliver(d))
+	return nil
+}
+
+// hold keeps a copy of a message for Run. The lock is held.
+func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
+	if limit := k.lease.Conn.driver.cfg.maxBody; len(payload) > limit+maxSections {
+		return tooLarge(limit, len(payload))
+	}
+	if k.waitingBytes > maxTransacted {
+		return driver.Errorf(driver.ClassTooLarge, "", "use a smaller --credit",
+			"the messages that the broker sent ahead have more than %d bytes", maxTransacted)
+	}
+	n := len(k.held)
+	if n < cap(k.held) {
+		k.held = k.held[:n+1]
+	} else {
+		k.held = append(k.held, held{})
+	}
+	h := &k.held[n]
+	h.id, h.settled, h.text = id, settled, append(h.text[:0], payload...)
+	k.waiting++
+	k.waitingBytes += len(payload)
+	k.tell()
+	return nil
+}
+
+// release forgets a message that was held, when it was delivered. The lock is held.
+func (k *consumer) release(h *held) {
+	k.waiting--
+	k.waitingBytes -= len(h.text)
+	if cap(h.text) > keptText {
+		h.text = nil
+	}
+	select {
+	case k.room <- struct{}{}:
+	default:
+	}
+}
+
+// keptText is the largest buffer of a message that is held for another one.
+const keptText = 16 << 10
+
+func (k *consumer) tell() {
+	select {
+	case k.arrived <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,167 @@
+package amqp
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"github.com/xdg-go/scram"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestMechanism(t *testing.T) {
+	all := []string{"ANONYMOUS", "PLAIN", "EXTERNAL", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+	for _, c := range []struct {
+		url, option string
+		offered     []string
+		want        string
+	}{
+		{"amqp://h", "auto", all, "ANONYMOUS"},
+		{"amqp://u:p@h", "auto", all, "SCRAM-SHA-512"},
+		{"amqp://u:p@h", "auto", []string{"PLAIN", "SCRAM-SHA-256"}, "SCRAM-SHA-256"},
+		{"amqp://u:p@h", "auto", []string{"ANONYMOUS", "PLAIN"}, "PLAIN"},
+		{"amqp://u:p@h", "auto", []string{"ANONYMOUS"}, ""}, // a user who is not asked for is not left out in silence
+		{"amqp://u:p@h", "plain", all, "PLAIN"},
+		{"amqp://u:p@h", "plain", []string{"SCRAM-SHA-256"}, ""},
+		{"amqp://u:p@h", "anonymous", all, "ANONYMOUS"},
+		{"amqp://u:p@h", "scram-sha-256", all, "SCRAM-SHA-256"},
+		{"amqp://u:p@h", "scram-sha-512", all, "SCRAM-SHA-512"},
+		{"amqps://h", "external", all, "EXTERNAL"},
+		{"amqp://h", "auto", nil, ""},
+	} {
+		o := defaultOptions()
+		o.SASL = c.option
+		cfg, err := newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o})
+		require.NoError(t, err)
+		got, err := cfg.mechanism(c.offered)
+		require.Equal(t, c.want, got, "%+v", c)
+		if c.want == "" {
+			require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%+v", c)
+			require.NotEmpty(t, driver.HintOf(err))
+		}
+	}
+}
+
+// loginPeer offers one mechanism. It returns what the driver says to open a producer.
+func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *pipePeer, first []byte)) error {
+	t.Helper()
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		d := pipeDriver(t, driver.OpenOptions{User: user, Password: password}, func() *pipePeer {
+			p := &pipePeer{credit: 10}
+			p.in = func() bool {
+				p.write((&wire.SASLMechanisms{Mechanisms: []string{mechanism}}).AppendFrame(nil))
+				f, err := p.reader.Next()
+				if err != nil {
+					return false
+				}
+				b, err := wire.ParseBody(f.Body)
+				require.NoError(t, err)
+				var init wire.SASLInit
+				require.NoError(t, init.Decode(&b.Fields))
+				require.Equal(t, mechanism, init.Mechanism)
+				talk(p, append([]byte(nil), init.InitialResponse...))
+				return true
+			}
+			return p
+		})
+		var producer driver.Producer
+		if producer, err = d.Producer(t.Context(), oneKind(1), newEnds()); err == nil {
+			require.NoError(t, producer.Close(t.Context()))
+		}
+		require.NoError(t, d.Close(t.Context()))
+	})
+	return err
+}
+
+func (p *pipePeer) outcome(code uint8, data []byte) {
+	p.write((&wire.SASLOutcome{Code: code, AdditionalData: data}).AppendFrame(nil))
+}
+
+// challenge says something and returns the answer; nil if there is none.
+func (p *pipePeer) challenge(text string) []byte {
+	p.write((&wire.SASLChallenge{Challenge: []byte(text)}).AppendFrame(nil))
+	f, err := p.reader.Next()
+	if err != nil {
+		return nil
+	}
+	b, err := wire.ParseBody(f.Body)
+	require.NoError(p.t, err)
+	var response wire.SASLResponse
+	require.NoError(p.t, response.Decode(&b.Fields))
+	return append([]byte(nil), response.Response...)
+}
+
+func TestPlainAndAnonymous(t *testing.T) {
+	require.NoError(t, loginPeer(t, "joe", "p:w d", "PLAIN", func(p *pipePeer, first []byte) {
+		require.Equal(t, "\x00joe\x00p:w d", string(first))
+		p.outcome(0, nil)
+	}))
+	require.NoError(t, loginPeer(t, "", "", "ANONYMOUS", func(p *pipePeer, first []byte) {
+		require.NotContains(t, string(first), "joe")
+		p.outcome(0, nil)
+	}))
+	err := loginPeer(t, "joe", "secret", "PLAIN", func(p *pipePeer, _ []byte) { p.outcome(1, nil) })
+	require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// TestSCRAM logs in to a server of the scram package, to one that does not know the password, and to some that cheat.
+func TestSCRAM(t *testing.T) {
+	for mechanism, hash := range map[string]scram.HashGeneratorFcn{mechSCRAM256: scram.SHA256, mechSCRAM512: scram.SHA512} {
+		conversation := func(password string) *scram.ServerConversation {
+			client, err := hash.NewClient("joe", password, "")
+			require.NoError(t, err)
+			stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "salt salt salt", Iters: 4096})
+			require.NoError(t, err)
+			server, err := hash.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
+			require.NoError(t, err)
+			return server.NewConversation()
+		}
+		talk := func(password string, end func(p *pipePeer, last string, err error)) func(*pipePeer, []byte) {
+			return func(p *pipePeer, first []byte) {
+				server := conversation(password)
+				challenge, err := server.Step(string(first))
+				require.NoError(t, err)
+				last, err := server.Step(string(p.challenge(challenge)))
+				end(p, last, err)
+			}
+		}
+		t.Run(mechanism, func(t *testing.T) {
+			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *pipePeer, last string, err error) {
+				require.NoError(t, err)
+				p.outcome(0, []byte(last))
+			})), "the proof comes with the outcome")
+			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *pipePeer, last string, err error) {
+				require.NoError(t, err)
+				require.Empty(t, p.challenge(last))
+				p.outcome(0, nil)
+			})), "the proof comes in a challenge")
+			for what, cheat := range map[string]func(*pipePeer, []byte){
+				"a server that knows another password": talk("other", func(p *pipePeer, _ string, err error) {
+					require.Error(t, err)
+					p.outcome(1, nil)
+				}),
+				"a server without a proof":    talk("secret", func(p *pipePeer, _ string, _ error) { p.outcome(0, nil) }),
+				"a server with a wrong proof": talk("secret", func(p *pipePeer, _ string, _ error) { p.outcome(0, []byte("v=AAAA")) }),
+				"a server that asks nothing":  func(p *pipePeer, _ []byte) { p.outcome(0, nil) },
+				"too much work": func(p *pipePeer, first []byte) {
+					nonce := string(first[len("n,,n=joe,r="):])
+					p.challenge("r=" + nonce + "x,s=c2FsdA==,i=2000000000")
+				},
+				"no number of iterations": func(p *pipePeer, first []byte) {
+					nonce := string(first[len("n,,n=joe,r="):])
+					p.challenge("r=" + nonce + "x,s=c2FsdA==,i=many")
+				},
+				"another nonce": func(p *pipePeer, _ []byte) { p.challenge("r=mine,s=c2FsdA==,i=4096") },
+			} {
+				err := loginPeer(t, "joe", "secret", mechanism, cheat)
+				require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%s: %v", what, err)
+				require.NotEmpty(t, driver.HintOf(err), what)
+				require.NotContains(t, err.Error(), "secret", what)
+			}
+		})
+	}
+}

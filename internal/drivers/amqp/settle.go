@@ -1,0 +1,96 @@
+package amqp
+
+import (
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// span is a range of delivery IDs.
+type span struct {
+	first, last uint32
+	n           uint32
+}
+
+// note takes what is to become of a message. The lock is held.
+func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
+	a := &k.accepted
+	switch {
+	case settled:
+		k.unsettled--
+	case v == driver.Reject || v == driver.Release:
+		state := wire.State{Kind: wire.DescReleased}
+		if v == driver.Reject {
+			state.Kind = wire.DescRejected
+		}
+		d := wire.Disposition{Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil)}
+		k.others = d.AppendFrame(k.others, k.session.channel)
+		k.unsettled--
+	case a.n > 0 && id == a.last+1:
+		a.last = id
+		a.n++
+	default:
+		if a.n > 0 {
+			k.others = wire.AppendAccepted(k.others, k.session.channel, a.first, a.last, true)
+			k.unsettled -= a.n
+		}
+		*a = span{first: id, last: id, n: 1}
+	}
+}
+
+// settleAll settles what was delivered, and gives credit for more. It does not wait. The frames leave with the next flush, which
+// the reader makes before it waits.
+func (k *consumer) settleAll() {
+	k.settling.Lock()
+	defer k.settling.Unlock()
+	s := k.session
+	s.mu.Lock()
+	nextOut := s.nextOut
+	s.mu.Unlock()
+	k.mu.Lock()
+	b := append(k.frames[:0], k.others...)
+	k.others, k.since = k.others[:0], 0
+	if a := &k.accepted; a.n > 0 {
+		b = wire.AppendAccepted(b, s.channel, a.first, a.last, true)
+		k.unsettled -= a.n
+		*a = span{}
+	}
+	b = k.appendCredit(b, nextOut)
+	k.frames = b
+	k.mu.Unlock()
+	if len(b) > 0 {
+		_ = k.lease.Conn.gather(k.copyFrames) // an error means that the connection has ended, which Run tells as well
+	}
+}
+
+func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
+
+// appendCredit gives credit once half of it is used up: as much as makes up for what is neither on its way nor unsettled. The
+// lock is held.
+func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
+	if k.state != stateRunning {
+		return b
+	}
+	left := k.left()
+	want := k.credit - min(k.unsettled, k.credit)
+	if want <= left || left > k.credit/2 || k.rounds && left > 0 {
+		return b
+	}
+	k.limit = k.deliveryCount + want
+	if int32(k.limit-k.granted) > 0 { //nolint:gosec // serial numbers
+		k.granted = k.limit
+	}
+	f := wire.Flow{
+		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut, OutgoingWindow: outgoingWindow,
+		Handle: wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
+	}
+	return f.AppendFrame(b, k.session.channel)
+}
+
+// withdraw takes the credit back: nothing more is wanted.
+func (k *consumer) withdraw() {
+	s := k.session
+	k.mu.Lock()
+	k.limit = k.deliveryCount
+	k.mu.Unlock()
+	_ = k.lease.Conn.gather(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
+}
