@@ -208,7 +208,7 @@ func productOf(properties map[string]any, f driver.Factory) (product, error) {
 		p.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
 		topic.SharedSubscription = false
 	case strings.Contains(name, "broker-j"):
-		p.prefix = map[driver.Kind]string{driver.Topic: "amq.topic/"}
+		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
 	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."): // the library does not know its faults
 		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
 	case name == "rabbitmq": // which has no consumers of topics, and priorities in few of its queues

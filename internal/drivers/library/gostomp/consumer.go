@@ -84,8 +84,7 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	case err = <-subscribed:
 	case <-ctx.Done():
 		_ = c.Conn.net.Close()
-		<-subscribed
-		return ctx.Err()
+		err = errors.Join(ctx.Err(), <-subscribed)
 	}
 	return err
 }
