@@ -38,9 +38,6 @@ func perMessage(n int, f func()) float64 {
 	return least
 }
 
-// few is how much of an allocation per message is that of the test, and of the runtime.
-const few = 0.02
-
 // TestSendingAllocatesNothing sends to a peer that throws all away, and to one that accepts all.
 func TestSendingAllocatesNothing(t *testing.T) {
 	const n, pending = 20_000, 100
