@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"os"
@@ -229,8 +230,11 @@ func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wir
 		IdleTimeout:  uint32(min(c.opts.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
 		Properties:   b,
 	}
-	if spec.ClientID != "" {
+	switch {
+	case spec.ClientID != "":
 		open.ContainerID = spec.ClientID
+	case spec.Name == "": // Classic refuses a container without a name
+		open.ContainerID = "perfmq-" + rand.Text()
 	}
 	if c.opts.VirtualHost != "" {
 		open.Hostname = c.opts.VirtualHost

@@ -30,7 +30,7 @@ func (p *producer) acknowledge() {
 			connLost = nil
 			p.abandon()
 		}
-		if p.conn.state.Load() == connFrozen {
+		if p.conn.state.Load() != connLive { // also when it was lost after it froze
 			connFroze = nil
 		}
 		next, wait := p.nextDue()

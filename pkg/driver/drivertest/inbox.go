@@ -82,7 +82,8 @@ func (e *env) again(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 func (b *inbox) run() *inbox {
 	ctx, cancel := context.WithCancel(b.e.ctx)
 	b.cancel, b.running = cancel, true
-	go func() { b.result <- b.consumer.Run(ctx, b.deliver) }()
+	c := b.consumer
+	go func() { b.result <- c.Run(ctx, b.deliver) }()
 	return b
 }
 

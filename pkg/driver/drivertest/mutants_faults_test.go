@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -165,7 +166,15 @@ func againMutants() []mutant {
 func optionalMutants() []mutant {
 	return append(costMutants(), []mutant{
 		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "a depth of 19 instead of 20", broken: func() broken {
-			return broken{depth: func(d *brokenDriver, n uint64) uint64 { return n - uint64(d.delivering.Load()) }}
+			var delivering atomic.Int64
+			return broken{
+				deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+					delivering.Add(1)
+					defer delivering.Add(-1)
+					return next(d)
+				},
+				depth: func(_ *brokenDriver, n uint64) uint64 { return n - uint64(delivering.Load()) },
+			}
 		}},
 		{name: "depth of nothing", check: "Admin/Depth", says: "a depth of 0 instead of 20", broken: func() broken {
 			return broken{depth: func(*brokenDriver, uint64) uint64 { return 0 }}
@@ -212,7 +221,10 @@ func optionalMutants() []mutant {
 			return broken{counters: func(list []driver.Counter) []driver.Counter {
 				mu.Lock()
 				defer mu.Unlock()
-				if turn = !turn; turn && len(list) > 1 {
+				if len(list) < 2 {
+					return list
+				}
+				if turn = !turn; turn {
 					list[0], list[1] = list[1], list[0]
 				}
 				return list

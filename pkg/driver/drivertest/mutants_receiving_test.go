@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -43,9 +44,12 @@ func receivingMutants() []mutant {
 		}},
 		{name: "run delivers when it has returned", check: "Run/Ends", says: "deliver was called after Run had returned", broken: func() broken {
 			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
-				go func() { _ = c.Consumer.Run(c.d.end, next) }()
-				<-ctx.Done()
-				return nil
+				var last driver.Delivery
+				defer func() { time.AfterFunc(time.Millisecond, func() { next(&last) }) }()
+				return c.Consumer.Run(ctx, func(d *driver.Delivery) driver.Verdict {
+					last = *d
+					return next(d)
+				})
 			}}
 		}},
 		{name: "concurrency ignored", check: "Concurrency", says: "1 calls of deliver at once instead of 4", broken: func() broken {

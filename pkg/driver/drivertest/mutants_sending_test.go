@@ -94,7 +94,7 @@ func endMutants() []mutant {
 				slot := m.Slot
 				go func() {
 					<-time.After(5 * time.Millisecond)
-					_ = p.Producer.Send(ctx, &driver.Message{Slot: slot, Time: m.Time})
+					_ = p.Producer.Send(ctx, &driver.Message{Slot: slot, Time: timeOf(m)})
 				}()
 				return nil
 			}}
@@ -197,3 +197,8 @@ func messageMutants() []mutant {
 		}},
 	}
 }
+
+// timeOf reads from a message that is no longer the driver's, which is the mistake that is to be found.
+//
+//go:norace
+func timeOf(m *driver.Message) int64 { return m.Time }

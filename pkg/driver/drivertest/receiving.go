@@ -50,6 +50,7 @@ func testRunEnds(e *env) {
 	err := e.bounded(e.cfg.Timeout, "Send, after the end of its context,", func() error { return <-sending })
 	require.ErrorIs(e, err, context.Canceled)
 	require.NoError(e, out.wait(e.cfg.Timeout))
+	e.quiet() // when nothing more may be delivered
 	in.close()
 
 	ended, cancel := context.WithCancel(e.ctx)
