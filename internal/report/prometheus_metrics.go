@@ -38,12 +38,12 @@ func describe(version string) descriptions {
 		workers:  desc("workers", "Open producers and consumers."),
 		inFlight: desc("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
 
-		sent:      desc("messages_sent_total", "Messages handed to the client library."),
+		sent:      desc("messages_sent_total", "Messages handed to the protocol's driver."),
 		blocked:   desc("messages_blocked_total", "Waits of a producer because max-pending messages were in flight."),
 		completed: desc("messages_completed_total", "Messages that the broker acknowledged."),
 		failed: desc("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
 			"state", "class"),
-		unsent: desc("sends_unsent_total", "Part of the failed ones that the client library could not send."),
+		unsent: desc("sends_unsent_total", "Part of the failed ones that the driver could not send."),
 		late:   desc("sends_late_total", "Sends that left late although neither broker nor max-pending held them up."),
 
 		received:     desc("messages_received_total", "Messages delivered to consumers."),
