@@ -59,7 +59,7 @@ func TestConformanceOfModes(t *testing.T) {
 	} {
 		t.Run(mode.name, func(t *testing.T) {
 			cfg := conformance(t, mode.options...)
-			cfg.AtMostOnce = mode.once
+			cfg.AtMostOnce, cfg.Mode = mode.once, true
 			drivertest.Run(t, cfg)
 		})
 	}

@@ -41,6 +41,7 @@ func conformance(t *testing.T, lacks map[drivertest.Feature]string, options ...s
 	}
 	drivertest.Run(t, drivertest.Config{
 		Broker:  broker,
+		Mode:    len(options) > 0,
 		Factory: driverstomp.Factory(), URL: "stomp://" + s.addr, User: "u", Password: "p", WrongPassword: "wrong",
 		Options: options, Lacks: lacks, Allocations: 5, // the broker's own are among them
 		Inspect: stomptest.Broker{URL: "stomp://" + s.addr, User: "u", Password: "p", Destination: stomptest.Whole}.Inspect,

@@ -53,7 +53,7 @@ func TestConformanceSettled(t *testing.T) {
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: url, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 				Options: []string{"settle=" + settleAtMostOnce, "max-frame-size=66000"}, MaxBody: broker.maxBody,
-				AtMostOnce: true, SettledReceive: true, Lacks: settledLacks(broker.lacks),
+				Mode: true, AtMostOnce: true, SettledReceive: true, Lacks: settledLacks(broker.lacks),
 				Inspect:          inspect(url, broker.dialect),
 				IgnoreGoroutines: harnessGoroutines(),
 			})

@@ -94,7 +94,7 @@ func TestConformanceOfModes(t *testing.T) {
 	} {
 		t.Run(mode.name, func(t *testing.T) {
 			cfg := conformance(t, mode.options...)
-			cfg.AtMostOnce = mode.once
+			cfg.AtMostOnce, cfg.Mode = mode.once, true
 			cfg.Allocations = 0.5         // consume=pull has a timer for each pull that brings nothing
 			cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
 			drivertest.Run(t, cfg)

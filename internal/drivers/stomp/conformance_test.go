@@ -177,7 +177,7 @@ func TestConformanceOptions(t *testing.T) {
 			}
 			cfg.Inspect = stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect
 			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
-			cfg.IgnoreGoroutines = harnessGoroutines()
+			cfg.IgnoreGoroutines, cfg.Mode = harnessGoroutines(), true
 			drivertest.Run(t, cfg)
 		})
 	}
@@ -194,7 +194,7 @@ func TestConformanceVersions(t *testing.T) {
 			}
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText,
+				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText, Mode: true,
 				Inspect:          inspectAMQP(a.AMQPURL()),
 				Lacks:            lacks,
 				IgnoreGoroutines: harnessGoroutines(),

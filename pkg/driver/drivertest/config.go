@@ -68,6 +68,9 @@ type Config struct {
 	// right for a data path of our own. All of the process counts: a broker in it makes the figure worthless.
 	Allocations float64
 
+	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take seconds
+	// and do not depend on a mode, such as of what a broker that says nothing does to a driver.
+	Mode bool
 	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do needs.
 	Timeout time.Duration
 	// Grace is what a call may take beyond the end of its context; 5 s by default.
