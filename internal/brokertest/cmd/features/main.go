@@ -107,6 +107,11 @@ func columns() []column {
 		{drivertest.Credit, "Window", "receive window, `--credit`"},
 		{drivertest.Transactions, "Tx send", "sending in transactions, `--commit-interval`"},
 		{drivertest.TransactedReceive, "Tx receive", "receiving in transactions, `--tx`"},
+		{drivertest.Properties, "Properties", "properties of the user's, `--property`"},
+		{drivertest.Redelivered, "Redelivered", "the broker says that it has delivered a message before"},
+		{drivertest.Reject, "Reject", "a consumer rejects messages"},
+		{drivertest.Release, "Release", "a consumer gives messages back"},
+		{drivertest.Concurrency, "Concurrent", "several messages of a consumer are delivered at once"},
 	}
 }
 
