@@ -152,7 +152,6 @@ func BenchmarkReceive(b *testing.B) {
 
 // BenchmarkLibrarySend is the measurement behind the decision not to send with the library.
 func BenchmarkLibrarySend(b *testing.B) {
-	silenceLibrary()
 	url := benchURL(b)
 	d := openDriver(b, url)
 	topic := unique("bench")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
@@ -34,6 +35,7 @@ type sharedBroker struct {
 var shared sharedBroker
 
 func TestMain(m *testing.M) {
+	rlog.SetLogger(quiet{}) // once: the library reads it without a lock, also long after a test
 	if where := os.Getenv(libraryConsumerEnv); where != "" {
 		if err := libraryConsumer(where); err != nil {
 			fmt.Println(err)

@@ -174,7 +174,6 @@ func counter(t testing.TB, from any, name string) int {
 // left lists topics and consumer groups of the broker whose names contain the text, as the library's admin sees them.
 func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
 	t.Helper()
-	silenceLibrary()
 	a, err := admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{broker.NameServer()})))
 	require.NoError(t, err)
 	topics, err := a.FetchAllTopicList(t.Context())

@@ -280,7 +280,6 @@ func TestTLS(t *testing.T) {
 }
 
 func TestLibraryIsOurPeer(t *testing.T) {
-	silenceLibrary()
 	broker := shared.get(t)
 	ns := primitive.NamesrvAddr{broker.NameServer()}
 	name := unique("peer")
@@ -328,7 +327,6 @@ func TestLibraryIsOurPeer(t *testing.T) {
 const libraryConsumerEnv = "PERFMQ_TEST_LIBRARY_CONSUMER"
 
 func libraryConsumer(where string) error {
-	silenceLibrary()
 	server, topic, _ := strings.Cut(where, " ")
 	c, err := libconsumer.NewPushConsumer(libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithInstance(topic),
 		libconsumer.WithGroupName(topic), libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset))
