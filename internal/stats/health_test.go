@@ -14,16 +14,21 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	m := newHealthMeter(clock.start)
 	m.pulse = NewPulse(clock)
 	now := clock.start
+	beat := func() { m.pulse.beat.Store(int64(clock.now)) }
 	second := func(late uint64, prepare func()) Health {
-		if prepare != nil {
-			prepare()
-		}
 		now = now.Add(time.Second)
 		clock.now += time.Second
+		if prepare == nil {
+			prepare = beat
+		}
+		prepare()
 		return m.interval(now, &Counters{Sent: 1000, LateSends: late}, work{})
 	}
-	crowded := func() { m.pulse.crowd = crowd{looks: 5, crowded: 1} }
-	paused := func() { m.pulse.tick(clock.now + PauseLimit) }
+	crowded := func() {
+		beat()
+		m.pulse.crowd = crowd{looks: 5, crowded: 1}
+	}
+	paused := func() {} // without a beat
 
 	h := second(10, nil)
 	require.EqualValues(t, 10, h.LateOwn())
@@ -41,15 +46,15 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	h = second(2, nil)
 	require.EqualValues(t, 2, h.LateOwn())
 
-	require.EqualValues(t, 331, m.sum.LateSends)
+	require.EqualValues(t, 323, m.sum.LateSends)
 	require.EqualValues(t, 12, m.sum.LateOwn())
 	require.EqualValues(t, 300, m.sum.LateCrowded)
-	require.EqualValues(t, 19, m.sum.LatePaused)
-	require.EqualValues(t, 7000, m.sum.Sent)
-	require.False(t, m.sum.Late(m.sum.LateOwn()), "12 of 7000")
+	require.EqualValues(t, 11, m.sum.LatePaused)
+	require.EqualValues(t, 5000, m.sum.Sent)
+	require.False(t, m.sum.Late(m.sum.LateOwn()), "12 of 5000")
 	require.True(t, m.sum.Late(m.sum.LateCrowded))
 	require.EqualValues(t, 1, m.sum.Pauses)
-	require.Equal(t, 7*time.Second, m.sum.Wall)
+	require.Equal(t, 5*time.Second, m.sum.Wall)
 }
 
 // The same goes for collections of garbage.

@@ -24,7 +24,7 @@ const (
 type Pulse struct {
 	clock  Clock
 	beat   atomic.Int64 // the last one, since the start of the run
-	paused atomic.Int64 // the beat before the last pause; math.MinInt64 before the first
+	paused atomic.Int64 // what began before that was in flight in the last pause; math.MinInt64 before the first
 
 	mu      sync.Mutex
 	crowd   crowd
@@ -89,15 +89,20 @@ func (p *Pulse) run() {
 
 // tick is one beat.
 func (p *Pulse) tick(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats(now)
+}
+
+// beats notes a beat, and the pause before it if there was one. p.mu is held.
+func (p *Pulse) beats(now time.Duration) {
 	last := time.Duration(p.beat.Load())
 	if gap := now - last; gap >= PauseLimit {
-		p.mu.Lock()
 		p.pauses.count++
 		if gap > p.pauses.longest {
 			p.pauses.longest, p.pauses.at = gap, p.clock.Start().Add(now)
 		}
-		p.mu.Unlock()
-		p.paused.Store(int64(last)) // before the beat: see Spans
+		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
 	}
 	p.beat.Store(int64(now))
 }
@@ -120,19 +125,24 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 		return false
 	}
 	beat := time.Duration(p.beat.Load())
-	if to-beat >= PauseLimit && from < beat+beatInterval {
+	if to-beat >= PauseLimit && from < begun(beat, to) {
 		return true
 	}
-	return int64(from) < p.paused.Load()+int64(beatInterval)
+	return int64(from) < p.paused.Load()
 }
 
-// take returns what was noted since the last take.
+// begun returns before when something must have begun to have been in flight in a pause between two beats: just after the first,
+// or, as that may have been late, so long before the second as makes a pause.
+func begun(last, next time.Duration) time.Duration { return max(last+beatInterval, next-PauseLimit) }
+
+// take returns what was noted since the last take. It is a beat itself, as it may run before the first one after a pause.
 func (p *Pulse) take() (pauses, crowd) {
 	if p == nil {
 		return pauses{}, crowd{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.beats(p.clock.Now())
 	n, c := p.pauses, p.crowd
 	p.pauses, p.crowd = pauses{}, crowd{}
 	return n, c
