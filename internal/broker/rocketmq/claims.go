@@ -48,12 +48,12 @@ func (s *Server) claims(topic string) claims {
 // alive notes that somebody speaks for the group.
 func (g *group) alive() { g.seen.Store(time.Now().UnixNano()) }
 
-// free returns how many messages all groups that have a claim have done with; held is false if none has. left is the offset
-// from which on a group that has none any more was not done; -1 if there is no such group.
-func (q *queue) free(c *claims) (n int64, held bool, left int64) {
+// free returns the offset up to which all groups that have a claim have done with the messages, from first on; held is false if none
+// has. left is the offset from which on a group that has none any more was not done; -1 if there is no such group.
+func (q *queue) free(c *claims) (first, low int64, held bool, left int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	low, left := q.next, -1
+	low, left = q.next, -1
 	lose := func(offset int64) {
 		if left < 0 || offset < left {
 			left = offset
@@ -71,11 +71,11 @@ func (q *queue) free(c *claims) (n int64, held bool, left int64) {
 			continue
 		}
 		if !q.stuck(c, q.first, l.since) {
-			return 0, true, left // it is about to begin
+			return q.first, q.first, true, left // it is about to begin
 		}
 		lose(q.first)
 	}
-	return max(0, low-q.first), held, left
+	return q.first, max(low, q.first), held, left
 }
 
 // stuck tells whether neither the message at an offset nor what a group did last is young enough; q.mu is held.
@@ -114,13 +114,13 @@ func (t *topic) trim() {
 			share = (n + int64(len(queues)) - 1) / int64(len(queues))
 		}
 		for _, q := range queues {
-			done, held, left := q.free(&c)
+			first, low, held, left := q.free(&c)
 			claimed = claimed || held
 			if left < 0 {
 				left = math.MaxInt64
 			}
-			if drop := min(done, share, n); held && drop > 0 {
-				n -= t.drop(q, drop, left)
+			if until := min(low, first+min(share, n)); held && until > first {
+				n -= t.drop(q, until, left)
 			}
 		}
 	}
@@ -141,8 +141,8 @@ func (t *topic) dropOldest(queues []*queue, c *claims, limits store.Config) {
 	for n > 0 {
 		share, before := (n+int64(len(queues))-1)/int64(len(queues)), n
 		for _, q := range queues {
-			_, _, left := q.free(c)
-			n -= t.drop(q, min(share, n), max(left, 0))
+			first, _, _, left := q.free(c)
+			n -= t.drop(q, first+min(share, n), max(left, 0))
 		}
 		if n == before {
 			return // all the rest is delayed
@@ -150,9 +150,9 @@ func (t *topic) dropOldest(queues []*queue, c *claims, limits store.Config) {
 	}
 }
 
-// drop drops the oldest n messages of a queue, and counts as dropped those from the offset left on.
-func (t *topic) drop(q *queue, n, left int64) int64 {
-	dropped, bytes, unseen := q.drop(n, left)
+// drop drops the messages of a queue before an offset, and counts as dropped those from the offset left on.
+func (t *topic) drop(q *queue, until, left int64) int64 {
+	dropped, bytes, unseen := q.drop(until, left)
 	t.size.Add(-dropped)
 	t.bytes.Add(-bytes)
 	t.s.store.Return(bytes)

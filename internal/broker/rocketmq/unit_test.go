@@ -199,6 +199,23 @@ func TestQueueFindsByTimeAndOffset(t *testing.T) {
 	require.Nil(t, q.find(100).m)
 }
 
+// TestTwoThatTrimAtOnce: each found the same messages to be done with; the second finds them gone and drops nothing more.
+func TestTwoThatTrimAtOnce(t *testing.T) {
+	q := &queue{}
+	for range 100 {
+		q.push(&message{}, 1)
+	}
+	q.commit("group", 32)
+	for _, want := range []int64{32, 0} {
+		n, _, _ := q.drop(32, 100)
+		require.Equal(t, want, n)
+	}
+	first, low, held, _ := q.free(&claims{})
+	require.True(t, held)
+	require.EqualValues(t, 32, first)
+	require.EqualValues(t, 32, low)
+}
+
 func TestPositionsInTheLog(t *testing.T) {
 	s := New(store.New(store.Config{}), Options{})
 	defer s.Close()
