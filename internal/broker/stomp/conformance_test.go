@@ -15,21 +15,6 @@ import (
 // TestConformance runs the suite of perfmq's own driver.
 func TestConformance(t *testing.T) { conformance(t, nil) }
 
-func TestConformanceOld(t *testing.T) { conformance(t, nil, "version=1.1", "ack=client-individual") }
-
-// TestConformanceArtemis and the next one have the driver take us for another broker.
-func TestConformanceArtemis(t *testing.T) {
-	conformance(t, map[drivertest.Feature]string{
-		drivertest.TransactedReceive: "the driver's dialect for Artemis has none",
-	}, "dialect=artemis")
-}
-
-func TestConformanceActiveMQ(t *testing.T) {
-	conformance(t, map[drivertest.Feature]string{
-		drivertest.SharedSubscription: "the driver's dialect for ActiveMQ Classic has none",
-	}, "dialect=activemq")
-}
-
 func conformance(t *testing.T, lacks map[drivertest.Feature]string, options ...string) {
 	t.Helper()
 	s := serve(t, store.Config{}, Options{

@@ -3,4 +3,4 @@
 package amqp
 
 // few is how much of an allocation per message is not ours: the race detector makes pools forget what they hold.
-const few = 2
+const few = 2.0

@@ -22,3 +22,8 @@ func TestConformanceRocketMQ49(t *testing.T) {
 		},
 	})
 }
+
+// TestConformanceCompressed takes part in it as well.
+func TestConformanceCompressed(t *testing.T) {
+	conformanceOfMode(t, false, "compress=true", "send=sync")
+}

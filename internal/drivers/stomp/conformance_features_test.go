@@ -94,3 +94,23 @@ func TestConformanceActiveMQ516(t *testing.T) {
 		IgnoreGoroutines: harnessGoroutines(),
 	})
 }
+
+// TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
+func TestConformanceVersions(t *testing.T) {
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	for _, version := range []string{"1.0", "1.1"} {
+		t.Run(version, func(t *testing.T) {
+			lacks := classicLacks()
+			if version == "1.0" {
+				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
+			}
+			drivertest.Run(t, drivertest.Config{
+				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText, Mode: true,
+				Inspect:          inspectAMQP(a.AMQPURL()),
+				Lacks:            lacks,
+				IgnoreGoroutines: harnessGoroutines(),
+			})
+		})
+	}
+}

@@ -159,8 +159,7 @@ func TestConformanceOptions(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLS(), brokertest.WithoutManagement())
 	noTx := map[drivertest.Feature]string{drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction"}
 	for name, cfg := range map[string]drivertest.Config{
-		"version=1.0":            {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: noTx, PropertyText: plainText},
-		"version=1.1,individual": {Options: []string{"version=1.1", "ack=client-individual"}, Lacks: noTx},
+		"version=1.0": {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: noTx, PropertyText: plainText},
 		"receipt=false": {
 			Options: []string{"receipt=false"}, AtMostOnce: true,
 			Lacks: map[drivertest.Feature]string{
@@ -179,26 +178,6 @@ func TestConformanceOptions(t *testing.T) {
 			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
 			cfg.IgnoreGoroutines, cfg.Mode = harnessGoroutines(), true
 			drivertest.Run(t, cfg)
-		})
-	}
-}
-
-// TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
-func TestConformanceVersions(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
-	for _, version := range []string{"1.0", "1.1"} {
-		t.Run(version, func(t *testing.T) {
-			lacks := classicLacks()
-			if version == "1.0" {
-				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
-			}
-			drivertest.Run(t, drivertest.Config{
-				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText, Mode: true,
-				Inspect:          inspectAMQP(a.AMQPURL()),
-				Lacks:            lacks,
-				IgnoreGoroutines: harnessGoroutines(),
-			})
 		})
 	}
 }

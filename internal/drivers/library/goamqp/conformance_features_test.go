@@ -9,11 +9,19 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// These brokers take part in `make features` only: see scripts/features.sh.
+// These brokers and modes take part in `make features` only: see scripts/features.sh.
+
+func TestConformanceSettled(t *testing.T) {
+	cfg := librarytest.Embedded(t, goamqp.Factory())
+	cfg.Options, cfg.Allocations = []string{"settle=at-most-once"}, allocations
+	cfg.AtMostOnce, cfg.SettledReceive, cfg.Mode = true, true, true
+	drivertest.Run(t, cfg)
+}
 
 func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
