@@ -1,0 +1,16 @@
+//go:build unix && features
+
+package rocketmq_test
+
+import "testing"
+
+// TestConformanceOfMoreModes takes part in `make features` only: see scripts/features.sh.
+func TestConformanceOfMoreModes(t *testing.T) {
+	for name, options := range map[string][]string{
+		"sync":       {"send=sync", "consume=pull", "order=orderly"},
+		"compressed": {"compress=true", "queues=3", "send=sync"}, // or nothing fills the network's buffers
+		"namespace":  {"namespace=ns1"},
+	} {
+		t.Run(name, func(t *testing.T) { conformanceOfMode(t, false, options...) })
+	}
+}
