@@ -138,6 +138,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		"default_pass = " + Password,
 		"log.console = true",
 		"log.console.level = info",
+		"log.connection.level = debug", // or it does not tell of the end of a connection that sent nothing
 		"log.file = false",
 		"vm_memory_high_watermark.absolute = 1GB",
 		"disk_free_limit.absolute = 50MB",

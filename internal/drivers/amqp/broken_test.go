@@ -25,10 +25,10 @@ func sendUntilError(t *testing.T, p *testProducer) (int, error) {
 }
 
 func TestBrokerIsKilled(t *testing.T) {
+	a := brokertest.StartArtemis(t, brokertest.WithoutManagement()) // and again after each time
 	for _, settle := range []string{"at-least-once", "at-most-once"} {
 		t.Run(settle, func(t *testing.T) {
 			noLeaks(t)
-			a := brokertest.StartArtemis(t, brokertest.WithoutManagement())
 			r := newRigWith(t, driver.OpenOptions{URL: a.AMQPURL()}, "settle="+settle)
 			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 200, Variants: body(strings.Repeat("x", 1024))})
 			c := r.consumer(driver.ConsumerSpec{Destination: driver.Destination{Name: "other"}})

@@ -27,4 +27,5 @@ func TestConformanceActiveMQ(t *testing.T) {
 		},
 		IgnoreGoroutines: harnessGoroutines(),
 	})
+	conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
 }

@@ -69,4 +69,5 @@ func TestConformance(t *testing.T) {
 		},
 		IgnoreGoroutines: harnessGoroutines(),
 	})
+	conformanceSettled(t, a.AMQPURL(), artemis, artemisLacks(), 0)
 }

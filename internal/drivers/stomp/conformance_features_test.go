@@ -100,13 +100,14 @@ func TestConformanceVersions(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	for _, version := range []string{"1.0", "1.1"} {
 		t.Run(version, func(t *testing.T) {
-			lacks := classicLacks()
+			lacks, text := classicLacks(), plainText
 			if version == "1.0" {
+				text = "a: b, d é" // Classic undoes the escapes of later versions, which 1.0 has not
 				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
 			}
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: plainText, Mode: true,
+				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: text, Mode: true,
 				Inspect:          inspectAMQP(a.AMQPURL()),
 				Lacks:            lacks,
 				IgnoreGoroutines: harnessGoroutines(),
