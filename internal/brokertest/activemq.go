@@ -205,19 +205,19 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 // javaArgs is what the distribution's bin/activemq script would run.
 func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
-	return []string{
-		"-Xms64M", "-Xmx" + a.cfg.heap, "-XX:+UseG1GC",
+	return append(jvm("-XX:+UseG1GC"),
+		"-Xms64M", "-Xmx"+a.cfg.heap,
 		"-Dlog4j2.disableJmx=true",
-		"-Dlog4j2.configurationFile=" + filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
-		"-Dorg.apache.activemq.default.directory.prefix=" + a.dir + string(filepath.Separator),
-		"-Djava.io.tmpdir=" + filepath.Join(a.dir, "tmp"),
-		"-Dactivemq.home=" + a.home, "-Dactivemq.base=" + a.dir,
-		"-Dactivemq.conf=" + conf, "-Dactivemq.data=" + filepath.Join(a.dir, "data"),
-		"-Dactivemq.classpath=" + conf,
+		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
+		"-Dorg.apache.activemq.default.directory.prefix="+a.dir+string(filepath.Separator),
+		"-Djava.io.tmpdir="+filepath.Join(a.dir, "tmp"),
+		"-Dactivemq.home="+a.home, "-Dactivemq.base="+a.dir,
+		"-Dactivemq.conf="+conf, "-Dactivemq.data="+filepath.Join(a.dir, "data"),
+		"-Dactivemq.classpath="+conf,
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "--add-opens", "java.base/java.util=ALL-UNNAMED",
 		"-jar", filepath.Join(a.home, "bin", "activemq.jar"),
-		"start", "xbean:file:" + filepath.Join(conf, "activemq.xml"),
-	}
+		"start", "xbean:file:"+filepath.Join(conf, "activemq.xml"),
+	)
 }
 
 // AMQPURL returns amqp://127.0.0.1:PORT.

@@ -171,23 +171,22 @@ func (a *Artemis) Start(ctx context.Context) error {
 
 // javaArgs is what the instance's own bin/artemis script would run.
 func (a *Artemis) javaArgs() []string {
-	return []string{
-		"-XX:AutoBoxCacheMax=20000", "-XX:+UseG1GC", "-XX:+UseStringDeduplication",
-		"-Xms" + a.cfg.heap, "-Xmx" + a.cfg.heap,
+	return append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
+		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap,
 		"-Dhawtio.disableProxy=true", "-Dhawtio.realm=activemq", "-Dhawtio.offline=true", "-Dhawtio.roles=amq",
 		"-Dhawtio.rolePrincipalClasses=org.apache.activemq.artemis.spi.core.security.jaas.RolePrincipal",
 		"-Djolokia.policyLocation=classpath:jolokia-access.xml",
 		"-Dlog4j2.disableJmx=true",
 		"--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED",
-		"-Djava.security.auth.login.config=" + filepath.Join(a.dir, "etc", "login.config"),
+		"-Djava.security.auth.login.config="+filepath.Join(a.dir, "etc", "login.config"),
 		"-classpath", filepath.Join(a.home, "lib", "artemis-boot.jar"),
-		"-Dartemis.home=" + a.home,
-		"-Dartemis.instance=" + a.dir,
-		"-Dartemis.instance.etc=" + filepath.Join(a.dir, "etc"),
-		"-Ddata.dir=" + filepath.Join(a.dir, "data"),
-		"-Djava.io.tmpdir=" + filepath.Join(a.dir, "tmp"),
+		"-Dartemis.home="+a.home,
+		"-Dartemis.instance="+a.dir,
+		"-Dartemis.instance.etc="+filepath.Join(a.dir, "etc"),
+		"-Ddata.dir="+filepath.Join(a.dir, "data"),
+		"-Djava.io.tmpdir="+filepath.Join(a.dir, "tmp"),
 		"org.apache.activemq.artemis.boot.Artemis", "run",
-	}
+	)
 }
 
 // Restart stops the broker and starts it again; its journal keeps durable

@@ -34,7 +34,7 @@ func ArtemisJava(ctx context.Context, dir, file string, args ...string) (*exec.C
 	}
 	class := strings.TrimSuffix(filepath.Base(file), ".java")
 	path := dir + string(os.PathListSeparator) + libs
-	cmd := exec.CommandContext(ctx, java, append([]string{"-Xmx256M", "-classpath", path, class}, args...)...) //nolint:gosec // likewise
+	cmd := exec.CommandContext(ctx, java, append(append(jvm(), "-Xmx256M", "-classpath", path, class), args...)...) //nolint:gosec // likewise
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd, nil
 }

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -217,6 +219,15 @@ func artifactFile(coordinates string) (string, error) {
 		name += "-" + parts[4]
 	}
 	return name + "." + kind, nil
+}
+
+// jvm returns what a virtual machine is started with: full speed for programs that measure; for tests what halves the processor time
+// that a broker takes to start, which most of them make a handful of messages of.
+func jvm(fullSpeed ...string) []string {
+	if testing.Testing() {
+		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	}
+	return slices.Clone(fullSpeed)
 }
 
 // javaPath returns the java of JAVA_HOME, or else of PATH.

@@ -177,12 +177,12 @@ func (q *Qpid) Start(ctx context.Context) error {
 	return q.startMain(ctx, processSpec{
 		name: "qpid",
 		path: q.java,
-		args: []string{
-			"-Xms64m", "-Xmx" + q.cfg.heap, "-XX:+UseG1GC", "-Djava.io.tmpdir=" + q.dir,
-			"-Dderby.stream.error.file=" + filepath.Join(q.dir, "derby.log"),
+		args: append(jvm("-XX:+UseG1GC"),
+			"-Xms64m", "-Xmx"+q.cfg.heap, "-Djava.io.tmpdir="+q.dir,
+			"-Dderby.stream.error.file="+filepath.Join(q.dir, "derby.log"),
 			"-classpath", filepath.Join(q.lib, "*"), "org.apache.qpid.server.Main",
 			"-icp", q.configFile(), "-st", "Memory",
-		},
+		),
 		dir:     q.dir,
 		env:     []string{"QPID_WORK=" + q.dir},
 		logFile: q.LogFile(),

@@ -164,7 +164,7 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	var err error
 	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
 		r.helper, err = startProcess(ctx, r.spec("namesrv", "The Name Server boot success",
-			[]string{"-Xms" + r.cfg.namesrvHeap, "-Xmx" + r.cfg.namesrvHeap, "-XX:+UseSerialGC"},
+			append(jvm("-XX:+UseSerialGC"), "-Xms"+r.cfg.namesrvHeap, "-Xmx"+r.cfg.namesrvHeap),
 			"org.apache.rocketmq.namesrv.NamesrvStartup"))
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	}
 	if r.proc == nil || !r.proc.alive() {
 		r.proc, err = startProcess(ctx, r.spec("broker", "boot success",
-			[]string{"-Xms" + r.cfg.heap, "-Xmx" + r.cfg.heap, "-XX:MaxDirectMemorySize=512m", "-XX:+UseG1GC"},
+			append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
 			"org.apache.rocketmq.broker.BrokerStartup"))
 		if err != nil {
 			return err

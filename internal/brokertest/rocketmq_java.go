@@ -19,10 +19,10 @@ func (r *RocketMQ) classes() string { return filepath.Join(r.dir, "classes") }
 // that [RocketMQ.Compile] compiled, with their folder for logs within the broker's.
 func (r *RocketMQ) JavaCommand(class string, args ...string) []string {
 	path := filepath.Join(r.lib, "*") + string(os.PathListSeparator) + r.classes()
-	return append([]string{
-		r.java, "-Xms128m", "-Xmx512m", "-Duser.home=" + filepath.Join(r.dir, "tools-home"), "-Drocketmq.home.dir=" + r.dir,
-		"-Drocketmq.namesrv.addr=" + r.NameServer(), "-classpath", path, class,
-	}, args...)
+	full := append([]string{r.java}, jvm()...)
+	full = append(full, "-Xms128m", "-Xmx512m", "-Duser.home="+filepath.Join(r.dir, "tools-home"), "-Drocketmq.home.dir="+r.dir,
+		"-Drocketmq.namesrv.addr="+r.NameServer(), "-classpath", path, class)
+	return append(full, args...)
 }
 
 // Compile compiles a Java source against the distribution, with the javac beside

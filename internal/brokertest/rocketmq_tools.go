@@ -22,11 +22,9 @@ func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ..
 	if err != nil {
 		return nil, err
 	}
-	full := append([]string{
-		"-Xms128m", "-Xmx512m", "-Duser.home=" + dir, "-Drocketmq.home.dir=" + dir, "-Drocketmq.client.logUseSlf4j=true", "-Drocketmq.namesrv.addr=" + nameServer,
-		"-classpath", filepath.Join(lib, "*"), class,
-	}, args...)
-	cmd := exec.CommandContext(ctx, java, full...) //nolint:gosec // the harness's own
+	full := append(jvm(), "-Xms128m", "-Xmx512m", "-Duser.home="+dir, "-Drocketmq.home.dir="+dir,
+		"-Drocketmq.client.logUseSlf4j=true", "-Drocketmq.namesrv.addr="+nameServer, "-classpath", filepath.Join(lib, "*"), class)
+	cmd := exec.CommandContext(ctx, java, append(full, args...)...) //nolint:gosec // the harness's own
 	cmd.SysProcAttr = sysProcAttr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
