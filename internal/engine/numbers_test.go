@@ -123,7 +123,7 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 		{"beyond its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000000") }, limit},
 		{"below its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000") }, ""},
 		{"max-pending", func(t *testing.T) driver.Factory {
-			return broker(t, func(o *mem.Options) { o.Latency = time.Millisecond }).Factory()
+			return broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond }).Factory()
 		}, nil, ""},
 		{"slow broker that does not say what Send waits for", func(*testing.T) driver.Factory { return busy(5 * time.Millisecond) }, nil, ""},
 		{"full queue", func(t *testing.T) driver.Factory {

@@ -269,7 +269,7 @@ func TestVerificationOfHealthyRuns(t *testing.T) {
 
 // At full speed nothing is found where nothing is wrong.
 func TestVerificationAtFullSpeed(t *testing.T) {
-	count := uint64(1_000_000)
+	count := uint64(300_000)
 	if testing.Short() {
 		count = 20_000
 	}

@@ -49,6 +49,7 @@ type consumer struct {
 	// Of the reader: a delivery of several frames.
 	partial   bool
 	partialID uint32
+	parts     int  // frames of it
 	presettle bool // it is settled
 	pieces    []byte
 	listed    bool // in connection.settle

@@ -41,6 +41,12 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	}
 	k.presettle = k.presettle || t.Settled
 	k.partial = t.More && !t.Aborted
+	if k.parts++; k.parts > maxFrames {
+		return protocolError("a message in more than %d frames", maxFrames)
+	}
+	if !k.partial {
+		k.parts = 0
+	}
 	if t.Aborted {
 		k.dropPieces()
 		return k.pass()
@@ -64,6 +70,9 @@ const (
 	maxSections = 1 << 20
 	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the largest one.
 	maxUnfinished = 32 << 20
+	// maxFrames bounds what one message keeps the reader busy with. A frame of the smallest size that a peer may demand has room for some
+	// 400 bytes.
+	maxFrames = 1 << 20
 )
 
 // addPiece keeps a part of a message.
