@@ -125,8 +125,10 @@ func bufferUsedAgain() broken {
 	}
 }
 
-// early settles each message before it delivers it: a goroutine takes and accepts what comes, Run delivers it.
-func early() broken {
+// early settles each message before it delivers it: a goroutine takes and accepts what comes, Run delivers it, when that has been done.
+func early() broken { return earlyBy(time.Millisecond) }
+
+func earlyBy(head time.Duration) broken {
 	return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
 		taken := make(chan driver.Delivery, 1000)
 		ended := make(chan error, 1)
@@ -139,6 +141,9 @@ func early() broken {
 		for {
 			select {
 			case d := <-taken:
+				if head > 0 {
+					pause(head)
+				}
 				if ctx.Err() == nil {
 					next(&d)
 				}

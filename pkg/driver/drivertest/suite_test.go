@@ -51,7 +51,7 @@ func TestAtMostOnce(t *testing.T) {
 // TestSettledReceive: a driver that does not acknowledge passes when it says so.
 func TestSettledReceive(t *testing.T) {
 	passes(t, func(b *mem.Broker) drivertest.Config {
-		k := early()
+		k := earlyBy(0)
 		cfg := k.config(context.Background(), b, nil)
 		cfg.Factory = limited(without(cfg.Factory, drivertest.TransactedReceive, drivertest.Concurrency))
 		cfg.SettledReceive = true
