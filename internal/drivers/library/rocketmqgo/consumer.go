@@ -1,0 +1,258 @@
+package rocketmqgo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	joinGrace = 3 * time.Second // how long the members of a group may take to deal its queues out anew
+	noteGrace = time.Second     // how long the library may take to note the messages that were accepted last
+)
+
+// consumer is a [driver.Consumer].
+type consumer struct {
+	driver   *rocketDriver
+	op       string
+	spec     driver.ConsumerSpec
+	group    string
+	instance string
+	library  pushConsumer
+	loop     library.Receiver
+	inbox    chan *handover
+	dropped  chan struct{} // closed when the library takes no notice of verdicts any more
+	closed   bool
+
+	mu   sync.Mutex
+	last []*primitive.MessageExt // those accepted last: the library may not have noted these yet
+}
+
+// handover is a message on its way from a goroutine of the library to Run, and back.
+type handover struct {
+	message *primitive.MessageExt
+	verdict chan driver.Verdict
+}
+
+// pushConsumer is what is used of the library's type, which has no name.
+type pushConsumer struct {
+	Shutdown, PersistConsumerOffset func() error
+	Unsubscribe                     func(string) error
+	Rebalance                       func()
+	queues                          func() map[primitive.MessageQueue]int64 // those that it has, and the offset up to which it has consumed
+}
+
+// Consumer implements [driver.Driver].
+func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
+	err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), checkName(op, dest))
+	if err != nil {
+		return nil, err
+	}
+	server, queues, err := d.prepare(ctx, op, dest)
+	if err != nil {
+		return nil, err
+	}
+	spec.Concurrency = max(1, spec.Concurrency)
+	c := &consumer{
+		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name, instance: instance(&spec.Connection),
+		inbox: make(chan *handover), dropped: make(chan struct{}),
+	}
+	options := []libconsumer.Option{libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)}
+	if dest.Kind == driver.Topic {
+		c.group = "perfmq-topic-" + dest.Name
+		options = []libconsumer.Option{libconsumer.WithConsumerModel(libconsumer.BroadCasting)}
+	}
+	if err := c.start(ctx, server, options); err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, "look into the broker's log", "%w", err)
+	}
+	if err := c.join(ctx, queues); err != nil {
+		_ = c.Close(ctx)
+		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin in time: %w", err)
+	}
+	return c, nil
+}
+
+func (c *consumer) start(ctx context.Context, server string, options []libconsumer.Option) error {
+	p, err := libconsumer.NewPushConsumer(append(options, libconsumer.WithNameServer(primitive.NamesrvAddr{server}),
+		libconsumer.WithGroupName(c.group), libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(c.spec.Concurrency))...)
+	if err == nil {
+		err = p.Subscribe(c.spec.Destination.Name, libconsumer.MessageSelector{}, c.take)
+	}
+	if err != nil {
+		return err
+	}
+	c.library = pushConsumer{
+		Shutdown: p.Shutdown, PersistConsumerOffset: p.PersistConsumerOffset, Unsubscribe: p.Unsubscribe, Rebalance: p.Rebalance,
+		queues: func() map[primitive.MessageQueue]int64 {
+			m := map[primitive.MessageQueue]int64{}
+			for queue, info := range p.GetConsumerRunningInfo(false).MQTable {
+				if queue.Topic == c.spec.Destination.Name {
+					m[queue] = info.CommitOffset
+				}
+			}
+			return m
+		},
+	}
+	_, err = bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
+	if err != nil {
+		go func() { _ = p.Shutdown() }()
+	}
+	return err
+}
+
+// join waits until the queues are dealt out: all of them to a consumer of a topic, and each of them to one of the consumers of a queue,
+// as far as these are known here. Otherwise messages of the first moment would come twice.
+func (c *consumer) join(ctx context.Context, all []*primitive.MessageQueue) error {
+	d, topic := c.driver, c.spec.Destination.Kind == driver.Topic
+	members := []*consumer{c}
+	if !topic {
+		d.mu.Lock()
+		d.groups[c.group] = append(d.groups[c.group], c)
+		members = slices.Clone(d.groups[c.group])
+		d.mu.Unlock()
+	}
+	begin := time.Now()
+	for {
+		owned, twice := map[primitive.MessageQueue]bool{}, false
+		for _, m := range members {
+			for queue := range m.library.queues() {
+				twice = twice || owned[queue]
+				owned[queue] = true
+			}
+		}
+		if len(owned) >= len(all) && !twice || !topic && time.Since(begin) > joinGrace {
+			return nil
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take is called by the library with one message. It waits until Run wants it, or the queue has gone.
+func (c *consumer) take(ctx context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
+	h := &handover{list[0], make(chan driver.Verdict, 1)}
+	select {
+	case c.inbox <- h:
+	case <-c.dropped:
+		return libconsumer.ConsumeRetryLater, nil // which it does not look at
+	}
+	if <-h.verdict != driver.Reject {
+		return libconsumer.ConsumeSuccess, nil
+	}
+	if how, ok := primitive.GetConcurrentlyCtx(ctx); ok {
+		how.DelayLevelWhenNextConsume = -1 // to the group's dead-letter topic
+	}
+	return libconsumer.ConsumeRetryLater, nil
+}
+
+// Run implements [driver.Consumer].
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+		select {
+		case h := <-c.inbox:
+			if m := h.message; len(m.Body) > c.driver.maxBody {
+				go func() { <-c.dropped; h.verdict <- driver.Release }()
+				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", len(m.Body), c.driver.maxBody)
+			}
+			verdict := deliver(delivery(h.message))
+			c.note(h.message)
+			h.verdict <- verdict
+		case <-ctx.Done():
+		}
+		return nil
+	}, func() {})
+}
+
+// delivery takes from a message what perfmq looks at.
+func delivery(m *primitive.MessageExt) *driver.Delivery {
+	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp, Redelivered: m.ReconsumeTimes > 0}
+	if text := m.GetProperty(driver.TimeProperty); text != "" {
+		var err error
+		d.Time, err = strconv.ParseInt(text, 10, 64)
+		d.HasTime = err == nil
+	}
+	if text := m.GetProperty(driver.IDProperty); text != "" {
+		d.ID = library.ID(text)
+	}
+	return d
+}
+
+// note keeps the messages that the library may not have noted as consumed: it has as many under way as may be delivered at once.
+func (c *consumer) note(m *primitive.MessageExt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last = append(c.last, m); len(c.last) > c.spec.Concurrency {
+		c.last = c.last[1:]
+	}
+}
+
+// noted tells whether the library stands behind the messages that were accepted last.
+func (c *consumer) noted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queues := c.library.queues()
+	return !slices.ContainsFunc(c.last, func(m *primitive.MessageExt) bool {
+		offset, ok := queues[*m.Queue]
+		return ok && offset == m.QueueOffset
+	})
+}
+
+// Close implements [driver.Consumer].
+func (c *consumer) Close(ctx context.Context) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	d := c.driver
+	d.mu.Lock()
+	d.groups[c.group] = slices.DeleteFunc(d.groups[c.group], func(m *consumer) bool { return m == c })
+	d.mu.Unlock()
+	_, err := bounded(ctx, func() (struct{}, error) { c.leave(); return struct{}{}, nil })
+	close(c.dropped) // they are, also when Shutdown comes first
+	_, _ = bounded(context.WithoutCancel(ctx), func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
+	return errors.Join(err, c.clean())
+}
+
+// leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
+func (c *consumer) leave() {
+	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
+		time.Sleep(look)
+	}
+	_ = c.library.PersistConsumerOffset()
+	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
+	_ = c.library.Unsubscribe(c.spec.Destination.Name)
+	c.library.Rebalance()
+}
+
+// clean removes the file in which the library keeps where a consumer of a topic stands (consumer/offset_store.go).
+func (c *consumer) clean() error {
+	if c.spec.Destination.Kind != driver.Topic {
+		return nil
+	}
+	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
+	if dir == "" {
+		dir = filepath.Join(os.Getenv("HOME"), ".rocketmq_client_go")
+	}
+	list, err := filepath.Glob(filepath.Join(dir, c.group, "*@"+c.instance))
+	for _, path := range list {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	_, _ = os.Remove(filepath.Join(dir, c.group)), os.Remove(dir) // if they are empty
+	return err
+}

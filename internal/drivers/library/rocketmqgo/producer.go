@@ -1,0 +1,185 @@
+package rocketmqgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// pause is how long a send that found no broker takes, so that the next ones do not use up the processor.
+const pause = 100 * time.Millisecond
+
+// producer is a [driver.Producer].
+type producer struct {
+	library   rocketmq.Producer
+	op, topic string
+	spec      driver.ProducerSpec
+	done      driver.Completions
+	kinds     []map[string]string // properties by variant
+	sends     library.Sends
+	answers   context.Context //nolint:containedctx // ends the waiting for them
+	giveUp    context.CancelFunc
+	closed    atomic.Bool
+}
+
+// Producer implements [driver.Driver].
+func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	op := "open a producer on " + spec.Destination.String()
+	err := library.CheckProducer(op, &d.factory, &spec)
+	if err == nil {
+		err = checkName(op, spec.Destination)
+	}
+	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec, done: done}
+	for i := range spec.Variants {
+		if err == nil {
+			err = p.prepare(op, &spec.Variants[i])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := d.prepare(ctx, op, spec.Destination)
+	if err != nil {
+		return nil, err
+	}
+	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}), libproducer.WithGroupName("perfmq-producer"),
+		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
+		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(newSelector()))
+	if err == nil {
+		err = p.library.Start()
+	}
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
+	}
+	p.answers, p.giveUp = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// prepare notes the properties of a variant.
+func (p *producer) prepare(op string, v *driver.Variant) error {
+	m := map[string]string{}
+	for key, value := range library.Properties(&p.spec, v) {
+		m[key] = value.(string)
+	}
+	if v.Group != "" {
+		m[primitive.PropertyShardingKey] = v.Group
+	}
+	for key, value := range m {
+		if strings.ContainsAny(key+value, "\x01\x02") {
+			return library.Unsupported(op, "choose another text", "RocketMQ has no properties with the characters 1 and 2: "+strconv.Quote(key+"="+value))
+		}
+	}
+	p.kinds = append(p.kinds, m)
+	return nil
+}
+
+// selector sends all messages of a group to one queue, and the others to all in turn.
+type selector struct{ groups, others libproducer.QueueSelector }
+
+func newSelector() selector {
+	return selector{libproducer.NewHashQueueSelector(), libproducer.NewRoundRobinQueueSelector()}
+}
+
+// Select implements the library's QueueSelector.
+func (s selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {
+	if m.GetShardingKey() != "" {
+		return s.groups.Select(m, queues, last)
+	}
+	return s.others.Select(m, queues, last)
+}
+
+// Send implements [driver.Producer]. The library has no moment between the hand-over of a message and its end.
+func (p *producer) Send(ctx context.Context, m *driver.Message) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	properties := maps.Clone(p.kinds[m.Variant])
+	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
+	if m.ID != (driver.ID{}) {
+		properties[driver.IDProperty] = string(m.ID.Append(nil))
+	}
+	msg, slot := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body), m.Slot
+	msg.WithProperties(properties)
+	return p.sends.Do(ctx, func(h *library.Handover) {
+		h.Sent()
+		result, err := p.library.SendSync(p.answers, msg)
+		o := p.outcome(result, err)
+		if o.State == driver.Failed && (o.Class == driver.ClassConnect || o.Class == driver.ClassNotFound) {
+			select {
+			case <-time.After(pause):
+			case <-p.answers.Done():
+			}
+		}
+		p.done.Done(slot, o)
+	})
+}
+
+// outcome tells what became of a message.
+func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outcome {
+	var network *net.OpError
+	var code int
+	switch {
+	case err == nil && result.Status == primitive.SendOK:
+		return driver.Outcome{}
+	case err == nil:
+		return p.end(driver.Unknown, driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time",
+			fmt.Errorf("status %d of the send", result.Status))
+	case errors.Is(err, liberrors.ErrRequestTimeout):
+		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or gone? The library waits for three seconds", err)
+	case errors.As(err, &network) && network.Op == "dial":
+		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
+	case errors.As(err, &network):
+		return p.end(driver.Unknown, driver.ClassConnectionLost, "is the broker still running?", err)
+	case errors.Is(err, liberrors.ErrService), errors.Is(err, liberrors.ErrNotRunning):
+		return p.end(driver.Failed, driver.ClassConnectionLost, "", err)
+	}
+	// The library has the code of an answer at the beginning of its text, and nowhere else.
+	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
+		return p.end(driver.Failed, driver.ClassNotFound, "does the name server know a broker of the topic?", err)
+	}
+	class, hint := driver.ClassOther, "look into the broker's log"
+	switch code { // ResponseCode.java
+	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
+		class, hint = driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+	case 13: // MESSAGE_ILLEGAL
+		return p.end(driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize", err)
+	case 14: // SERVICE_NOT_AVAILABLE
+		class, hint = driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+	case 16: // NO_PERMISSION
+		return p.end(driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or wants a login: "+hintNative, err)
+	case 17: // TOPIC_NOT_EXIST
+		class, hint = driver.ClassNotFound, "create the topic"
+	}
+	return p.end(driver.Failed, class, hint, err)
+}
+
+func (p *producer) end(state driver.State, class driver.Class, hint string, err error) driver.Outcome {
+	return driver.Outcome{State: state, Class: class, Err: &driver.Error{Class: class, Op: p.op, Hint: hint, Err: err}}
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	shut := func() { _ = p.library.Shutdown() }
+	p.sends.Wait(ctx, p.giveUp, shut)
+	p.giveUp()
+	shut()
+	return nil
+}
