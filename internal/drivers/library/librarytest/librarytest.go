@@ -19,16 +19,29 @@ const (
 	timeout  = 30 * time.Second
 )
 
-// Embedded is the configuration of the suite on an embedded broker for the protocol of f. Headers are looked at in the broker's
-// store.
+// Embedded is the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers are looked at in the
+// broker's store.
 func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	t.Helper()
-	b := start(t, f.Name)
+	cfg := embedded(t, f, broker.Config{User: user, Password: password})
+	cfg.User, cfg.Password, cfg.WrongPassword = user, password, "wrong"
+	return cfg
+}
+
+// Anonymous is the same without a login.
+func Anonymous(t testing.TB, f driver.Factory) drivertest.Config {
+	t.Helper()
+	return embedded(t, f, broker.Config{})
+}
+
+func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest.Config {
+	t.Helper()
+	b := start(t, f.Name, settings)
 	return drivertest.Config{
-		Factory: f, URL: url(b, &f), User: user, Password: password, WrongPassword: "wrong", Quiet: 100 * time.Millisecond,
+		Factory: f, URL: url(b, &f), Quiet: 100 * time.Millisecond,
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
-			victim := start(t, f.Name)
+			victim := start(t, f.Name, settings)
 			return url(victim, &f), victim.Close
 		},
 		Inspect: func(t testing.TB, dest driver.Destination) func(n int) []drivertest.Header {
@@ -46,9 +59,10 @@ func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	}
 }
 
-func start(t testing.TB, protocol string) *broker.Broker {
+func start(t testing.TB, protocol string, settings broker.Config) *broker.Broker {
 	t.Helper()
-	b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}, User: user, Password: password})
+	settings.Listen = map[string]string{protocol: "127.0.0.1:0"}
+	b, err := broker.Start(settings)
 	require.NoError(t, err)
 	t.Cleanup(b.Close)
 	return b
