@@ -78,7 +78,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if err := c.start(ctx, server, options); err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, "look into the broker's log", "%w", err)
 	}
-	if err := c.join(ctx, queues); err != nil {
+	if err := c.join(ctx, len(queues)); err != nil {
 		_ = c.Close(ctx)
 		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin in time: %w", err)
 	}
@@ -113,9 +113,9 @@ func (c *consumer) start(ctx context.Context, server string, options []libconsum
 	return err
 }
 
-// join waits until the queues are dealt out: all of them to a consumer of a topic, and each of them to one of the consumers of a queue,
-// as far as these are known here. Otherwise messages of the first moment would come twice.
-func (c *consumer) join(ctx context.Context, all []*primitive.MessageQueue) error {
+// join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a queue, as far as
+// these are known here. Otherwise messages of the first moment would come twice.
+func (c *consumer) join(ctx context.Context, queues int) error {
 	d, topic := c.driver, c.spec.Destination.Kind == driver.Topic
 	members := []*consumer{c}
 	if !topic {
@@ -124,17 +124,19 @@ func (c *consumer) join(ctx context.Context, all []*primitive.MessageQueue) erro
 		members = slices.Clone(d.groups[c.group])
 		d.mu.Unlock()
 	}
-	begin := time.Now()
-	for {
-		owned, twice := map[primitive.MessageQueue]bool{}, false
+	least, most := queues/len(members), (queues+len(members)-1)/len(members)
+	for begin := time.Now(); topic || time.Since(begin) < joinGrace; {
+		owned, even := map[primitive.MessageQueue]bool{}, true
 		for _, m := range members {
-			for queue := range m.library.queues() {
-				twice = twice || owned[queue]
+			share := m.library.queues()
+			even = even && len(share) >= least && len(share) <= most
+			for queue := range share {
+				even = even && !owned[queue]
 				owned[queue] = true
 			}
 		}
-		if len(owned) >= len(all) && !twice || !topic && time.Since(begin) > joinGrace {
-			return nil
+		if even && len(owned) >= queues {
+			break
 		}
 		select {
 		case <-time.After(look):
@@ -142,6 +144,7 @@ func (c *consumer) join(ctx context.Context, all []*primitive.MessageQueue) erro
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // take is called by the library with one message. It waits until Run wants it, or the queue has gone.

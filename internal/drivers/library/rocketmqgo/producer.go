@@ -57,15 +57,21 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if err != nil {
 		return nil, err
 	}
+	queues := &selector{groups: libproducer.NewHashQueueSelector(), others: libproducer.NewRoundRobinQueueSelector()}
 	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}), libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
-		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(newSelector()))
+		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(queues))
 	if err == nil {
 		err = p.library.Start()
 	}
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
 	}
+	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some of these.
+	_, _ = bounded(ctx, func() (*primitive.SendResult, error) {
+		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
+	})
+	queues.ready.Store(true)
 	p.answers, p.giveUp = context.WithCancel(context.Background())
 	return p, nil
 }
@@ -77,7 +83,7 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 		m[key] = value.(string)
 	}
 	if v.Group != "" {
-		m[primitive.PropertyShardingKey] = v.Group
+		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group // the library's name for it, and that of all others
 	}
 	for key, value := range m {
 		if strings.ContainsAny(key+value, "\x01\x02") {
@@ -88,16 +94,18 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 	return nil
 }
 
-// selector sends all messages of a group to one queue, and the others to all in turn.
-type selector struct{ groups, others libproducer.QueueSelector }
-
-func newSelector() selector {
-	return selector{libproducer.NewHashQueueSelector(), libproducer.NewRoundRobinQueueSelector()}
+// selector sends all messages of a group to one queue, and the others to all in turn; none before ready is set.
+type selector struct {
+	groups, others libproducer.QueueSelector
+	ready          atomic.Bool
 }
 
 // Select implements the library's QueueSelector.
-func (s selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {
-	if m.GetShardingKey() != "" {
+func (s *selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {
+	switch {
+	case !s.ready.Load():
+		return nil
+	case m.GetShardingKey() != "":
 		return s.groups.Select(m, queues, last)
 	}
 	return s.others.Select(m, queues, last)
@@ -139,14 +147,12 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case err == nil:
 		return p.end(driver.Unknown, driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time",
 			fmt.Errorf("status %d of the send", result.Status))
-	case errors.Is(err, liberrors.ErrRequestTimeout):
+	case errors.Is(err, liberrors.ErrRequestTimeout), p.answers.Err() != nil:
 		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or gone? The library waits for three seconds", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
 	case errors.As(err, &network):
 		return p.end(driver.Unknown, driver.ClassConnectionLost, "is the broker still running?", err)
-	case errors.Is(err, liberrors.ErrService), errors.Is(err, liberrors.ErrNotRunning):
-		return p.end(driver.Failed, driver.ClassConnectionLost, "", err)
 	}
 	// The library has the code of an answer at the beginning of its text, and nowhere else.
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
