@@ -173,7 +173,7 @@ type Capabilities struct {
 	TLS bool // connections can be encrypted
 	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of it.
 	// Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were under way end
-	// as Unknown, and those that cannot be sent as Failed.
+	// as Unknown, and those that find no broker as Failed, with [ClassConnect].
 	Reconnects   bool
 	Queue, Topic KindCapabilities // by kind of destination
 }

@@ -63,7 +63,7 @@ func (e *env) endedOnce(out *sender) {
 	require.NoError(e, out.verify())
 	sent, _, states := out.totals()
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown]+states[driver.Failed], "want Accepted, Unknown or Failed: %s", out.ledger)
-	classes := out.class(driver.ClassConnectionLost) + out.class(driver.ClassTimeout) + out.class(driver.ClassConnect) + out.class(driver.ClassNotFound)
+	classes := out.class(driver.ClassConnectionLost) + out.class(driver.ClassTimeout) + out.class(driver.ClassConnect)
 	require.Equalf(e, sent-states[driver.Accepted], classes, "classes of sends that found no broker: %s", out.ledger)
 }
 

@@ -127,7 +127,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		h.Sent()
 		result, err := p.library.SendSync(p.answers, msg)
 		o := p.outcome(result, err)
-		if o.State == driver.Failed && (o.Class == driver.ClassConnect || o.Class == driver.ClassNotFound) {
+		if o.State == driver.Failed && o.Class == driver.ClassConnect {
 			select {
 			case <-time.After(pause):
 			case <-p.answers.Done():
@@ -156,7 +156,7 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	}
 	// The library has the code of an answer at the beginning of its text, and nowhere else.
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
-		return p.end(driver.Failed, driver.ClassNotFound, "does the name server know a broker of the topic?", err)
+		return p.end(driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?", err)
 	}
 	class, hint := driver.ClassOther, "look into the broker's log"
 	switch code { // ResponseCode.java
