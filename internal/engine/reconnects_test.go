@@ -106,4 +106,3 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 		})
 	}
 }
-

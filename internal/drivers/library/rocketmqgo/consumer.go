@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
 	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
@@ -25,16 +26,20 @@ const (
 
 // consumer is a [driver.Consumer].
 type consumer struct {
-	driver   *rocketDriver
-	op       string
-	spec     driver.ConsumerSpec
-	group    string
-	instance string
-	library  pushConsumer
-	loop     library.Receiver
-	inbox    chan *handover
-	dropped  chan struct{} // closed when the library takes no notice of verdicts any more
-	closed   bool
+	driver          *rocketDriver
+	op              string
+	spec            driver.ConsumerSpec
+	group, instance string
+	library         interface {
+		rocketmq.PushConsumer
+		PersistConsumerOffset() error
+		Rebalance()
+	}
+	queues  func() map[primitive.MessageQueue]int64 // those that it has, and the offset up to which it has consumed
+	loop    library.Receiver
+	inbox   chan *handover
+	dropped chan struct{} // closed when the library takes no notice of our answers any more
+	closed  bool
 
 	mu   sync.Mutex
 	last []*primitive.MessageExt // those accepted last: the library may not have noted these yet
@@ -43,22 +48,13 @@ type consumer struct {
 // handover is a message on its way from a goroutine of the library to Run, and back.
 type handover struct {
 	message *primitive.MessageExt
-	verdict chan driver.Verdict
-}
-
-// pushConsumer is what is used of the library's type, which has no name.
-type pushConsumer struct {
-	Shutdown, PersistConsumerOffset func() error
-	Unsubscribe                     func(string) error
-	Rebalance                       func()
-	queues                          func() map[primitive.MessageQueue]int64 // those that it has, and the offset up to which it has consumed
+	settled chan struct{}
 }
 
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
-	err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), checkName(op, dest))
-	if err != nil {
+	if err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), checkName(op, dest)); err != nil {
 		return nil, err
 	}
 	server, queues, err := d.prepare(ctx, op, dest)
@@ -70,47 +66,36 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name, instance: instance(&spec.Connection),
 		inbox: make(chan *handover), dropped: make(chan struct{}),
 	}
-	options := []libconsumer.Option{libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)}
+	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
 	if dest.Kind == driver.Topic {
-		c.group = "perfmq-topic-" + dest.Name
-		options = []libconsumer.Option{libconsumer.WithConsumerModel(libconsumer.BroadCasting)}
+		c.group, begin = "perfmq-topic-"+dest.Name, libconsumer.WithConsumerModel(libconsumer.BroadCasting)
 	}
-	if err := c.start(ctx, server, options); err != nil {
-		return nil, driver.Errorf(driver.ClassOther, op, "look into the broker's log", "%w", err)
+	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithGroupName(c.group),
+		libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
+	if err == nil {
+		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
 	}
-	if err := c.join(ctx, len(queues)); err != nil {
-		_ = c.Close(ctx)
-		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin in time: %w", err)
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
+	}
+	c.library, c.queues = p, func() map[primitive.MessageQueue]int64 {
+		m := map[primitive.MessageQueue]int64{}
+		for queue, info := range p.GetConsumerRunningInfo(false).MQTable {
+			if queue.Topic == dest.Name {
+				m[queue] = info.CommitOffset
+			}
+		}
+		return m
+	}
+	_, err = library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
+	if err == nil {
+		err = c.join(ctx, len(queues))
+	}
+	if err != nil {
+		go func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin: %w", err)
 	}
 	return c, nil
-}
-
-func (c *consumer) start(ctx context.Context, server string, options []libconsumer.Option) error {
-	p, err := libconsumer.NewPushConsumer(append(options, libconsumer.WithNameServer(primitive.NamesrvAddr{server}),
-		libconsumer.WithGroupName(c.group), libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(c.spec.Concurrency))...)
-	if err == nil {
-		err = p.Subscribe(c.spec.Destination.Name, libconsumer.MessageSelector{}, c.take)
-	}
-	if err != nil {
-		return err
-	}
-	c.library = pushConsumer{
-		Shutdown: p.Shutdown, PersistConsumerOffset: p.PersistConsumerOffset, Unsubscribe: p.Unsubscribe, Rebalance: p.Rebalance,
-		queues: func() map[primitive.MessageQueue]int64 {
-			m := map[primitive.MessageQueue]int64{}
-			for queue, info := range p.GetConsumerRunningInfo(false).MQTable {
-				if queue.Topic == c.spec.Destination.Name {
-					m[queue] = info.CommitOffset
-				}
-			}
-			return m
-		},
-	}
-	_, err = bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
-	if err != nil {
-		go func() { _ = p.Shutdown() }()
-	}
-	return err
 }
 
 // join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a queue, as far as
@@ -128,7 +113,7 @@ func (c *consumer) join(ctx context.Context, queues int) error {
 	for begin := time.Now(); topic || time.Since(begin) < joinGrace; {
 		owned, even := map[primitive.MessageQueue]bool{}, true
 		for _, m := range members {
-			share := m.library.queues()
+			share := m.queues()
 			even = even && len(share) >= least && len(share) <= most
 			for queue := range share {
 				even = even && !owned[queue]
@@ -148,20 +133,17 @@ func (c *consumer) join(ctx context.Context, queues int) error {
 }
 
 // take is called by the library with one message. It waits until Run wants it, or the queue has gone.
-func (c *consumer) take(ctx context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
-	h := &handover{list[0], make(chan driver.Verdict, 1)}
+func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
+	h := &handover{list[0], make(chan struct{})}
 	select {
 	case c.inbox <- h:
 	case <-c.dropped:
-		return libconsumer.ConsumeRetryLater, nil // which it does not look at
 	}
-	if <-h.verdict != driver.Reject {
-		return libconsumer.ConsumeSuccess, nil
+	select {
+	case <-h.settled:
+	case <-c.dropped: // and the library does not look at what follows
 	}
-	if how, ok := primitive.GetConcurrentlyCtx(ctx); ok {
-		how.DelayLevelWhenNextConsume = -1 // to the group's dead-letter topic
-	}
-	return libconsumer.ConsumeRetryLater, nil
+	return libconsumer.ConsumeSuccess, nil
 }
 
 // Run implements [driver.Consumer].
@@ -169,13 +151,12 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
 		select {
 		case h := <-c.inbox:
-			if m := h.message; len(m.Body) > c.driver.maxBody {
-				go func() { <-c.dropped; h.verdict <- driver.Release }()
-				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", len(m.Body), c.driver.maxBody)
+			if n := len(h.message.Body); n > c.driver.maxBody {
+				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", n, c.driver.maxBody)
 			}
-			verdict := deliver(delivery(h.message))
+			deliver(delivery(h.message))
 			c.note(h.message)
-			h.verdict <- verdict
+			close(h.settled)
 		case <-ctx.Done():
 		}
 		return nil
@@ -184,12 +165,10 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 
 // delivery takes from a message what perfmq looks at.
 func delivery(m *primitive.MessageExt) *driver.Delivery {
-	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp, Redelivered: m.ReconsumeTimes > 0}
-	if text := m.GetProperty(driver.TimeProperty); text != "" {
-		var err error
-		d.Time, err = strconv.ParseInt(text, 10, 64)
-		d.HasTime = err == nil
-	}
+	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
+	var err error
+	d.Time, err = strconv.ParseInt(m.GetProperty(driver.TimeProperty), 10, 64)
+	d.HasTime = err == nil
 	if text := m.GetProperty(driver.IDProperty); text != "" {
 		d.ID = library.ID(text)
 	}
@@ -209,7 +188,7 @@ func (c *consumer) note(m *primitive.MessageExt) {
 func (c *consumer) noted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues := c.library.queues()
+	queues := c.queues()
 	return !slices.ContainsFunc(c.last, func(m *primitive.MessageExt) bool {
 		offset, ok := queues[*m.Queue]
 		return ok && offset == m.QueueOffset
@@ -226,21 +205,32 @@ func (c *consumer) Close(ctx context.Context) error {
 	d.mu.Lock()
 	d.groups[c.group] = slices.DeleteFunc(d.groups[c.group], func(m *consumer) bool { return m == c })
 	d.mu.Unlock()
-	_, err := bounded(ctx, func() (struct{}, error) { c.leave(); return struct{}{}, nil })
-	close(c.dropped) // they are, also when Shutdown comes first
-	_, _ = bounded(context.WithoutCancel(ctx), func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
+	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
+	if err == nil {
+		close(c.dropped) // or our answers would count
+	}
+	shut := make(chan error, 1)
+	go func() { shut <- c.library.Shutdown() }()
+	select {
+	case <-shut:
+	case <-time.After(noteGrace): // it waits for a write, on a connection that does not move
+	}
+	if err != nil {
+		close(c.dropped)
+	}
 	return errors.Join(err, c.clean())
 }
 
 // leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
-func (c *consumer) leave() {
+func (c *consumer) leave() error {
 	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
 		time.Sleep(look)
 	}
 	_ = c.library.PersistConsumerOffset()
 	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
-	_ = c.library.Unsubscribe(c.spec.Destination.Name)
+	err := c.library.Unsubscribe(c.spec.Destination.Name)
 	c.library.Rebalance()
+	return err
 }
 
 // clean removes the file in which the library keeps where a consumer of a topic stands (consumer/offset_store.go).

@@ -68,7 +68,7 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
 	}
 	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some of these.
-	_, _ = bounded(ctx, func() (*primitive.SendResult, error) {
+	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})
 	queues.ready.Store(true)
@@ -158,20 +158,17 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
 		return p.end(driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?", err)
 	}
-	class, hint := driver.ClassOther, "look into the broker's log"
 	switch code { // ResponseCode.java
 	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
-		class, hint = driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+		return p.end(driver.Failed, driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue", err)
 	case 13: // MESSAGE_ILLEGAL
 		return p.end(driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize", err)
 	case 14: // SERVICE_NOT_AVAILABLE
-		class, hint = driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+		return p.end(driver.Failed, driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log", err)
 	case 16: // NO_PERMISSION
 		return p.end(driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or wants a login: "+hintNative, err)
-	case 17: // TOPIC_NOT_EXIST
-		class, hint = driver.ClassNotFound, "create the topic"
 	}
-	return p.end(driver.Failed, class, hint, err)
+	return p.end(driver.Failed, driver.ClassOther, "look into the broker's log", err)
 }
 
 func (p *producer) end(state driver.State, class driver.Class, hint string, err error) driver.Outcome {
