@@ -2,6 +2,8 @@
 package librarytest
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +59,42 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 			return int64(s.Stored), int64(s.Settled) //nolint:gosec // a test's
 		},
 	}
+}
+
+// Exchange sends n messages to dest, of which one consumer is there before, and returns how many were accepted and received.
+func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted, received int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	consumer, err := d.Consumer(ctx, driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c"})
+	require.NoError(t, err)
+	var ended, taken atomic.Int64
+	producer, err := d.Producer(ctx, driver.ProducerSpec{
+		Destination: dest, Connection: driver.Connection{Key: "p", Name: "p"}, Name: "p", MaxPending: n,
+		Variants: []driver.Variant{{Body: make([]byte, 100), Priority: -1}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
+		if o.State == driver.Accepted {
+			ended.Add(1)
+		}
+	}))
+	require.NoError(t, err)
+	receiving, stop := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		result <- consumer.Run(receiving, func(*driver.Delivery) driver.Verdict { taken.Add(1); return driver.Accept })
+	}()
+	for i := range n {
+		require.NoError(t, producer.Send(ctx, &driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
+	}
+	require.NoError(t, producer.Close(ctx))
+	for taken.Load() < ended.Load() && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // in which no more come
+	stop()
+	require.NoError(t, <-result)
+	require.NoError(t, consumer.Close(ctx))
+	return int(ended.Load()), int(taken.Load())
 }
 
 func start(t testing.TB, protocol string, settings broker.Config) *broker.Broker {

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -47,6 +49,7 @@ func embedded(t testing.TB) drivertest.Config {
 	cfg.MinBody, cfg.MaxBody, cfg.Log, cfg.Allocations = 1, 1<<20, true, allocations
 	cfg.Path = func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, host, host) }
 	cfg.Timeout = 50 * time.Second // the library takes up to 33 s to receive again
+	cfg.QueueCounters = nil        // its topics are no queues of the store: TestTotals
 	cfg.IgnoreGoroutines = append(left(),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*Server).Serve"),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*conn).write"))
@@ -54,5 +57,33 @@ func embedded(t testing.TB) drivertest.Config {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, embedded(t))
+	cfg := embedded(t)
+	cfg.Mode = true // the rest in make features
+	drivertest.Run(t, cfg)
+}
+
+// TestTotals holds what was sent and received against the counters of a real broker.
+func TestTotals(t *testing.T) {
+	const n = 3000
+	broker := brokertest.StartRocketMQ(t)
+	f := rocketmqgo.Factory()
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: broker.URL(), ConnectTimeout: time.Minute, Options: f.NewOptions()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close(t.Context())) }()
+	librarytest.Exchange(t, d, driver.Destination{Name: "first"}, 1) // or the broker has no counters
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		dest := driver.Destination{Kind: kind, Name: "totals-" + kind.String()}
+		before, err := broker.Delivered(t.Context())
+		require.NoError(t, err)
+		accepted, received := librarytest.Exchange(t, d, dest, n)
+		require.Equal(t, n, accepted)
+		require.Equal(t, n, received)
+		stored, err := broker.TopicMessages(t.Context(), dest.Name)
+		require.NoError(t, err)
+		require.EqualValues(t, n, stored, "messages of %s that the broker stored", dest)
+		require.Eventually(t, func() bool {
+			after, err := broker.Delivered(t.Context())
+			return err == nil && after-before == n
+		}, time.Minute, 100*time.Millisecond, "messages that the broker gave to consumers")
+	}
 }

@@ -2,20 +2,16 @@
 // call of SendSync for each message, and a push consumer. It shares no code of the protocol with the native driver, see
 // internal/drivers/rocketmq.
 //
-// # What the library is like
+// The library connects again by itself and tells nobody of a lost connection: sends then fail, after three seconds if they were under
+// way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as the library's own retries would
+// store some twice, and is not compressed.
 //
-// It connects again by itself and tells nobody of a connection that was lost: sends then fail, after three seconds if they were
-// under way; a consumer goes on when the pull that was under way has had its thirty seconds. A message is sent once, as the
-// library's own retries would store some of them twice, and bodies are not compressed.
+// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still has, because the
+// library does not ask for less: so consumers of topics are broadcasting ones, which begin at the end of each queue, and there are no
+// durable or shared subscriptions. Consumers that join or leave a group while messages come may get some of them twice.
 //
-// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still has of a topic,
-// because the library does not ask for less. So consumers of topics are broadcasting ones, which begin at the end of each queue;
-// where they are, the library writes into files below the home directory, which are removed here; and there are no durable or
-// shared subscriptions. Consumers that join or leave a group while messages come may get some of them twice.
-//
-// It has no encrypted connections. It does not tell a consumer that its login was refused, so that logins are refused here. It
-// reads frames of any size. After Shutdown it leaves behind: the connection to the name server, until that was silent for two minutes;
-// and goroutines that sleep for up to thirty seconds, and a consumer's that clears what has expired for fifteen minutes.
+// It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here), and reads frames
+// of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name server for two minutes.
 package rocketmqgo
 
 import (
@@ -23,7 +19,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +26,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/topics"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -49,7 +44,7 @@ const (
 
 // Factory describes the protocol and opens drivers for it. It turns off the library's logging, which belongs to the process.
 func Factory() driver.Factory {
-	rlog.SetLogger(silence{})
+	rlog.SetLogger(support.Silence{})
 	p := &transport.Protocol{
 		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"}, PlainPort: "9876", TLSPort: "9876",
 	}
@@ -67,7 +62,7 @@ func Factory() driver.Factory {
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
 		b, err := check(p, &opts)
 		return &rocketDriver{
-			factory: f, broker: b, topics: topics.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
+			factory: f, broker: b, topics: support.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
 			groups: map[string][]*consumer{},
 		}, err
 	}
@@ -94,7 +89,7 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 type rocketDriver struct {
 	factory driver.Factory
 	broker  library.Broker
-	topics  topics.Admin
+	topics  support.Admin
 	maxBody int
 
 	mu     sync.Mutex
@@ -106,14 +101,6 @@ func (d *rocketDriver) Close(context.Context) error { return d.topics.Close() }
 
 // instance is a name of a client that no other has.
 func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Text()[:8] }
-
-// checkName refuses what brokers do not allow, beside what the drivers on libraries refuse.
-func checkName(op string, dest driver.Destination) error {
-	if len(dest.Name) > maxName || slices.ContainsFunc([]byte(dest.Name), func(c byte) bool { return c == '.' || c == ':' }) {
-		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them", dest.Name+" is not a legal name of a topic")
-	}
-	return nil
-}
 
 // prepare returns a name server, and the queues of the topic of dest, which is created if it does not exist.
 func (d *rocketDriver) prepare(ctx context.Context, op string, dest driver.Destination) (server string, queues []*primitive.MessageQueue, err error) {
@@ -127,14 +114,3 @@ func (d *rocketDriver) prepare(ctx context.Context, op string, dest driver.Desti
 	}
 	return server, queues, err
 }
-
-// silence is a logger that says nothing: the library's own writes to standard error.
-type silence struct{}
-
-func (silence) Debug(string, map[string]any)   {}
-func (silence) Info(string, map[string]any)    {}
-func (silence) Warning(string, map[string]any) {}
-func (silence) Error(string, map[string]any)   {}
-func (silence) Fatal(string, map[string]any)   {}
-func (silence) Level(string)                   {}
-func (silence) OutputPath(string) error        { return nil }

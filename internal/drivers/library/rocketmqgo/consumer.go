@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -54,7 +53,7 @@ type handover struct {
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
-	if err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), checkName(op, dest)); err != nil {
+	if err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), support.CheckName(op, dest)); err != nil {
 		return nil, err
 	}
 	server, queues, err := d.prepare(ctx, op, dest)
@@ -206,19 +205,18 @@ func (c *consumer) Close(ctx context.Context) error {
 	d.groups[c.group] = slices.DeleteFunc(d.groups[c.group], func(m *consumer) bool { return m == c })
 	d.mu.Unlock()
 	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
+	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace) // or it waits for a connection that does not move
+	defer cancel()
 	if err == nil {
-		close(c.dropped) // or our answers would count
-	}
-	shut := make(chan error, 1)
-	go func() { shut <- c.library.Shutdown() }()
-	select {
-	case <-shut:
-	case <-time.After(noteGrace): // it waits for a write, on a connection that does not move
-	}
-	if err != nil {
 		close(c.dropped)
+	} else {
+		defer close(c.dropped) // Shutdown drops the queues first of all
 	}
-	return errors.Join(err, c.clean())
+	_, _ = library.Bounded(shutting, func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
+	if c.spec.Destination.Kind == driver.Topic {
+		err = errors.Join(err, support.RemoveOffsets(c.group, c.instance))
+	}
+	return err
 }
 
 // leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
@@ -230,22 +228,5 @@ func (c *consumer) leave() error {
 	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
 	err := c.library.Unsubscribe(c.spec.Destination.Name)
 	c.library.Rebalance()
-	return err
-}
-
-// clean removes the file in which the library keeps where a consumer of a topic stands (consumer/offset_store.go).
-func (c *consumer) clean() error {
-	if c.spec.Destination.Kind != driver.Topic {
-		return nil
-	}
-	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
-	if dir == "" {
-		dir = filepath.Join(os.Getenv("HOME"), ".rocketmq_client_go")
-	}
-	list, err := filepath.Glob(filepath.Join(dir, c.group, "*@"+c.instance))
-	for _, path := range list {
-		err = errors.Join(err, os.RemoveAll(path))
-	}
-	_, _ = os.Remove(filepath.Join(dir, c.group)), os.Remove(dir) // if they are empty
 	return err
 }

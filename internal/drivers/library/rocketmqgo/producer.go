@@ -1,6 +1,7 @@
 package rocketmqgo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
@@ -18,6 +18,7 @@ import (
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -34,16 +35,13 @@ type producer struct {
 	sends     library.Sends
 	answers   context.Context //nolint:containedctx // ends the waiting for them
 	giveUp    context.CancelFunc
-	closed    atomic.Bool
+	closed    bool
 }
 
 // Producer implements [driver.Driver].
 func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	err := library.CheckProducer(op, &d.factory, &spec)
-	if err == nil {
-		err = checkName(op, spec.Destination)
-	}
+	err := cmp.Or(library.CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
 	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec, done: done}
 	for i := range spec.Variants {
 		if err == nil {
@@ -57,7 +55,7 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if err != nil {
 		return nil, err
 	}
-	queues := &selector{groups: libproducer.NewHashQueueSelector(), others: libproducer.NewRoundRobinQueueSelector()}
+	queues := support.NewSelector()
 	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}), libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
 		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(queues))
@@ -71,7 +69,7 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})
-	queues.ready.Store(true)
+	queues.Begin()
 	p.answers, p.giveUp = context.WithCancel(context.Background())
 	return p, nil
 }
@@ -92,23 +90,6 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 	}
 	p.kinds = append(p.kinds, m)
 	return nil
-}
-
-// selector sends all messages of a group to one queue, and the others to all in turn; none before ready is set.
-type selector struct {
-	groups, others libproducer.QueueSelector
-	ready          atomic.Bool
-}
-
-// Select implements the library's QueueSelector.
-func (s *selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {
-	switch {
-	case !s.ready.Load():
-		return nil
-	case m.GetShardingKey() != "":
-		return s.groups.Select(m, queues, last)
-	}
-	return s.others.Select(m, queues, last)
 }
 
 // Send implements [driver.Producer]. The library has no moment between the hand-over of a message and its end.
@@ -140,7 +121,6 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 // outcome tells what became of a message.
 func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outcome {
 	var network *net.OpError
-	var code int
 	switch {
 	case err == nil && result.Status == primitive.SendOK:
 		return driver.Outcome{}
@@ -154,21 +134,8 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case errors.As(err, &network):
 		return p.end(driver.Unknown, driver.ClassConnectionLost, "is the broker still running?", err)
 	}
-	// The library has the code of an answer at the beginning of its text, and nowhere else.
-	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
-		return p.end(driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?", err)
-	}
-	switch code { // ResponseCode.java
-	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
-		return p.end(driver.Failed, driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue", err)
-	case 13: // MESSAGE_ILLEGAL
-		return p.end(driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize", err)
-	case 14: // SERVICE_NOT_AVAILABLE
-		return p.end(driver.Failed, driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log", err)
-	case 16: // NO_PERMISSION
-		return p.end(driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or wants a login: "+hintNative, err)
-	}
-	return p.end(driver.Failed, driver.ClassOther, "look into the broker's log", err)
+	state, class, hint := support.Refusal(err)
+	return p.end(state, class, hint, err)
 }
 
 func (p *producer) end(state driver.State, class driver.Class, hint string, err error) driver.Outcome {
@@ -177,12 +144,11 @@ func (p *producer) end(state driver.State, class driver.Class, hint string, err 
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed.Swap(true) {
-		return nil
+	if shut := func() { _ = p.library.Shutdown() }; !p.closed {
+		p.sends.Wait(ctx, p.giveUp, shut)
+		p.giveUp()
+		shut()
 	}
-	shut := func() { _ = p.library.Shutdown() }
-	p.sends.Wait(ctx, p.giveUp, shut)
-	p.giveUp()
-	shut()
+	p.closed = true
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package topics looks topics of RocketMQ up, and creates them, with the administration client of rocketmq-client-go.
-package topics
+// Package support has what rocketmq-client-go does not offer, or not as one needs it: topics are looked up and created with its
+// administration client; the answers of brokers get a class; and the files are removed that consumers leave behind.
+package support
 
 import (
 	"context"
