@@ -92,7 +92,7 @@ func reconnectMutants() []mutant {
 		{name: "run ends though it connects again", check: "Settle/AfterVerdict", says: "but Run returned", broken: with(func(k *broken) { k.run = ending })},
 		{name: "send fails though it connects again", check: "Fault/Cut", says: "a send that fails ends with Done", broken: with(func(k *broken) { k.send = failing })},
 		{name: "send fails though it connects again", check: "Fault/Kill", says: "of a client that connects again by itself", broken: with(func(k *broken) { k.send = failing })},
-		{name: "what may have left has failed", check: "Fault/Cut", says: "for messages that may have left", broken: with(func(k *broken) {
+		{name: "what may have left has failed", check: "Fault/Cut", says: "Unknown for messages that may have left", broken: with(func(k *broken) {
 			k.done = outcomes(func(o driver.Outcome) driver.Outcome {
 				if o.State == driver.Unknown {
 					o.State = driver.Failed
