@@ -241,6 +241,12 @@ func consumerFlags() []definition {
 func outputFlags() []definition {
 	return []definition{
 		{
+			name: "threshold", group: groupOutput, arg: `"METRIC OP VALUE"`, list: true,
+			help: "a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
+				"All metrics: perfmq scenario metrics",
+			set: setThreshold, suggest: suggestMetrics,
+		},
+		{
 			name: "format", group: groupOutput, arg: argName, def: formatArtemis,
 			help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
 			set:  oneOf(formats(), func(s *settings) *string { return &s.format }), suggest: suggestFixed(formats()...),

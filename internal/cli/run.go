@@ -273,9 +273,16 @@ func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan 
 			a.errors.write(problem, summary.Hints[i])
 		}
 	}
+	if summary != nil {
+		if judged := a.judge(summary.Thresholds); status == exitOK {
+			status = judged
+		}
+	}
 	if closeErr != nil {
 		a.errors.print(closeErr)
-		status = max(status, exitFailed)
+		if status == exitOK || status == exitThreshold {
+			status = exitFailed
+		}
 	}
 	return status
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -51,6 +52,7 @@ type settings struct {
 	metricsLinger                  time.Duration
 	metricsAt                      string // where metrics are served, once they are
 	options                        []string
+	thresholds                     []threshold.Threshold
 	verifySettings
 	embedded bool
 	faults   store.Faults

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,6 +29,12 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
+	s.Loaded = r.loaded
+	figures := r.figures(s)
+	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.plan.Rate.PerSecond(), func(name string) (v float64, ok bool) {
+		v, ok = figures[name]
+		return v, ok
+	})
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -97,6 +98,9 @@ type Plan struct {
 	VerifyFile string
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
+
+	// Thresholds are demands on the figures of the run.
+	Thresholds []threshold.Threshold
 
 	// Body is the payload of every message.
 	Body []byte

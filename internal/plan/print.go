@@ -30,6 +30,12 @@ func Print(w io.Writer, p *Plan, clean func(string) string) error {
 	if p.Verify {
 		pr.verification()
 	}
+	if len(p.Thresholds) > 0 {
+		pr.section("Thresholds")
+		for _, t := range p.Thresholds {
+			pr.text.WriteString("  " + pr.clean(t.String()) + "\n")
+		}
+	}
 	pr.options()
 	if notes := p.Notes(); len(notes) > 0 {
 		pr.section("Notes")

@@ -105,6 +105,7 @@ type jsonSummary struct {
 	Destinations   []string `json:"destinations"`
 	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
 	Saturated  []jsonSaturation `json:"saturated,omitempty"`
+	Thresholds []jsonThreshold  `json:"thresholds,omitempty"`
 	Problems   []string         `json:"problems"`
 	Warnings   []string         `json:"warnings"`
 	LeftBehind []string         `json:"leftBehind"`
@@ -282,6 +283,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Client:             j.run.Client,
 		ConsumerClient:     ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:       notNil(j.run.Destinations),
+		Thresholds:         toJSONThresholds(s.Thresholds),
 		Problems:           notNil(s.Problems),
 		Warnings:           notNil(s.Warnings),
 		LeftBehind:         notNil(s.LeftBehind),

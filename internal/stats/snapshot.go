@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -194,11 +195,12 @@ type Summary struct {
 	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
 	Warnings []string
 
-	Start, End time.Time // of the load, drain included
-	Total      Counters  // warm-up included
-	Measured   Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
-	Latencies  Latencies // of messages due after the warm-up
-	Health     Health    // of the whole run
+	Start, End time.Time     // of the load, drain included
+	Loaded     time.Duration // length of the load, warm-up included
+	Total      Counters      // warm-up included
+	Measured   Counters      // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Latencies  Latencies     // of messages due after the warm-up
+	Health     Health        // of the whole run
 	Minimum    Minimum
 	Saturation []Saturation
 	Protocol   []driver.Counter // as in the last Snapshot
@@ -209,6 +211,8 @@ type Summary struct {
 	Expected, Missing uint64
 	// Verification is what became of each message; nil if it was not asked for. With it Expected and Missing are exact.
 	Verification *verify.Result
+	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
+	Thresholds []threshold.Outcome
 	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }
