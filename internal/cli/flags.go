@@ -222,6 +222,16 @@ func consumerFlags() []definition {
 			set: whole(1, math.MaxInt32, func(s *settings) *int { return &s.credit }),
 		},
 		{
+			name: "consumer-work", group: groupConsumer, arg: argTime, roles: reading(),
+			help: "time that a consumer works on each message before it settles it: 2ms, 1ms-5ms (uniform), exp:2ms (exponential with that mean)",
+			set:  setConsumerWork,
+		},
+		{
+			name: "consumer-rate", group: groupConsumer, arg: argNumber, def: "as fast as possible", roles: reading(),
+			help: "messages per second that all consumers together receive at most, in equal shares",
+			set:  setConsumerRate,
+		},
+		{
 			name: "max-message-size", group: groupConsumer, arg: "SIZE", def: "16MiB", roles: reading(),
 			help: "largest message to accept from the broker; what the run itself sends is always accepted",
 			set:  size(1, func(s *settings) *int { return &s.maxMessageSize }),

@@ -46,6 +46,8 @@ type settings struct {
 	shared                         int
 	selector                       string
 	credit, maxMessageSize         int
+	consumerWork                   load.Work
+	consumerRate                   load.Rate
 	showLatency, silent, dryRun    bool
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
@@ -144,6 +146,16 @@ func span(unit string, field func(*settings) *time.Duration) setter {
 
 func setRate(s *settings, t string) (err error) {
 	s.rate, err = load.ParseRate(t)
+	return err
+}
+
+func setConsumerRate(s *settings, t string) (err error) {
+	s.consumerRate, err = load.ParseRate(t)
+	return err
+}
+
+func setConsumerWork(s *settings, t string) (err error) {
+	s.consumerWork, err = load.ParseWork(t)
 	return err
 }
 

@@ -44,8 +44,8 @@ func (a *app) scenarioCommand() *cobra.Command {
 		Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
 		Long: `List the metrics that --threshold can be about, with their units.
 
-All are over the measured part of the run, without the warm-up, unless the list says otherwise. Rates are messages per second;
-for them a value may be "90% of target", the target being --rate.`,
+Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per second
+of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.`,
 		RunE: func(*cobra.Command, []string) error {
 			var b strings.Builder
 			w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -36,12 +36,8 @@ func (r *run) figures(s *stats.Summary) map[string]float64 {
 		count(true, "out_of_order", v.Total.Disordered)
 		count(true, "damaged", v.Total.Damaged)
 	}
-	span := s.Loaded
-	if r.plan.Duration > 0 {
-		span = min(span, r.plan.Duration) // sends end with it, the load a moment later
-	}
-	if seconds := (span - r.plan.Warmup).Seconds(); seconds > 0 {
-		for name, n := range map[string]uint64{"sent": m.Sent, "completed": m.Completed, "received": m.Received} {
+	if seconds := s.Average.Span.Seconds(); seconds > 0 {
+		for name, n := range map[string]uint64{"sent": s.Average.Sent, "completed": s.Average.Completed, "received": s.Average.Received} {
 			f[name+".avg"] = float64(n) / seconds
 		}
 	}

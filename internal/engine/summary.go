@@ -16,7 +16,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
 	}
@@ -29,7 +29,6 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
-	s.Loaded = r.loaded
 	figures := r.figures(s)
 	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.plan.Rate.PerSecond(), func(name string) (v float64, ok bool) {
 		v, ok = figures[name]

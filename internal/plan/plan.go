@@ -118,7 +118,11 @@ type Plan struct {
 	Selector         string
 	Credit           int // 0 for the driver's default
 	Transacted       bool
-	TransactionSize  int // messages per transaction with Transacted; 0 is 1
+	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers together
+	// receive at most per second; the zero values are none.
+	ConsumerWork    load.Work
+	ConsumerRate    load.Rate
+	TransactionSize int // messages per transaction with Transacted; 0 is 1
 }
 
 // Pending returns the number of slots of each producer: at least as many as a transaction has messages, since those

@@ -249,6 +249,12 @@ func (pr *printer) consumer() {
 		credit = strconv.Itoa(p.Credit)
 	}
 	pr.line("credit", "%s", credit)
+	if !p.ConsumerWork.IsZero() {
+		pr.line("work per message", "%s", p.ConsumerWork.String())
+	}
+	if !p.ConsumerRate.IsZero() {
+		pr.line("rate of consumers", "at most %g msg/s in all", p.ConsumerRate.PerSecond())
+	}
 	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {

@@ -28,6 +28,7 @@ type Collector struct {
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
+	average   Average
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
 	work      workMeter
@@ -126,6 +127,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	if phase == Measure {
 		c.minimum.add(s, c.total.Received > 0)
+		c.average.add(s)
 	}
 	if phase == Warmup {
 		c.whole.expect(s.Latencies)
@@ -169,6 +171,9 @@ func (c *Collector) Latencies() Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
 func (c *Collector) Minimum() Minimum { return c.minimum }
+
+// Average returns the rates so far of the measurement.
+func (c *Collector) Average() Average { return c.average }
 
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }

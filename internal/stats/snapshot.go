@@ -195,13 +195,13 @@ type Summary struct {
 	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
 	Warnings []string
 
-	Start, End time.Time     // of the load, drain included
-	Loaded     time.Duration // length of the load, warm-up included
-	Total      Counters      // warm-up included
-	Measured   Counters      // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
-	Latencies  Latencies     // of messages due after the warm-up
-	Health     Health        // of the whole run
+	Start, End time.Time // of the load, drain included
+	Total      Counters  // warm-up included
+	Measured   Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Latencies  Latencies // of messages due after the warm-up
+	Health     Health    // of the whole run
 	Minimum    Minimum
+	Average    Average
 	Saturation []Saturation
 	Protocol   []driver.Counter // as in the last Snapshot
 

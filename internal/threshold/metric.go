@@ -36,8 +36,8 @@ type Metric struct {
 	Help  string
 }
 
-// Metrics returns all metrics, in the order in which they are listed. All are over the measured part of the run: messages due in the
-// warm-up count only where the help says so.
+// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due after the warm-up,
+// unless the help says otherwise; rates are of the time from the end of the warm-up to the end of the load.
 func Metrics() []Metric {
 	list := []Metric{
 		{"sent", Messages, Producers, "messages handed to the broker"},
@@ -54,10 +54,10 @@ func Metrics() []Metric {
 		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
 		{"commits.failed", Messages, Transactions, "transactions that were not confirmed"},
 
-		{"sent.avg", PerSecond, Producers, "average rate of sends"},
-		{"completed.avg", PerSecond, Producers, "average rate of completions"},
+		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
+		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},
 		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second"},
-		{"received.avg", PerSecond, Consumers, "average rate of deliveries"},
+		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
 	}
 	for _, l := range []struct {
