@@ -363,6 +363,16 @@ func toJSONSaturation(list []stats.Saturation) (out []jsonSaturation) {
 }
 
 func toJSONCounts(c *stats.Counters) jsonCounts {
+	return jsonCounts{
+		Failures: failuresByClass(c), Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
+		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
+		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
+		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
+	}
+}
+
+// failuresByClass returns numbers of messages by state and class.
+func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
 	failures := map[string]map[string]uint64{}
 	for _, f := range failuresOf(c) {
 		classes := map[string]uint64{}
@@ -375,12 +385,7 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 			failures[f.name] = classes
 		}
 	}
-	return jsonCounts{
-		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
-		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
-		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
-		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
-	}
+	return failures
 }
 
 func toJSONLowest(measured bool, l *stats.Lowest) *jsonLowest {

@@ -43,7 +43,7 @@ func (m *healthMeter) readGC() []uint64 {
 // interval returns the health since the last call, and adds it to the sum.
 func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
 	h := m.cpu.lap()
-	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
+	h.Wall, h.Cores, h.Memory = now.Sub(m.last), runtime.GOMAXPROCS(0), processMemory()
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
 	// Without their monotonic readings, times differ by what the wall clock says.
@@ -110,6 +110,7 @@ func (h *Health) add(o *Health) {
 	h.MachineAll += o.MachineAll
 	h.Wall += o.Wall
 	h.Cores = o.Cores
+	h.Memory = max(h.Memory, o.Memory)
 	h.WasCrowded = h.WasCrowded || o.WasCrowded
 	h.GCPauses += o.GCPauses
 	h.GCPauseMax = max(h.GCPauseMax, o.GCPauseMax)
