@@ -34,11 +34,19 @@ type ResultOptions struct {
 // says so, and Close returns the error.
 type Result struct {
 	dir     string
-	writer  *result.Writer
+	writer  resultWriter
 	options ResultOptions
 	run     stats.Run
 	err     error // why the rows end
 	rows    int
+}
+
+// resultWriter is what is needed of a [result.Writer].
+type resultWriter interface {
+	Start(head result.Head) error
+	Row(row result.Row) error
+	Finish(r result.Result) error
+	Close() error
 }
 
 // NewResult makes the folder and its files. It refuses a folder that has a result.
@@ -247,4 +255,3 @@ func resultError(doing string, err error) error {
 	}
 	return driver.Errorf(driver.ClassOther, doing, hint, "%w", err)
 }
-

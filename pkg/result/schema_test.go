@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
 // object is a JSON object whose keys are sorted.
@@ -161,50 +162,12 @@ func (g *generator) fields(t reflect.Type, properties object, required *[]string
 	}
 }
 
-// validators compiles the schema as others do: of the result, the head and the row.
-func validators(t testing.TB) (result, head, row *jsonschema.Schema) {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	require.NoError(t, err)
-	compiler := jsonschema.NewCompiler()
-	require.NoError(t, compiler.AddResource(SchemaID, document))
-	compile := func(at string) *jsonschema.Schema {
-		s, err := compiler.Compile(SchemaID + at)
-		require.NoError(t, err)
-		return s
-	}
-	return compile(""), compile("#/$defs/Head"), compile("#/$defs/Row")
-}
-
-// validate refuses a folder that the schema does not describe.
-func validate(t testing.TB, dir string) {
-	t.Helper()
-	result, head, row := validators(t)
-	check := func(s *jsonschema.Schema, text []byte) {
-		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		require.NoError(t, err)
-		require.NoError(t, s.Validate(value))
-	}
-	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
-	require.NoError(t, err)
-	check(result, text)
-	text, err = os.ReadFile(filepath.Join(dir, RowsFile))
-	require.NoError(t, err)
-	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
-		if i == 0 {
-			check(head, line)
-		} else {
-			check(row, line)
-		}
-	}
-}
-
 // The schema takes what was written, and refuses it with another key, type, phase or version.
 func TestSchemaValidates(t *testing.T) {
 	t.Parallel()
 	dir := write(t, sample(t, 3, 3, 10))
-	validate(t, dir)
-	result, _, _ := validators(t)
+	schemas := resulttest.Compile(t, Schema(), SchemaID)
+	schemas.Validate(t, dir)
 	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
 	require.NoError(t, err)
 	for _, change := range []struct{ old, with string }{
@@ -220,6 +183,6 @@ func TestSchemaValidates(t *testing.T) {
 		require.NotEqual(t, string(text), changed)
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(changed))
 		require.NoError(t, err)
-		require.Error(t, result.Validate(value), change.with)
+		require.Error(t, schemas.Result.Validate(value), change.with)
 	}
 }
