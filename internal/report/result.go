@@ -133,6 +133,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	if r.err != nil {
 		text := "rows are missing from row " + strconv.Itoa(r.rows+1) + " on: " + r.err.Error()
 		out.Outcome.Warnings = append(out.Outcome.Warnings, text)
+		out.Outcome.Status = statusFailed
 		out.Findings = append(out.Findings, result.Finding{Kind: "rows-missing", Count: 1, Subject: "tester", Text: text})
 	}
 	return resultError("write the result in "+r.dir, r.writer.Finish(out))
@@ -143,17 +144,22 @@ func (r *Result) Close() error {
 	return cmp.Or(r.err, resultError("close the result in "+r.dir, r.writer.Close()))
 }
 
+// Exit statuses, as the command line has them.
+const (
+	statusFailed      = 1
+	statusInterrupted = 130
+)
+
 // outcome tells how the run ended. The status is that of the run alone: another output may have failed besides.
 func outcome(s *stats.Summary) result.Outcome {
-	const failed, interrupted = 1, 130
 	o := result.Outcome{
 		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
 	}
 	switch {
 	case !s.Success:
-		o.Status = failed
+		o.Status = statusFailed
 	case s.Interrupted:
-		o.Status = interrupted
+		o.Status = statusInterrupted
 	}
 	return o
 }

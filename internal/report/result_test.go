@@ -207,6 +207,7 @@ func TestResultOnFullDisk(t *testing.T) {
 	require.EqualValues(t, 50, got.Total.Producers.Completed)
 	require.Equal(t, "rows-missing", got.Findings[len(got.Findings)-1].Kind)
 	require.Contains(t, got.Outcome.Warnings[0], "rows are missing from row 3 on")
+	require.Equal(t, 1, got.Outcome.Status)
 	text, err := os.ReadFile(other)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"totalSent":50`)
