@@ -69,7 +69,8 @@ func (r *resolver) resultFolder() {
 		return
 	}
 	if r.verifyFile != "" {
-		r.refuse("give --verify with it instead", "--result keeps this side of the verification in its folder, and --verify-file in %s", r.verifyFile)
+		r.refuse("give --verify with it instead",
+			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.verifyFile)
 	}
 	switch info, err := os.Stat(dir); {
 	case err != nil:
@@ -120,7 +121,9 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 }
 
 // reporters opens the outputs. If one cannot be opened, those that were are closed again.
-func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version Version, secrets *safetext.Secrets, onError func(error)) (*report.Fan, error) {
+func (s *settings) reporters(
+	p *plan.Plan, stdout io.Writer, version Version, secrets *safetext.Secrets, onError func(error),
+) (*report.Fan, error) {
 	var list []report.Reporter
 	var errs []error
 	add := func(r report.Reporter, err error) {

@@ -97,7 +97,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	var s verifySettings
 	var jsonFile string
 	cmd := &cobra.Command{
-		Use: "verify [flags] FILE...", Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
+		Use:   "verify [flags] FILE|DIR...",
+		Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
 		Long: `Join the files that the processes of a run wrote with --verify-file, and tell what became of each message.
 For a folder of --result its verify.pv is read.
 

@@ -25,8 +25,10 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 		list.add(true, "missing", s.Missing, "messages not received when the drain ended")
 		list.add(false, "redelivered", t.Redelivered, "messages that the broker delivered again")
 	}
-	list.add(false, "negative-transfer", t.NegativeTransfers, "transfer times below zero, counted as zero: the clocks of producer and consumer differ")
-	list.add(false, "negative-age", t.NegativeAges, "b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
+	list.add(false, "negative-transfer", t.NegativeTransfers,
+		"transfer times below zero, counted as zero: the clocks of producer and consumer differ")
+	list.add(false, "negative-age", t.NegativeAges,
+		"b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
 	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
 	list.tester(s)
 	return list
@@ -68,7 +70,10 @@ func (l *findingList) verified(v *verify.Result, allow verify.Allow) {
 			{!allow.Damaged, "damaged", s.Damaged, verify.Damaged, "messages damaged"},
 			{true, "refused-arrived", s.RefusedArrived, verify.Refused, "messages refused by the broker, but received"},
 			{true, "withheld-arrived", s.WithheldArrived, verify.Withheld, "messages rolled back, but received"},
-			{false, "unconfirmed-arrived", s.UnconfirmedArrived, verify.Unconfirmed, "messages sent without an answer of the broker, and received"},
+			{
+				false, "unconfirmed-arrived", s.UnconfirmedArrived, verify.Unconfirmed,
+				"messages sent without an answer of the broker, and received",
+			},
 		} {
 			l.at(s.Name(), f.failure, f.kind, f.n, s.Examples[f.of], f.text)
 		}
@@ -90,7 +95,8 @@ func (l *findingList) tester(s *stats.Summary) {
 		kind string
 		by   int64
 	}{{"clock-forward", h.ClockForward.Microseconds()}, {"clock-backward", h.ClockBackward.Microseconds()}} {
-		l.at(subject, false, step.kind, uint64(max(0, step.by)), nil, "microseconds by which the wall clock was set during the run") //nolint:gosec // not negative
+		n := uint64(max(0, step.by)) //nolint:gosec // not negative
+		l.at(subject, false, step.kind, n, nil, "microseconds by which the wall clock was set during the run")
 	}
 	for _, w := range s.Saturation {
 		l.at(w.Worker, false, "saturated", uint64(max(0, w.Seconds)), nil, //nolint:gosec // not negative

@@ -112,8 +112,8 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 func (r *Result) Summary(s *stats.Summary) error {
 	out := result.Result{
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
-		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s), Verification: verification(s.Verification),
-		Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
+		Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
 	}
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
@@ -153,7 +153,8 @@ const (
 // outcome tells how the run ended. The status is that of the run alone: another output may have failed besides.
 func outcome(s *stats.Summary) result.Outcome {
 	o := result.Outcome{
-		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
+		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted,
+		Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
 	}
 	switch {
 	case !s.Success:
@@ -201,8 +202,8 @@ func workers(s *stats.Summary) (list []result.Worker) {
 // latencies returns distributions with their histograms.
 func latencies(l *stats.Latencies) result.Latencies {
 	return result.Latencies{
-		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response), Transfer: distribution(l.Transfer),
-		B2C: distribution(l.B2C), S2C: distribution(l.S2C), Commit: distribution(l.Commit),
+		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
+		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C), Commit: distribution(l.Commit),
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// processMemory returns the resident bytes of this process: the second number of /proc/self/statm, in pages (proc_pid_statm(5)).
+// processMemory returns the resident bytes of this process: the second number of /proc/self/statm, in pages
+// (proc_pid_statm(5)).
 func processMemory() uint64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -70,8 +70,8 @@ func (p *Progress) counters() []*uint64 {
 	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.Disordered, &p.Damaged, &p.Foreign}
 }
 
-// add adds the use of another interval, or of another machine at the same time. What is of a moment, or the longest of its kind, is the
-// larger one.
+// add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the longer.
+// Cores and Memory stay as they are.
 func (t *Tester) add(other *Tester) error {
 	err := addAll(
 		[]*uint64{&t.GCPauses, &t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},

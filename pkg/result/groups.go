@@ -84,7 +84,8 @@ func (g *groups) line(text string) error {
 	if tag != w.tag {
 		return fmt.Errorf("the latency is %q; the row in %s has %q", tag, RowsFile, w.tag)
 	}
-	if n := len(w.rows) - 1; !g.result.Complete && g.last() && n > 0 && h.count == w.count-w.rows[n].Count && h.count < w.count {
+	n := len(w.rows) - 1
+	if !g.result.Complete && g.last() && n > 0 && h.count < w.count && h.count == w.count-w.rows[n].Count {
 		w.rows, w.count, g.behind = w.rows[:n], h.count, true
 	}
 	if h.count != w.count {

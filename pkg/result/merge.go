@@ -19,8 +19,8 @@ const second = 1_000_000
 //
 // Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start that
 // is nearest. Merged rows have percentiles if all rows were read with [RowHistograms], or only one of them has values.
-// Verifications add up if each knows what was to arrive; otherwise the numbers in verify.pv must be joined: the merged result
-// has none then, and a warning.
+// Verifications add up if each knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in
+// verify.pv must be joined.
 //
 // Results of different plans or the same run are refused with [ErrUnlike].
 func Merge(results ...*Result) (*Result, error) {
@@ -227,8 +227,8 @@ func (m *Result) mergeVerification(results []*Result) {
 	case verified == len(results) && sum.Known:
 		m.Verification = sum
 	default:
-		m.Outcome.Warnings = append(m.Outcome.Warnings, "the verifications do not add up, since not every part knows what was to arrive: "+
-			"join the numbers with perfmq verify and the folders of all parts")
+		m.Outcome.Warnings = append(m.Outcome.Warnings, "the verifications do not add up, since not every part knows what "+
+			"was to arrive: join the numbers with perfmq verify and the folders of all parts")
 	}
 }
 
@@ -274,7 +274,9 @@ func mergeRows(results []*Result) ([]Row, error) {
 	for _, row := range merged {
 		rows = append(rows, *row)
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length)) })
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
+	})
 	return rows, nil
 }
 
@@ -297,7 +299,8 @@ func (r *Row) clone() *Row {
 // follow adds the row after r.
 func (r *Row) follow(next *Row) error {
 	r.Length += next.Elapsed - r.Elapsed
-	r.Time, r.Elapsed, r.InFlight, r.Workers, r.Backlog, r.Verified = next.Time, next.Elapsed, next.InFlight, next.Workers, next.Backlog, next.Verified
+	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
+	r.Backlog, r.Verified = next.Backlog, next.Verified
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
 	return r.add(next)
 }

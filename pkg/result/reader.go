@@ -72,7 +72,8 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	} else if r.RunID != head.RunID {
-		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: fmt.Errorf("the rows are of run %q, the result of run %q", head.RunID, r.RunID)}
+		err := fmt.Errorf("the rows are of run %q, the result of run %q", head.RunID, r.RunID)
+		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 	}
 	r.Rows = rows
 	if complete && !o.histograms {
@@ -141,7 +142,8 @@ func open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// lines calls visit for each line that has an end. The last one may be without: it is being written, or its writer was killed.
+// lines calls visit for each line that has an end. The last one may be without: it is being written, or its writer was
+// killed.
 func lines(path string, visit func(line []byte) error) error {
 	f, err := open(path, maxBytes)
 	if err != nil {
@@ -213,7 +215,7 @@ func rebuild(head *Head, rows []Row) (*Result, error) {
 	r := &Result{Head: *head, End: head.Start, Outcome: Outcome{
 		Reason:   "unknown: the run has not ended, or the tester was killed",
 		Status:   1,
-		Problems: []string{"there is no " + ResultFile + ": the tester was killed, or the run still goes on; this is the sum of its rows"},
+		Problems: []string{"there is no " + ResultFile + ": the tester was killed, or the run goes on; this is the sum of its rows"},
 	}}
 	for i := range rows {
 		row := &rows[i]
@@ -253,7 +255,8 @@ func (r *Result) readLatencies(path string, keep bool) error {
 		return err
 	}
 	// The tester was killed, or goes on, between a row and its histograms.
-	r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing))
+	text := fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing)
+	r.Outcome.Warnings = append(r.Outcome.Warnings, text)
 	return nil
 }
 

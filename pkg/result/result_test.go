@@ -71,7 +71,7 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(dir, ResultFile)))
 	head := bytes.IndexByte(rows, '\n') + 1
-	for cut := len(rows); cut >= head; cut -= 29 {
+	for cut := len(rows); cut >= head; cut -= 71 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), rows[:cut], 0o600))
 		got, err := Read(dir)
 		require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestDiskFull(t *testing.T) {
 	r := sample(t, 4, 6, 40)
 	for _, shared := range []bool{false, true} {
 		for _, which := range []string{RowsFile, LatenciesFile} {
-			for limit := int64(2000); limit < 12_000; limit += 1777 {
+			for limit := int64(2000); limit < 12_000; limit += 2777 {
 				dir := filepath.Join(t.TempDir(), "result")
 				w, err := NewWriter(dir)
 				require.NoError(t, err)

@@ -195,8 +195,8 @@ func (w *Writer) write(row *Row) error {
 // share tells whether the histograms of a row go into the lines of those before it.
 func (w *Writer) share(row *Row) bool {
 	p := &w.pool
-	if p.step != row.Step || p.phase != row.Phase || len(p.lines) == 0 || !p.latencies.alike(&row.Latencies) || row.Leftover != nil ||
-		p.leftover != (Latencies{}) {
+	if len(p.lines) == 0 || p.step != row.Step || p.phase != row.Phase || !p.latencies.alike(&row.Latencies) ||
+		row.Leftover != nil || p.leftover != (Latencies{}) {
 		return false
 	}
 	used := w.hdr.offset + w.rows.offset
@@ -323,8 +323,8 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// encode returns a value as JSON and a line feed. What does not print is escaped, also where JSON does not ask for that, so that a
-// terminal can show it.
+// encode returns a value as JSON and a line feed. Characters that do not print are escaped, also where JSON does not ask for
+// that, so that a terminal can show the text.
 func encode(value any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
