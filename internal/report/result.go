@@ -82,7 +82,7 @@ func (r *Result) Start(run stats.Run) error {
 // Interval writes a row.
 func (r *Result) Interval(s *stats.Snapshot) error {
 	if r.err != nil {
-		return nil
+		return nil //nolint:nilerr // it was reported
 	}
 	row := result.Row{
 		Step: loadStep, Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),

@@ -76,51 +76,51 @@ func (r *Result) parts() []Part {
 	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End}}
 }
 
-// merge adds a result to m, but for its rows and its verification.
-func (m *Result) merge(r *Result) error {
-	m.Parts = append(m.Parts, r.parts()...)
-	m.Complete = m.Complete && r.Complete
-	m.End = max(m.End, r.End)
-	m.Warmup = max(m.Warmup, r.Warmup)
-	for key, value := range m.Labels { // what all have in common
-		if r.Labels[key] != value {
-			delete(m.Labels, key)
+// merge adds a part, but for its rows and its verification.
+func (r *Result) merge(part *Result) error {
+	r.Parts = append(r.Parts, part.parts()...)
+	r.Complete = r.Complete && part.Complete
+	r.End = max(r.End, part.End)
+	r.Warmup = max(r.Warmup, part.Warmup)
+	for key, value := range r.Labels { // what all have in common
+		if part.Labels[key] != value {
+			delete(r.Labels, key)
 		}
 	}
-	m.Outcome.merge(&r.Outcome, r.Host.Name)
-	if err := errors.Join(m.Total.add(&r.Total), m.Latencies.add(&r.Latencies), m.Tester.add(&r.Tester)); err != nil {
+	r.Outcome.merge(&part.Outcome, part.Host.Name)
+	if err := errors.Join(r.Total.add(&part.Total), r.Latencies.add(&part.Latencies), r.Tester.add(&part.Tester)); err != nil {
 		return err
 	}
-	m.Tester.Cores += r.Tester.Cores
-	m.Tester.Memory += r.Tester.Memory
+	r.Tester.Cores += part.Tester.Cores
+	r.Tester.Memory += part.Tester.Memory
 	var err error
-	if m.Measured == nil || r.Measured == nil {
-		m.Measured = nil
-	} else if err = m.Measured.add(r.Measured); err != nil {
+	if r.Measured == nil || part.Measured == nil {
+		r.Measured = nil
+	} else if err = r.Measured.add(part.Measured); err != nil {
 		return err
 	}
-	if m.Expected, err = addKnown(m.Expected, r.Expected); err != nil {
+	if r.Expected, err = addKnown(r.Expected, part.Expected); err != nil {
 		return err
 	}
-	if m.Missing, err = addKnown(m.Missing, r.Missing); err != nil {
+	if r.Missing, err = addKnown(r.Missing, part.Missing); err != nil {
 		return err
 	}
-	for name, n := range r.Protocol {
-		sum := m.Protocol[name]
+	for name, n := range part.Protocol {
+		sum := r.Protocol[name]
 		if err := addTo(&sum, n); err != nil {
 			return err
 		}
-		if m.Protocol == nil {
-			m.Protocol = map[string]uint64{}
+		if r.Protocol == nil {
+			r.Protocol = map[string]uint64{}
 		}
-		m.Protocol[name] = sum
+		r.Protocol[name] = sum
 	}
-	for _, w := range r.Workers {
-		w.Host = cmp.Or(w.Host, r.Host.Name)
-		m.Workers = append(m.Workers, w)
+	for _, w := range part.Workers {
+		w.Host = cmp.Or(w.Host, part.Host.Name)
+		r.Workers = append(r.Workers, w)
 	}
-	m.mergeFindings(r)
-	return errors.Join(m.mergeSteps(r), m.mergeErrors(r))
+	r.mergeFindings(part)
+	return errors.Join(r.mergeSteps(part), r.mergeErrors(part))
 }
 
 // addKnown adds two numbers of which both must be known.
@@ -154,15 +154,15 @@ func (o *Outcome) merge(other *Outcome, host string) {
 	}
 }
 
-func (m *Result) mergeSteps(r *Result) error {
-	for i := range r.Steps {
-		from := &r.Steps[i]
-		at := slices.IndexFunc(m.Steps, func(s Step) bool { return s.Name == from.Name })
+func (r *Result) mergeSteps(part *Result) error {
+	for i := range part.Steps {
+		from := &part.Steps[i]
+		at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == from.Name })
 		if at < 0 {
-			m.Steps = append(m.Steps, Step{Name: from.Name, Start: from.Start})
-			at = len(m.Steps) - 1
+			r.Steps = append(r.Steps, Step{Name: from.Name, Start: from.Start})
+			at = len(r.Steps) - 1
 		}
-		to := &m.Steps[at]
+		to := &r.Steps[at]
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
 		if err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies)); err != nil {
 			return err
@@ -178,14 +178,14 @@ func examples(to, from []string) []string {
 	return append(slices.Clone(to), from[:min(len(from), max(0, mergedExamples-len(to)))]...)
 }
 
-func (m *Result) mergeErrors(r *Result) error {
-	for _, from := range r.Errors {
-		at := slices.IndexFunc(m.Errors, func(f Failure) bool { return f.Class == from.Class })
+func (r *Result) mergeErrors(part *Result) error {
+	for _, from := range part.Errors {
+		at := slices.IndexFunc(r.Errors, func(f Failure) bool { return f.Class == from.Class })
 		if at < 0 {
-			m.Errors = append(m.Errors, Failure{Class: from.Class})
-			at = len(m.Errors) - 1
+			r.Errors = append(r.Errors, Failure{Class: from.Class})
+			at = len(r.Errors) - 1
 		}
-		to := &m.Errors[at]
+		to := &r.Errors[at]
 		to.Examples = examples(to.Examples, from.Examples)
 		if err := addTo(&to.Count, from.Count); err != nil {
 			return err
@@ -195,20 +195,20 @@ func (m *Result) mergeErrors(r *Result) error {
 }
 
 // mergeFindings keeps the findings of each host apart: their texts have numbers in them.
-func (m *Result) mergeFindings(r *Result) {
-	for _, f := range r.Findings {
-		if len(r.Parts) == 0 {
-			f.Text = r.Host.Name + ": " + f.Text
+func (r *Result) mergeFindings(part *Result) {
+	for _, f := range part.Findings {
+		if len(part.Parts) == 0 {
+			f.Text = part.Host.Name + ": " + f.Text
 		}
-		m.Findings = append(m.Findings, f)
+		r.Findings = append(r.Findings, f)
 	}
 }
 
-func (m *Result) mergeVerification(results []*Result) {
+func (r *Result) mergeVerification(results []*Result) {
 	sum := &Verification{Known: true}
 	verified := 0
-	for _, r := range results {
-		v := r.Verification
+	for _, part := range results {
+		v := part.Verification
 		if v == nil {
 			continue
 		}
@@ -219,15 +219,15 @@ func (m *Result) mergeVerification(results []*Result) {
 		sum.Subscriptions = append(sum.Subscriptions, v.Subscriptions...)
 		sum.Unwatched = append(sum.Unwatched, v.Unwatched...)
 		for _, note := range v.Notes {
-			sum.Notes = append(sum.Notes, r.Host.Name+": "+note)
+			sum.Notes = append(sum.Notes, part.Host.Name+": "+note)
 		}
 	}
 	switch {
 	case verified == 0:
 	case verified == len(results) && sum.Known:
-		m.Verification = sum
+		r.Verification = sum
 	default:
-		m.Outcome.Warnings = append(m.Outcome.Warnings, "the verifications do not add up, since not every part knows what "+
+		r.Outcome.Warnings = append(r.Outcome.Warnings, "the verifications do not add up, since not every part knows what "+
 			"was to arrive: join the numbers with perfmq verify and the folders of all parts")
 	}
 }

@@ -21,7 +21,7 @@ func Hash(plan json.RawMessage) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", fmt.Errorf("read the plan: %w", err)
 	}
-	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // package json returns it as it is
+	if _, err := decoder.Token(); err != io.EOF {
 		return "", fmt.Errorf("read the plan: something follows it")
 	}
 	text, err := json.Marshal(value) // with sorted keys

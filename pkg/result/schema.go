@@ -6,7 +6,7 @@ import (
 )
 
 //go:embed schema.json
-var schema []byte //nolint:gochecknoglobals // package embed needs a variable
+var schema []byte
 
 // SchemaID is the identifier of the JSON Schema of this version.
 const SchemaID = "https://github.com/perfmq/perfmq/pkg/result/v1/schema.json"

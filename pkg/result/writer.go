@@ -148,7 +148,7 @@ func (h *Head) complete() (err error) {
 // before it are whole.
 func (w *Writer) Row(row Row) error {
 	if w.err != nil {
-		return nil
+		return nil //nolint:nilerr // it was reported
 	}
 	w.err = w.write(&row)
 	return w.err
