@@ -41,6 +41,7 @@ const (
 	argNumber = "N"
 	argTime   = "TIME"
 	argFile   = "FILE"
+	argFolder = "DIR"
 	argText   = "TEXT"
 	argName   = "NAME"
 )
@@ -272,6 +273,11 @@ func outputFlags() []definition {
 		{
 			name: "hdr", group: groupOutput, arg: argFile, files: true, help: "write the latencies of every second as an HdrHistogram log",
 			set: text(func(s *settings) *string { return &s.hdrFile }),
+		},
+		{
+			name: "result", group: groupOutput, arg: argFolder, folders: true,
+			help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every second, with --verify also verify.pv",
+			set:  text(func(s *settings) *string { return &s.resultDir }),
 		},
 		{
 			name: "metrics", group: groupOutput, arg: "[HOST]:PORT", help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",

@@ -48,7 +48,7 @@ func TestHelpDefaults(t *testing.T) {
 func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
 		got := call(nil, arg)
-		require.Equal(t, result{0, "perfmq v0.0.0\n", ""}, got)
+		require.Equal(t, ended{0, "perfmq v0.0.0\n", ""}, got)
 	}
 	v := NewVersion("v1.2.3")
 	require.Equal(t, "v1.2.3", v.Number)

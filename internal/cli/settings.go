@@ -51,6 +51,7 @@ type settings struct {
 	showLatency, silent, dryRun    bool
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
+	resultDir                      string
 	metricsLinger                  time.Duration
 	metricsAt                      string // where metrics are served, once they are
 	options                        []string

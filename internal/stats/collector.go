@@ -10,9 +10,10 @@ import (
 
 // Worker is a producer or consumer of a run, as far as it can tell about itself what its recorder does not know.
 type Worker struct {
-	Name     string
-	Counters driver.Counting // nil if it has no counters of its protocol's own
-	Waits    driver.Waiter   // nil if it cannot tell what it waits for
+	Name        string
+	Destination string
+	Counters    driver.Counting // nil if it has no counters of its protocol's own
+	Waits       driver.Waiter   // nil if it cannot tell what it waits for
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.

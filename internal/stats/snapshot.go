@@ -140,6 +140,7 @@ type Latencies struct {
 
 // Run describes what is measured, for reporters.
 type Run struct {
+	ID                   int64 // that the messages carry
 	Producing, Consuming bool
 	Rated                bool          // the load has a target rate
 	Start                time.Time     // when the load began
@@ -204,6 +205,8 @@ type Summary struct {
 	Average    Average
 	Saturation []Saturation
 	Protocol   []driver.Counter // as in the last Snapshot
+	Workers    []WorkerTotal    // of each producer and consumer
+	Errors     []ErrorClass     // of the messages that failed
 
 	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
 	// come before the drain ended. Known only when one process both sends and receives.
@@ -217,6 +220,13 @@ type Summary struct {
 	LeftBehind []string
 }
 
+// ErrorClass are the messages that ended with an error of one class.
+type ErrorClass struct {
+	Class driver.Class
+	Count uint64
+	First string // the first error; empty if its driver gave none
+}
+
 // Health tells whether the tester itself was fit to measure, in an interval or over all of them.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
@@ -224,6 +234,7 @@ type Health struct {
 	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
+	Memory     uint64        // resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
 	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
