@@ -12,7 +12,7 @@ const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package ru
 // healthMeter reads the process's own use of the machine, interval by interval.
 type healthMeter struct {
 	last   time.Time
-	sum    Health // of all intervals so far
+	sum    Health        // of all intervals so far
 	used   func() Health // processor time since the last call
 	pulse  *Pulse        // nil if nothing beats
 	owed   time.Duration // how long what a pause has made late may take to leave
