@@ -22,7 +22,7 @@ func (h *sendHeader) header(r *wire.Frame) {
 	*h = sendHeader{queue: -1, maxTries: defaultMaxTries, batch: r.Code == wire.ReqSendBatchMessage}
 	for b := r.Fields; len(b) > 0; {
 		var key, value []byte
-		switch key, value, b, _ = wire.CutField(b); string(key) {
+		switch key, value, b = wire.CutField(b); string(key) {
 		case "b", "topic":
 			h.topic = value
 		case "d", "defaultTopicQueueNums":

@@ -105,16 +105,31 @@ func (f *Frame) parseBinary(h []byte) bool {
 	if f.Remark, h, ok = cutSized(h[headSize:]); !ok {
 		return false
 	}
-	if f.Fields, _, ok = cutSized(h); !ok {
-		return false
-	}
-	n := 0
-	for b := f.Fields; len(b) > 0; n++ {
-		if _, _, b, ok = CutField(b); !ok || n == MaxFields {
+	f.Fields, _, ok = cutSized(h)
+	return ok && checkFields(f.Fields)
+}
+
+// checkFields reports whether b is MaxFields fields at most and nothing else.
+func checkFields(b []byte) bool {
+	at := 0
+	for range MaxFields {
+		if at == len(b) {
+			return true
+		}
+		if len(b)-at < 2 {
 			return false
 		}
+		at += 2 + int(binary.BigEndian.Uint16(b[at:]))
+		if len(b)-at < 4 {
+			return false
+		}
+		n := binary.BigEndian.Uint32(b[at:])
+		if at += 4; uint64(n) > uint64(len(b)-at) { //nolint:gosec // not below 0
+			return false
+		}
+		at += int(n)
 	}
-	return true
+	return at == len(b)
 }
 
 // cutSized takes an int32 length and that many bytes off b.
@@ -141,25 +156,22 @@ func cutShort(b []byte) (value, rest []byte, ok bool) {
 	return b[2 : 2+n], b[2+n:], true
 }
 
-// CutField takes the first field off b. It succeeds for all fields of a Frame that was parsed.
-func CutField(b []byte) (key, value, rest []byte, ok bool) {
-	if key, rest, ok = cutShort(b); ok {
-		value, rest, ok = cutSized(rest)
-	}
-	return key, value, rest, ok
+// CutField takes the first field off the Fields of a Frame that was parsed, and panics for other bytes.
+func CutField(b []byte) (key, value, rest []byte) {
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	end := n + 4 + int(binary.BigEndian.Uint32(b[n:]))
+	return b[2:n], b[n+4 : end], b[end:]
 }
 
 // Get returns a field of the header, the first of several with one key; nil if there is none.
 func (f *Frame) Get(key string) []byte {
-	for b := f.Fields; len(b) > 0; {
-		k, value, rest, ok := CutField(b)
-		if !ok {
-			return nil
+	for b := f.Fields; len(b) > 0; { // they have been checked
+		n := 2 + int(binary.BigEndian.Uint16(b))
+		end := n + 4 + int(binary.BigEndian.Uint32(b[n:]))
+		if string(b[2:n]) == key {
+			return b[n+4 : end]
 		}
-		if string(k) == key {
-			return value
-		}
-		b = rest
+		b = b[end:]
 	}
 	return nil
 }

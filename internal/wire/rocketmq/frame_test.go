@@ -63,8 +63,7 @@ func TestJSONHeaders(t *testing.T) {
 		assert.Equal(t, "body", string(f.Body), header)
 		var list []string
 		for b := f.Fields; len(b) > 0; {
-			key, value, rest, ok := wire.CutField(b)
-			require.True(t, ok)
+			key, value, rest := wire.CutField(b)
 			list, b = append(list, string(key)+"="+string(value)), rest
 		}
 		assert.Equal(t, want.fields, strings.Join(list, " "), header)

@@ -41,7 +41,7 @@ func (f *Frame) parseJSON(h []byte) bool {
 	}
 	f.Fields = f.scratch
 	s.space()
-	return !s.failed && len(s.b) == 0
+	return !s.failed && s.at == len(s.b)
 }
 
 // field takes a field and keeps it in the binary codec.
@@ -56,11 +56,12 @@ func (f *Frame) field(s *scanner) {
 	b[start], b[start+1] = byte(n>>8), byte(n)
 	b = append(b, 0, 0, 0, 0)
 	value := len(b)
-	switch s.take(':'); {
-	case s.failed, s.null():
-		return
+	s.take(':')
+	switch {
 	case s.ahead('"'):
 		b = s.appendText(b)
+	case s.failed, s.null():
+		return
 	default:
 		b = append(b, s.word()...)
 	}
@@ -68,34 +69,42 @@ func (f *Frame) field(s *scanner) {
 	f.scratch = b
 }
 
-// scanner takes JSON off the front of b. After a failure it takes nothing more: its results are empty, and its loops end.
+// scanner takes JSON off the front of what is left of b. After a failure there is nothing left: its results are empty, and its loops
+// end.
 type scanner struct {
 	b      []byte
+	at     int
 	failed bool
 }
 
 func (s *scanner) fail() {
-	s.b, s.failed = nil, true
-}
-
-func (s *scanner) space() {
-	for len(s.b) > 0 && (s.b[0] == ' ' || s.b[0] == '\t' || s.b[0] == '\n' || s.b[0] == '\r') {
-		s.b = s.b[1:]
-	}
+	s.at, s.failed = len(s.b), true
 }
 
 // ahead reports whether c comes next, after space.
 func (s *scanner) ahead(c byte) bool {
-	s.space()
-	return len(s.b) > 0 && s.b[0] == c
+	if s.at < len(s.b) && s.b[s.at] <= ' ' {
+		s.space()
+	}
+	return s.at < len(s.b) && s.b[s.at] == c
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.b) && (s.b[s.at] == ' ' || s.b[s.at] == '\t' || s.b[s.at] == '\n' || s.b[s.at] == '\r') {
+		s.at++
+	}
 }
 
 // took takes c if it comes next.
 func (s *scanner) took(c byte) bool {
+	if s.at < len(s.b) && s.b[s.at] == c { // there is seldom any space
+		s.at++
+		return true
+	}
 	if !s.ahead(c) {
 		return false
 	}
-	s.b = s.b[1:]
+	s.at++
 	return true
 }
 
@@ -113,11 +122,11 @@ func (s *scanner) begin(c byte) bool {
 
 // next takes a comma, or the end, and reports whether something follows.
 func (s *scanner) next(end byte) bool {
-	if s.took(end) {
-		return false
+	if s.took(',') {
+		return true
 	}
-	s.take(',')
-	return !s.failed
+	s.take(end)
+	return false
 }
 
 // key takes the key of a member and the colon.
@@ -128,11 +137,10 @@ func (s *scanner) key() []byte {
 }
 
 func (s *scanner) null() bool {
-	s.space()
-	if !bytes.HasPrefix(s.b, []byte("null")) {
+	if !s.ahead('n') || !bytes.HasPrefix(s.b[s.at:], []byte("null")) {
 		return false
 	}
-	s.b = s.b[len("null"):]
+	s.at += len("null")
 	return true
 }
 
@@ -148,30 +156,32 @@ func (s *scanner) int32() int64 {
 // word takes a number, true or false.
 func (s *scanner) word() []byte {
 	s.space()
-	n := 0
-	for n < len(s.b) && (s.b[n] >= '0' && s.b[n] <= '9' || s.b[n] >= 'a' && s.b[n] <= 'z' || s.b[n] == '-' ||
-		s.b[n] == '+' || s.b[n] == '.' || s.b[n] == 'E') {
-		n++
+	start := s.at
+	for s.at < len(s.b) && isWord(s.b[s.at]) {
+		s.at++
 	}
-	if n == 0 {
+	if s.at == start {
 		s.fail()
 		return nil
 	}
-	w := s.b[:n]
-	s.b = s.b[n:]
-	return w
+	return s.b[start:s.at]
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
 
 // plain takes a text up to its first escape, which comes next if ok is false.
 func (s *scanner) plain() (text []byte, ok bool) {
-	for i, c := range s.b {
+	rest := s.b[s.at:]
+	for i, c := range rest {
 		switch c {
 		case '"':
-			text, s.b = s.b[:i:i], s.b[i+1:]
-			return text, true
+			s.at += i + 1
+			return rest[:i:i], true
 		case '\\':
-			text, s.b = s.b[:i:i], s.b[i:]
-			return text, false
+			s.at += i
+			return rest[:i:i], false
 		}
 	}
 	s.fail()
@@ -212,12 +222,12 @@ func (s *scanner) escaped(b []byte) []byte {
 
 // escape appends the character that an escape stands for.
 func (s *scanner) escape(b []byte) []byte {
-	if len(s.b) < 2 {
+	if len(s.b)-s.at < 2 {
 		s.fail()
 		return b
 	}
-	c := s.b[1]
-	s.b = s.b[2:]
+	c := s.b[s.at+1]
+	s.at += 2
 	switch c {
 	case '"', '\\', '/':
 	case 'b':
@@ -233,11 +243,11 @@ func (s *scanner) escape(b []byte) []byte {
 	case 'u':
 		r := s.hex()
 		if utf16.IsSurrogate(r) {
-			high, rest := r, s.b
-			if r = utf8.RuneError; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
-				s.b = rest[2:]
+			high, at := r, s.at
+			if r = utf8.RuneError; bytes.HasPrefix(s.b[at:], []byte(`\u`)) {
+				s.at += 2
 				if r = utf16.DecodeRune(high, s.hex()); r == utf8.RuneError && !s.failed {
-					s.b = rest // it stands for itself
+					s.at = at // it stands for itself
 				}
 			}
 		}
@@ -249,11 +259,11 @@ func (s *scanner) escape(b []byte) []byte {
 }
 
 func (s *scanner) hex() (r rune) {
-	if len(s.b) < 4 {
+	if len(s.b)-s.at < 4 {
 		s.fail()
 		return 0
 	}
-	for _, c := range s.b[:4] {
+	for _, c := range s.b[s.at : s.at+4] {
 		switch {
 		case c >= '0' && c <= '9':
 			c -= '0'
@@ -265,7 +275,7 @@ func (s *scanner) hex() (r rune) {
 		}
 		r = r<<4 | rune(c)
 	}
-	s.b = s.b[4:]
+	s.at += 4
 	return r
 }
 

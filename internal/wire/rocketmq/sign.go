@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // the protocol's choice
 	"encoding/base64"
-	"encoding/binary"
 	"hash"
 	"slices"
 )
@@ -53,10 +52,9 @@ func (s *Signer) Sign(b, body []byte) []byte {
 	}
 	s.mac.Reset()
 	for f := b[FieldsAt:]; len(f) > 0; {
-		f = f[2+int(binary.BigEndian.Uint16(f)):]
-		n := 4 + int(binary.BigEndian.Uint32(f))
-		s.mac.Write(f[4:n])
-		f = f[n:]
+		var value []byte
+		_, value, f = CutField(f)
+		s.mac.Write(value)
 	}
 	return AppendField(b, FieldSignature, s.end(body))
 }
@@ -68,14 +66,11 @@ func (s *Signer) Signs(f *Frame) bool {
 	}
 	s.order = s.order[:0]
 	for b := f.Fields; len(b) > 0; {
-		key, value, rest, ok := CutField(b)
-		if !ok {
-			return false
-		}
+		var key, value []byte
+		key, value, b = CutField(b)
 		if string(key) != FieldSignature {
 			s.order = append(s.order, field{key, value})
 		}
-		b = rest
 	}
 	slices.SortFunc(s.order, func(a, b field) int { return bytes.Compare(a.key, b.key) })
 	s.mac.Reset()
