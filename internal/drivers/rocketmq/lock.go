@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )

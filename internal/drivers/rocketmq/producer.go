@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )

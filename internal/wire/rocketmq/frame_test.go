@@ -20,7 +20,6 @@ func jsonFrame(header, body string) []byte {
 
 func TestJSONHeaders(t *testing.T) {
 	t.Parallel()
-	type fields map[string]string
 	for header, want := range map[string]struct {
 		code           int
 		opaque         uint32
