@@ -26,7 +26,7 @@ const rocketManageTimeout = 10 * time.Second
 // server tells clients of it.
 func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) error {
 	n := strconv.Itoa(queues)
-	_, err := r.ask(ctx, r.Broker(), wire.ReqCreateTopic, map[string]string{
+	_, err := r.ask(ctx, r.Broker(), wire.ReqUpdateAndCreateTopic, map[string]string{
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n,
 		"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
 	})
@@ -36,7 +36,7 @@ func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) er
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
 	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		_, err := r.ask(ctx, r.NameServer(), wire.ReqGetRouteInfo, map[string]string{"topic": topic})
+		_, err := r.ask(ctx, r.NameServer(), wire.ReqGetRouteInfoByTopic, map[string]string{"topic": topic})
 		return err == nil, nil // not known yet
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *RocketMQ) DeleteTopic(ctx context.Context, topic string) error {
 // TopicMessages returns how many messages the topic ever got: the sum of the next
 // offsets of its queues. A message of a batch counts as one.
 func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, error) {
-	body, err := r.ask(ctx, r.Broker(), wire.ReqGetTopicStats, map[string]string{"topic": topic})
+	body, err := r.ask(ctx, r.Broker(), wire.ReqGetTopicStatsInfo, map[string]string{"topic": topic})
 	if err != nil {
 		return 0, fmt.Errorf("read the counters of topic %s: %w", topic, err)
 	}

@@ -205,7 +205,7 @@ func rocketLargePulls() []testCase {
 			p.peer.delivered.Add(1)
 			time := "time\x01" + strconv.FormatUint(queue<<queueShift|from, 10) + "\x02"
 			p.pulledLarge(q, rocketMessage{offset: from, topic: "q", properties: time}, size)
-		}, rocketAct{rmq.ReqGetRouteInfo, func(p *rocketPeer, q *rocketRequest) {
+		}, rocketAct{rmq.ReqGetRouteInfoByTopic, func(p *rocketPeer, q *rocketRequest) {
 			n := strconv.Itoa(queues)
 			p.answer(q, rmq.ResSuccess, "", nil, p.route("b", n, n))
 		}})
@@ -249,7 +249,7 @@ func rocketRequests() []testCase {
 			}
 		})},
 		{name: "request: the members have changed, without end", job: consuming().watched(second).messages(1 << 30), heavy: true, want: want{quiet: true, some: -1}, play: afterHeartbeat(func(p *rocketPeer, q *rocketRequest) {
-			go p.endless(rocketFrame(rmq.ReqConsumerIDsChanged, 7, 2, "", map[string]string{"consumerGroup": "perfmq-queue-q"}, ""))
+			go p.endless(rocketFrame(rmq.ReqNotifyConsumerIDsChanged, 7, 2, "", map[string]string{"consumerGroup": "perfmq-queue-q"}, ""))
 		})},
 		{name: "request: checks of nobody's messages", job: patiently("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for range 1000 {

@@ -96,7 +96,7 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 func (p *rocketPeer) behave(q *rocketRequest) {
 	offset := map[string]string{"offset": "0"}
 	switch q.code {
-	case rmq.ReqGetRouteInfo:
+	case rmq.ReqGetRouteInfoByTopic:
 		p.answer(q, rmq.ResSuccess, "", nil, p.route("b", "1", "1"))
 	case rmq.ReqGetBrokerClusterInfo:
 		p.answer(q, rmq.ResSuccess, "", nil, `{"brokerAddrTable":{"b":`+p.broker("b")+`},"clusterAddrTable":{"c":["b"]}}`)
@@ -109,7 +109,7 @@ func (p *rocketPeer) behave(q *rocketRequest) {
 		p.client = beat.ClientID
 		p.mu.Unlock()
 		p.answer(q, rmq.ResSuccess, "", nil, "")
-	case rmq.ReqGetConsumerList:
+	case rmq.ReqGetConsumerListByGroup:
 		p.mu.Lock()
 		id := p.client
 		p.mu.Unlock()

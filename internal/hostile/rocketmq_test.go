@@ -19,7 +19,7 @@ func rocketmqCases() []testCase {
 
 // rocketConnect: before anything like an answer.
 func rocketConnect() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfo, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
 	return []testCase{
 		{name: "connect: silence", job: producing(), play: (*wire).hear, want: openFails("did not answer", timeout)},
 		{name: "connect: silence, consuming", job: consuming(), play: (*wire).hear, want: openFails("did not answer", timeout)},
@@ -43,7 +43,7 @@ func rocketConnect() []testCase {
 
 // rocketFrames: frames whose lengths are lies.
 func rocketFrames() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfo, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
 	var list []testCase
 	for _, n := range []uint32{0, 1, 3, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 4, 18 << 20} {
 		length := strconv.FormatUint(uint64(n), 10)
@@ -87,7 +87,7 @@ func rocketFrames() []testCase {
 
 // rocketHeaders: headers that are none, or too much.
 func rocketHeaders() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfo, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
 	header := func(h string) func(*wire) { return at(rocketAnswerJSON(h)) }
 	raw := func(h string) func(*wire) { return at(rocketSay(rocketEnvelope(rmq.Binary, h, ""))) }
 	const binaryHead = "\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01" // code, language, version, opaque 0, an answer
@@ -130,7 +130,7 @@ func rocketHeaders() []testCase {
 // rocketRoutes: where the queues of a topic are said to be.
 func rocketRoutes() []testCase {
 	route := func(body func(p *rocketPeer) string) func(*wire) {
-		return rocketAt(rmq.ReqGetRouteInfo, func(p *rocketPeer, q *rocketRequest) { p.answer(q, rmq.ResSuccess, "", nil, body(p)) })
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, func(p *rocketPeer, q *rocketRequest) { p.answer(q, rmq.ResSuccess, "", nil, body(p)) })
 	}
 	queues := func(read, write string) func(*wire) {
 		return route(func(p *rocketPeer) string { return p.route("b", read, write) })
@@ -170,7 +170,7 @@ func rocketRoutes() []testCase {
 		testCase{name: "route: not JSON", job: producing(), want: openFails("", protocol), play: text("so sorry")},
 		testCase{name: "route: truncated", job: producing(), want: openFails("", protocol), play: text(`{"brokerDatas":[{"brokerName":"b"`)},
 		testCase{name: "route: nested 100,000 deep", job: producing(), heavy: true, want: openFails("", protocol), play: text(strings.Repeat(`{"a":[`, 100_000))},
-		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rmq.ReqGetRouteInfo, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
+		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
 		testCase{name: "route: an array of 900 KB", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"queueDatas":[` + strings.Repeat("{},", 300_000) + "{}]}")},
 		testCase{name: "route: 100,000 addresses", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{` + strings.Repeat(`"1":"a",`, 100_000) + `"2":"b"}}]}`)},
 		testCase{name: "route: keys without quotes", job: patiently(), want: works(), play: route(func(p *rocketPeer) string { return strings.ReplaceAll(p.route("b", "1", "1"), `"0":`, "0:") })},
@@ -183,17 +183,17 @@ func rocketRoutes() []testCase {
 		testCase{name: "route: an address where nobody listens", job: producing(), want: openFails("refused", connect), play: route(func(p *rocketPeer) string {
 			return strings.ReplaceAll(p.route("b", "1", "1"), p.peer.listener.Addr().String(), "127.0.0.1:1")
 		})},
-		testCase{name: "route: no such topic, for ever", job: producing(), want: openFails("", timeout), play: rocketAt(rmq.ReqGetRouteInfo, rocketRefuse(rmq.ResTopicNotExist, "no topic"))},
+		testCase{name: "route: no such topic, for ever", job: producing(), want: openFails("", timeout), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketRefuse(rmq.ResTopicNotExist, "no topic"))},
 		testCase{name: "cluster: nothing", job: producing(), want: openFails("", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketBody(""))},
 		testCase{name: "cluster: silence", job: producing(), want: openFails("did not answer", timeout), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketSay(""))},
 		testCase{name: "cluster: 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketArray(`{"brokerAddrTable":{`, `"a":{},`, 2<<20, `"b":{}}}`))},
-		testCase{name: "cluster: the topic is refused", job: producing(), want: openFails("no room", driver.ClassOther), play: rocketNoTopicThen(rmq.ReqCreateTopic, rocketRefuse(1, "no room"))},
+		testCase{name: "cluster: the topic is refused", job: producing(), want: openFails("no room", driver.ClassOther), play: rocketNoTopicThen(rmq.ReqUpdateAndCreateTopic, rocketRefuse(1, "no room"))},
 	)
 }
 
 // rocketNoTopicThen is rocketAt for a name server that does not know the topic, so that it is to be created.
 func rocketNoTopicThen(code int, do func(*rocketPeer, *rocketRequest)) func(*wire) {
-	return rocketAt(code, do, rocketAct{rmq.ReqGetRouteInfo, rocketRefuse(rmq.ResTopicNotExist, "no topic")})
+	return rocketAt(code, do, rocketAct{rmq.ReqGetRouteInfoByTopic, rocketRefuse(rmq.ResTopicNotExist, "no topic")})
 }
 
 // rocketGroups: a consumer becomes a member of its group.
@@ -205,8 +205,8 @@ func rocketGroups() []testCase {
 		code int
 	}{
 		{"heartbeat", rmq.ReqHeartBeat},
-		{"group", rmq.ReqGetSubscription},
-		{"members", rmq.ReqGetConsumerList},
+		{"group", rmq.ReqGetSubscriptionGroupConfig},
+		{"members", rmq.ReqGetConsumerListByGroup},
 		{"lock", rmq.ReqLockBatchMQ},
 		{"offset", rmq.ReqQueryConsumerOffset},
 	} {
@@ -218,12 +218,12 @@ func rocketGroups() []testCase {
 		)
 	}
 	return append(list,
-		testCase{name: "members: nobody", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerList, rocketBody(`{"consumerIdList":[]}`))},
-		testCase{name: "members: others only", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerList, rocketBody(`{"consumerIdList":["a","b"]}`))},
-		testCase{name: "members: not JSON", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerList, rocketBody("members"))},
-		testCase{name: "members: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqGetConsumerList, rocketArray(`{"consumerIdList":[`, `"",`, 5<<20, `""]}`))},
-		testCase{name: "members: 300,000 others", job: consuming(), heavy: true, want: openFails("", timeout), play: at(rmq.ReqGetConsumerList, rocketArray(`{"consumerIdList":[`, `"",`, 300_000, `""]}`))},
-		testCase{name: "members: nested", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerList, rocketBody(`{"consumerIdList":`+strings.Repeat("[", 100_000)))},
+		testCase{name: "members: nobody", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":[]}`))},
+		testCase{name: "members: others only", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":["a","b"]}`))},
+		testCase{name: "members: not JSON", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody("members"))},
+		testCase{name: "members: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 5<<20, `""]}`))},
+		testCase{name: "members: 300,000 others", job: consuming(), heavy: true, want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 300_000, `""]}`))},
+		testCase{name: "members: nested", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":`+strings.Repeat("[", 100_000)))},
 		testCase{name: "lock: nothing", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[]}`))},
 		testCase{name: "lock: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqLockBatchMQ, rocketArray(`{"lockOKMQSet":[`, `{},`, 5<<20, `{}]}`))},
 		testCase{name: "lock: queues of others", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[{"topic":"x","brokerName":"y","queueId":-5}]}`))},

@@ -82,7 +82,7 @@ func (c *conn) checkClient(r *wire.Frame) error {
 		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
 	}
 	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
-		return c.refuse(r, wire.ResSubscriptionIllegal, err.Error())
+		return c.refuse(r, wire.ResSubscriptionParseFailed, err.Error())
 	}
 	c.w.simple(r, wire.ResSuccess, "")
 	return nil

@@ -22,11 +22,11 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.heartbeat(r)
 	case wire.ReqUnregisterClient:
 		return c.unregister(r)
-	case wire.ReqSendMessageBack:
+	case wire.ReqConsumerSendMsgBack:
 		return c.sendBack(r)
 	case wire.ReqEndTransaction:
 		return c.endTransaction(r)
-	case wire.ReqGetConsumerList:
+	case wire.ReqGetConsumerListByGroup:
 		return c.consumerList(r)
 	case wire.ReqLockBatchMQ:
 		return c.lockQueues(r, true)
@@ -42,9 +42,9 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, true)
 	case wire.ReqGetMinOffset:
 		return c.limitOffset(r, false)
-	case wire.ReqSearchOffset:
+	case wire.ReqSearchOffsetByTimestamp:
 		return c.searchOffset(r)
-	case wire.ReqGetEarliestStoreTime:
+	case wire.ReqGetEarliestMsgStoreTime:
 		return c.earliestTime(r)
 	case wire.ReqViewMessageByID:
 		return c.viewMessage(r)
@@ -62,13 +62,13 @@ func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 // administer handles what tools and name server clients ask.
 func (c *conn) administer(r *wire.Frame) error {
 	switch r.Code {
-	case wire.ReqGetRouteInfo:
+	case wire.ReqGetRouteInfoByTopic:
 		return c.route(r)
 	case wire.ReqGetBrokerClusterInfo:
 		return c.clusterInfo(r)
-	case wire.ReqGetAllTopicList:
+	case wire.ReqGetAllTopicListFromNameServer:
 		return c.listTopics(r)
-	case wire.ReqCreateTopic:
+	case wire.ReqUpdateAndCreateTopic:
 		return c.createTopic(r)
 	case wire.ReqDeleteTopicInBroker:
 		c.s.deleteTopic(string(r.Get("topic")))
@@ -77,15 +77,15 @@ func (c *conn) administer(r *wire.Frame) error {
 	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
 		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case wire.ReqCreateSubscription:
+	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
-	case wire.ReqGetAllSubscriptions:
+	case wire.ReqGetAllSubscriptionGroupConfig:
 		return c.listGroups(r)
-	case wire.ReqDeleteSubscription:
+	case wire.ReqDeleteSubscriptionGroup:
 		c.s.deleteGroup(string(r.Get("groupName")))
 		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case wire.ReqGetTopicStats:
+	case wire.ReqGetTopicStatsInfo:
 		return c.topicStats(r)
 	case wire.ReqGetConsumeStats:
 		return c.consumeStats(r)
@@ -94,7 +94,7 @@ func (c *conn) administer(r *wire.Frame) error {
 	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:
-		c.w.simple(r, wire.ResNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
+		c.w.simple(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
 		return nil
 	}
 }

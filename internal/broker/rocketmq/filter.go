@@ -71,7 +71,7 @@ func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, along bool) (f *filte
 		if !known {
 			var err error
 			if f, err = newFilter(key.kind, key.expression); err != nil {
-				return nil, wire.ResSubscriptionIllegal, "parse the consumer's subscription failed: " + err.Error()
+				return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + err.Error()
 			}
 			const most = 64
 			if len(c.filters) >= most {
@@ -86,9 +86,9 @@ func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, along bool) (f *filte
 	case sub == nil:
 		return nil, wire.ResSubscriptionNotExist, "the consumer's subscription not exist"
 	case sub.version < r.NumberOr("subVersion", 0):
-		return nil, wire.ResSubscriptionOld, "the consumer's subscription not latest"
+		return nil, wire.ResSubscriptionNotLatest, "the consumer's subscription not latest"
 	case sub.err != nil:
-		return nil, wire.ResSubscriptionIllegal, "parse the consumer's subscription failed: " + sub.err.Error()
+		return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + sub.err.Error()
 	}
 	return sub.filter, wire.ResSuccess, ""
 }

@@ -239,7 +239,7 @@ func (g *group) tell() {
 	g.mu.Unlock()
 	for _, m := range members {
 		m.c.push(func(w *writer) {
-			w.Begin(m.c.codec, wire.ReqConsumerIDsChanged, wire.FlagOneWay, 0, "")
+			w.Begin(m.c.codec, wire.ReqNotifyConsumerIDsChanged, wire.FlagOneWay, 0, "")
 			w.Text("consumerGroup", g.name)
 			w.End(0)
 		})

@@ -105,6 +105,6 @@ func call(t testing.TB, addr string, code int, body []byte, fields ...string) (a
 func createTopic(t testing.TB, b *testBroker, topic string, queues int) {
 	t.Helper()
 	n := strconv.Itoa(queues)
-	code, _ := call(t, b.addr, wire.ReqCreateTopic, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
+	code, _ := call(t, b.addr, wire.ReqUpdateAndCreateTopic, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
 	require.Zero(t, code)
 }

@@ -26,5 +26,5 @@ func (c *conn) signed(r *wire.Frame) bool {
 		}
 		c.signers[string(key)] = s
 	}
-	return s.Signs(r)
+	return s.Verify(r)
 }

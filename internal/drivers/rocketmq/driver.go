@@ -233,7 +233,7 @@ func (c *client) reserve(group string) bool {
 // serve handles requests of a broker; fields are valid only during the call.
 func (c *client) serve(conn *conn, r *reply) {
 	switch r.Code {
-	case wire.ReqConsumerIDsChanged:
+	case wire.ReqNotifyConsumerIDsChanged:
 		c.mu.Lock()
 		member := c.consumers[string(r.Get("consumerGroup"))]
 		c.mu.Unlock()

@@ -58,13 +58,13 @@ func classOfCode(code int, remark string) (driver.Class, string) {
 		return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
 	case wire.ResTopicNotExist:
 		return driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
-	case wire.ResSubscriptionNotExist, wire.ResSubscriptionOld, wire.ResGroupNotExist:
+	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
 		return driver.ClassNotFound, "the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
 	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
 		return driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time"
-	case wire.ResSubscriptionIllegal:
+	case wire.ResSubscriptionParseFailed:
 		return driver.ClassUnsupported, "check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
-	case wire.ResNotSupported:
+	case wire.ResRequestCodeNotSupported:
 		return driver.ClassUnsupported, "the broker may be too old"
 	case wire.ResMessageIllegal:
 		if tooLarge(remark) {

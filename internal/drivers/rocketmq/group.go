@@ -74,8 +74,8 @@ func (c *consumer) open(ctx context.Context) error {
 // ensureGroup creates the group at a broker that knows it not and does not create groups by their use
 // (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
 func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) error {
-	r, err := a.call(ctx, conn, wire.ReqGetSubscription, []field{{"group", group}}, nil)
-	if err != nil || r.Code != wire.ResGroupNotExist {
+	r, err := a.call(ctx, conn, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
+	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
 		return err // of the connection; what the broker refuses it will refuse again
 	}
 	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
@@ -85,7 +85,7 @@ func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) erro
 	if err != nil {
 		return err
 	}
-	_, err = a.must(ctx, conn, "create group "+group, wire.ReqCreateSubscription, nil, body)
+	_, err = a.must(ctx, conn, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil, body)
 	return err
 }
 
@@ -234,7 +234,7 @@ func allocate(me string, all map[queueID]*queue, members []string) []queueID {
 // membersOf returns the ids of the clients in a group.
 func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]string, error) {
 	const op = "list the consumers of the group"
-	r, err := a.call(ctx, conn, wire.ReqGetConsumerList, []field{{"consumerGroup", group}}, nil)
+	r, err := a.call(ctx, conn, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)

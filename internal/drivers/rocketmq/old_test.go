@@ -115,14 +115,14 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch r.Code {
-	case wire.ReqGetRouteInfo:
+	case wire.ReqGetRouteInfoByTopic:
 		return wire.ResSuccess, nil, fmt.Sprintf(`{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],`+
 			`"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":%q}}]}`, p.l.Addr())
 	case wire.ReqHeartBeat:
 		var beat struct{ ClientID string }
 		_ = json.Unmarshal(r.Body, &beat)
 		p.clientID = beat.ClientID
-	case wire.ReqGetConsumerList:
+	case wire.ReqGetConsumerListByGroup:
 		return wire.ResSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
 	case wire.ReqLockBatchMQ:
 		return wire.ResSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
@@ -156,7 +156,7 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 	case wire.ReqSendMessageV2:
 		p.sent <- string(r.Get("i"))
 		return wire.ResSuccess, map[string]string{"msgId": "1", "queueId": "0", "queueOffset": "10"}, ""
-	case wire.ReqDeleteSubscription:
+	case wire.ReqDeleteSubscriptionGroup:
 		for _, name := range []string{"cleanOffset", "removeOffset"} {
 			if string(r.Get(name)) == "true" {
 				p.deleted = append(p.deleted, name)

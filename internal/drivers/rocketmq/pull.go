@@ -108,7 +108,7 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verd
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.connectTimeout)
 	defer cancel()
-	_, err := c.client.must(ctx, q.conn, "give a message back", wire.ReqSendMessageBack, []field{
+	_, err := c.client.must(ctx, q.conn, "give a message back", wire.ReqConsumerSendMsgBack, []field{
 		{"group", c.group},
 		{"originTopic", string(m.Topic)},
 		{"offset", strconv.FormatInt(m.LogOffset, 10)},

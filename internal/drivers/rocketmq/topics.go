@@ -143,7 +143,7 @@ func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 
 func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
 	op := "look up topic " + topic
-	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfo, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
+	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfoByTopic, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 	masters := 0
 	err := d.onMasters(ctx, a, ns, func(c *conn) error {
 		masters++
-		_, err := a.must(ctx, c, "create topic "+topic, wire.ReqCreateTopic, []field{
+		_, err := a.must(ctx, c, "create topic "+topic, wire.ReqUpdateAndCreateTopic, []field{
 			{"topic", topic},
 			{"defaultTopic", wire.DefaultTopic},
 			{"readQueueNums", queues},
@@ -344,7 +344,7 @@ func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
 	}
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error {
-		_, err := a.must(ctx, c, "delete group "+group, wire.ReqDeleteSubscription, []field{
+		_, err := a.must(ctx, c, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
 			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
 		}, nil)
 		return err

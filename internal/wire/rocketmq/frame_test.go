@@ -150,7 +150,7 @@ func TestSigner(t *testing.T) {
 	require.Nil(t, wire.NewSigner("", ""))
 	var none *wire.Signer
 	require.Equal(t, "x", string(none.Sign(none.Begin([]byte("x")), nil)))
-	require.False(t, none.Signs(&wire.Frame{}))
+	require.False(t, none.Verify(&wire.Frame{}))
 
 	s := wire.NewSigner("key", "secret")
 	signed := func(s *wire.Signer, body string) *wire.Frame {
@@ -160,18 +160,18 @@ func TestSigner(t *testing.T) {
 		require.NoError(t, f.Parse(append(b, body...)[wire.LengthSize:]))
 		return f
 	}
-	require.True(t, s.Signs(signed(s, "body")))
-	require.True(t, s.Signs(signed(s, "")))
-	require.False(t, s.Signs(signed(wire.NewSigner("key", "other"), "body")))
-	require.False(t, s.Signs(signed(nil, "body")), "there is no signature")
+	require.True(t, s.Verify(signed(s, "body")))
+	require.True(t, s.Verify(signed(s, "")))
+	require.False(t, s.Verify(signed(wire.NewSigner("key", "other"), "body")))
+	require.False(t, s.Verify(signed(nil, "body")), "there is no signature")
 	f := signed(s, "body")
 	f.Body[0] = 'B'
-	require.False(t, s.Signs(f))
+	require.False(t, s.Verify(f))
 
 	var jumbled wire.Frame // the order of the fields does not matter
 	f = signed(s, "body")
 	require.NoError(t, jumbled.Parse(jsonFrame(`{"extFields":{"a":"1","Signature":"`+string(f.Get(wire.FieldSignature))+`","AccessKey":"key"}}`, "body")))
-	require.True(t, s.Signs(&jumbled))
+	require.True(t, s.Verify(&jumbled))
 }
 
 // TestAllocations: neither writing nor reading allocates.

@@ -70,7 +70,7 @@ func TestCompression(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrMessage)
 	}
 	var small wire.Inflater
-	for _, size := range []int{limit + 1, 1 << 28} {
+	for _, size := range []int{limit + 1, 1 << 24} {
 		_, err := small.Inflate(0, d.Deflate(make([]byte, size)), limit)
 		require.ErrorIs(t, err, wire.ErrTooLong)
 	}

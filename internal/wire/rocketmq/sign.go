@@ -59,8 +59,8 @@ func (s *Signer) Sign(b, body []byte) []byte {
 	return AppendField(b, FieldSignature, s.end(body))
 }
 
-// Signs reports whether a request has the right signature; a nil Signer has none.
-func (s *Signer) Signs(f *Frame) bool {
+// Verify reports whether a request has the right signature; a nil Signer has none.
+func (s *Signer) Verify(f *Frame) bool {
 	if s == nil {
 		return false
 	}

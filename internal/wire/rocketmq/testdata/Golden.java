@@ -14,7 +14,9 @@ import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
 import org.apache.rocketmq.common.message.MessageVersion;
+import org.apache.rocketmq.common.constant.PermName;
 import org.apache.rocketmq.common.sysflag.MessageSysFlag;
+import org.apache.rocketmq.common.sysflag.PullSysFlag;
 import org.apache.rocketmq.remoting.protocol.LanguageCode;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.remoting.protocol.RequestCode;
@@ -41,6 +43,21 @@ public class Golden {
 
     static void print(String name, String text) {
         print(name, text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Prints the constants of a class and of those above it, as text. */
+    static void constants(String kind, Class<?> c) throws Exception {
+        TreeMap<String, String> all = new TreeMap<>();
+        for (java.lang.reflect.Field f : c.getFields()) {
+            all.put(f.getName(), String.valueOf(f.get(null)));
+        }
+        for (java.lang.reflect.Field f : c.getDeclaredFields()) {
+            f.setAccessible(true);
+            all.put(f.getName(), String.valueOf(f.get(null)));
+        }
+        for (java.util.Map.Entry<String, String> e : all.entrySet()) {
+            print(kind + " " + e.getKey(), e.getValue());
+        }
     }
 
     /** Keys of one letter are in their order in a HashMap. */
@@ -154,6 +171,11 @@ public class Golden {
         for (String tag : new String[] {"Aa", "hello", "\ud83d\ude00"}) {
             print("hash " + tag, ByteBuffer.allocate(4).putInt(tag.hashCode()).array());
         }
-        print("reserved", String.join(" ", new java.util.TreeSet<>(MessageConst.STRING_HASH_SET)));
+        constants("request", RequestCode.class);
+        constants("answer", ResponseCode.class);
+        constants("sysflag", MessageSysFlag.class);
+        constants("pull flag", PullSysFlag.class);
+        constants("permission", PermName.class);
+        constants("property", MessageConst.class);
     }
 }
