@@ -19,7 +19,9 @@ func rocketmqCases() []testCase {
 
 // rocketConnect: before anything like an answer.
 func rocketConnect() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	return []testCase{
 		{name: "connect: silence", job: producing(), play: (*wire).hear, want: openFails("did not answer", timeout)},
 		{name: "connect: silence, consuming", job: consuming(), play: (*wire).hear, want: openFails("did not answer", timeout)},
@@ -43,7 +45,9 @@ func rocketConnect() []testCase {
 
 // rocketFrames: frames whose lengths are lies.
 func rocketFrames() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	var list []testCase
 	for _, n := range []uint32{0, 1, 3, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 4, 18 << 20} {
 		length := strconv.FormatUint(uint64(n), 10)
@@ -87,7 +91,9 @@ func rocketFrames() []testCase {
 
 // rocketHeaders: headers that are none, or too much.
 func rocketHeaders() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqGetRouteInfoByTopic, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	header := func(h string) func(*wire) { return at(rocketAnswerJSON(h)) }
 	raw := func(h string) func(*wire) { return at(rocketSay(rocketEnvelope(rmq.Binary, h, ""))) }
 	const binaryHead = "\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01" // code, language, version, opaque 0, an answer
