@@ -6,6 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
@@ -17,6 +18,6 @@ import (
 func All() []driver.Factory {
 	return []driver.Factory{
 		amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory(),
-		goamqp.Factory(), gostomp.Factory(),
+		goamqp.Factory(), gostomp.Factory(), rocketmqgo.Factory(),
 	}
 }

@@ -220,6 +220,14 @@ func (r *ProducerRecorder) Completed() uint64 {
 // Ended returns the number of messages that have ended, in whatever way.
 func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
 
+// Answered returns the number of messages that the broker has taken or refused: those that have ended, but for those of unknown end,
+// and those that found no broker.
+func (r *ProducerRecorder) Answered() uint64 {
+	return r.count(func(s *sendings) uint64 {
+		return s.total() - s.states[driver.Unknown] - s.failures[driver.Failed][driver.ClassConnect]
+	})
+}
+
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
 func (r *ProducerRecorder) Withheld() uint64 {
 	return r.count(func(s *sendings) uint64 { return s.withheld })

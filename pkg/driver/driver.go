@@ -24,8 +24,8 @@
 //
 // Every call that waits takes a context and returns soon after it ends. After Close has returned, a driver makes no more
 // callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind. A connection that
-// was lost is not opened again by itself: its producers and consumers have ended, and the engine may open others, on the
-// same Driver.
+// was lost is not opened again by itself, unless [Capabilities] say so: its producers and consumers have ended, and the engine
+// may open others, on the same Driver.
 //
 // # More that a driver can do
 //
@@ -170,7 +170,11 @@ type Factory struct {
 
 // Capabilities are what a protocol, as implemented by its driver, can do.
 type Capabilities struct {
-	TLS          bool             // connections can be encrypted
+	TLS bool // connections can be encrypted
+	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of it.
+	// Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were under way end
+	// as Unknown, and those that find no broker as Failed, with [ClassConnect].
+	Reconnects   bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
 

@@ -52,7 +52,8 @@ const (
 	Released
 	// Modified: the broker gave the message back, and may have tried to deliver it (AMQP modified).
 	Modified
-	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said.
+	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said. Or there was no broker
+	// to send it to, see [Capabilities.Reconnects].
 	Failed
 	// Unknown: the connection ended before the broker answered, or it did not answer in time. The message may or may not
 	// have arrived.

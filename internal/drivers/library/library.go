@@ -139,3 +139,23 @@ func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
 		<-ended
 	}
 }
+
+// Bounded calls f, which does not look at a context and goes on for some seconds at most when ctx has ended.
+func Bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		v, err := f()
+		results <- result{v, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}

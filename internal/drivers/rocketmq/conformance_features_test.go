@@ -15,7 +15,9 @@ func TestConformanceRocketMQ49(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), MinBody: 1, MaxBody: 1 << 20, Log: true,
 		Broker: broker.Title(),
-		Path:   func(t testing.TB) drivertest.Path { return newPath(t, broker) },
+		Path: func(t testing.TB) drivertest.Path {
+			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
+		},
 		Victim: func(t testing.TB) (string, func()) {
 			victim := brokertest.StartRocketMQ(t, brokertest.WithRocketMQ49())
 			return victim.URL(), victim.Kill

@@ -3,16 +3,12 @@
 package rocketmq
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -69,7 +64,9 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 	broker := shared.get(t)
 	return drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
-		Path: func(t testing.TB) drivertest.Path { return newPath(t, broker) },
+		Path: func(t testing.TB) drivertest.Path {
+			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
+		},
 	}
 }
 
@@ -96,79 +93,6 @@ func conformanceOfMode(t *testing.T, atMostOnce bool, options ...string) {
 	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
 	drivertest.Run(t, cfg)
 }
-
-// path is a way to the broker: a proxy before the name server, which tells clients the address of another before the
-// broker.
-type path struct {
-	t                  testing.TB
-	target             *brokertest.RocketMQ
-	nameServer, broker *tcpproxy.Proxy
-	down               atomic.Int64 // bytes from either
-}
-
-func newPath(t testing.TB, broker *brokertest.RocketMQ) *path {
-	p := &path{t: t, target: broker}
-	p.listen(listenLike(t, broker.NameServer()), listenLike(t, broker.Broker()))
-	t.Cleanup(func() {
-		p.Cut() // both: the streams of one look at the gate of the other
-		p.nameServer.Close()
-		p.broker.Close()
-	})
-	return p
-}
-
-func (p *path) listen(nameServer, broker net.Listener) {
-	// Addresses of the same length can be exchanged within frames.
-	theirs, ours := []byte(p.target.Broker()), []byte(broker.Addr().String())
-	require.Len(p.t, ours, len(theirs))
-	var gate *tcpproxy.Proxy // whose being frozen counts for both
-	ready := make(chan struct{})
-	stream := func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
-		<-ready
-		gate.Copy(to, from, func(b []byte) []byte {
-			if d == tcpproxy.Up {
-				return b
-			}
-			p.down.Add(int64(len(b)))
-			return bytes.ReplaceAll(b, theirs, ours)
-		})
-	}
-	gate = tcpproxy.New(broker, p.target.Broker(), stream)
-	p.nameServer, p.broker = tcpproxy.New(nameServer, p.target.NameServer(), stream), gate
-	close(ready)
-}
-
-// listenLike returns a listener on a port with as many digits as the target's.
-func listenLike(t testing.TB, target string) net.Listener {
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		if len(l.Addr().String()) == len(target) {
-			return l
-		}
-		_ = l.Close()
-	}
-}
-
-func (p *path) URL() string { return "rocketmq://" + p.nameServer.Addr() }
-
-func (p *path) Freeze() { p.broker.Freeze() }
-
-func (p *path) Cut() {
-	p.nameServer.Cut()
-	p.broker.Cut()
-}
-
-// Restore listens again at the same addresses.
-func (p *path) Restore() {
-	nameServer, err := net.Listen("tcp", p.nameServer.Addr())
-	require.NoError(p.t, err)
-	broker, err := net.Listen("tcp", p.broker.Addr())
-	require.NoError(p.t, err)
-	p.listen(nameServer, broker)
-}
-
-func (p *path) Received() int64 { return p.down.Load() }
 
 // openDriver opens a driver with options; it is closed with the test.
 func openDriver(t testing.TB, url string, options ...string) driver.Driver {

@@ -127,7 +127,12 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	require.NoError(e, out.verify())
-	idle.lost()
+	idle.cutOff()
+	if e.reconnects() {
+		e.inDoubt(out, n)
+		e.sendNowhere(out)
+		return
+	}
 	e.sendLost(out)
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	sent, _, states := out.totals()
@@ -140,6 +145,10 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 // sendLost checks that a send on a lost connection fails.
 func (e *env) sendLost(out *sender) {
 	e.Helper()
+	if e.reconnects() {
+		e.sendNowhere(out)
+		return
+	}
 	err := e.bounded(e.cfg.Timeout, "Send on a connection that has ended", func() error {
 		ctx := e.within(e.cfg.Timeout / 2)
 		for {
@@ -179,6 +188,10 @@ func testCut(e *env) {
 // testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of those
 // before does not disturb them.
 func testAgain(e *env) {
+	if e.reconnects() {
+		e.testReconnects()
+		return
+	}
 	const n = 20
 	path := e.cfg.Path(e)
 	d, dest := e.openURL(path.URL()), e.dest()
@@ -205,26 +218,10 @@ func testAgain(e *env) {
 func testKill(e *env) {
 	url, kill := e.cfg.Victim(e)
 	d := e.openURL(url)
-	type load struct {
-		in      *inbox
-		out     *sender
-		sending chan error
-	}
 	var loads []load
 	for _, kind := range e.cfg.kinds() {
 		e.kind = kind
-		out, in := e.pair(d, func(s *driver.ProducerSpec) { s.Variants = variants(1024) })
-		l := load{in, out, make(chan error, 1)}
-		go func() {
-			ctx := e.within(3 * e.cfg.Timeout)
-			for i := base; ; i++ {
-				if err := out.trySend(ctx, i); err != nil {
-					l.sending <- err
-					return
-				}
-			}
-		}()
-		loads = append(loads, l)
+		loads = append(loads, e.load(d))
 	}
 	for _, l := range loads {
 		l.in.awaitCount(1000, "receive")
@@ -232,16 +229,6 @@ func testKill(e *env) {
 	e.broken = true
 	kill()
 	for _, l := range loads {
-		err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-l.sending })
-		require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
-		require.NoError(e, l.out.wait(e.cfg.Timeout), "the connection has ended")
-		require.NoError(e, l.out.verify())
-		l.in.lost()
-		e.sendLost(l.out)
-		sent, _, states := l.out.totals()
-		require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", l.out.ledger)
-		require.NoError(e, compareSome(l.in.stamps(), func(s int64) bool { return s >= base && s < base+int64(sent) }))
-		l.out.close()
-		l.in.close()
+		l.killed(e)
 	}
 }

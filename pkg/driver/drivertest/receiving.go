@@ -144,7 +144,7 @@ func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), r
 	e.broken = true
 	path.Cut()
 	done.release()
-	first.lost() // it may have delivered more of what had come before the cut
+	first.cutOff() // it may have delivered more of what had come before the cut
 	first.close()
 	spec.TransactionSize, spec.Commits = 0, nil
 	return first, e.again(direct, last(spec))

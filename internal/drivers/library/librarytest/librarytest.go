@@ -2,6 +2,8 @@
 package librarytest
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,16 +21,29 @@ const (
 	timeout  = 30 * time.Second
 )
 
-// Embedded is the configuration of the suite on an embedded broker for the protocol of f. Headers are looked at in the broker's
-// store.
+// Embedded is the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers are looked at in the
+// broker's store.
 func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	t.Helper()
-	b := start(t, f.Name)
+	cfg := embedded(t, f, broker.Config{User: user, Password: password})
+	cfg.User, cfg.Password, cfg.WrongPassword = user, password, "wrong"
+	return cfg
+}
+
+// Anonymous is the same without a login.
+func Anonymous(t testing.TB, f driver.Factory) drivertest.Config {
+	t.Helper()
+	return embedded(t, f, broker.Config{})
+}
+
+func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest.Config {
+	t.Helper()
+	b := start(t, f.Name, settings)
 	return drivertest.Config{
-		Factory: f, URL: url(b, &f), User: user, Password: password, WrongPassword: "wrong", Quiet: 100 * time.Millisecond,
+		Factory: f, URL: url(b, &f), Quiet: 100 * time.Millisecond,
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
-			victim := start(t, f.Name)
+			victim := start(t, f.Name, settings)
 			return url(victim, &f), victim.Close
 		},
 		Inspect: func(t testing.TB, dest driver.Destination) func(n int) []drivertest.Header {
@@ -46,9 +61,46 @@ func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	}
 }
 
-func start(t testing.TB, protocol string) *broker.Broker {
+// Exchange sends n messages to dest, of which one consumer is there before, and returns how many were accepted and received.
+func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted, received int) {
 	t.Helper()
-	b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}, User: user, Password: password})
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	consumer, err := d.Consumer(ctx, driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c"})
+	require.NoError(t, err)
+	var ended, taken atomic.Int64
+	producer, err := d.Producer(ctx, driver.ProducerSpec{
+		Destination: dest, Connection: driver.Connection{Key: "p", Name: "p"}, Name: "p", MaxPending: n,
+		Variants: []driver.Variant{{Body: make([]byte, 100), Priority: -1}},
+	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
+		if o.State == driver.Accepted {
+			ended.Add(1)
+		}
+	}))
+	require.NoError(t, err)
+	receiving, stop := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		result <- consumer.Run(receiving, func(*driver.Delivery) driver.Verdict { taken.Add(1); return driver.Accept })
+	}()
+	for i := range n {
+		require.NoError(t, producer.Send(ctx, &driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
+	}
+	require.NoError(t, producer.Close(ctx))
+	for taken.Load() < ended.Load() && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // in which no more come
+	stop()
+	require.NoError(t, <-result)
+	require.NoError(t, consumer.Close(ctx))
+	return int(ended.Load()), int(taken.Load())
+}
+
+func start(t testing.TB, protocol string, settings broker.Config) *broker.Broker {
+	t.Helper()
+	settings.Listen = map[string]string{protocol: "127.0.0.1:0"}
+	b, err := broker.Start(settings)
 	require.NoError(t, err)
 	t.Cleanup(b.Close)
 	return b

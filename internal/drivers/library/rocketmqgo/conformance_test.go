@@ -1,0 +1,89 @@
+//go:build unix && !race
+
+// The library has data races of its own, which the race detector would report as ours: scripts/test.sh runs these tests without it.
+
+package rocketmqgo_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
+
+// allocations is what the library costs per message that is sent and received, the embedded broker included.
+const allocations = 400
+
+// left are the goroutines that the library leaves behind after Shutdown.
+func left() []goleak.Option {
+	const lib = "github.com/apache/rocketmq-client-go/v2/"
+	var list []goleak.Option
+	for _, f := range []string{
+		lib + "internal/remote.(*remotingClient).receiveResponse", // of the connection to the name server, which is never closed: two minutes
+		lib + "internal.(*rmqClient).Start.func1.1",               // sleeps for 10 s before it looks whether it is to end
+		lib + "internal.(*rmqClient).Start.func1.3",               // likewise, 1 s
+		lib + "internal.(*rmqClient).Start.func1.4",               // likewise, 10 s
+		lib + "consumer.(*pushConsumer).Start.func1.1.1",          // waits for the answer to a pull, on a connection that is closed: 30 s
+		lib + "consumer.(*pushConsumer).Start.func1.2",            // sleeps until messages may have expired: 15 minutes
+		lib + "consumer.(*statsItemSet).init.func4",               // sleeps until the next minute
+		lib + "consumer.(*statsItemSet).init.func5",               // likewise, hour
+		lib + "consumer.(*statsItemSet).init.func6",               // likewise, day
+	} {
+		list = append(list, goleak.IgnoreAnyFunction(f))
+	}
+	return list
+}
+
+// embedded is the configuration on the embedded broker. Its goroutines serve the connections to the name server that stay.
+func embedded(t testing.TB) drivertest.Config {
+	cfg := librarytest.Anonymous(t, rocketmqgo.Factory())
+	host := strings.TrimPrefix(cfg.URL, cfg.Factory.Schemes[0]+"://")
+	cfg.MinBody, cfg.MaxBody, cfg.Log, cfg.Allocations = 1, 1<<20, true, allocations
+	cfg.Path = func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, host, host) }
+	cfg.Timeout = 50 * time.Second // the library takes up to 33 s to receive again
+	cfg.QueueCounters = nil        // its topics are no queues of the store: TestTotals
+	cfg.IgnoreGoroutines = append(left(),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*Server).Serve"),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*conn).write"))
+	return cfg
+}
+
+func TestConformance(t *testing.T) {
+	cfg := embedded(t)
+	cfg.Mode = true // the rest in make features
+	drivertest.Run(t, cfg)
+}
+
+// TestTotals holds what was sent and received against the counters of a real broker.
+func TestTotals(t *testing.T) {
+	const n = 3000
+	broker := brokertest.StartRocketMQ(t)
+	f := rocketmqgo.Factory()
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: broker.URL(), ConnectTimeout: time.Minute, Options: f.NewOptions()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close(t.Context())) }()
+	librarytest.Exchange(t, d, driver.Destination{Name: "first"}, 1) // or the broker has no counters
+	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+		dest := driver.Destination{Kind: kind, Name: "totals-" + kind.String()}
+		before, err := broker.Delivered(t.Context())
+		require.NoError(t, err)
+		accepted, received := librarytest.Exchange(t, d, dest, n)
+		require.Equal(t, n, accepted)
+		require.Equal(t, n, received)
+		stored, err := broker.TopicMessages(t.Context(), dest.Name)
+		require.NoError(t, err)
+		require.EqualValues(t, n, stored, "messages of %s that the broker stored", dest)
+		require.Eventually(t, func() bool {
+			after, err := broker.Delivered(t.Context())
+			return err == nil && after-before == n
+		}, time.Minute, 100*time.Millisecond, "messages that the broker gave to consumers")
+	}
+}

@@ -1,0 +1,116 @@
+// Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an application uses it: a
+// call of SendSync for each message, and a push consumer. It shares no code of the protocol with the native driver, see
+// internal/drivers/rocketmq.
+//
+// The library connects again by itself and tells nobody of a lost connection: sends then fail, after three seconds if they were under
+// way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as the library's own retries would
+// store some twice, and is not compressed.
+//
+// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still has, because the
+// library does not ask for less: so consumers of topics are broadcasting ones, which begin at the end of each queue, and there are no
+// durable or shared subscriptions. Consumers that join or leave a group while messages come may get some of them twice.
+//
+// It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here), and reads frames
+// of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name server for two minutes.
+package rocketmqgo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/rlog"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Options are the settings of this driver.
+type Options struct {
+	Queues int `opt:"queues" help:"queues of a topic that is created because it does not exist, 1 to 1024"`
+}
+
+const (
+	maxName    = 100                  // of a topic, so that names of groups made of it are legal
+	look       = 5 * time.Millisecond // how often to look at what the library does not tell
+	hintNative = "use --client native"
+)
+
+// Factory describes the protocol and opens drivers for it. It turns off the library's logging, which belongs to the process.
+func Factory() driver.Factory {
+	rlog.SetLogger(support.Silence{})
+	p := &transport.Protocol{
+		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"}, PlainPort: "9876", TLSPort: "9876",
+	}
+	f := driver.Factory{
+		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
+		DefaultURL: "rocketmq://localhost:" + p.PlainPort,
+		Capabilities: driver.Capabilities{
+			Reconnects: true,
+			Queue:      driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
+			Topic:      driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
+		},
+		NewOptions: func() any { return &Options{Queues: 8} },
+		Check:      func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
+	}
+	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		b, err := check(p, &opts)
+		return &rocketDriver{
+			factory: f, broker: b, topics: support.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
+			groups: map[string][]*consumer{},
+		}, err
+	}
+	return f
+}
+
+// check refuses what the library does not have, or does not tell the failures of.
+func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, error) {
+	const op = "check the settings"
+	b, err := library.NewBroker(p, opts)
+	if b.Target.TLS {
+		err = errors.Join(err, library.Unsupported(op, hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections"))
+	}
+	if b.Target.User != "" {
+		err = errors.Join(err, library.Unsupported(op, hintNative, "a login: rocketmq-client-go does not tell a consumer that its login was refused"))
+	}
+	if n := opts.Options.(*Options).Queues; n < 1 || n > 1024 {
+		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: want 1 to 1024", n))
+	}
+	return b, err
+}
+
+// rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as a member of a group has to.
+type rocketDriver struct {
+	factory driver.Factory
+	broker  library.Broker
+	topics  support.Admin
+	maxBody int
+
+	mu     sync.Mutex
+	groups map[string][]*consumer // those that are open
+}
+
+// Close implements [driver.Driver].
+func (d *rocketDriver) Close(context.Context) error { return d.topics.Close() }
+
+// instance is a name of a client that no other has.
+func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Text()[:8] }
+
+// prepare returns a name server, and the queues of the topic of dest, which is created if it does not exist.
+func (d *rocketDriver) prepare(ctx context.Context, op string, dest driver.Destination) (server string, queues []*primitive.MessageQueue, err error) {
+	server, err = library.Dial(ctx, &d.broker, func(_ context.Context, _ string, conn net.Conn) (string, error) {
+		return conn.RemoteAddr().String(), conn.Close() // the library dials itself, and wants addresses
+	})
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, d.broker.ConnectTimeout)
+		defer cancel()
+		queues, err = d.topics.Queues(ctx, op, server, dest.Name)
+	}
+	return server, queues, err
+}

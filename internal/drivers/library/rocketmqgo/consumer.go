@@ -1,0 +1,232 @@
+package rocketmqgo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	joinGrace = 3 * time.Second // how long the members of a group may take to deal its queues out anew
+	noteGrace = time.Second     // how long the library may take to note the messages that were accepted last
+)
+
+// consumer is a [driver.Consumer].
+type consumer struct {
+	driver          *rocketDriver
+	op              string
+	spec            driver.ConsumerSpec
+	group, instance string
+	library         interface {
+		rocketmq.PushConsumer
+		PersistConsumerOffset() error
+		Rebalance()
+	}
+	queues  func() map[primitive.MessageQueue]int64 // those that it has, and the offset up to which it has consumed
+	loop    library.Receiver
+	inbox   chan *handover
+	dropped chan struct{} // closed when the library takes no notice of our answers any more
+	closed  bool
+
+	mu   sync.Mutex
+	last []*primitive.MessageExt // those accepted last: the library may not have noted these yet
+}
+
+// handover is a message on its way from a goroutine of the library to Run, and back.
+type handover struct {
+	message *primitive.MessageExt
+	settled chan struct{}
+}
+
+// Consumer implements [driver.Driver].
+func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
+	if err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), support.CheckName(op, dest)); err != nil {
+		return nil, err
+	}
+	server, queues, err := d.prepare(ctx, op, dest)
+	if err != nil {
+		return nil, err
+	}
+	spec.Concurrency = max(1, spec.Concurrency)
+	c := &consumer{
+		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name, instance: instance(&spec.Connection),
+		inbox: make(chan *handover), dropped: make(chan struct{}),
+	}
+	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
+	if dest.Kind == driver.Topic {
+		c.group, begin = "perfmq-topic-"+dest.Name, libconsumer.WithConsumerModel(libconsumer.BroadCasting)
+	}
+	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithGroupName(c.group),
+		libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
+	if err == nil {
+		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
+	}
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
+	}
+	c.library, c.queues = p, func() map[primitive.MessageQueue]int64 {
+		m := map[primitive.MessageQueue]int64{}
+		for queue, info := range p.GetConsumerRunningInfo(false).MQTable {
+			if queue.Topic == dest.Name {
+				m[queue] = info.CommitOffset
+			}
+		}
+		return m
+	}
+	_, err = library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
+	if err == nil {
+		err = c.join(ctx, len(queues))
+	}
+	if err != nil {
+		go func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin: %w", err)
+	}
+	return c, nil
+}
+
+// join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a queue, as far as
+// these are known here. Otherwise messages of the first moment would come twice.
+func (c *consumer) join(ctx context.Context, queues int) error {
+	d, topic := c.driver, c.spec.Destination.Kind == driver.Topic
+	members := []*consumer{c}
+	if !topic {
+		d.mu.Lock()
+		d.groups[c.group] = append(d.groups[c.group], c)
+		members = slices.Clone(d.groups[c.group])
+		d.mu.Unlock()
+	}
+	least, most := queues/len(members), (queues+len(members)-1)/len(members)
+	for begin := time.Now(); topic || time.Since(begin) < joinGrace; {
+		owned, even := map[primitive.MessageQueue]bool{}, true
+		for _, m := range members {
+			share := m.queues()
+			even = even && len(share) >= least && len(share) <= most
+			for queue := range share {
+				even = even && !owned[queue]
+				owned[queue] = true
+			}
+		}
+		if even && len(owned) >= queues {
+			break
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// take is called by the library with one message. It waits until Run wants it, or the queue has gone.
+func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
+	h := &handover{list[0], make(chan struct{})}
+	select {
+	case c.inbox <- h:
+	case <-c.dropped:
+	}
+	select {
+	case <-h.settled:
+	case <-c.dropped: // and the library does not look at what follows
+	}
+	return libconsumer.ConsumeSuccess, nil
+}
+
+// Run implements [driver.Consumer].
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+		select {
+		case h := <-c.inbox:
+			if n := len(h.message.Body); n > c.driver.maxBody {
+				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", n, c.driver.maxBody)
+			}
+			deliver(delivery(h.message))
+			c.note(h.message)
+			close(h.settled)
+		case <-ctx.Done():
+		}
+		return nil
+	}, func() {})
+}
+
+// delivery takes from a message what perfmq looks at.
+func delivery(m *primitive.MessageExt) *driver.Delivery {
+	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
+	var err error
+	d.Time, err = strconv.ParseInt(m.GetProperty(driver.TimeProperty), 10, 64)
+	d.HasTime = err == nil
+	if text := m.GetProperty(driver.IDProperty); text != "" {
+		d.ID = library.ID(text)
+	}
+	return d
+}
+
+// note keeps the messages that the library may not have noted as consumed: it has as many under way as may be delivered at once.
+func (c *consumer) note(m *primitive.MessageExt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last = append(c.last, m); len(c.last) > c.spec.Concurrency {
+		c.last = c.last[1:]
+	}
+}
+
+// noted tells whether the library stands behind the messages that were accepted last.
+func (c *consumer) noted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queues := c.queues()
+	return !slices.ContainsFunc(c.last, func(m *primitive.MessageExt) bool {
+		offset, ok := queues[*m.Queue]
+		return ok && offset == m.QueueOffset
+	})
+}
+
+// Close implements [driver.Consumer].
+func (c *consumer) Close(ctx context.Context) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	d := c.driver
+	d.mu.Lock()
+	d.groups[c.group] = slices.DeleteFunc(d.groups[c.group], func(m *consumer) bool { return m == c })
+	d.mu.Unlock()
+	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
+	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace) // or it waits for a connection that does not move
+	defer cancel()
+	if err == nil {
+		close(c.dropped)
+	} else {
+		defer close(c.dropped) // Shutdown drops the queues first of all
+	}
+	_, _ = library.Bounded(shutting, func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
+	if c.spec.Destination.Kind == driver.Topic {
+		err = errors.Join(err, support.RemoveOffsets(c.group, c.instance))
+	}
+	return err
+}
+
+// leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
+func (c *consumer) leave() error {
+	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
+		time.Sleep(look)
+	}
+	_ = c.library.PersistConsumerOffset()
+	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
+	err := c.library.Unsubscribe(c.spec.Destination.Name)
+	c.library.Rebalance()
+	return err
+}

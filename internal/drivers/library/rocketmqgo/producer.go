@@ -1,0 +1,154 @@
+package rocketmqgo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// pause is how long a send that found no broker takes, so that the next ones do not use up the processor.
+const pause = 100 * time.Millisecond
+
+// producer is a [driver.Producer].
+type producer struct {
+	library   rocketmq.Producer
+	op, topic string
+	spec      driver.ProducerSpec
+	done      driver.Completions
+	kinds     []map[string]string // properties by variant
+	sends     library.Sends
+	answers   context.Context //nolint:containedctx // ends the waiting for them
+	giveUp    context.CancelFunc
+	closed    bool
+}
+
+// Producer implements [driver.Driver].
+func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	op := "open a producer on " + spec.Destination.String()
+	err := cmp.Or(library.CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
+	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec, done: done}
+	for i := range spec.Variants {
+		if err == nil {
+			err = p.prepare(op, &spec.Variants[i])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := d.prepare(ctx, op, spec.Destination)
+	if err != nil {
+		return nil, err
+	}
+	queues := support.NewSelector()
+	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}), libproducer.WithGroupName("perfmq-producer"),
+		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
+		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(queues))
+	if err == nil {
+		err = p.library.Start()
+	}
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
+	}
+	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some of these.
+	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
+		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
+	})
+	queues.Begin()
+	p.answers, p.giveUp = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// prepare notes the properties of a variant.
+func (p *producer) prepare(op string, v *driver.Variant) error {
+	m := map[string]string{}
+	for key, value := range library.Properties(&p.spec, v) {
+		m[key] = value.(string)
+	}
+	if v.Group != "" {
+		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group // the library's name for it, and that of all others
+	}
+	for key, value := range m {
+		if strings.ContainsAny(key+value, "\x01\x02") {
+			return library.Unsupported(op, "choose another text", "RocketMQ has no properties with the characters 1 and 2: "+strconv.Quote(key+"="+value))
+		}
+	}
+	p.kinds = append(p.kinds, m)
+	return nil
+}
+
+// Send implements [driver.Producer]. The library has no moment between the hand-over of a message and its end.
+func (p *producer) Send(ctx context.Context, m *driver.Message) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	properties := maps.Clone(p.kinds[m.Variant])
+	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
+	if m.ID != (driver.ID{}) {
+		properties[driver.IDProperty] = string(m.ID.Append(nil))
+	}
+	msg, slot := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body), m.Slot
+	msg.WithProperties(properties)
+	return p.sends.Do(ctx, func(h *library.Handover) {
+		h.Sent()
+		result, err := p.library.SendSync(p.answers, msg)
+		o := p.outcome(result, err)
+		if o.State == driver.Failed && o.Class == driver.ClassConnect {
+			select {
+			case <-time.After(pause):
+			case <-p.answers.Done():
+			}
+		}
+		p.done.Done(slot, o)
+	})
+}
+
+// outcome tells what became of a message.
+func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outcome {
+	var network *net.OpError
+	switch {
+	case err == nil && result.Status == primitive.SendOK:
+		return driver.Outcome{}
+	case err == nil:
+		return p.end(driver.Unknown, driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time",
+			fmt.Errorf("status %d of the send", result.Status))
+	case errors.Is(err, liberrors.ErrRequestTimeout), p.answers.Err() != nil:
+		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or gone? The library waits for three seconds", err)
+	case errors.As(err, &network) && network.Op == "dial":
+		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
+	case errors.As(err, &network):
+		return p.end(driver.Unknown, driver.ClassConnectionLost, "is the broker still running?", err)
+	}
+	state, class, hint := support.Refusal(err)
+	return p.end(state, class, hint, err)
+}
+
+func (p *producer) end(state driver.State, class driver.Class, hint string, err error) driver.Outcome {
+	return driver.Outcome{State: state, Class: class, Err: &driver.Error{Class: class, Op: p.op, Hint: hint, Err: err}}
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) error {
+	if shut := func() { _ = p.library.Shutdown() }; !p.closed {
+		p.sends.Wait(ctx, p.giveUp, shut)
+		p.giveUp()
+		shut()
+	}
+	p.closed = true
+	return nil
+}

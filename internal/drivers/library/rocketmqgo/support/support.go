@@ -1,0 +1,81 @@
+package support
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// maxName is how long a name may be, so that names of groups made of it are legal.
+const maxName = 100
+
+// CheckName refuses names of topics that brokers do not allow, beside those that all drivers on libraries refuse.
+func CheckName(op string, dest driver.Destination) error {
+	if len(dest.Name) > maxName || strings.ContainsAny(dest.Name, ".:") {
+		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them", dest.Name+" is not a legal name of a topic")
+	}
+	return nil
+}
+
+// Refusal says how a send has ended that the broker refused, or for which the library knows no broker. It has the code of an answer at
+// the beginning of its text, and nowhere else.
+func Refusal(err error) (state driver.State, class driver.Class, hint string) {
+	var code int
+	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
+		return driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?"
+	}
+	switch code { // ResponseCode.java
+	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
+		return driver.Failed, driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+	case 13: // MESSAGE_ILLEGAL
+		return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
+	case 14: // SERVICE_NOT_AVAILABLE
+		return driver.Failed, driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+	case 16: // NO_PERMISSION
+		return driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or wants a login: use --client native"
+	}
+	return driver.Failed, driver.ClassOther, "look into the broker's log"
+}
+
+// RemoveOffsets removes the files in which the library keeps where a broadcasting consumer stands (consumer/offset_store.go).
+func RemoveOffsets(group, instance string) error {
+	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
+	if dir == "" {
+		dir = filepath.Join(os.Getenv("HOME"), ".rocketmq_client_go")
+	}
+	list, err := filepath.Glob(filepath.Join(dir, group, "*@"+instance))
+	for _, path := range list {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	_, _ = os.Remove(filepath.Join(dir, group)), os.Remove(dir) // if they are empty
+	return err
+}
+
+// Silence is a logger that says nothing: the library's own writes to standard error.
+type Silence struct{}
+
+// Debug does nothing, as do the others.
+func (Silence) Debug(string, map[string]any) {}
+
+// Info does nothing.
+func (Silence) Info(string, map[string]any) {}
+
+// Warning does nothing.
+func (Silence) Warning(string, map[string]any) {}
+
+// Error does nothing.
+func (Silence) Error(string, map[string]any) {}
+
+// Fatal does nothing.
+func (Silence) Fatal(string, map[string]any) {}
+
+// Level does nothing.
+func (Silence) Level(string) {}
+
+// OutputPath does nothing.
+func (Silence) OutputPath(string) error { return nil }

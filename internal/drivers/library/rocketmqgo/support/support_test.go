@@ -1,0 +1,59 @@
+package support_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestRefusal: the texts are those of the library, ProcessSendResponse in internal/client.go and sendSync in producer/producer.go.
+func TestRefusal(t *testing.T) {
+	for text, want := range map[string]struct {
+		state driver.State
+		class driver.Class
+	}{
+		"CODE: 2, DESC: [TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while":         {driver.Failed, driver.ClassFull},
+		"CODE: 13, DESC: the message is illegal, maybe msg body or properties length not matched": {driver.Rejected, driver.ClassTooLarge},
+		"CODE: 14, DESC: service not available now":                                               {driver.Failed, driver.ClassClosedByBroker},
+		"CODE: 16, DESC: the broker[127.0.0.1] sending message is forbidden":                      {driver.Rejected, driver.ClassAuth},
+		"CODE: 1, DESC: create mapped file failed":                                                {driver.Failed, driver.ClassOther},
+		"topic=T route info not found":                                                            {driver.Failed, driver.ClassConnect},
+	} {
+		state, class, hint := support.Refusal(errors.New(text))
+		require.Equal(t, want.state, state, text)
+		require.Equal(t, want.class, class, text)
+		require.NotEmpty(t, hint, text)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, legal := range map[string]bool{"a-b_C1": true, "a.b": false, "a:b": false, string(make([]byte, 101)): false} {
+		err := support.CheckName("open", driver.Destination{Name: name})
+		require.Equal(t, legal, err == nil, name)
+		if !legal {
+			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
+		}
+	}
+}
+
+// TestRemoveOffsets: those of other consumers stay.
+func TestRemoveOffsets(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	dir := filepath.Join(home, ".rocketmq_client_go")
+	for _, name := range []string{"10.0.0.1@mine", "10.0.0.1@other"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "group", name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "group", name, "offset.json"), nil, 0o600))
+	}
+	require.NoError(t, support.RemoveOffsets("group", "mine"))
+	require.NoDirExists(t, filepath.Join(dir, "group", "10.0.0.1@mine"))
+	require.FileExists(t, filepath.Join(dir, "group", "10.0.0.1@other", "offset.json"))
+	require.NoError(t, support.RemoveOffsets("group", "other"))
+	require.NoDirExists(t, dir)
+}

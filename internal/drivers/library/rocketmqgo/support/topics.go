@@ -1,0 +1,158 @@
+// Package support has what rocketmq-client-go does not offer, or not as one needs it: topics are looked up and created with its
+// administration client; the answers of brokers get a class; and the files are removed that consumers leave behind.
+package support
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/admin"
+	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/producer"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	systemTopic = "TBW102"              // which all brokers have that create topics (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
+	look        = 10 * time.Millisecond // how often to ask for a topic that was created
+)
+
+// Admin asks a name server. It is safe for concurrent use. There is one for all clients of a driver, because each leaves a
+// connection behind.
+type Admin struct {
+	NewQueues int // of a topic that is created
+
+	mu     sync.Mutex
+	server string // of client
+	client admin.Admin
+}
+
+// Close ends it.
+func (a *Admin) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	a.client, a.server = nil, ""
+	return nil
+}
+
+func (a *Admin) of(server string) (admin.Admin, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.server == server {
+		return a.client, nil
+	}
+	client, err := admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{server})))
+	if err != nil {
+		return nil, err
+	}
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	a.client, a.server = client, server
+	return client, nil
+}
+
+func lookUp(ctx context.Context, client admin.Admin, topic string) ([]*primitive.MessageQueue, error) {
+	return library.Bounded(ctx, func() ([]*primitive.MessageQueue, error) { return client.FetchPublishMessageQueues(ctx, topic) })
+}
+
+// Queues returns the queues of a topic, which is created if it does not exist. Op is what that is for.
+func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primitive.MessageQueue, error) {
+	client, err := a.of(server)
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, "use --client native", "%w", err)
+	}
+	queues, err := lookUp(ctx, client, topic)
+	if errors.Is(err, liberrors.ErrTopicNotExist) {
+		if err = a.create(ctx, server, client, topic); err == nil {
+			queues, err = await(ctx, client, topic)
+		}
+	}
+	switch {
+	case err == nil && len(queues) > 0:
+		return queues, nil
+	case err == nil:
+		return nil, driver.Errorf(driver.ClassNotFound, op, "look at the topic's perm", "the topic %s has no queue that can be written to", topic)
+	case errors.Is(err, liberrors.ErrTopicNotExist):
+		return nil, driver.Errorf(driver.ClassNotFound, op,
+			"is a broker registered with the name server? Create the topic, or set autoCreateTopicEnable=true in the broker's configuration", "%w", err)
+	case driver.ClassOf(err) == driver.ClassTimeout:
+		return nil, driver.Errorf(driver.ClassTimeout, op, "is this a name server? See --connect-timeout", "%s did not answer in time: %w", server, err)
+	}
+	return nil, driver.Errorf(driver.ClassConnect, op, "is this a name server, and is the broker running?", "%w", err)
+}
+
+// await waits for a topic that was created. Whether it was, the name server tells alone: the library does not look at the broker's
+// answer.
+func await(ctx context.Context, client admin.Admin, topic string) ([]*primitive.MessageQueue, error) {
+	for {
+		queues, err := lookUp(ctx, client, topic)
+		if !errors.Is(err, liberrors.ErrTopicNotExist) {
+			return queues, err
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// create makes a topic on all brokers.
+func (a *Admin) create(ctx context.Context, server string, client admin.Admin, topic string) error {
+	queues, err := lookUp(ctx, client, systemTopic)
+	if err != nil {
+		return err
+	}
+	addresses, err := addressesOf(server, queues)
+	for _, address := range addresses {
+		err = errors.Join(err, client.CreateTopic(ctx, admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(address),
+			admin.WithReadQueueNums(a.NewQueues), admin.WithWriteQueueNums(a.NewQueues)))
+	}
+	return err
+}
+
+// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of a send alone:
+// of one whose context has ended, so that nothing is sent, to a topic to which brokers let nobody send.
+func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
+	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
+		err := next(ctx, req, reply)
+		if c, ok := primitive.GetProducerCtx(ctx); ok && c.BrokerAddr != "" && !slices.Contains(addresses, c.BrokerAddr) {
+			addresses = append(addresses, c.BrokerAddr)
+		}
+		return err
+	}
+	p, err := rocketmq.NewProducer(producer.WithNameServer(primitive.NamesrvAddr{server}), producer.WithGroupName("perfmq-lookup"),
+		producer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), producer.WithRetry(0), producer.WithInterceptor(note),
+		producer.WithQueueSelector(producer.NewManualQueueSelector()))
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = p.Shutdown() }()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	asked := map[string]bool{}
+	for _, queue := range queues {
+		if !asked[queue.BrokerName] {
+			m := primitive.NewMessage(systemTopic, []byte{0})
+			m.Queue = queue
+			_, _ = p.SendSync(ended, m) // an error, of course
+		}
+		asked[queue.BrokerName] = true
+	}
+	return addresses, nil
+}

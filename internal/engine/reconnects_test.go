@@ -1,0 +1,108 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// losing is a driver that connects again by itself: after so many messages there is no broker any more, and each send ends after a
+// while in that way.
+func losing(b *mem.Broker, after int64, took time.Duration, end driver.Outcome) driver.Factory {
+	f := b.Factory()
+	f.Capabilities.Reconnects = true
+	open := f.Open
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return &losingDriver{Driver: d, after: after, took: took, end: end}, err
+	}
+	return f
+}
+
+type losingDriver struct {
+	driver.Driver
+	after int64
+	took  time.Duration
+	end   driver.Outcome
+}
+
+func (d *losingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	p, err := d.Driver.Producer(ctx, s, done)
+	return &losingProducer{Producer: p, d: d, done: done}, err
+}
+
+type losingProducer struct {
+	driver.Producer
+	d    *losingDriver
+	done driver.Completions
+	sent atomic.Int64
+}
+
+func (p *losingProducer) Send(ctx context.Context, m *driver.Message) error {
+	if p.sent.Add(1) <= p.d.after {
+		return p.Producer.Send(ctx, m)
+	}
+	slot := m.Slot
+	time.AfterFunc(p.d.took, func() { p.done.Done(slot, p.d.end) })
+	return nil
+}
+
+// A broker that dies for good ends a run whose client goes on sending, and what was sent without it is counted as it ended.
+func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
+	timeout := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	refused := driver.Outcome{State: driver.Failed, Class: driver.ClassConnect, Err: driver.Errorf(driver.ClassConnect, "send", "is the broker running?", "refused")}
+	tests := []struct {
+		name   string
+		edit   func(*plan.Plan)
+		took   time.Duration
+		end    driver.Outcome
+		reason string
+		lasts  time.Duration
+	}{
+		{name: "no answer", took: 3 * time.Second, end: timeout, reason: "no answer", lasts: 11 * time.Second},
+		{name: "nobody there", took: 100 * time.Millisecond, end: refused, reason: "no answer", lasts: 11 * time.Second},
+		{
+			name: "with a duration it is awaited", took: 100 * time.Millisecond, end: refused,
+			edit: func(p *plan.Plan) { p.Count, p.Duration = 0, time.Minute }, reason: "duration reached", lasts: time.Minute,
+		},
+		{
+			name: "the rest of the count fails", took: 100 * time.Millisecond, end: refused,
+			edit: func(p *plan.Plan) { p.Count = 120 }, reason: "message count reached", lasts: 7 * time.Second,
+		},
+		{
+			name: "an answer is a sign of life", took: 100 * time.Millisecond, end: driver.Outcome{State: driver.Failed, Class: driver.ClassFull},
+			edit: func(p *plan.Plan) { p.Count = 300 }, reason: "message count reached", lasts: 25 * time.Second,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *plan.Plan) {
+					p.Count, p.MaxPending = 1_000_000, 1
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				require.Contains(t, s.Reason, tt.reason)
+				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
+				require.False(t, s.Success)
+				require.EqualValues(t, 50, s.Total.Completed)
+				require.EqualValues(t, 50, s.Total.Received)
+				require.Equal(t, s.Total.Sent-50, s.Total.Failures[tt.end.Class], "failures of the class %s", tt.end.Class)
+				require.Positive(t, s.Total.Failures[tt.end.Class])
+				if tt.end.Err != nil {
+					require.Contains(t, strings.Join(s.Problems, "\n"), "refused")
+				}
+			})
+		})
+	}
+}
