@@ -24,7 +24,7 @@ func reconnecting() broken {
 			if err != nil {
 				pause(time.Millisecond) // or time stands still in a bubble
 				p.done.Done(m.Slot, driver.Outcome{State: driver.Failed, Class: driver.ClassConnect, Err: err})
-				return nil
+				return nil //nolint:nilerr // it was told
 			}
 			p.Producer = again
 			return p.Producer.Send(ctx, m)
@@ -36,15 +36,15 @@ func reconnecting() broken {
 					return err
 				}
 				_ = c.Consumer.Close(ctx)
-				for {
-					if again, err := c.d.Driver.Consumer(ctx, c.spec); err == nil {
-						c.Consumer = again
-						break
-					}
-					if pause(time.Millisecond); ctx.Err() != nil {
-						return nil
-					}
+				again, err := c.d.Driver.Consumer(ctx, c.spec)
+				for err != nil && ctx.Err() == nil {
+					pause(time.Millisecond)
+					again, err = c.d.Driver.Consumer(ctx, c.spec)
 				}
+				if err != nil {
+					return nil //nolint:nilerr // the end of ctx is none
+				}
+				c.Consumer = again
 			}
 		},
 	}

@@ -88,9 +88,9 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	}
 	require.NoError(t, producer.Close(ctx))
 	for taken.Load() < ended.Load() && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // in which no more come
+	<-time.After(time.Second) // in which no more come
 	stop()
 	require.NoError(t, <-result)
 	require.NoError(t, consumer.Close(ctx))

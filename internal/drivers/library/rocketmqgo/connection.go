@@ -37,7 +37,6 @@ type Options struct {
 }
 
 const (
-	maxName    = 100                  // of a topic, so that names of groups made of it are legal
 	look       = 5 * time.Millisecond // how often to look at what the library does not tell
 	hintNative = "use --client native"
 )

@@ -200,10 +200,9 @@ func (c *consumer) Close(ctx context.Context) error {
 		return nil
 	}
 	c.closed = true
-	d := c.driver
-	d.mu.Lock()
-	d.groups[c.group] = slices.DeleteFunc(d.groups[c.group], func(m *consumer) bool { return m == c })
-	d.mu.Unlock()
+	c.driver.mu.Lock()
+	c.driver.groups[c.group] = slices.DeleteFunc(c.driver.groups[c.group], func(m *consumer) bool { return m == c })
+	c.driver.mu.Unlock()
 	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
 	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace) // or it waits for a connection that does not move
 	defer cancel()
@@ -222,7 +221,7 @@ func (c *consumer) Close(ctx context.Context) error {
 // leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
 func (c *consumer) leave() error {
 	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
-		time.Sleep(look)
+		<-time.After(look)
 	}
 	_ = c.library.PersistConsumerOffset()
 	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
