@@ -50,7 +50,7 @@ of the time between the warm-up and the drain; for them a value may be "90% of t
 			var b strings.Builder
 			w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 			for _, m := range threshold.Metrics() {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help)
 			}
 			_ = w.Flush() // a strings.Builder takes all
 			_, err := a.Stdout.Write([]byte(b.String()))

@@ -47,10 +47,10 @@ func TestWorker(t *testing.T) {
 		defer w.wait.Close()
 		for range 500 {
 			w.do(clock.Now())
-			time.Sleep(time.Millisecond) // it was woken late
+			<-time.After(time.Millisecond) // it was woken late
 		}
 		require.InDelta(t, 1.0, clock.Now().Seconds(), 0.01)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		before := clock.Now()
 		w.do(before)
 		require.Equal(t, 2*time.Millisecond, clock.Now()-before)
