@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // RocketMQVersion is the version that tests run against.
@@ -186,7 +188,7 @@ func (r *RocketMQ) waitRegistered(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.startTimeout)
 	defer cancel()
 	err := poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		answer, err := r.ask(ctx, r.NameServer(), rocketClusterInfo, nil)
+		answer, err := r.ask(ctx, r.NameServer(), wire.ReqGetBrokerClusterInfo, nil)
 		return bytes.Contains(answer, []byte(`"`+r.Broker()+`"`)), err
 	})
 	if err != nil {

@@ -3,7 +3,6 @@
 package brokertest
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -16,18 +15,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-)
 
-// Request codes of RocketMQ's remoting protocol (its RequestCode.java).
-const (
-	rocketCreateTopic   = 17
-	rocketRuntimeInfo   = 28
-	rocketClusterInfo   = 106
-	rocketTopicRoute    = 105
-	rocketTopicStats    = 202
-	rocketDeleteTopic   = 215
-	rocketForgetTopic   = 216
-	rocketAnswerSuccess = 0
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // rocketManageTimeout bounds one question when the context does not.
@@ -37,7 +26,7 @@ const rocketManageTimeout = 10 * time.Second
 // server tells clients of it.
 func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) error {
 	n := strconv.Itoa(queues)
-	_, err := r.ask(ctx, r.Broker(), rocketCreateTopic, map[string]string{
+	_, err := r.ask(ctx, r.Broker(), wire.ReqUpdateAndCreateTopic, map[string]string{
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n,
 		"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
 	})
@@ -47,7 +36,7 @@ func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) er
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
 	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		_, err := r.ask(ctx, r.NameServer(), rocketTopicRoute, map[string]string{"topic": topic})
+		_, err := r.ask(ctx, r.NameServer(), wire.ReqGetRouteInfoByTopic, map[string]string{"topic": topic})
 		return err == nil, nil // not known yet
 	})
 	if err != nil {
@@ -59,8 +48,8 @@ func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) er
 // DeleteTopic deletes a topic with its messages.
 func (r *RocketMQ) DeleteTopic(ctx context.Context, topic string) error {
 	fields := map[string]string{"topic": topic}
-	_, err := r.ask(ctx, r.Broker(), rocketDeleteTopic, fields)
-	if _, also := r.ask(ctx, r.NameServer(), rocketForgetTopic, fields); err != nil || also != nil {
+	_, err := r.ask(ctx, r.Broker(), wire.ReqDeleteTopicInBroker, fields)
+	if _, also := r.ask(ctx, r.NameServer(), wire.ReqDeleteTopicInNamesrv, fields); err != nil || also != nil {
 		return fmt.Errorf("delete topic %s: %w", topic, errors.Join(err, also))
 	}
 	return nil
@@ -69,7 +58,7 @@ func (r *RocketMQ) DeleteTopic(ctx context.Context, topic string) error {
 // TopicMessages returns how many messages the topic ever got: the sum of the next
 // offsets of its queues. A message of a batch counts as one.
 func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, error) {
-	body, err := r.ask(ctx, r.Broker(), rocketTopicStats, map[string]string{"topic": topic})
+	body, err := r.ask(ctx, r.Broker(), wire.ReqGetTopicStatsInfo, map[string]string{"topic": topic})
 	if err != nil {
 		return 0, fmt.Errorf("read the counters of topic %s: %w", topic, err)
 	}
@@ -89,7 +78,7 @@ func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, erro
 // start, of all topics but its own internal ones.
 func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
 	const counter = "msgGetTotalTodayNow"
-	body, err := r.ask(ctx, r.Broker(), rocketRuntimeInfo, nil)
+	body, err := r.ask(ctx, r.Broker(), wire.ReqGetBrokerRuntimeInfo, nil)
 	if err != nil {
 		return 0, fmt.Errorf("read the broker's counters: %w", err)
 	}
@@ -109,12 +98,12 @@ func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
 func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
-	header, err := json.Marshal(map[string]any{
-		"code": code, "language": "GO", "version": 413, "opaque": 1, "flag": 0, "extFields": fields,
-	})
-	if err != nil {
-		return nil, err
+	var w wire.Writer
+	w.Begin(wire.JSON, code, 0, 1, "")
+	for key, value := range fields {
+		w.Text(key, value)
 	}
+	w.End(0)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -124,9 +113,7 @@ func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	request := binary.BigEndian.AppendUint32(nil, uint32(len(header)+4))  //nolint:gosec // short
-	request = binary.BigEndian.AppendUint32(request, uint32(len(header))) //nolint:gosec // short
-	if _, err := conn.Write(append(request, header...)); err != nil {
+	if _, err := conn.Write(w.B); err != nil {
 		return nil, err
 	}
 	var size [4]byte
@@ -137,30 +124,14 @@ func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map
 	if err != nil {
 		return nil, err
 	}
-	return rocketAnswer(frame)
-}
-
-// rocketAnswer takes a frame without its size apart: one byte with the kind of the
-// header (0: JSON) and three with its length, the header, the body.
-func rocketAnswer(frame []byte) ([]byte, error) {
-	if len(frame) < 4 || frame[0] != 0 {
-		return nil, errors.New("the answer has no JSON header")
-	}
-	length := int(binary.BigEndian.Uint32(frame))
-	if length > len(frame)-4 {
-		return nil, errors.New("the answer is cut short")
-	}
-	var header struct {
-		Code   int
-		Remark string
-	}
-	if err := json.Unmarshal(frame[4:4+length], &header); err != nil {
+	var answer wire.Frame
+	if err := answer.Parse(frame); err != nil {
 		return nil, fmt.Errorf("parse the answer: %w", err)
 	}
-	if header.Code != rocketAnswerSuccess {
-		return nil, fmt.Errorf("answer code %d: %s", header.Code, header.Remark)
+	if answer.Code != wire.ResSuccess {
+		return nil, fmt.Errorf("answer code %d: %s", answer.Code, answer.Remark)
 	}
-	return bytes.Clone(frame[4+length:]), nil
+	return answer.Body, nil
 }
 
 // Command returns a class of the distribution, ready to run against this broker:

@@ -22,7 +22,7 @@ func TestBrokerMemory(t *testing.T) {
 			b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}, Limits: store.Config{Memory: 32 << 20}})
 			require.NoError(t, err)
 			defer b.Close()
-			run := func(role string, args ...string) result {
+			run := func(role string, args ...string) ended {
 				var stdout, stderr output
 				status := Main(Env{
 					Args: append([]string{
@@ -30,7 +30,7 @@ func TestBrokerMemory(t *testing.T) {
 					}, args...),
 					Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(),
 				})
-				return result{status, stdout.String(), stderr.String()}
+				return ended{status, stdout.String(), stderr.String()}
 			}
 			sent := run("producer", "--message-size", "64KiB", "--max-pending", "20", "--message-count", "4000", "--duration", "60", "--drain-timeout", "2s")
 			assert.Equal(t, exitFailed, sent.status, "4000 messages are 250 MiB")

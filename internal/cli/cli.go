@@ -139,6 +139,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(a.brokerCommand())
 	root.AddCommand(a.verifyCommand())
+	root.AddCommand(a.scenarioCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", GroupID: groupOther, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

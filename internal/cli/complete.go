@@ -25,6 +25,9 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, f *driver.Factory) {
 		}
 		// The only error is that of a flag that does not exist or was registered twice.
 		_ = cmd.RegisterFlagCompletionFunc(d.name, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if d.folders {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
 			if d.suggest == nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -75,6 +75,9 @@ func sides(p *plan.Plan) (list []*plan.Endpoint) {
 // startEmbedded starts a broker for the plan and puts its addresses into it.
 func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 	cfg := broker.Config{Listen: map[string]string{}, Faults: f}
+	if drains(p) {
+		cfg.Limits.LimitBytes = backlog(p)
+	}
 	for _, e := range sides(p) {
 		cfg.Listen[e.Factory.Name] = "127.0.0.1:0"
 	}
@@ -87,6 +90,21 @@ func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 	}
 	return b, nil
 }
+
+// backlog returns how many bytes of messages a queue of the embedded broker holds at most. What a transaction has taken stays in the
+// queue until its commit, so that there is room for some.
+func backlog(p *plan.Plan) int64 {
+	const overhead = 1 << 10
+	transaction := max(1, p.TransactionSize*p.Consumers, p.CommitInterval*p.Producers)
+	return max(embeddedBacklog/int64(len(p.Destinations)), 1<<20, 4*int64(transaction)*int64(len(p.Body)+overhead))
+}
+
+// embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers back. A
+// broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own memory.
+const embeddedBacklog = 16 << 20
+
+// drains tells whether the run's own consumers take all that its producers send, so that nothing but a backlog waits for room.
+func drains(p *plan.Plan) bool { return p.Role == plan.Client && p.Selector == "" }
 
 // listening returns the URLs of a broker.
 func listening(b *broker.Broker) (urls []string) {

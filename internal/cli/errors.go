@@ -18,7 +18,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitThreshold   = 3 // kept for thresholds; nothing sets it yet
+	exitThreshold   = 3
 	exitConnect     = 4
 	exitInterrupted = 130
 )
@@ -34,7 +34,7 @@ func exitStatuses() []exitStatus {
 		{exitOK, "all that was sent was accepted and received"},
 		{exitFailed, "the run failed"},
 		{exitUsage, "usage or configuration; nothing was sent"},
-		{exitThreshold, "kept for thresholds, of which there are none yet"},
+		{exitThreshold, "a --threshold was not kept; else it was a success"},
 		{exitConnect, "could not connect, log in or begin; nothing was sent"},
 		{exitInterrupted, "interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success"},
 	}

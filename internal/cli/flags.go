@@ -41,6 +41,7 @@ const (
 	argNumber = "N"
 	argTime   = "TIME"
 	argFile   = "FILE"
+	argFolder = "DIR"
 	argText   = "TEXT"
 	argName   = "NAME"
 )
@@ -222,6 +223,16 @@ func consumerFlags() []definition {
 			set: whole(1, math.MaxInt32, func(s *settings) *int { return &s.credit }),
 		},
 		{
+			name: "consumer-work", group: groupConsumer, arg: argTime, roles: reading(),
+			help: "time that a consumer works on each message before it settles it: 2ms, 1ms-5ms (uniform), exp:2ms (exponential with that mean)",
+			set:  setConsumerWork,
+		},
+		{
+			name: "consumer-rate", group: groupConsumer, arg: argNumber, def: "as fast as possible", roles: reading(),
+			help: "messages per second that all consumers together receive at most, in equal shares",
+			set:  setConsumerRate,
+		},
+		{
 			name: "max-message-size", group: groupConsumer, arg: "SIZE", def: "16MiB", roles: reading(),
 			help: "largest message to accept from the broker; what the run itself sends is always accepted",
 			set:  size(1, func(s *settings) *int { return &s.maxMessageSize }),
@@ -241,6 +252,12 @@ func consumerFlags() []definition {
 func outputFlags() []definition {
 	return []definition{
 		{
+			name: "threshold", group: groupOutput, arg: `"METRIC OP VALUE"`, list: true,
+			help: "a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
+				"All metrics: perfmq scenario metrics",
+			set: setThreshold, suggest: suggestMetrics,
+		},
+		{
 			name: "format", group: groupOutput, arg: argName, def: formatArtemis,
 			help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
 			set:  oneOf(formats(), func(s *settings) *string { return &s.format }), suggest: suggestFixed(formats()...),
@@ -256,6 +273,11 @@ func outputFlags() []definition {
 		{
 			name: "hdr", group: groupOutput, arg: argFile, files: true, help: "write the latencies of every second as an HdrHistogram log",
 			set: text(func(s *settings) *string { return &s.hdrFile }),
+		},
+		{
+			name: "result", group: groupOutput, arg: argFolder, folders: true,
+			help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every second, with --verify also verify.pv",
+			set:  text(func(s *settings) *string { return &s.resultDir }),
 		},
 		{
 			name: "metrics", group: groupOutput, arg: "[HOST]:PORT", help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",

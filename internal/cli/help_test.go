@@ -48,7 +48,7 @@ func TestHelpDefaults(t *testing.T) {
 func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
 		got := call(nil, arg)
-		require.Equal(t, result{0, "perfmq v0.0.0\n", ""}, got)
+		require.Equal(t, ended{0, "perfmq v0.0.0\n", ""}, got)
 	}
 	v := NewVersion("v1.2.3")
 	require.Equal(t, "v1.2.3", v.Number)
@@ -63,7 +63,7 @@ func TestCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\n" +
+			"help\tHelp about any command\nmem\tLoad over in-process broker\nscenario\tWhat runs can be judged by\n" +
 			"verify\tJoin the files of --verify-file: was anything lost, doubled or damaged?\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},

@@ -100,22 +100,22 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-type result struct {
+type ended struct {
 	status         int
 	stdout, stderr string
 }
 
-func call(environ []string, args ...string) result {
+func call(environ []string, args ...string) ended {
 	return callWith(nil, environ, args...)
 }
 
-func callWith(signals <-chan os.Signal, environ []string, args ...string) result {
+func callWith(signals <-chan os.Signal, environ []string, args ...string) ended {
 	var stdout, stderr output
 	status := Main(Env{
 		Args: args, Environ: environ, Stdout: &stdout, Stderr: &stderr, Signals: signals,
 		Factories: testFactories(), Version: Version{Number: "v0.0.0"},
 	})
-	return result{status, stdout.String(), stderr.String()}
+	return ended{status, stdout.String(), stderr.String()}
 }
 
 // echo is the Open of a driver whose broker repeats the login in its refusal.

@@ -25,6 +25,7 @@ type definition struct {
 	set     func(*settings, string) error
 	suggest func(*suggestions) []string // what completion offers; nil means files if files is set, else nothing
 	files   bool
+	folders bool // completion offers folders
 }
 
 // in tells whether a role has the flag.

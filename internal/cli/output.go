@@ -9,6 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // What the console may look like.
@@ -24,6 +26,7 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	r.outputFile("--json", r.jsonFile)
 	r.outputFile("--hdr", r.hdrFile)
 	r.outputFile("--verify-file", r.verifyFile)
+	r.resultFolder()
 	r.differentFiles(stdout, stderr)
 	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
@@ -59,6 +62,28 @@ func (r *resolver) outputFile(flag, path string) {
 	}
 }
 
+// resultFolder finds what is wrong with the folder of the result.
+func (r *resolver) resultFolder() {
+	dir := r.resultDir
+	if dir == "" {
+		return
+	}
+	if r.verifyFile != "" {
+		r.refuse("give --verify with it instead",
+			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.verifyFile)
+	}
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		r.outputFile("--result", dir)
+	case !info.IsDir():
+		r.refuse("name a folder", "--result %s is a file", dir)
+	default:
+		if err := result.Vacant(dir); err != nil {
+			r.refuse("name another folder, or remove this one", "--result %s: %v", dir, err)
+		}
+	}
+}
+
 // differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may share one.
 func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 	files := []namedFile{openFile("standard error", stderr)}
@@ -83,6 +108,11 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 			files = append(files, nameFile(f.flag, f.path, f.output))
 		}
 	}
+	if r.resultDir != "" {
+		for _, name := range result.Files() {
+			files = append(files, nameFile("--result", filepath.Join(r.resultDir, name), true))
+		}
+	}
 	sameFiles(files, func(a, b *namedFile) {
 		if b.output && b != &files[standard-1] { // whoever redirects both, or reads what he overwrites, means it
 			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
@@ -91,7 +121,9 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 }
 
 // reporters opens the outputs. If one cannot be opened, those that were are closed again.
-func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version string, onError func(error)) (*report.Fan, error) {
+func (s *settings) reporters(
+	p *plan.Plan, stdout io.Writer, version Version, secrets *safetext.Secrets, onError func(error),
+) (*report.Fan, error) {
 	var list []report.Reporter
 	var errs []error
 	add := func(r report.Reporter, err error) {
@@ -117,8 +149,11 @@ func (s *settings) reporters(p *plan.Plan, stdout io.Writer, version string, onE
 		r, err := report.NewHDR(s.hdrFile)
 		add(r, err)
 	}
+	if s.resultDir != "" {
+		add(newResult(s.resultDir, p, version, secrets, onError))
+	}
 	if s.metricsAddr != "" {
-		r, err := report.NewPrometheus(s.metricsAddr, version)
+		r, err := report.NewPrometheus(s.metricsAddr, version.Number)
 		if err == nil {
 			s.metricsAt = r.Address().String()
 		}

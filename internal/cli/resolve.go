@@ -38,7 +38,8 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 		Warmup: r.warmup, DrainTimeout: r.drainTimeout,
 		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, Group: r.group, Properties: r.properties,
 		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
-		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,
+		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize, Thresholds: r.thresholds,
+		ConsumerWork: r.consumerWork, ConsumerRate: r.consumerRate,
 	}
 	r.endpoints(p)
 	r.destinations(p, destinations)

@@ -183,12 +183,12 @@ type opened struct {
 
 // open opens the outputs and the embedded broker. It may wait: for a reader of a pipe.
 func (a *app) open(p *plan.Plan, s *settings, stdout io.Writer) opened {
-	if p.VerifyFile != "" {
+	if s.verifyFile != "" { // that of --result is in a folder of the run's own
 		if err := verify.Probe(p.VerifyFile); err != nil {
 			return opened{status: exitUsage, err: &plan.Mistake{Text: "--verify-file: " + bare(err).Error(), Hint: "name a file that can be written"}}
 		}
 	}
-	fan, err := s.reporters(p, stdout, a.Version.Number, func(err error) { a.errors.print(err) })
+	fan, err := s.reporters(p, stdout, a.Version, a.secrets, func(err error) { a.errors.print(err) })
 	if err != nil {
 		return opened{status: exitUsage, err: err}
 	}
@@ -273,9 +273,16 @@ func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan 
 			a.errors.write(problem, summary.Hints[i])
 		}
 	}
+	if summary != nil {
+		if judged := a.judge(summary.Thresholds); status == exitOK {
+			status = judged
+		}
+	}
 	if closeErr != nil {
 		a.errors.print(closeErr)
-		status = max(status, exitFailed)
+		if status == exitOK || status == exitThreshold {
+			status = exitFailed
+		}
 	}
 	return status
 }

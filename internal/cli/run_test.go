@@ -60,7 +60,7 @@ func TestMetricsDuringARun(t *testing.T) {
 	require.NoError(t, listener.Close())
 
 	signals := make(chan os.Signal, 1)
-	results := make(chan result, 1)
+	results := make(chan ended, 1)
 	go func() { results <- callWith(signals, nil, "mem", "client", "--rate", "200", "--metrics", address) }()
 	require.Eventually(t, func() bool {
 		response, err := http.Get("http://" + address + "/metrics")
@@ -84,7 +84,7 @@ func TestMetricsLinger(t *testing.T) {
 	require.NoError(t, listener.Close())
 
 	signals := make(chan os.Signal, 1)
-	results := make(chan result, 1)
+	results := make(chan ended, 1)
 	go func() {
 		results <- callWith(signals, nil, "mem", "client", "--message-count", "50", "--metrics", address, "--metrics-linger", "1h")
 	}()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -45,12 +46,16 @@ type settings struct {
 	shared                         int
 	selector                       string
 	credit, maxMessageSize         int
+	consumerWork                   load.Work
+	consumerRate                   load.Rate
 	showLatency, silent, dryRun    bool
 	format                         string
 	jsonFile, hdrFile, metricsAddr string
+	resultDir                      string
 	metricsLinger                  time.Duration
 	metricsAt                      string // where metrics are served, once they are
 	options                        []string
+	thresholds                     []threshold.Threshold
 	verifySettings
 	embedded bool
 	faults   store.Faults
@@ -142,6 +147,16 @@ func span(unit string, field func(*settings) *time.Duration) setter {
 
 func setRate(s *settings, t string) (err error) {
 	s.rate, err = load.ParseRate(t)
+	return err
+}
+
+func setConsumerRate(s *settings, t string) (err error) {
+	s.consumerRate, err = load.ParseRate(t)
+	return err
+}
+
+func setConsumerWork(s *settings, t string) (err error) {
+	s.consumerWork, err = load.ParseWork(t)
 	return err
 }
 

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // verifySettings are the values of the flags about verification.
@@ -68,6 +72,9 @@ func verifyFlags() []definition {
 func (r *resolver) verification(p *plan.Plan) {
 	p.Verify, p.VerifyFile, p.Allow = r.verify || r.verifyFile != "", r.verifyFile, r.allow()
 	if p.Verify {
+		if r.resultDir != "" && p.VerifyFile == "" {
+			p.VerifyFile = filepath.Join(r.resultDir, result.VerifyFile)
+		}
 		return
 	}
 	for _, flag := range []struct {
@@ -90,8 +97,10 @@ func (a *app) verifyCommand() *cobra.Command {
 	var s verifySettings
 	var jsonFile string
 	cmd := &cobra.Command{
-		Use: "verify [flags] FILE...", Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
+		Use:   "verify [flags] FILE|DIR...",
+		Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
 		Long: `Join the files that the processes of a run wrote with --verify-file, and tell what became of each message.
+For a folder of --result its verify.pv is read.
 
 Give the files of all processes that sent, and of all that received from the same destinations: what
 a process without a file has received looks lost. The exit status is 0 if nothing was lost, doubled or
@@ -112,6 +121,7 @@ damaged, 1 if something was, and 2 if a file cannot be used.`,
 
 // join reads the sides, and says what they come to together.
 func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
+	paths = verifyFiles(paths)
 	sides, errs := readSides(paths)
 	if jsonFile != "" {
 		files := []namedFile{nameFile("--json", jsonFile, true)}
@@ -125,17 +135,17 @@ func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	result := report.CleanVerification(a.secrets, verify.Judge(sides...))
-	problems := result.Problems(allow)
-	if left := result.Total.Left; left > 0 && !allow.Lost {
+	joined := report.CleanVerification(a.secrets, verify.Judge(sides...))
+	problems := joined.Problems(allow)
+	if left := joined.Total.Left; left > 0 && !allow.Lost {
 		problems = append(problems, fmt.Sprintf("messages accepted by the broker that nobody here received: %d of %d; they are at the broker still, "+
-			"or with a consumer whose file was not given", left, result.Total.Expected))
+			"or with a consumer whose file was not given", left, joined.Total.Expected))
 	}
-	if _, err := a.Stdout.Write([]byte(report.Verification(result, problems))); err != nil {
+	if _, err := a.Stdout.Write([]byte(report.Verification(joined, problems))); err != nil {
 		problems = append(problems, err.Error())
 	}
 	if jsonFile != "" {
-		text, err := json.MarshalIndent(result, "", "  ")
+		text, err := json.MarshalIndent(joined, "", "  ")
 		if err == nil {
 			err = os.WriteFile(jsonFile, append(safetext.JSON(text), '\n'), 0o600) // as that of --json: one that is there keeps its mode
 		}
@@ -153,6 +163,17 @@ func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 	return nil
 }
 
+// verifyFiles returns paths with the file in it for each folder.
+func verifyFiles(paths []string) []string {
+	files := slices.Clone(paths)
+	for i, path := range files {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			files[i] = filepath.Join(path, result.VerifyFile)
+		}
+	}
+	return files
+}
+
 // readSides returns all sides, or all that is wrong with the files.
 func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	refuse := func(hint, format string, args ...any) {
@@ -168,6 +189,9 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		side, err := verify.ReadFile(path)
 		var fe *verify.FileError
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == result.VerifyFile:
+			refuse("name a folder of --result DIR --verify, or a file of --verify-file FILE", "%v", err)
+			continue
 		case errors.As(err, &fe):
 			refuse(fe.Hint, "%v", err)
 			continue

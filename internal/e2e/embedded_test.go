@@ -56,22 +56,24 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedPairs: what is sent over one protocol arrives over another, whole.
+// TestEmbeddedPairs: what is sent over each protocol arrives over each, whole, for both kinds of destinations.
 func TestEmbeddedPairs(t *testing.T) {
 	const messages = 5000
 	for _, from := range broker.Protocols() {
 		for _, to := range broker.Protocols() {
-			t.Run(from+" to "+to, func(t *testing.T) {
-				r := run(t, limit, from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
-					"--message-count", strconv.Itoa(messages), "--property", "color=red", "topic://TEST")
-				require.Equal(t, statusOK, r.status)
-				v := r.verification(t)
-				if from == broker.RocketMQ || to == broker.RocketMQ {
-					v.Total.Disordered = 0 // a topic is spread over several queues
-				}
-				requireWhole(t, v, messages)
-				require.Zero(t, r.summary.Unstamped, "the time survives")
-			})
+			for _, kind := range []string{"queue", "topic"} {
+				t.Run(from+" to "+to+" over a "+kind, func(t *testing.T) {
+					r := run(t, limit, from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
+						"--message-count", strconv.Itoa(messages), "--property", "color=red", kind+"://TEST")
+					require.Equal(t, statusOK, r.status)
+					v := r.verification(t)
+					if from == broker.RocketMQ || to == broker.RocketMQ {
+						v.Total.Disordered = 0 // RocketMQ spreads messages over several queues
+					}
+					requireWhole(t, v, messages)
+					require.Zero(t, r.summary.Unstamped, "the time survives")
+				})
+			}
 		}
 	}
 }

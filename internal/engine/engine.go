@@ -137,6 +137,7 @@ func (r *run) start(reporter report.Reporter) error {
 		r.verify.opened = r.clock.Epoch(0)
 	}
 	info := stats.Run{
+		ID:        r.id,
 		Producing: r.plan.Role.Produces(), Consuming: r.plan.Role.Consumes(), Rated: !r.plan.Rate.IsZero(),
 		Start: r.clock.Start(), Warmup: r.plan.Warmup,
 		Transacted: r.plan.CommitInterval > 0 || r.plan.Transacted,
@@ -178,17 +179,17 @@ func (r *run) start(reporter report.Reporter) error {
 // workers names the open workers and says what they can tell about themselves.
 func (r *run) workers() []stats.Worker {
 	var list []stats.Worker
-	add := func(name string, worker any) {
-		w := stats.Worker{Name: name}
+	add := func(name string, destination driver.Destination, worker any) {
+		w := stats.Worker{Name: name, Destination: destination.String()}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits, _ = worker.(driver.Waiter)
 		list = append(list, w)
 	}
 	for _, p := range r.producers {
-		add(p.spec.Name, p.driver)
+		add(p.spec.Name, p.spec.Destination, p.driver)
 	}
 	for _, c := range r.consumers {
-		add(c.spec.Name, c.driver)
+		add(c.spec.Name, c.spec.Destination, c.driver)
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -15,19 +16,33 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(),
-		Saturation: c.Saturation(), Protocol: c.Protocol(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
+		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
 	}
 	var excess uint64
 	if s.ExpectedKnown && r.verify == nil {
 		s.Expected, s.Missing, excess = r.tally()
 	}
+	for class := range driver.NumClasses {
+		if n := s.Total.Failures[class]; n > 0 {
+			e := stats.ErrorClass{Class: class, Count: n}
+			if err := r.firstError(class); err != nil {
+				e.First = err.Error()
+			}
+			s.Errors = append(s.Errors, e)
+		}
+	}
 	r.problems(s)
 	r.judge(s)
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
+	figures := r.figures(s)
+	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.plan.Rate.PerSecond(), func(name string) (v float64, ok bool) {
+		v, ok = figures[name]
+		return v, ok
+	})
 	return s
 }
 

@@ -175,7 +175,13 @@ func each[T any](ctx context.Context, items []T, f func(context.Context, T) erro
 
 func (r *run) startConsumers(ctx context.Context) {
 	ctx, r.stopConsumers = context.WithCancel(context.WithoutCancel(ctx)) // they outlive an impatient user's ctx, shortly
-	cfg := load.ConsumerConfig{OwnOnly: r.plan.Role == plan.Client, Run: r.id, Pulse: r.pulse, Warmup: r.plan.Warmup}
+	cfg := load.ConsumerConfig{
+		OwnOnly: r.plan.Role == plan.Client, Run: r.id, Pulse: r.pulse, Warmup: r.plan.Warmup,
+		Work: r.plan.ConsumerWork, Precise: !r.plan.CoarseTimers,
+	}
+	if !r.plan.ConsumerRate.IsZero() { // in equal shares
+		cfg.Each = time.Duration(float64(len(r.consumers)) / r.plan.ConsumerRate.PerSecond() * float64(time.Second))
+	}
 	if cfg.OwnOnly {
 		cfg.Boundary = r.boundary
 	}

@@ -9,19 +9,20 @@ import (
 	"strings"
 	"time"
 
+	rmq "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // rocketSends: answers to sends.
 func rocketSends() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rocketSend, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rmq.ReqSendMessageV2, do) }
 	soon := producing("send-timeout=200ms")
 	return []testCase{
 		{name: "send: silence", job: soon, want: runFails("no answer in time", timeout).after(0), play: at(rocketSay(""))},
 		{name: "send: silence, and the end of the run", job: patiently(), want: quiet(0), play: at(rocketSay(""))},
 		{name: "send: closed", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(""))},
 		{name: "send: reset", job: patiently(), want: runFails("", lost).after(0), play: at(func(p *rocketPeer, _ *rocketRequest) { p.reset() })},
-		{name: "send: closed in mid-frame", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(rocketHead(100, rocketBinary, 50) + "half"))},
+		{name: "send: closed in mid-frame", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(rocketHead(100, rmq.Binary, 50) + "half"))},
 		{name: "send: answers three times", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.confirm(q)
 			p.peer.confirmed.Add(-2)
@@ -63,7 +64,7 @@ func rocketSends() []testCase {
 		{name: "send: a frame of 2^32-1 bytes", job: patiently(), want: runFails("4294967295", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
 		{name: "send: garbage", job: patiently(), want: runFails("", protocol).after(0), play: at(rocketSay("\x00\x00\x00\x08garbage!"))},
 		{name: "send: requests instead of answers", job: soon, want: runFails("", timeout).after(0), play: at(func(p *rocketPeer, q *rocketRequest) { p.say(rocketFrame(310, q.opaque, 0, "", nil, "")) })},
-		{name: "send: a batch is never answered", job: producing("send=batch", "send-timeout=200ms"), want: runFails("no answer in time", timeout).after(0), play: rocketAt(rocketSendBatch, rocketSay(""))},
+		{name: "send: a batch is never answered", job: producing("send=batch", "send-timeout=200ms"), want: runFails("no answer in time", timeout).after(0), play: rocketAt(rmq.ReqSendBatchMessage, rocketSay(""))},
 		{name: "send: a half message without an id", job: patiently("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
 			p.answer(q, 0, "", nil, "")
@@ -78,7 +79,7 @@ func rocketSends() []testCase {
 
 // pulled is a case's act for the first pull of a queue.
 func pulled(do func(*rocketPeer, *rocketRequest)) func(*wire) {
-	return rocketAt(rocketPull, func(p *rocketPeer, q *rocketRequest) {
+	return rocketAt(rmq.ReqPullMessage, func(p *rocketPeer, q *rocketRequest) {
 		if p.firstPull(q) {
 			do(p, q)
 		}
@@ -119,7 +120,7 @@ func rocketPulls() []testCase {
 	fields := func(next string) func(*wire) {
 		return pulled(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.delivered.Add(10)
-			p.answer(q, rocketSuccess, "", map[string]string{"nextBeginOffset": next}, tenMessages(good))
+			p.answer(q, rmq.ResSuccess, "", map[string]string{"nextBeginOffset": next}, tenMessages(good))
 		})
 	}
 	return []testCase{
@@ -142,12 +143,12 @@ func rocketPulls() []testCase {
 		})},
 		{name: "pull: a next offset of the past", job: consuming(), want: works(), play: fields("-9223372036854775808")},
 		{name: "pull: a next offset of garbage", job: consuming(), want: works(), play: fields(strings.Repeat("9", 100_000))},
-		{name: "pull: nothing, for ever", job: consuming(), want: quiet(0), play: rocketAt(rocketPull, rocketRefuse(rocketNotFound, ""))},
-		{name: "pull: success with nothing in it, for ever", job: consuming(), want: quiet(0), play: rocketAt(rocketPull, rocketBody(""))},
-		{name: "pull: the offset moved, for ever", job: consuming(), want: quiet(0), play: rocketAt(rocketPull, rocketRefuse(21, ""))},
-		{name: "pull: busy, for ever", job: consuming(), want: quiet(0), play: rocketAt(rocketPull, rocketRefuse(2, "busy"))},
-		{name: "pull: the group is gone", job: consuming(), want: runFails("no group", driver.ClassNotFound).after(0), play: rocketAt(rocketPull, rocketRefuse(26, "no group"))},
-		{name: "pull: refused with 900 KB", job: consuming(), heavy: true, want: runFails("no", driver.ClassNotFound).after(0), play: rocketAt(rocketPull, rocketRefuse(26, strings.Repeat("no group ", 100_000)))},
+		{name: "pull: nothing, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(rmq.ResPullNotFound, ""))},
+		{name: "pull: success with nothing in it, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketBody(""))},
+		{name: "pull: the offset moved, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(21, ""))},
+		{name: "pull: busy, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(2, "busy"))},
+		{name: "pull: the group is gone", job: consuming(), want: runFails("no group", driver.ClassNotFound).after(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(26, "no group"))},
+		{name: "pull: refused with 900 KB", job: consuming(), heavy: true, want: runFails("no", driver.ClassNotFound).after(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(26, strings.Repeat("no group ", 100_000)))},
 		{name: "pull: a message shorter than any", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody("\x00\x00\x00\x04")},
 		{name: "pull: a message of 0 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(0, "\x00\x00\x00\x00"))},
 		{name: "pull: a message of 2^31-1 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(0, "\x7f\xff\xff\xff"))},
@@ -195,7 +196,7 @@ func rocketLargePulls() []testCase {
 	const most = driver.DefaultMaxBody
 	// each answers each pull of each of n queues with one message of that size.
 	each := func(queues, size int) func(*wire) {
-		return rocketAt(rocketPull, func(p *rocketPeer, q *rocketRequest) {
+		return rocketAt(rmq.ReqPullMessage, func(p *rocketPeer, q *rocketRequest) {
 			from, err := strconv.ParseUint(q.fields["queueOffset"], 10, queueShift)
 			queue, err2 := strconv.ParseUint(q.fields["queueId"], 10, 20)
 			if err != nil || err2 != nil || q.fields["topic"][0] == '%' {
@@ -204,9 +205,9 @@ func rocketLargePulls() []testCase {
 			p.peer.delivered.Add(1)
 			time := "time\x01" + strconv.FormatUint(queue<<queueShift|from, 10) + "\x02"
 			p.pulledLarge(q, rocketMessage{offset: from, topic: "q", properties: time}, size)
-		}, rocketAct{rocketRoute, func(p *rocketPeer, q *rocketRequest) {
+		}, rocketAct{rmq.ReqGetRouteInfoByTopic, func(p *rocketPeer, q *rocketRequest) {
 			n := strconv.Itoa(queues)
-			p.answer(q, rocketSuccess, "", nil, p.route("b", n, n))
+			p.answer(q, rmq.ResSuccess, "", nil, p.route("b", n, n))
 		}})
 	}
 	return []testCase{
@@ -234,7 +235,7 @@ func rocketLargePulls() []testCase {
 func rocketRequests() []testCase {
 	const second = time.Second
 	afterHeartbeat := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
-		return rocketAt(rocketHeartbeat, func(p *rocketPeer, q *rocketRequest) {
+		return rocketAt(rmq.ReqHeartBeat, func(p *rocketPeer, q *rocketRequest) {
 			p.behave(q)
 			do(p, q)
 		})
@@ -248,22 +249,22 @@ func rocketRequests() []testCase {
 			}
 		})},
 		{name: "request: the members have changed, without end", job: consuming().watched(second).messages(1 << 30), heavy: true, want: want{quiet: true, some: -1}, play: afterHeartbeat(func(p *rocketPeer, q *rocketRequest) {
-			go p.endless(rocketFrame(rocketMembersChanged, 7, 2, "", map[string]string{"consumerGroup": "perfmq-queue-q"}, ""))
+			go p.endless(rocketFrame(rmq.ReqNotifyConsumerIDsChanged, 7, 2, "", map[string]string{"consumerGroup": "perfmq-queue-q"}, ""))
 		})},
 		{name: "request: checks of nobody's messages", job: patiently("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for range 1000 {
-				p.say(rocketFrame(rocketCheckTransaction, 7, 2, "", map[string]string{"commitLogOffset": "1"}, string(check)))
+				p.say(rocketFrame(rmq.ReqCheckTransactionState, 7, 2, "", map[string]string{"commitLogOffset": "1"}, string(check)))
 			}
 		})},
 		{name: "request: checks of garbage", job: patiently("transactional=true"), want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
 			for n := range check {
-				p.say(rocketFrame(rocketCheckTransaction, 7, 2, "", nil, string(check[:n])))
+				p.say(rocketFrame(rmq.ReqCheckTransactionState, 7, 2, "", nil, string(check[:n])))
 			}
 		})},
 		{
 			name: "request: checks without end, of a broker that does not read", heavy: true, want: runFails("", lost, timeout, protocol).after(0),
-			job: producing("transactional=true", "producer-group=g", "send-timeout=40s"), play: rocketAt(rocketSend, func(p *rocketPeer, _ *rocketRequest) {
-				p.endless(rocketFrame(rocketCheckTransaction, 7, 2, "", map[string]string{"commitLogOffset": "1", "transactionId": zeros(500)}, string(check)))
+			job: producing("transactional=true", "producer-group=g", "send-timeout=40s"), play: rocketAt(rmq.ReqSendMessageV2, func(p *rocketPeer, _ *rocketRequest) {
+				p.endless(rocketFrame(rmq.ReqCheckTransactionState, 7, 2, "", map[string]string{"commitLogOffset": "1", "transactionId": zeros(500)}, string(check)))
 			}),
 		},
 		{name: "request: 10 MB", job: patiently(), heavy: true, want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
@@ -275,17 +276,17 @@ func rocketRequests() []testCase {
 // rocketEnds: how it ends.
 func rocketEnds() []testCase {
 	return []testCase{
-		{name: "end: leaving the group is not answered", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketSay(""))},
-		{name: "end: leaving the group is answered by garbage", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketEndless("", "\xff"))},
-		{name: "end: leaving the group is answered by a close", job: consuming(), want: works(), play: rocketAt(rocketUnregister, rocketEnd(""))},
-		{name: "end: the producer's group is not answered", job: patiently(), want: works(), play: rocketAt(rocketUnregister, rocketSay(""))},
-		{name: "end: the offset is not saved", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketSay(""))},
-		{name: "end: the offset is refused", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketRefuse(1, "no"))},
-		{name: "end: the offset is answered by a frame without end", job: consuming(), want: works(), play: rocketAt(rocketSaveOffset, rocketEndless(rocketHead(16<<20, 1, 17), "x"))},
+		{name: "end: leaving the group is not answered", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketSay(""))},
+		{name: "end: leaving the group is answered by garbage", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketEndless("", "\xff"))},
+		{name: "end: leaving the group is answered by a close", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketEnd(""))},
+		{name: "end: the producer's group is not answered", job: patiently(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketSay(""))},
+		{name: "end: the offset is not saved", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketSay(""))},
+		{name: "end: the offset is refused", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketRefuse(1, "no"))},
+		{name: "end: the offset is answered by a frame without end", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketEndless(rocketHead(16<<20, 1, 17), "x"))},
 		{name: "end: the queues are not unlocked", job: consuming(), want: works(), play: rocketAt(42, rocketSay(""))},
 		{name: "end: a topic's group is not deleted", job: topical(consuming()), want: works(), play: rocketAt(207, rocketSay(""))},
 		{name: "end: a topic's group is deleted with garbage", job: topical(consuming()), want: works(), play: rocketAt(207, rocketEndless("", "\xff"))},
-		{name: "end: the cluster is of 2000 brokers", job: topical(consuming()), want: works(), play: rocketAt(rocketCluster, func(p *rocketPeer, q *rocketRequest) {
+		{name: "end: the cluster is of 2000 brokers", job: topical(consuming()), want: works(), play: rocketAt(rmq.ReqGetBrokerClusterInfo, func(p *rocketPeer, q *rocketRequest) {
 			var brokers []string
 			for i := range 2000 {
 				brokers = append(brokers, `"b`+strconv.Itoa(i)+`":`+strings.ReplaceAll(p.broker("b"), "127.0.0.1", "127.0."+strconv.Itoa(i/200)+"."+strconv.Itoa(i%200)))

@@ -10,38 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-)
 
-// Codes of requests and answers (RequestCode, ResponseCode).
-const (
-	rocketPull        = 11
-	rocketQueryOffset = 14
-	rocketSaveOffset  = 15
-	rocketCreateTopic = 17
-	rocketMaxOffset   = 30
-	rocketMinOffset   = 31
-	rocketHeartbeat   = 34
-	rocketUnregister  = 35
-	rocketMembers     = 38
-	rocketLock        = 41
-	rocketRoute       = 105
-	rocketCluster     = 106
-	rocketSend        = 310
-	rocketSendBatch   = 320
-	rocketGetGroup    = 352
-
-	rocketCheckTransaction = 39
-	rocketMembersChanged   = 40
-
-	rocketSuccess  = 0
-	rocketNoTopic  = 17
-	rocketNotFound = 19
-)
-
-// Codecs of headers.
-const (
-	rocketJSON   = 0
-	rocketBinary = 1
+	rmq "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // rocketBroker is a name server and a broker that behaves, but for what it does when one request comes. It is served
@@ -109,19 +79,15 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 	if _, err := io.ReadFull(p.r, b); err != nil {
 		return nil, err
 	}
-	head := int(binary.BigEndian.Uint32(b) & 0xffffff)
-	h, body := b[4:4+head], b[4+head:]
-	q := &rocketRequest{
-		code: int(binary.BigEndian.Uint16(h)), opaque: binary.BigEndian.Uint32(h[5:]), fields: map[string]string{}, body: body,
+	var f rmq.Frame
+	if err := f.Parse(b); err != nil {
+		return nil, err
 	}
-	h = h[17+int(binary.BigEndian.Uint32(h[13:])):] // behind the remark
-	for h = h[4:]; len(h) > 0; {
-		n := int(binary.BigEndian.Uint16(h))
-		key := string(h[2 : 2+n])
-		h = h[2+n:]
-		n = int(binary.BigEndian.Uint32(h))
-		q.fields[key] = string(h[4 : 4+n])
-		h = h[4+n:]
+	q := &rocketRequest{code: f.Code, opaque: f.Opaque, fields: map[string]string{}, body: f.Body}
+	for rest := f.Fields; len(rest) > 0; {
+		var key, value []byte
+		key, value, rest = rmq.CutField(rest)
+		q.fields[string(key)] = string(value)
 	}
 	return q, nil
 }
@@ -130,11 +96,11 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 func (p *rocketPeer) behave(q *rocketRequest) {
 	offset := map[string]string{"offset": "0"}
 	switch q.code {
-	case rocketRoute:
-		p.answer(q, rocketSuccess, "", nil, p.route("b", "1", "1"))
-	case rocketCluster:
-		p.answer(q, rocketSuccess, "", nil, `{"brokerAddrTable":{"b":`+p.broker("b")+`},"clusterAddrTable":{"c":["b"]}}`)
-	case rocketHeartbeat:
+	case rmq.ReqGetRouteInfoByTopic:
+		p.answer(q, rmq.ResSuccess, "", nil, p.route("b", "1", "1"))
+	case rmq.ReqGetBrokerClusterInfo:
+		p.answer(q, rmq.ResSuccess, "", nil, `{"brokerAddrTable":{"b":`+p.broker("b")+`},"clusterAddrTable":{"c":["b"]}}`)
+	case rmq.ReqHeartBeat:
 		var beat struct {
 			ClientID string `json:"clientID"`
 		}
@@ -142,22 +108,22 @@ func (p *rocketPeer) behave(q *rocketRequest) {
 		p.mu.Lock()
 		p.client = beat.ClientID
 		p.mu.Unlock()
-		p.answer(q, rocketSuccess, "", nil, "")
-	case rocketMembers:
+		p.answer(q, rmq.ResSuccess, "", nil, "")
+	case rmq.ReqGetConsumerListByGroup:
 		p.mu.Lock()
 		id := p.client
 		p.mu.Unlock()
-		p.answer(q, rocketSuccess, "", nil, `{"consumerIdList":["`+id+`"]}`)
-	case rocketLock:
-		p.answer(q, rocketSuccess, "", nil, p.locked(q))
-	case rocketQueryOffset, rocketMaxOffset, rocketMinOffset:
-		p.answer(q, rocketSuccess, "", offset, "")
-	case rocketSend, rocketSendBatch:
+		p.answer(q, rmq.ResSuccess, "", nil, `{"consumerIdList":["`+id+`"]}`)
+	case rmq.ReqLockBatchMQ:
+		p.answer(q, rmq.ResSuccess, "", nil, p.locked(q))
+	case rmq.ReqQueryConsumerOffset, rmq.ReqGetMaxOffset, rmq.ReqGetMinOffset:
+		p.answer(q, rmq.ResSuccess, "", offset, "")
+	case rmq.ReqSendMessageV2, rmq.ReqSendBatchMessage:
 		p.confirm(q)
-	case rocketPull:
+	case rmq.ReqPullMessage:
 		p.pull(q)
 	default:
-		p.answer(q, rocketSuccess, "", nil, "")
+		p.answer(q, rmq.ResSuccess, "", nil, "")
 	}
 }
 
@@ -187,7 +153,7 @@ func (p *rocketPeer) locked(q *rocketRequest) string {
 // confirm answers a send.
 func (p *rocketPeer) confirm(q *rocketRequest) {
 	p.peer.confirmed.Add(1)
-	p.answer(q, rocketSuccess, "", map[string]string{"msgId": "7F00000100002A9F0000000000000000", "queueId": "0", "queueOffset": "0"}, "")
+	p.answer(q, rmq.ResSuccess, "", map[string]string{"msgId": "7F00000100002A9F0000000000000000", "queueId": "0", "queueOffset": "0"}, "")
 }
 
 // pull sends ten messages for the first pull of a queue that is not for redelivery; others get no answer.
@@ -219,7 +185,7 @@ func (p *rocketPeer) deliver(q *rocketRequest, n int) {
 
 func (p *rocketPeer) pulledSome(q *rocketRequest, n int, body string) {
 	next := strconv.Itoa(n)
-	p.answer(q, rocketSuccess, "FOUND", map[string]string{
+	p.answer(q, rmq.ResSuccess, "FOUND", map[string]string{
 		"nextBeginOffset": next, "minOffset": "0", "maxOffset": next, "suggestWhichBrokerId": "0",
 	}, body)
 }
@@ -231,7 +197,7 @@ func (p *rocketPeer) pulledLarge(q *rocketRequest, m rocketMessage, size int) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)+size))
 	binary.BigEndian.PutUint32(b[bodyAt-4:], uint32(size))
 	next := strconv.FormatUint(m.offset+1, 10)
-	frame := []byte(rocketFrame(rocketSuccess, q.opaque, 1, "FOUND", map[string]string{
+	frame := []byte(rocketFrame(rmq.ResSuccess, q.opaque, 1, "FOUND", map[string]string{
 		"nextBeginOffset": next, "minOffset": "0", "maxOffset": next, "suggestWhichBrokerId": "0",
 	}, string(b)))
 	binary.BigEndian.PutUint32(frame, binary.BigEndian.Uint32(frame)+uint32(size))
@@ -254,17 +220,11 @@ type rocketMessage struct {
 }
 
 func (m rocketMessage) append(b []byte) []byte {
-	start := len(b)
-	u32, u64 := binary.BigEndian.AppendUint32, binary.BigEndian.AppendUint64
-	b = u32(u32(u32(u32(u32(b, 0), 0xdaa320a7), 0), 0), 0) // size, magic, checksum, queue, flag
-	b = u64(u64(b, m.offset), m.offset)
-	b = u64(u64(u64(u32(b, m.sysFlag), 1), 0), 1) // born at, by whom, stored at
-	b = u64(u32(u64(b, 0), 0), 0)                 // by whom, retries, half message
-	b = append(u32(b, uint32(len(m.body))), m.body...)
-	b = append(append(b, byte(len(m.topic))), m.topic...)
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(m.properties))), m.properties...)
-	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
-	return b
+	host := make([]byte, 8)
+	head := rmq.MessageHead{
+		QueueOffset: int64(m.offset), LogOffset: int64(m.offset), SysFlag: m.sysFlag, Born: 1, BornHost: host, Stored: 1, StoreHost: host, //nolint:gosec // small
+	}
+	return rmq.AppendMessage(b, &head, m.body, m.topic, []byte(m.properties))
 }
 
 // answer answers a request in the binary codec.
@@ -274,30 +234,25 @@ func (p *rocketPeer) answer(q *rocketRequest, code int, remark string, fields ma
 
 // rocketFrame is a frame with a binary header. Flag is 1 for an answer, 0 for a request and 2 for one without an answer.
 func rocketFrame(code int, opaque, flag uint32, remark string, fields map[string]string, body string) string {
-	h := binary.BigEndian.AppendUint16(nil, uint16(code))
-	h = append(h, 0, 1, 0) // Java, some version
-	h = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(h, opaque), flag)
-	h = append(binary.BigEndian.AppendUint32(h, uint32(len(remark))), remark...)
-	var f []byte
+	b := rmq.BeginFrame(nil, code, flag, opaque, remark)
 	for key, value := range fields {
-		f = append(binary.BigEndian.AppendUint16(f, uint16(len(key))), key...)
-		f = append(binary.BigEndian.AppendUint32(f, uint32(len(value))), value...)
+		b = rmq.AppendField(b, key, value)
 	}
-	h = append(binary.BigEndian.AppendUint32(h, uint32(len(f))), f...)
-	return rocketEnvelope(rocketBinary, string(h), body)
+	rmq.EndFrame(b, len(body))
+	return string(b) + body
 }
 
 // rocketJSONFrame is a frame with that header in JSON.
-func rocketJSONFrame(header, body string) string { return rocketEnvelope(rocketJSON, header, body) }
+func rocketJSONFrame(header, body string) string { return rocketEnvelope(rmq.JSON, header, body) }
 
-func rocketEnvelope(codec byte, header, body string) string {
+func rocketEnvelope(codec rmq.Codec, header, body string) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(codec)<<24|uint32(len(header)))
 	return string(b) + header + body
 }
 
 // rocketHead is the beginning of a frame that says to have that many bytes: its length, and that of the header.
-func rocketHead(length uint32, codec byte, header uint32) string {
+func rocketHead(length uint32, codec rmq.Codec, header uint32) string {
 	b := binary.BigEndian.AppendUint32(nil, length)
 	return string(binary.BigEndian.AppendUint32(b, uint32(codec)<<24|header&0xffffff))
 }
@@ -330,7 +285,7 @@ func rocketRefuse(code int, remark string) func(*rocketPeer, *rocketRequest) {
 
 // rocketBody answers by success with a body.
 func rocketBody(body string) func(*rocketPeer, *rocketRequest) {
-	return func(p *rocketPeer, q *rocketRequest) { p.answer(q, rocketSuccess, "", nil, body) }
+	return func(p *rocketPeer, q *rocketRequest) { p.answer(q, rmq.ResSuccess, "", nil, body) }
 }
 
 // rocketAnswerJSON answers by a header in JSON, in which %d stands for the number of the request.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	rmq "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,7 +19,9 @@ func rocketmqCases() []testCase {
 
 // rocketConnect: before anything like an answer.
 func rocketConnect() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rocketRoute, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	return []testCase{
 		{name: "connect: silence", job: producing(), play: (*wire).hear, want: openFails("did not answer", timeout)},
 		{name: "connect: silence, consuming", job: consuming(), play: (*wire).hear, want: openFails("did not answer", timeout)},
@@ -42,28 +45,30 @@ func rocketConnect() []testCase {
 
 // rocketFrames: frames whose lengths are lies.
 func rocketFrames() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rocketRoute, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	var list []testCase
 	for _, n := range []uint32{0, 1, 3, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 4, 18 << 20} {
 		length := strconv.FormatUint(uint64(n), 10)
 		list = append(list, testCase{
 			name: "frame: of " + length + " bytes", job: producing(), heavy: n == 1<<31-1, want: openFails(length+" bytes", protocol),
-			play: at(rocketEndless(rocketHead(n, rocketBinary, 17), "body")),
+			play: at(rocketEndless(rocketHead(n, rmq.Binary, 17), "body")),
 		})
 	}
 	return append(list,
-		testCase{name: "frame: the largest, and silence", job: producing(), heavy: true, want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(16<<20, rocketBinary, 17)))},
+		testCase{name: "frame: the largest, and silence", job: producing(), heavy: true, want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(16<<20, rmq.Binary, 17)))},
 		testCase{name: "frame: the largest, of zeros", job: producing(), heavy: true, want: openFails("", protocol), play: at(rocketEndless(rocketHead(16<<20, 0, 0), "\x00"))},
-		testCase{name: "frame: a header longer than the frame", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(20, rocketBinary, 17) + zeros(16)))},
-		testCase{name: "frame: a header of 2^24-1 bytes", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(100, rocketBinary, 1<<24-1) + zeros(96)))},
-		testCase{name: "frame: a header of 16 MB", job: producing(), heavy: true, want: openFails("header", protocol), play: at(rocketEndless(rocketHead(16<<20, rocketJSON, 16<<20-4), " "))},
-		testCase{name: "frame: a header of nothing", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(4, rocketBinary, 0)))},
+		testCase{name: "frame: a header longer than the frame", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(20, rmq.Binary, 17) + zeros(16)))},
+		testCase{name: "frame: a header of 2^24-1 bytes", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(100, rmq.Binary, 1<<24-1) + zeros(96)))},
+		testCase{name: "frame: a header of 16 MB", job: producing(), heavy: true, want: openFails("header", protocol), play: at(rocketEndless(rocketHead(16<<20, rmq.JSON, 16<<20-4), " "))},
+		testCase{name: "frame: a header of nothing", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(4, rmq.Binary, 0)))},
 		testCase{name: "frame: an unknown codec", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(21, 7, 17) + zeros(17)))},
-		testCase{name: "frame: truncated", job: producing(), want: openFails("", lost), play: at(rocketEnd(rocketHead(100, rocketBinary, 20) + "abc"))},
+		testCase{name: "frame: truncated", job: producing(), want: openFails("", lost), play: at(rocketEnd(rocketHead(100, rmq.Binary, 20) + "abc"))},
 		testCase{name: "frame: truncated in its length", job: producing(), want: openFails("", lost), play: at(rocketEnd("\x00\x00"))},
-		testCase{name: "frame: silence in its middle", job: producing(), want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(100, rocketBinary, 20) + "abc"))},
+		testCase{name: "frame: silence in its middle", job: producing(), want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(100, rmq.Binary, 20) + "abc"))},
 		testCase{name: "frame: trickled without end", job: producing(), want: openFails("did not answer", timeout), play: at(func(p *rocketPeer, _ *rocketRequest) {
-			for p.say(rocketHead(1<<20, rocketBinary, 20)); p.say("x"); {
+			for p.say(rocketHead(1<<20, rmq.Binary, 20)); p.say("x"); {
 				<-time.After(time.Millisecond)
 			}
 		})},
@@ -86,9 +91,11 @@ func rocketFrames() []testCase {
 
 // rocketHeaders: headers that are none, or too much.
 func rocketHeaders() []testCase {
-	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) { return rocketAt(rocketRoute, do) }
+	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
+	}
 	header := func(h string) func(*wire) { return at(rocketAnswerJSON(h)) }
-	raw := func(h string) func(*wire) { return at(rocketSay(rocketEnvelope(rocketBinary, h, ""))) }
+	raw := func(h string) func(*wire) { return at(rocketSay(rocketEnvelope(rmq.Binary, h, ""))) }
 	const binaryHead = "\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01" // code, language, version, opaque 0, an answer
 	many := func(n int) string {
 		var b strings.Builder
@@ -129,7 +136,7 @@ func rocketHeaders() []testCase {
 // rocketRoutes: where the queues of a topic are said to be.
 func rocketRoutes() []testCase {
 	route := func(body func(p *rocketPeer) string) func(*wire) {
-		return rocketAt(rocketRoute, func(p *rocketPeer, q *rocketRequest) { p.answer(q, rocketSuccess, "", nil, body(p)) })
+		return rocketAt(rmq.ReqGetRouteInfoByTopic, func(p *rocketPeer, q *rocketRequest) { p.answer(q, rmq.ResSuccess, "", nil, body(p)) })
 	}
 	queues := func(read, write string) func(*wire) {
 		return route(func(p *rocketPeer) string { return p.route("b", read, write) })
@@ -169,7 +176,7 @@ func rocketRoutes() []testCase {
 		testCase{name: "route: not JSON", job: producing(), want: openFails("", protocol), play: text("so sorry")},
 		testCase{name: "route: truncated", job: producing(), want: openFails("", protocol), play: text(`{"brokerDatas":[{"brokerName":"b"`)},
 		testCase{name: "route: nested 100,000 deep", job: producing(), heavy: true, want: openFails("", protocol), play: text(strings.Repeat(`{"a":[`, 100_000))},
-		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rocketRoute, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
+		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
 		testCase{name: "route: an array of 900 KB", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"queueDatas":[` + strings.Repeat("{},", 300_000) + "{}]}")},
 		testCase{name: "route: 100,000 addresses", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{` + strings.Repeat(`"1":"a",`, 100_000) + `"2":"b"}}]}`)},
 		testCase{name: "route: keys without quotes", job: patiently(), want: works(), play: route(func(p *rocketPeer) string { return strings.ReplaceAll(p.route("b", "1", "1"), `"0":`, "0:") })},
@@ -182,17 +189,17 @@ func rocketRoutes() []testCase {
 		testCase{name: "route: an address where nobody listens", job: producing(), want: openFails("refused", connect), play: route(func(p *rocketPeer) string {
 			return strings.ReplaceAll(p.route("b", "1", "1"), p.peer.listener.Addr().String(), "127.0.0.1:1")
 		})},
-		testCase{name: "route: no such topic, for ever", job: producing(), want: openFails("", timeout), play: rocketAt(rocketRoute, rocketRefuse(rocketNoTopic, "no topic"))},
-		testCase{name: "cluster: nothing", job: producing(), want: openFails("", protocol), play: rocketNoTopicThen(rocketCluster, rocketBody(""))},
-		testCase{name: "cluster: silence", job: producing(), want: openFails("did not answer", timeout), play: rocketNoTopicThen(rocketCluster, rocketSay(""))},
-		testCase{name: "cluster: 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketNoTopicThen(rocketCluster, rocketArray(`{"brokerAddrTable":{`, `"a":{},`, 2<<20, `"b":{}}}`))},
-		testCase{name: "cluster: the topic is refused", job: producing(), want: openFails("no room", driver.ClassOther), play: rocketNoTopicThen(rocketCreateTopic, rocketRefuse(1, "no room"))},
+		testCase{name: "route: no such topic, for ever", job: producing(), want: openFails("", timeout), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketRefuse(rmq.ResTopicNotExist, "no topic"))},
+		testCase{name: "cluster: nothing", job: producing(), want: openFails("", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketBody(""))},
+		testCase{name: "cluster: silence", job: producing(), want: openFails("did not answer", timeout), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketSay(""))},
+		testCase{name: "cluster: 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketArray(`{"brokerAddrTable":{`, `"a":{},`, 2<<20, `"b":{}}}`))},
+		testCase{name: "cluster: the topic is refused", job: producing(), want: openFails("no room", driver.ClassOther), play: rocketNoTopicThen(rmq.ReqUpdateAndCreateTopic, rocketRefuse(1, "no room"))},
 	)
 }
 
 // rocketNoTopicThen is rocketAt for a name server that does not know the topic, so that it is to be created.
 func rocketNoTopicThen(code int, do func(*rocketPeer, *rocketRequest)) func(*wire) {
-	return rocketAt(code, do, rocketAct{rocketRoute, rocketRefuse(rocketNoTopic, "no topic")})
+	return rocketAt(code, do, rocketAct{rmq.ReqGetRouteInfoByTopic, rocketRefuse(rmq.ResTopicNotExist, "no topic")})
 }
 
 // rocketGroups: a consumer becomes a member of its group.
@@ -203,11 +210,11 @@ func rocketGroups() []testCase {
 		name string
 		code int
 	}{
-		{"heartbeat", rocketHeartbeat},
-		{"group", rocketGetGroup},
-		{"members", rocketMembers},
-		{"lock", rocketLock},
-		{"offset", rocketQueryOffset},
+		{"heartbeat", rmq.ReqHeartBeat},
+		{"group", rmq.ReqGetSubscriptionGroupConfig},
+		{"members", rmq.ReqGetConsumerListByGroup},
+		{"lock", rmq.ReqLockBatchMQ},
+		{"offset", rmq.ReqQueryConsumerOffset},
 	} {
 		list = append(list,
 			testCase{name: one.name + ": silence", job: consuming(), want: openFails("", timeout), play: at(one.code, rocketSay(""))},
@@ -217,23 +224,23 @@ func rocketGroups() []testCase {
 		)
 	}
 	return append(list,
-		testCase{name: "members: nobody", job: consuming(), want: openFails("", timeout), play: at(rocketMembers, rocketBody(`{"consumerIdList":[]}`))},
-		testCase{name: "members: others only", job: consuming(), want: openFails("", timeout), play: at(rocketMembers, rocketBody(`{"consumerIdList":["a","b"]}`))},
-		testCase{name: "members: not JSON", job: consuming(), want: openFails("", protocol), play: at(rocketMembers, rocketBody("members"))},
-		testCase{name: "members: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rocketMembers, rocketArray(`{"consumerIdList":[`, `"",`, 5<<20, `""]}`))},
-		testCase{name: "members: 300,000 others", job: consuming(), heavy: true, want: openFails("", timeout), play: at(rocketMembers, rocketArray(`{"consumerIdList":[`, `"",`, 300_000, `""]}`))},
-		testCase{name: "members: nested", job: consuming(), want: openFails("", protocol), play: at(rocketMembers, rocketBody(`{"consumerIdList":`+strings.Repeat("[", 100_000)))},
-		testCase{name: "lock: nothing", job: consuming(), want: works(), play: at(rocketLock, rocketBody(`{"lockOKMQSet":[]}`))},
-		testCase{name: "lock: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rocketLock, rocketArray(`{"lockOKMQSet":[`, `{},`, 5<<20, `{}]}`))},
-		testCase{name: "lock: queues of others", job: consuming(), want: works(), play: at(rocketLock, rocketBody(`{"lockOKMQSet":[{"topic":"x","brokerName":"y","queueId":-5}]}`))},
-		testCase{name: "offset: none", job: consuming(), want: openFails("no offset", protocol), play: at(rocketMinOffset, rocketBody(""), rocketAct{rocketQueryOffset, rocketBody("")})},
-		testCase{name: "offset: a text", job: consuming(), want: openFails("no offset", protocol), play: at(rocketMinOffset, func(p *rocketPeer, q *rocketRequest) {
+		testCase{name: "members: nobody", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":[]}`))},
+		testCase{name: "members: others only", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":["a","b"]}`))},
+		testCase{name: "members: not JSON", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody("members"))},
+		testCase{name: "members: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 5<<20, `""]}`))},
+		testCase{name: "members: 300,000 others", job: consuming(), heavy: true, want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 300_000, `""]}`))},
+		testCase{name: "members: nested", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":`+strings.Repeat("[", 100_000)))},
+		testCase{name: "lock: nothing", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[]}`))},
+		testCase{name: "lock: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqLockBatchMQ, rocketArray(`{"lockOKMQSet":[`, `{},`, 5<<20, `{}]}`))},
+		testCase{name: "lock: queues of others", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[{"topic":"x","brokerName":"y","queueId":-5}]}`))},
+		testCase{name: "offset: none", job: consuming(), want: openFails("no offset", protocol), play: at(rmq.ReqGetMinOffset, rocketBody(""), rocketAct{rmq.ReqQueryConsumerOffset, rocketBody("")})},
+		testCase{name: "offset: a text", job: consuming(), want: openFails("no offset", protocol), play: at(rmq.ReqGetMinOffset, func(p *rocketPeer, q *rocketRequest) {
 			p.answer(q, 0, "", map[string]string{"offset": "far"}, "")
-		}, rocketAct{rocketQueryOffset, rocketBody("")})},
-		testCase{name: "offset: negative", job: consuming(), want: works(), play: at(rocketQueryOffset, func(p *rocketPeer, q *rocketRequest) {
+		}, rocketAct{rmq.ReqQueryConsumerOffset, rocketBody("")})},
+		testCase{name: "offset: negative", job: consuming(), want: works(), play: at(rmq.ReqQueryConsumerOffset, func(p *rocketPeer, q *rocketRequest) {
 			p.answer(q, 0, "", map[string]string{"offset": "-5"}, "")
 		})},
-		testCase{name: "offset: the last of all", job: consuming(), want: quiet(0), play: at(rocketQueryOffset, func(p *rocketPeer, q *rocketRequest) {
+		testCase{name: "offset: the last of all", job: consuming(), want: quiet(0), play: at(rmq.ReqQueryConsumerOffset, func(p *rocketPeer, q *rocketRequest) {
 			p.answer(q, 0, "", map[string]string{"offset": "9223372036854775807"}, "")
 		})},
 	)

@@ -38,6 +38,11 @@ type ConsumerConfig struct {
 	Pulse *stats.Pulse
 	// Quota, if not nil, ends the run when it is used up.
 	Quota *Quota
+	// Work is done on each message before it is settled, and Each is the least time from one message to the next, of a rate.
+	Work Work
+	Each time.Duration
+	// Precise lets that sleep by the operating system's best timer; not under a fake clock.
+	Precise bool
 	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives what it sends.
 	Checker *verify.Checker
 }
@@ -48,6 +53,7 @@ type Consumer struct {
 	clock    *Clock
 	rec      *stats.ConsumerRecorder
 	consumer driver.Consumer
+	worker   *worker // nil without work
 }
 
 // NewConsumer returns a consumer that records what c receives.
@@ -56,15 +62,25 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 }
 
 // Run receives until ctx ends, and then returns nil, or until the driver fails.
-func (c *Consumer) Run(ctx context.Context) error { return c.consumer.Run(ctx, c.deliver) }
+func (c *Consumer) Run(ctx context.Context) error {
+	if c.cfg.Work.IsZero() && c.cfg.Each == 0 {
+		return c.consumer.Run(ctx, c.deliver)
+	}
+	c.worker = newWorker(ctx, &c.cfg, c.clock)
+	defer c.worker.wait.Close()
+	return c.consumer.Run(ctx, c.deliver)
+}
 
 func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
-	c.count(d)
+	received := c.clock.Now()
+	c.count(d, received)
+	if c.worker != nil {
+		c.worker.do(received)
+	}
 	return driver.Accept
 }
 
-func (c *Consumer) count(d *driver.Delivery) {
-	since := c.clock.Now()
+func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),

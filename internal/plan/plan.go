@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -98,6 +99,9 @@ type Plan struct {
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 
+	// Thresholds are demands on the figures of the run.
+	Thresholds []threshold.Threshold
+
 	// Body is the payload of every message.
 	Body []byte
 	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
@@ -114,7 +118,11 @@ type Plan struct {
 	Selector         string
 	Credit           int // 0 for the driver's default
 	Transacted       bool
-	TransactionSize  int // messages per transaction with Transacted; 0 is 1
+	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers together
+	// receive at most per second; the zero values are none.
+	ConsumerWork    load.Work
+	ConsumerRate    load.Rate
+	TransactionSize int // messages per transaction with Transacted; 0 is 1
 }
 
 // Pending returns the number of slots of each producer: at least as many as a transaction has messages, since those

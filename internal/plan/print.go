@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,6 +17,19 @@ const maxListed = 20
 // Print writes the plan as aligned text: what --dry-run shows. The plan should be valid. Its texts, which are the user's, are
 // written as clean returns them.
 func Print(w io.Writer, p *Plan, clean func(string) string) error {
+	_, err := io.WriteString(w, describe(p, clean).text.String())
+	return err
+}
+
+// JSON returns the same as data, without the names of output files: an array of sections, each with its lines. It is what a
+// result holds of its plan, so that runs that did the same have the same.
+func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
+	c := *p
+	c.VerifyFile = ""
+	return json.Marshal(describe(&c, clean).sections)
+}
+
+func describe(p *Plan, clean func(string) string) *printer {
 	pr := &printer{plan: p, clean: clean}
 	pr.brokers()
 	pr.destinations()
@@ -30,21 +44,38 @@ func Print(w io.Writer, p *Plan, clean func(string) string) error {
 	if p.Verify {
 		pr.verification()
 	}
+	if len(p.Thresholds) > 0 {
+		pr.section("Thresholds")
+		for _, t := range p.Thresholds {
+			pr.item("%s", t.String())
+		}
+	}
 	pr.options()
 	if notes := p.Notes(); len(notes) > 0 {
 		pr.section("Notes")
 		for _, note := range notes {
-			pr.text.WriteString("  " + clean(note) + "\n")
+			pr.item("%s", note)
 		}
 	}
-	_, err := io.WriteString(w, pr.text.String())
-	return err
+	return pr
 }
 
 type printer struct {
-	plan  *Plan
-	clean func(string) string
-	text  strings.Builder
+	plan     *Plan
+	clean    func(string) string
+	text     strings.Builder
+	sections []section // the same as text
+}
+
+type section struct {
+	Section string   `json:"section"`
+	Lines   []line   `json:"lines,omitempty"`
+	Items   []string `json:"items,omitempty"`
+}
+
+type line struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 func (pr *printer) section(title string) {
@@ -52,15 +83,31 @@ func (pr *printer) section(title string) {
 		pr.text.WriteByte('\n')
 	}
 	pr.text.WriteString(title + "\n")
+	pr.sections = append(pr.sections, section{Section: title})
 }
 
 func (pr *printer) line(name, format string, args ...any) {
+	value := pr.value(format, args)
+	fmt.Fprintf(&pr.text, "  %-20s %s\n", name, value)
+	s := &pr.sections[len(pr.sections)-1]
+	s.Lines = append(s.Lines, line{strings.TrimSpace(name), value})
+}
+
+// item is a line without a name.
+func (pr *printer) item(format string, args ...any) {
+	value := pr.value(format, args)
+	pr.text.WriteString("  " + value + "\n")
+	s := &pr.sections[len(pr.sections)-1]
+	s.Items = append(s.Items, value)
+}
+
+func (pr *printer) value(format string, args []any) string {
 	for i := range args {
 		if text, ok := args[i].(string); ok {
 			args[i] = pr.clean(text)
 		}
 	}
-	fmt.Fprintf(&pr.text, "  %-20s %s\n", name, fmt.Sprintf(format, args...))
+	return fmt.Sprintf(format, args...)
 }
 
 func (pr *printer) brokers() {
@@ -118,10 +165,10 @@ func (pr *printer) destinations() {
 	pr.section(fmt.Sprintf("Destinations (%d)", len(list)))
 	for i, d := range list {
 		if i == maxListed && len(list) > maxListed+1 {
-			fmt.Fprintf(&pr.text, "  ... and %d more, the last is %s\n", len(list)-maxListed, pr.clean(list[len(list)-1].String()))
+			pr.item("... and %d more, the last is %s", len(list)-maxListed, list[len(list)-1].String())
 			return
 		}
-		fmt.Fprintf(&pr.text, "  %s\n", pr.clean(d.String()))
+		pr.item("%s", d.String())
 	}
 }
 
@@ -243,6 +290,12 @@ func (pr *printer) consumer() {
 		credit = strconv.Itoa(p.Credit)
 	}
 	pr.line("credit", "%s", credit)
+	if !p.ConsumerWork.IsZero() {
+		pr.line("work per message", "%s", p.ConsumerWork.String())
+	}
+	if !p.ConsumerRate.IsZero() {
+		pr.line("rate of consumers", "at most %g msg/s in all", p.ConsumerRate.PerSecond())
+	}
 	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(p.Selector))
 	if p.Transacted {

@@ -20,6 +20,7 @@ func (p *Plan) Validate() error {
 	v.load()
 	v.destinations()
 	v.subscriptions()
+	v.thresholds()
 	if p.Role.Produces() {
 		v.producing(&p.Producer.Factory)
 	}

@@ -38,6 +38,14 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.Warnings = cleanTexts(secrets, s.Warnings)
 	c.LeftBehind = cleanTexts(secrets, s.LeftBehind)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
+	c.Workers = slices.Clone(s.Workers)
+	for i := range c.Workers {
+		c.Workers[i].Destination = secrets.Field(c.Workers[i].Destination)
+	}
+	c.Errors = slices.Clone(s.Errors)
+	for i := range c.Errors {
+		c.Errors[i].First = secrets.Field(c.Errors[i].First)
+	}
 	if s.Verification != nil {
 		c.Verification = CleanVerification(secrets, s.Verification)
 	}

@@ -139,6 +139,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
 	c.writeTester(&b, s)
+	for i := range s.Thresholds {
+		writeList(&b, "--- threshold:", []string{s.Thresholds[i].String()})
+	}
 	writeList(&b, "--- left behind:", s.LeftBehind)
 	writeList(&b, "--- warning:", s.Warnings)
 	writeList(&b, "--- problem:", s.Problems)

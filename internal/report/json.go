@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // JSON writes a file of one array with an object per interval and one for the summary, as `artemis perf --json` does:
@@ -104,10 +105,11 @@ type jsonSummary struct {
 	ConsumerClient string   `json:"consumerClient,omitempty"` // if it is another one
 	Destinations   []string `json:"destinations"`
 	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
-	Saturated  []jsonSaturation `json:"saturated,omitempty"`
-	Problems   []string         `json:"problems"`
-	Warnings   []string         `json:"warnings"`
-	LeftBehind []string         `json:"leftBehind"`
+	Saturated  []jsonSaturation   `json:"saturated,omitempty"`
+	Thresholds []result.Threshold `json:"thresholds,omitempty"`
+	Problems   []string           `json:"problems"`
+	Warnings   []string           `json:"warnings"`
+	LeftBehind []string           `json:"leftBehind"`
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -282,6 +284,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Client:             j.run.Client,
 		ConsumerClient:     ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:       notNil(j.run.Destinations),
+		Thresholds:         thresholds(s.Thresholds),
 		Problems:           notNil(s.Problems),
 		Warnings:           notNil(s.Warnings),
 		LeftBehind:         notNil(s.LeftBehind),
@@ -363,6 +366,16 @@ func toJSONSaturation(list []stats.Saturation) (out []jsonSaturation) {
 }
 
 func toJSONCounts(c *stats.Counters) jsonCounts {
+	return jsonCounts{
+		Failures: failuresByClass(c), Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
+		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
+		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
+		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
+	}
+}
+
+// failuresByClass returns numbers of messages by state and class.
+func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
 	failures := map[string]map[string]uint64{}
 	for _, f := range failuresOf(c) {
 		classes := map[string]uint64{}
@@ -375,12 +388,7 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 			failures[f.name] = classes
 		}
 	}
-	return jsonCounts{
-		Failures: failures, Redelivered: c.Redelivered, Foreign: c.Foreign, Unstamped: c.Unstamped,
-		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
-		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
-		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
-	}
+	return failures
 }
 
 func toJSONLowest(measured bool, l *stats.Lowest) *jsonLowest {

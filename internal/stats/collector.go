@@ -10,9 +10,10 @@ import (
 
 // Worker is a producer or consumer of a run, as far as it can tell about itself what its recorder does not know.
 type Worker struct {
-	Name     string
-	Counters driver.Counting // nil if it has no counters of its protocol's own
-	Waits    driver.Waiter   // nil if it cannot tell what it waits for
+	Name        string
+	Destination string
+	Counters    driver.Counting // nil if it has no counters of its protocol's own
+	Waits       driver.Waiter   // nil if it cannot tell what it waits for
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
@@ -28,6 +29,7 @@ type Collector struct {
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
+	average   Average
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
 	work      workMeter
@@ -126,6 +128,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	if phase == Measure {
 		c.minimum.add(s, c.total.Received > 0)
+		c.average.add(s)
 	}
 	if phase == Warmup {
 		c.whole.expect(s.Latencies)
@@ -169,6 +172,9 @@ func (c *Collector) Latencies() Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
 func (c *Collector) Minimum() Minimum { return c.minimum }
+
+// Average returns the rates so far of the measurement.
+func (c *Collector) Average() Average { return c.average }
 
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }

@@ -12,8 +12,8 @@ const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package ru
 // healthMeter reads the process's own use of the machine, interval by interval.
 type healthMeter struct {
 	last   time.Time
-	sum    Health // of all intervals so far
-	cpu    machineMeter
+	sum    Health        // of all intervals so far
+	used   func() Health // processor time since the last call
 	pulse  *Pulse        // nil if nothing beats
 	owed   time.Duration // how long what a pause has made late may take to leave
 	gc     []uint64
@@ -22,8 +22,9 @@ type healthMeter struct {
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
-	m := &healthMeter{last: now}
-	m.cpu.reset()
+	var cpu machineMeter
+	cpu.lap()
+	m := &healthMeter{last: now, used: cpu.lap}
 	m.sample[0].Name = gcPauses
 	m.gc = m.readGC()
 	return m
@@ -42,8 +43,8 @@ func (m *healthMeter) readGC() []uint64 {
 
 // interval returns the health since the last call, and adds it to the sum.
 func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
-	h := m.cpu.lap()
-	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
+	h := m.used()
+	h.Wall, h.Cores, h.Memory = now.Sub(m.last), runtime.GOMAXPROCS(0), processMemory()
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
 	// Without their monotonic readings, times differ by what the wall clock says.
@@ -92,8 +93,6 @@ func (m *healthMeter) collections(h *Health) {
 // machineMeter reads the processor time of this process and of the machine.
 type machineMeter struct{ cpu, busy, all time.Duration }
 
-func (m *machineMeter) reset() { m.lap() }
-
 // lap returns what was used since the last call.
 func (m *machineMeter) lap() Health {
 	cpu := processCPU()
@@ -110,6 +109,7 @@ func (h *Health) add(o *Health) {
 	h.MachineAll += o.MachineAll
 	h.Wall += o.Wall
 	h.Cores = o.Cores
+	h.Memory = max(h.Memory, o.Memory)
 	h.WasCrowded = h.WasCrowded || o.WasCrowded
 	h.GCPauses += o.GCPauses
 	h.GCPauseMax = max(h.GCPauseMax, o.GCPauseMax)

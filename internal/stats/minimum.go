@@ -48,3 +48,17 @@ func (l *Lowest) add(s *Snapshot, delta uint64) {
 	}
 	l.Seconds++
 }
+
+// Average holds what happened within the measurement, whenever the messages were due: what is completed or received in the drain is
+// not in it, so that a broker which only queues does not look as if it kept up.
+type Average struct {
+	Span                      time.Duration
+	Sent, Completed, Received uint64
+}
+
+func (a *Average) add(s *Snapshot) {
+	a.Span += s.To.Sub(s.From)
+	a.Sent += s.Delta.Sent
+	a.Completed += s.Delta.Completed
+	a.Received += s.Delta.Received
+}

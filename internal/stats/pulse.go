@@ -60,7 +60,7 @@ func NewPulse(clock Clock) *Pulse {
 // Start lets it beat until Stop. Call it once, when the clock has begun.
 func (p *Pulse) Start() {
 	p.beat.Store(int64(p.clock.Now()))
-	p.machine.reset()
+	p.machine.lap()
 	go p.run()
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -139,6 +140,7 @@ type Latencies struct {
 
 // Run describes what is measured, for reporters.
 type Run struct {
+	ID                   int64 // that the messages carry
 	Producing, Consuming bool
 	Rated                bool          // the load has a target rate
 	Start                time.Time     // when the load began
@@ -200,8 +202,11 @@ type Summary struct {
 	Latencies  Latencies // of messages due after the warm-up
 	Health     Health    // of the whole run
 	Minimum    Minimum
+	Average    Average
 	Saturation []Saturation
 	Protocol   []driver.Counter // as in the last Snapshot
+	Workers    []WorkerTotal    // of each producer and consumer
+	Errors     []ErrorClass     // of the messages that failed
 
 	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
 	// come before the drain ended. Known only when one process both sends and receives.
@@ -209,8 +214,17 @@ type Summary struct {
 	Expected, Missing uint64
 	// Verification is what became of each message; nil if it was not asked for. With it Expected and Missing are exact.
 	Verification *verify.Result
+	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
+	Thresholds []threshold.Outcome
 	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
+}
+
+// ErrorClass are the messages that ended with an error of one class.
+type ErrorClass struct {
+	Class driver.Class
+	Count uint64
+	First string // the first error; empty if its driver gave none
 }
 
 // Health tells whether the tester itself was fit to measure, in an interval or over all of them.
@@ -220,6 +234,7 @@ type Health struct {
 	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
+	Memory     uint64        // resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
 	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket

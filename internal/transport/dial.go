@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -59,7 +61,39 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 		}
 		return nil, err
 	}
-	return conn, nil
+	return &secured{Conn: conn}, nil
+}
+
+// secured is a TLS connection whose first write tells why the peer closed it. With TLS 1.3 a broker refuses the client's certificate
+// when the client's handshake is over already (RFC 8446, section 4.4.2.4): the write that follows finds the connection reset while
+// the alert waits to be read.
+type secured struct {
+	*tls.Conn
+	heard atomic.Bool // the peer has sent something: it has let us in
+}
+
+// refusalTimeout bounds the wait for the rest of an alert.
+const refusalTimeout = 500 * time.Millisecond
+
+// Read implements [net.Conn].
+func (c *secured) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.heard.Load() {
+		c.heard.Store(true)
+	}
+	return n, err
+}
+
+// Write implements [net.Conn].
+func (c *secured) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) && !c.heard.Load() {
+		_ = c.SetReadDeadline(time.Now().Add(refusalTimeout))
+		if _, alert := c.Conn.Read(make([]byte, 1)); isAlert(alert) {
+			err = alert
+		}
+	}
+	return n, err
 }
 
 // isNetwork tells whether it is the connection that failed, not what was said over it.

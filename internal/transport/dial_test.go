@@ -85,15 +85,19 @@ func TestFirstSharesTheTime(t *testing.T) {
 	})
 }
 
-func TestSecure(t *testing.T) {
+// certificate is a new one that nobody trusts.
+func certificate(t *testing.T) tls.Certificate {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	cert := func() tls.Certificate {
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"here"}, NotAfter: time.Now().Add(time.Hour)}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		require.NoError(t, err)
-		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"here"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func TestSecure(t *testing.T) {
+	cert := certificate(t)
 	for name, c := range map[string]struct {
 		settings driver.TLS
 		plain    bool // the peer does not speak TLS
@@ -116,7 +120,7 @@ func TestSecure(t *testing.T) {
 					_, _ = far.Write([]byte("AMQP\x00\x01\x00\x00"))
 					return
 				}
-				_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert()}}).HandshakeContext(t.Context())
+				_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}}).HandshakeContext(t.Context())
 			}()
 			conn, err := Secure(t.Context(), near, "here", c.settings)
 			if c.text == "" {
@@ -139,4 +143,32 @@ func TestSecure(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// TestRefusedCertificate: the peer wants a certificate, which it says after the handshake, and resets the connection before we write.
+func TestRefusedCertificate(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	reset := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			reset <- err
+			return
+		}
+		server := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate(t)}, ClientAuth: tls.RequireAnyClientCert})
+		_ = server.HandshakeContext(t.Context()) // it fails
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		reset <- conn.Close()
+	}()
+	tcp, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	conn, err := Secure(t.Context(), tcp, "here", driver.TLS{InsecureSkipVerify: true})
+	require.NoError(t, err, "our side of the handshake")
+	defer conn.Close()
+	require.NoError(t, <-reset)
+	_, err = conn.Write([]byte("hello"))
+	require.True(t, IsTLSError(err), "%v", err)
+	require.Contains(t, driver.HintOf(amqp().TLSError("connect", err)), "--tls-cert")
 }

@@ -7,32 +7,21 @@ import (
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-const (
-	permRead  = 4
-	permWrite = 2
-)
-
-// brokerData is BrokerData.
-type brokerData struct {
-	Cluster   string            `json:"cluster"`
-	Name      string            `json:"brokerName"`
-	Addresses map[string]string `json:"brokerAddrs"` // by broker id; 0 is the master
-}
-
-func (c *conn) broker() brokerData {
-	return brokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{"0": c.addr}}
+func (c *conn) broker() wire.BrokerData {
+	return wire.BrokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{wire.MasterID: c.addr}}
 }
 
 // route handles GET_ROUTEINFO_BY_TOPIC: all queues are here. A topic that another protocol uses is one of ours, too; that
 // of what a group gives back is made at the first question, because clients ask for it before they say that they are in
 // the group, and again only half a minute later.
-func (c *conn) route(r *request) error {
-	name := r.get("topic")
+func (c *conn) route(r *wire.Frame) error {
+	name := r.Get("topic")
 	read, write := c.s.o.Queues, c.s.o.Queues
 	t := c.s.findTopic(name)
-	if t == nil && bytes.HasPrefix(name, []byte(retryPrefix)) {
+	if t == nil && bytes.HasPrefix(name, []byte(wire.RetryPrefix)) {
 		t = c.s.makeTopic(string(name), 1)
 	}
 	if t == nil && legalName(string(name)) && c.s.store.Find(store.Address{Kind: store.KindTopic, Name: string(name)}) != nil {
@@ -41,83 +30,78 @@ func (c *conn) route(r *request) error {
 	switch {
 	case t != nil:
 		read, write = int(t.read.Load()), int(t.write.Load())
-	case string(name) != defaultTopic:
-		c.w.simple(r, codeNoTopic, "No topic route info in name server for the topic: "+string(name))
+	case string(name) != wire.DefaultTopic:
+		c.w.simple(r, wire.ResTopicNotExist, "No topic route info in name server for the topic: "+string(name))
 		return nil
 	}
-	return c.json(r, map[string]any{
-		"brokerDatas":       []brokerData{c.broker()},
-		"filterServerTable": map[string]any{},
-		"queueDatas": []map[string]any{{
-			"brokerName": brokerName, "perm": permRead | permWrite, "readQueueNums": read, "writeQueueNums": write, "topicSysFlag": 0,
-		}},
+	return c.json(r, wire.Route{
+		Brokers: []wire.BrokerData{c.broker()},
+		Filters: map[string][]string{},
+		Queues:  []wire.QueueData{{Broker: brokerName, Read: read, Write: write, Perm: wire.PermRead | wire.PermWrite}},
 	})
 }
 
 // clusterInfo handles GET_BROKER_CLUSTER_INFO.
-func (c *conn) clusterInfo(r *request) error {
-	return c.json(r, map[string]any{
-		"brokerAddrTable":  map[string]brokerData{brokerName: c.broker()},
-		"clusterAddrTable": map[string][]string{clusterName: {brokerName}},
+func (c *conn) clusterInfo(r *wire.Frame) error {
+	return c.json(r, wire.Cluster{
+		Brokers: map[string]wire.BrokerData{brokerName: c.broker()}, Clusters: map[string][]string{clusterName: {brokerName}},
 	})
 }
 
 // listTopics handles GET_ALL_TOPIC_LIST_FROM_NAMESERVER.
-func (c *conn) listTopics(r *request) error {
+func (c *conn) listTopics(r *wire.Frame) error {
 	c.s.mu.RLock()
-	names := append(slices.Collect(maps.Keys(c.s.topics)), defaultTopic)
+	names := append(slices.Collect(maps.Keys(c.s.topics)), wire.DefaultTopic)
 	c.s.mu.RUnlock()
 	slices.Sort(names)
 	return c.json(r, map[string]any{"topicList": names})
 }
 
 // createTopic handles UPDATE_AND_CREATE_TOPIC.
-func (c *conn) createTopic(r *request) error {
-	name := string(r.get("topic"))
-	read, write := r.number("readQueueNums", int64(c.s.o.Queues)), r.number("writeQueueNums", int64(c.s.o.Queues))
-	if name == defaultTopic || !legalName(name) || read < 1 || write < 1 || read > maxQueues || write > maxQueues {
-		c.w.simple(r, codeError, "The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
+func (c *conn) createTopic(r *wire.Frame) error {
+	name := string(r.Get("topic"))
+	read, write := r.NumberOr("readQueueNums", int64(c.s.o.Queues)), r.NumberOr("writeQueueNums", int64(c.s.o.Queues))
+	if name == wire.DefaultTopic || !legalName(name) || read < 1 || write < 1 || read > maxQueues || write > maxQueues {
+		c.w.simple(r, wire.ResSystemError, "The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
 		return nil
 	}
 	t := c.s.makeTopic(name, int(write))
 	if t == nil {
-		c.w.simple(r, codeError, "there are too many topics")
+		c.w.simple(r, wire.ResSystemError, "there are too many topics")
 		return nil
 	}
 	t.setQueues(int(read), int(write))
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
 // checkClient handles CHECK_CLIENT_CONFIG: is the filter one that we can read?
-func (c *conn) checkClient(r *request) error {
-	var data struct {
-		Subscription subscriptionData `json:"subscriptionData"`
-	}
-	if err := r.read(&data); err != nil {
-		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
+func (c *conn) checkClient(r *wire.Frame) error {
+	var data wire.ClientCheck
+	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
+		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
 	}
 	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
-		return c.refuse(r, codeParseFailed, err.Error())
+		return c.refuse(r, wire.ResSubscriptionParseFailed, err.Error())
 	}
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
 // createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; of the group's settings only its name matters here.
-func (c *conn) createGroup(r *request) error {
+func (c *conn) createGroup(r *wire.Frame) error {
 	var data struct {
 		Name string `json:"groupName"`
 	}
-	if err := r.read(&data); err != nil || c.s.makeGroup(data.Name) == nil {
-		return c.refuse(r, codeError, "the group's name is illegal")
+	if err := wire.UnmarshalJSON(r.Body, &data); err != nil || c.s.makeGroup(data.Name) == nil {
+		return c.refuse(r, wire.ResSystemError, "the group's name is illegal")
 	}
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
 // listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
-func (c *conn) listGroups(r *request) error {
+func (c *conn) listGroups(r *wire.Frame) error {
 	table := map[string]any{}
 	c.s.mu.RLock()
 	for name := range c.s.groups {
@@ -136,14 +120,14 @@ func queueKey(b []byte, topic string, queue int) []byte {
 	b = append(b, `{"brokerName":"`+brokerName+`","queueId":`...)
 	b = strconv.AppendInt(b, int64(queue), 10)
 	b = append(b, `,"topic":`...)
-	return append(appendQuoted(b, topic), '}', ':')
+	return append(wire.AppendQuoted(b, topic), '}', ':')
 }
 
 // topicStats handles GET_TOPIC_STATS_INFO: the limits of the queues.
-func (c *conn) topicStats(r *request) error {
-	t := c.s.findTopic(r.get("topic"))
+func (c *conn) topicStats(r *wire.Frame) error {
+	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
-		c.w.simple(r, codeNoTopic, "topic["+string(r.get("topic"))+"] not exist")
+		c.w.simple(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist")
 		return nil
 	}
 	b := []byte(`{"offsetTable":{`)
@@ -169,12 +153,12 @@ func (c *conn) topicStats(r *request) error {
 }
 
 // consumeStats handles GET_CONSUME_STATS: where a group stands.
-func (c *conn) consumeStats(r *request) error {
-	group := string(r.get("consumerGroup"))
+func (c *conn) consumeStats(r *wire.Frame) error {
+	group := string(r.Get("consumerGroup"))
 	c.s.mu.RLock()
 	topics := slices.Collect(maps.Values(c.s.topics))
 	c.s.mu.RUnlock()
-	only := string(r.get("topic"))
+	only := string(r.Get("topic"))
 	b := []byte(`{"consumeTps":0,"offsetTable":{`)
 	n := 0
 	for _, t := range topics {
@@ -204,8 +188,8 @@ func (c *conn) consumeStats(r *request) error {
 }
 
 // topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups that listen to a topic, or stand somewhere in it.
-func (c *conn) topicGroups(r *request) error {
-	t := c.s.findTopic(r.get("topic"))
+func (c *conn) topicGroups(r *wire.Frame) error {
+	t := c.s.findTopic(r.Get("topic"))
 	list := []string{}
 	if t != nil {
 		c.s.mu.RLock()
@@ -219,11 +203,11 @@ func (c *conn) topicGroups(r *request) error {
 		}
 	}
 	slices.Sort(list)
-	return c.json(r, map[string]any{"groupList": list})
+	return c.json(r, wire.Groups{Groups: list})
 }
 
 // runtimeInfo handles GET_BROKER_RUNTIME_INFO with the few counters that we have.
-func (c *conn) runtimeInfo(r *request) error {
+func (c *conn) runtimeInfo(r *wire.Frame) error {
 	var put uint64
 	c.s.mu.RLock()
 	for _, t := range c.s.topics {
@@ -232,7 +216,7 @@ func (c *conn) runtimeInfo(r *request) error {
 	c.s.mu.RUnlock()
 	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return c.json(r, map[string]any{"table": map[string]string{
-		"brokerVersionDesc": "perfmq", "brokerVersion": strconv.Itoa(version),
+		"brokerVersionDesc": "perfmq", "brokerVersion": strconv.Itoa(wire.Version),
 		"msgPutTotalTodayNow": text(put), "msgGetTotalTodayNow": text(c.s.delivered.Load()),
 	}})
 }

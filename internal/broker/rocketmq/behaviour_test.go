@@ -32,7 +32,7 @@ func dial(t testing.TB, b *testBroker) *client {
 }
 
 // post sends a request and does not wait for its answer.
-func (c *client) post(code uint16, flag uint32, body []byte, fields ...string) {
+func (c *client) post(code int, flag uint32, body []byte, fields ...string) {
 	c.t.Helper()
 	require.NoError(c.t, c.conn.SetDeadline(time.Now().Add(10*time.Second)))
 	_, err := c.conn.Write(request(code, flag, body, fields...))

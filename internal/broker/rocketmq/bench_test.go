@@ -20,6 +20,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // benchClientEnv makes the test binary a light client, so that the processor time measured is the broker's alone.
@@ -156,24 +157,13 @@ func benchPull(conn net.Conn, n int) error {
 }
 
 // request makes a frame in the binary codec.
-func request(code uint16, flag uint32, body []byte, fields ...string) []byte {
-	var f []byte
+func request(code int, flag uint32, body []byte, fields ...string) []byte {
+	b := wire.BeginFrame(nil, code, flag, 7, "")
 	for i := 0; i < len(fields); i += 2 {
-		f = binary.BigEndian.AppendUint16(f, uint16(len(fields[i])))
-		f = append(f, fields[i]...)
-		f = binary.BigEndian.AppendUint32(f, uint32(len(fields[i+1])))
-		f = append(f, fields[i+1]...)
+		b = wire.AppendField(b, fields[i], fields[i+1])
 	}
-	header := binary.BigEndian.AppendUint16(nil, code)
-	header = append(header, 9, 1, 157)
-	header = binary.BigEndian.AppendUint32(header, 7)
-	header = binary.BigEndian.AppendUint32(header, flag)
-	header = binary.BigEndian.AppendUint32(header, 0)
-	header = binary.BigEndian.AppendUint32(header, uint32(len(f)))
-	header = append(header, f...)
-	b := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
-	b = binary.BigEndian.AppendUint32(b, 1<<24|uint32(len(header)))
-	return append(append(b, header...), body...)
+	wire.EndFrame(b, len(body))
+	return append(b, body...)
 }
 
 // readFrame returns a frame without its length.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // bridge joins a topic to the queue of the same name that other protocols use. Towards the queue it is a [store.Sink] of
@@ -35,7 +36,7 @@ type intake struct {
 
 // join makes the bridge of a topic, if there is need of it, and opens or closes its way in.
 func (s *Server) join(name string) {
-	if strings.HasPrefix(name, retryPrefix) || strings.HasPrefix(name, deadPrefix) {
+	if strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) {
 		return
 	}
 	t := s.findTopic([]byte(name))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // sender sends to a topic as a producer does that waits whenever there is no room.
@@ -94,7 +95,7 @@ func TestGroupsThatAreStuck(t *testing.T) {
 			defer s.Close()
 			topic := s.makeTopic("T", 1)
 			g := s.makeGroup("g")
-			g.join(member{id: "m"}, &consumerData{Group: "g", Subscriptions: []subscriptionData{{Topic: "T", Expression: "*", Kind: "TAG"}}})
+			g.join(member{id: "m"}, &wire.ConsumerData{Group: "g", Subscriptions: []wire.Subscription{{Topic: "T", Expression: "*", Kind: "TAG"}}})
 			if begun {
 				topic.commit(topic.queue(0), "g", 0)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/hangup"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 const (
@@ -43,12 +44,12 @@ type conn struct {
 	once    sync.Once
 
 	// Only the reader uses these.
-	req     request
-	w       frameWriter // answers
-	pulls   []*pull     // new ones
-	topic   *topic      // the one that was last sent to
+	req     wire.Frame
+	w       writer  // answers
+	pulls   []*pull // new ones
+	topic   *topic  // the one that was last sent to
 	filters map[filterKey]*filter
-	signer  signers
+	signers signers
 	joined  map[*group]bool
 	leads   map[string]bool // groups of producers
 
@@ -65,7 +66,7 @@ type conn struct {
 	drained   chan struct{}                 // closed when out was taken, if somebody waits for it
 	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
 	parkedN   int                           // bytes
-	codec     byte                          // of the client's requests
+	codec     wire.Codec                    // of the client's requests
 	limited   time.Time                     // when the time limit of writes was set; of whoever is writing
 
 	// Only the writer uses these.
@@ -73,7 +74,7 @@ type conn struct {
 	batch   []entry
 	timer   *time.Timer
 	sweepAt time.Time // when it is to go off; zero: not
-	out2    frameWriter
+	out2    writer
 	serving []*pull
 }
 
@@ -119,15 +120,15 @@ func (c *conn) read() error {
 	for {
 		for to-from >= 4 {
 			n := int(binary.BigEndian.Uint32(in[from:]))
-			if n < minFrame || n > maxFrame {
+			if n < wire.MinFrame || n > maxFrame {
 				c.s.brokenFrames.Add(1)
-				return errFrame
+				return wire.ErrFrame
 			}
 			if to-from < 4+n {
 				break
 			}
 			if err := c.frame(in[from+4 : from+4+n]); err != nil {
-				if errors.Is(err, errFrame) {
+				if errors.Is(err, wire.ErrFrame) {
 					c.s.brokenFrames.Add(1)
 				}
 				return c.ended(err)
@@ -222,28 +223,28 @@ func (c *conn) ended(err error) error {
 
 // frame handles a frame without its length.
 func (c *conn) frame(b []byte) error {
-	if err := c.req.parse(b); err != nil {
+	if err := c.req.Parse(b); err != nil {
 		return err
 	}
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	if c.req.flag&flagAnswer != 0 {
+	if c.req.Flag&wire.FlagAnswer != 0 {
 		return nil // to a question of ours, none of which need an answer
 	}
-	if c.codec != c.req.codec {
+	if c.codec != c.req.Codec {
 		c.mu.Lock()
-		c.codec = c.req.codec
+		c.codec = c.req.Codec
 		c.mu.Unlock()
 	}
-	before := len(c.w.b)
+	before := len(c.w.B)
 	if err := c.dispatch(&c.req); err != nil {
 		return err
 	}
-	if c.req.flag&flagOneWay != 0 {
-		c.w.b = c.w.b[:min(before, len(c.w.b))]
+	if c.req.Flag&wire.FlagOneWay != 0 {
+		c.w.B = c.w.B[:min(before, len(c.w.B))]
 	}
-	if len(c.w.b) >= handOver {
+	if len(c.w.B) >= handOver {
 		return c.handOver()
 	}
 	return nil
@@ -252,7 +253,7 @@ func (c *conn) frame(b []byte) error {
 // awaitStall waits for the end of a stall of the broker.
 func (c *conn) awaitStall() error {
 	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
-		if len(c.w.b) > 0 || len(c.pulls) > 0 {
+		if len(c.w.B) > 0 || len(c.pulls) > 0 {
 			if err := c.handOver(); err != nil {
 				return err
 			}
@@ -268,21 +269,21 @@ func (c *conn) awaitStall() error {
 
 // handOver gives the writer what was gathered, and waits while it has too much.
 func (c *conn) handOver() error {
-	if len(c.w.b) == 0 && len(c.pulls) == 0 {
+	if len(c.w.B) == 0 && len(c.pulls) == 0 {
 		return nil
 	}
 	c.mu.Lock()
-	if len(c.pulls) == 0 && len(c.w.b) <= fewBytes && !c.writing && len(c.out) == 0 {
+	if len(c.pulls) == 0 && len(c.w.B) <= fewBytes && !c.writing && len(c.out) == 0 {
 		c.writing = true
 		c.mu.Unlock()
 		return c.writeFew()
 	}
 	if len(c.out) == 0 {
-		c.out, c.w.b = c.w.b, c.out
+		c.out, c.w.B = c.w.B, c.out
 	} else {
-		c.out = append(c.out, c.w.b...)
+		c.out = append(c.out, c.w.B...)
 	}
-	c.w.b = c.w.b[:0]
+	c.w.B = c.w.B[:0]
 	c.waiting = append(c.waiting, c.pulls...)
 	c.pulls = c.pulls[:0]
 	var drained chan struct{}
@@ -318,8 +319,8 @@ func (c *conn) put(b []byte) error {
 
 // writeFew writes what the reader has gathered, so that a lone answer need not wait for another goroutine to wake up.
 func (c *conn) writeFew() error {
-	err := c.put(c.w.b)
-	c.w.b = c.w.b[:0]
+	err := c.put(c.w.B)
+	c.w.B = c.w.B[:0]
 	c.mu.Lock()
 	c.writing = false
 	more := len(c.out) > 0 || len(c.waiting) > 0 || c.sweep
@@ -331,13 +332,13 @@ func (c *conn) writeFew() error {
 }
 
 // push sends a frame of our own.
-func (c *conn) push(build func(w *frameWriter)) {
+func (c *conn) push(build func(w *writer)) {
 	c.mu.Lock()
-	w := frameWriter{b: c.out, codec: c.codec}
+	w := writer{wire.Writer{B: c.out}}
 	if !c.dead && len(c.out) < outLimit { // who does not read is not told
 		build(&w)
 	}
-	c.out = w.b
+	c.out = w.B
 	c.mu.Unlock()
 	c.wakeWriter()
 }
@@ -356,11 +357,11 @@ func (c *conn) ready(p *pull) {
 func (c *conn) park(d *store.Destination, start int) error {
 	c.mu.Lock()
 	old, waits := c.parked[d]
-	c.parked[d] = append(old, c.w.b[start:]...)
-	c.parkedN += len(c.w.b) - start
+	c.parked[d] = append(old, c.w.B[start:]...)
+	c.parkedN += len(c.w.B) - start
 	tooMuch := c.parkedN > parkedLimit
 	c.mu.Unlock()
-	c.w.b = c.w.b[:start]
+	c.w.B = c.w.B[:start]
 	if !waits {
 		c.unpark(d)
 	}
@@ -436,7 +437,7 @@ func (c *conn) leave() {
 	c.out, c.spare, c.waiting, c.parked, c.free = nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	// A full topic may know the connection for a while longer, to tell it of room.
-	c.req, c.w, c.out2, c.batch, c.topic, c.pulls, c.serving = request{}, frameWriter{}, frameWriter{}, nil, nil, nil, nil
+	c.req, c.w, c.out2, c.batch, c.topic, c.pulls, c.serving = wire.Frame{}, writer{}, writer{}, nil, nil, nil, nil
 	for _, p := range c.held {
 		p.q.forget(p)
 	}

@@ -1,48 +1,52 @@
 package rocketmq
 
-import "strconv"
+import (
+	"strconv"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+)
 
 // dispatch handles a request. An error ends the connection.
-func (c *conn) dispatch(r *request) error {
+func (c *conn) dispatch(r *wire.Frame) error {
 	if c.s.o.Secret != nil && !c.signed(r) {
 		c.s.badAccesses.Add(1)
-		c.w.simple(r, codeNoPermission, "AclException: Check signature failed for accessKey="+string(r.get("AccessKey")))
+		c.w.simple(r, wire.ResNoPermission, "AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
 		return nil
 	}
-	switch r.code {
-	case reqSendV2, reqSendBatch, reqSend:
+	switch r.Code {
+	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqSendMessage:
 		return c.send(r)
-	case reqPull, reqLitePull:
+	case wire.ReqPullMessage, wire.ReqLitePullMessage:
 		return c.pull(r)
-	case reqHeartbeat:
+	case wire.ReqHeartBeat:
 		return c.heartbeat(r)
-	case reqUnregister:
+	case wire.ReqUnregisterClient:
 		return c.unregister(r)
-	case reqSendBack:
+	case wire.ReqConsumerSendMsgBack:
 		return c.sendBack(r)
-	case reqEndTransaction:
+	case wire.ReqEndTransaction:
 		return c.endTransaction(r)
-	case reqConsumerList:
+	case wire.ReqGetConsumerListByGroup:
 		return c.consumerList(r)
-	case reqLockQueues:
+	case wire.ReqLockBatchMQ:
 		return c.lockQueues(r, true)
-	case reqUnlockQueues:
+	case wire.ReqUnlockBatchMQ:
 		return c.lockQueues(r, false)
-	case reqCheckClient:
+	case wire.ReqCheckClientConfig:
 		return c.checkClient(r)
-	case reqQueryOffset:
+	case wire.ReqQueryConsumerOffset:
 		return c.queryOffset(r)
-	case reqUpdateOffset:
+	case wire.ReqUpdateConsumerOffset:
 		return c.updateOffset(r)
-	case reqMaxOffset:
+	case wire.ReqGetMaxOffset:
 		return c.limitOffset(r, true)
-	case reqMinOffset:
+	case wire.ReqGetMinOffset:
 		return c.limitOffset(r, false)
-	case reqSearchOffset:
+	case wire.ReqSearchOffsetByTimestamp:
 		return c.searchOffset(r)
-	case reqEarliestTime:
+	case wire.ReqGetEarliestMsgStoreTime:
 		return c.earliestTime(r)
-	case reqViewMessage:
+	case wire.ReqViewMessageByID:
 		return c.viewMessage(r)
 	default:
 		return c.administer(r)
@@ -50,47 +54,47 @@ func (c *conn) dispatch(r *request) error {
 }
 
 // refuse answers that it cannot be done. The connection lives on.
-func (c *conn) refuse(r *request, code int, remark string) error {
+func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 	c.w.simple(r, code, remark)
 	return nil
 }
 
 // administer handles what tools and name server clients ask.
-func (c *conn) administer(r *request) error {
-	switch r.code {
-	case reqRoute:
+func (c *conn) administer(r *wire.Frame) error {
+	switch r.Code {
+	case wire.ReqGetRouteInfoByTopic:
 		return c.route(r)
-	case reqClusterInfo:
+	case wire.ReqGetBrokerClusterInfo:
 		return c.clusterInfo(r)
-	case reqListTopics:
+	case wire.ReqGetAllTopicListFromNameServer:
 		return c.listTopics(r)
-	case reqCreateTopic:
+	case wire.ReqUpdateAndCreateTopic:
 		return c.createTopic(r)
-	case reqDeleteInBroker:
-		c.s.deleteTopic(string(r.get("topic")))
-		c.w.simple(r, codeSuccess, "")
+	case wire.ReqDeleteTopicInBroker:
+		c.s.deleteTopic(string(r.Get("topic")))
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case reqDeleteInNamesrv: // we are both: the broker has done it, or will
-		c.w.simple(r, codeSuccess, "")
+	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case reqCreateGroup:
+	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
-	case reqListGroups:
+	case wire.ReqGetAllSubscriptionGroupConfig:
 		return c.listGroups(r)
-	case reqDeleteGroup:
-		c.s.deleteGroup(string(r.get("groupName")))
-		c.w.simple(r, codeSuccess, "")
+	case wire.ReqDeleteSubscriptionGroup:
+		c.s.deleteGroup(string(r.Get("groupName")))
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case reqTopicStats:
+	case wire.ReqGetTopicStatsInfo:
 		return c.topicStats(r)
-	case reqConsumeStats:
+	case wire.ReqGetConsumeStats:
 		return c.consumeStats(r)
-	case reqTopicGroups:
+	case wire.ReqQueryTopicConsumeByWho:
 		return c.topicGroups(r)
-	case reqRuntimeInfo:
+	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:
-		c.w.simple(r, codeNotSupported, " request type "+strconv.Itoa(r.code)+" not supported")
+		c.w.simple(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
 		return nil
 	}
 }

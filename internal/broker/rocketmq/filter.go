@@ -2,10 +2,10 @@ package rocketmq
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // filter chooses messages; nil takes all.
@@ -17,12 +17,9 @@ type filter struct {
 // filterKey names a filter that came with a pull.
 type filterKey struct{ kind, expression string }
 
-// sqlKind is the kind of an SQL92 expression; all others are expressions of tags.
-const sqlKind = "SQL92"
-
 // newFilter reads an expression: "*" or tags joined by "||", or SQL92.
 func newFilter(kind, expression string) (*filter, error) {
-	if kind == sqlKind {
+	if kind == wire.KindSQL {
 		f, err := selector.Parse(expression)
 		if err != nil {
 			return nil, err
@@ -39,7 +36,7 @@ func newFilter(kind, expression string) (*filter, error) {
 		case "*":
 			return nil, nil //nolint:nilnil // takes all
 		default:
-			f.codes = append(f.codes, javaHash([]byte(tag)))
+			f.codes = append(f.codes, wire.HashCode([]byte(tag)))
 		}
 	}
 	if len(f.codes) == 0 {
@@ -53,11 +50,11 @@ func (f *filter) takes(m *message) bool {
 	if f.sql != nil {
 		return f.sql(&m.Message)
 	}
-	tags := property(m.properties, propTags)
+	tags := wire.Property(m.properties, wire.PropTags)
 	if len(tags) == 0 {
 		return false
 	}
-	hash := javaHash(tags)
+	hash := wire.HashCode(tags)
 	for _, code := range f.codes {
 		if code == hash {
 			return true
@@ -66,31 +63,15 @@ func (f *filter) takes(m *message) bool {
 	return false
 }
 
-// javaHash is String.hashCode.
-func javaHash(s []byte) int32 {
-	var h int32
-	for len(s) > 0 {
-		r, n := utf8.DecodeRune(s)
-		s = s[n:]
-		if r > 0xffff {
-			r -= 0x10000
-			h = 31*h + 0xd800 + r>>10
-			r = 0xdc00 + r&0x3ff
-		}
-		h = 31*h + r
-	}
-	return h
-}
-
 // filterOf finds the filter of a pull: the one that it brings along, or that of its group.
-func (c *conn) filterOf(r *request, g *group, t *topic, along bool) (f *filter, code int, remark string) {
+func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, along bool) (f *filter, code int, remark string) {
 	if along {
-		key := filterKey{string(r.get("expressionType")), string(r.get("subscription"))}
+		key := filterKey{string(r.Get("expressionType")), string(r.Get("subscription"))}
 		f, known := c.filters[key]
 		if !known {
 			var err error
 			if f, err = newFilter(key.kind, key.expression); err != nil {
-				return nil, codeParseFailed, "parse the consumer's subscription failed: " + err.Error()
+				return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + err.Error()
 			}
 			const most = 64
 			if len(c.filters) >= most {
@@ -98,16 +79,16 @@ func (c *conn) filterOf(r *request, g *group, t *topic, along bool) (f *filter, 
 			}
 			c.filters[key] = f
 		}
-		return f, codeSuccess, ""
+		return f, wire.ResSuccess, ""
 	}
 	sub := g.subscription(t.name)
 	switch {
 	case sub == nil:
-		return nil, codeNoSubscription, "the consumer's subscription not exist"
-	case sub.version < r.number("subVersion", 0):
-		return nil, codeOldFilter, "the consumer's subscription not latest"
+		return nil, wire.ResSubscriptionNotExist, "the consumer's subscription not exist"
+	case sub.version < r.NumberOr("subVersion", 0):
+		return nil, wire.ResSubscriptionNotLatest, "the consumer's subscription not latest"
 	case sub.err != nil:
-		return nil, codeParseFailed, "parse the consumer's subscription failed: " + sub.err.Error()
+		return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + sub.err.Error()
 	}
-	return sub.filter, codeSuccess, ""
+	return sub.filter, wire.ResSuccess, ""
 }

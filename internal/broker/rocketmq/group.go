@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // group is a group of consumers. It stays, with where it stands, until it is deleted.
@@ -133,33 +135,11 @@ func (g *group) ids() []string {
 	return slices.Compact(ids)
 }
 
-// heartbeatData is HeartbeatData.
-type heartbeatData struct {
-	ClientID  string `json:"clientID"`
-	Producers []struct {
-		Group string `json:"groupName"`
-	} `json:"producerDataSet"`
-	Consumers []consumerData `json:"consumerDataSet"`
-}
-
-type consumerData struct {
-	Group         string             `json:"groupName"`
-	Model         string             `json:"messageModel"`
-	Subscriptions []subscriptionData `json:"subscriptionDataSet"`
-}
-
-type subscriptionData struct {
-	Topic      string `json:"topic"`
-	Expression string `json:"subString"`
-	Kind       string `json:"expressionType"`
-	Version    int64  `json:"subVersion"`
-}
-
 // heartbeat handles HEART_BEAT: a client tells its groups.
-func (c *conn) heartbeat(r *request) error {
-	var data heartbeatData
-	if err := r.read(&data); err != nil {
-		return c.refuse(r, codeError, "the body of a heartbeat cannot be read: "+err.Error())
+func (c *conn) heartbeat(r *wire.Frame) error {
+	var data wire.Heartbeat
+	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
+		return c.refuse(r, wire.ResSystemError, "the body of a heartbeat cannot be read: "+err.Error())
 	}
 	for _, p := range data.Producers {
 		if legalName(p.Group) {
@@ -169,12 +149,12 @@ func (c *conn) heartbeat(r *request) error {
 	for i := range data.Consumers {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)
-		if g == nil || c.s.makeTopic(retryPrefix+d.Group, 1) == nil {
-			c.w.simple(r, codeError, "the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
+		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil {
+			c.w.simple(r, wire.ResSystemError, "the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
 			return nil
 		}
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
-			return c.refuse(r, codeError, "the client's ID is too long, or its subscriptions are too many")
+			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
 		}
 		c.joined[g] = true
 		if g.join(member{c, data.ClientID}, d) {
@@ -184,7 +164,7 @@ func (c *conn) heartbeat(r *request) error {
 			g.tell()
 		}
 	}
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
@@ -192,7 +172,7 @@ func (c *conn) heartbeat(r *request) error {
 const maxClientID = 1024
 
 // admits counts the subscriptions that a member brings against the broker's memory. They take the place of those before.
-func (g *group) admits(s *Server, d *consumerData) bool {
+func (g *group) admits(s *Server, d *wire.ConsumerData) bool {
 	size := int64(0)
 	for i := range d.Subscriptions {
 		size += int64(len(d.Subscriptions[i].Topic)+len(d.Subscriptions[i].Expression)) + groupSize
@@ -205,7 +185,7 @@ func (g *group) admits(s *Server, d *consumerData) bool {
 }
 
 // join makes m a member and takes over its subscriptions; it returns whether that changed anything.
-func (g *group) join(m member, d *consumerData) (changed bool) {
+func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 	g.alive()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -213,7 +193,7 @@ func (g *group) join(m member, d *consumerData) (changed bool) {
 	if !g.members[m] {
 		g.members[m], changed = true, true
 	}
-	g.broadcasting = d.Model == "BROADCASTING"
+	g.broadcasting = d.Model == wire.Broadcasting
 	subs := map[string]*subscription{}
 	for _, s := range d.Subscriptions {
 		old := g.subs[s.Topic]
@@ -258,29 +238,28 @@ func (g *group) tell() {
 	members := slices.Collect(maps.Keys(g.members))
 	g.mu.Unlock()
 	for _, m := range members {
-		m.c.push(func(w *frameWriter) {
-			w.begin(w.codec, reqConsumersChanged, 0, flagOneWay, "")
-			w.text("consumerGroup", g.name)
-			w.endHeader()
-			w.end()
+		m.c.push(func(w *writer) {
+			w.Begin(m.c.codec, wire.ReqNotifyConsumerIDsChanged, wire.FlagOneWay, 0, "")
+			w.Text("consumerGroup", g.name)
+			w.End(0)
 		})
 	}
 }
 
 // unregister handles UNREGISTER_CLIENT.
-func (c *conn) unregister(r *request) error {
-	id := string(r.get("clientID"))
-	if name := r.get("producerGroup"); len(name) > 0 {
+func (c *conn) unregister(r *wire.Frame) error {
+	id := string(r.Get("clientID"))
+	if name := r.Get("producerGroup"); len(name) > 0 {
 		c.unlead(string(name))
 	}
-	if name := r.get("consumerGroup"); len(name) > 0 {
+	if name := r.Get("consumerGroup"); len(name) > 0 {
 		if g := c.s.findGroup(name); g != nil && g.part(member{c, id}) {
 			c.release(g)
 			g.tell()
 			c.s.groupLeft(g)
 		}
 	}
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
@@ -349,57 +328,46 @@ func (c *conn) unlead(name string) {
 }
 
 // consumerList handles GET_CONSUMER_LIST_BY_GROUP.
-func (c *conn) consumerList(r *request) error {
+func (c *conn) consumerList(r *wire.Frame) error {
 	var ids []string
-	if g := c.s.findGroup(r.get("consumerGroup")); g != nil {
+	if g := c.s.findGroup(r.Get("consumerGroup")); g != nil {
 		ids = g.ids()
 	}
 	if len(ids) == 0 {
-		c.w.simple(r, codeError, "no consumer for this group, "+string(r.get("consumerGroup")))
+		c.w.simple(r, wire.ResSystemError, "no consumer for this group, "+string(r.Get("consumerGroup")))
 		return nil
 	}
-	return c.json(r, map[string]any{"consumerIdList": ids})
+	return c.json(r, wire.Consumers{ClientIDs: ids})
 }
 
 // json answers with a body of JSON.
-func (c *conn) json(r *request, v any) error {
+func (c *conn) json(r *wire.Frame, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return c.refuse(r, codeError, err.Error())
+		return c.refuse(r, wire.ResSystemError, err.Error())
 	}
 	c.w.withBody(r, b)
 	return nil
 }
 
-// messageQueue is MessageQueue.
-type messageQueue struct {
-	Topic  string `json:"topic"`
-	Broker string `json:"brokerName"`
-	Queue  int    `json:"queueId"`
-}
-
 // lockQueues handles LOCK_BATCH_MQ and UNLOCK_BATCH_MQ.
-func (c *conn) lockQueues(r *request, take bool) error {
-	var data struct {
-		Group  string         `json:"consumerGroup"`
-		Client string         `json:"clientId"`
-		Queues []messageQueue `json:"mqSet"`
-	}
-	if err := r.read(&data); err != nil {
-		return c.refuse(r, codeError, "the body cannot be read: "+err.Error())
+func (c *conn) lockQueues(r *wire.Frame, take bool) error {
+	var data wire.Lock
+	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
+		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
 	}
 	g := c.s.makeGroup(data.Group)
 	if g == nil {
-		c.w.simple(r, codeError, "the name of the consumer group is illegal")
+		c.w.simple(r, wire.ResSystemError, "the name of the consumer group is illegal")
 		return nil
 	}
 	now := time.Now()
-	taken := []messageQueue{}
+	taken := []wire.Queue{}
 	g.mu.Lock()
 	for _, q := range data.Queues {
 		key := lockedQueue{q.Topic, q.Queue}
 		l, locked := g.locks[key]
-		if locked && l.client != data.Client && now.Sub(l.at) < lockTime {
+		if locked && l.client != data.ClientID && now.Sub(l.at) < lockTime {
 			continue
 		}
 		if !take {
@@ -407,14 +375,14 @@ func (c *conn) lockQueues(r *request, take bool) error {
 			continue
 		}
 		if t := c.s.findTopic([]byte(q.Topic)); t != nil && t.queue(int64(q.Queue)) != nil {
-			g.locks[key] = lock{data.Client, now}
+			g.locks[key] = lock{data.ClientID, now}
 			taken = append(taken, q)
 		}
 	}
 	g.mu.Unlock()
 	if !take {
-		c.w.simple(r, codeSuccess, "")
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
 	}
-	return c.json(r, map[string]any{"lockOKMQSet": taken})
+	return c.json(r, wire.Locked{Queues: taken})
 }

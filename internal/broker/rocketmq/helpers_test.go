@@ -4,7 +4,6 @@ package rocketmq_test
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"strconv"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // testBroker is a front-end with a listener.
@@ -87,7 +87,7 @@ func (b *testBroker) end() {
 }
 
 // call sends a request over a connection of its own and returns the answer's code and body.
-func call(t testing.TB, addr string, code uint16, body []byte, fields ...string) (answer uint16, answerBody []byte) {
+func call(t testing.TB, addr string, code int, body []byte, fields ...string) (answer int, answerBody []byte) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	require.NoError(t, err)
@@ -97,13 +97,14 @@ func call(t testing.TB, addr string, code uint16, body []byte, fields ...string)
 	require.NoError(t, err)
 	frame, err := readFrame(conn, make([]byte, 1<<20))
 	require.NoError(t, err)
-	header := binary.BigEndian.Uint32(frame) & 0xffffff
-	return binary.BigEndian.Uint16(frame[4:]), frame[4+header:]
+	var f wire.Frame
+	require.NoError(t, f.Parse(frame))
+	return f.Code, f.Body
 }
 
 func createTopic(t testing.TB, b *testBroker, topic string, queues int) {
 	t.Helper()
 	n := strconv.Itoa(queues)
-	code, _ := call(t, b.addr, 17, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
+	code, _ := call(t, b.addr, wire.ReqUpdateAndCreateTopic, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
 	require.Zero(t, code)
 }

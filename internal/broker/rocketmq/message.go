@@ -1,15 +1,11 @@
 package rocketmq
 
 import (
-	"bytes"
-	"compress/zlib"
-	"encoding/binary"
-	"hash/crc32"
-	"io"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // host is an IPv4 address and a port, as stored messages have them.
@@ -58,17 +54,15 @@ func (m *message) Size() int { return len(m.body) + len(m.properties) }
 // Body implements [store.Content]: the payload without RocketMQ's compression. One of a kind that we do not know (LZ4,
 // ZSTD), or damaged, stays as it is.
 func (m *message) Body() []byte {
-	if m.sysFlag&sysCompressed == 0 {
+	if m.sysFlag&wire.SysCompressed == 0 {
 		return m.body
 	}
 	if plain := m.plain.Load(); plain != nil {
 		return *plain
 	}
 	plain := m.body
-	if kind := m.sysFlag & sysCompression; kind == 0 || kind == sysZlib {
-		if b, err := inflate(m.body, m.limit); err == nil {
-			plain = b
-		}
+	if b, err := new(wire.Inflater).Inflate(m.sysFlag, m.body, m.limit); err == nil {
+		plain = b
 	}
 	if len(plain) <= keptRatio*m.Size()+store.MessageSize { // else it would be memory that nobody has counted
 		m.plain.Store(&plain)
@@ -79,124 +73,74 @@ func (m *message) Body() []byte {
 // keptRatio is how many times its compressed size a body may have to be kept without its compression.
 const keptRatio = 4
 
-func inflate(b []byte, limit int) ([]byte, error) {
-	r, err := zlib.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(plain) > limit {
-		err = errFrame
-	}
-	return plain, err
-}
-
 // WithBody implements [store.Content].
 func (m *message) WithBody(body []byte) store.Content {
 	c := m.clone()
-	c.body, c.sysFlag = body, m.sysFlag&^(sysCompressed|sysCompression)
+	c.body, c.sysFlag = body, m.sysFlag&^(wire.SysCompressed|wire.SysCompression)
 	return c
 }
 
 // Header implements [store.Content].
 func (m *message) Header() store.Header {
 	h := store.Header{Created: m.born}
-	eachProperty(m.properties, func(name, value []byte) {
-		switch string(name) {
-		case propUnique:
+	for rest := m.properties; len(rest) > 0; {
+		var name, value []byte
+		switch name, value, rest = wire.CutProperty(rest); string(name) {
+		case "": // none
+		case wire.PropUniqueKey:
 			h.MessageID = string(value)
-		case propTags:
+		case wire.PropTags:
 			h.Subject = string(value)
-		case propCorrelation:
+		case wire.PropCorrelationID:
 			h.CorrelationID = string(value)
 		case propReplyTo:
 			h.ReplyTo = string(value)
 		case propContentType:
 			h.ContentType = string(value)
-		case propWait, propHalf, propGroup, propDelayLevel, propTimerMillis, propTimerSecs, propTimerAt, propRetryTopic,
-			propOrigin, propSharding, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION":
+		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs, wire.PropTimerDelaySec, wire.PropTimerDeliver, wire.PropRetryTopic,
+			wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION":
 			// RocketMQ's own
 		default:
 			h.Properties = append(h.Properties, store.Property{Key: string(name), Value: string(value)})
 		}
-	})
+	}
 	return h
 }
 
 // Property implements [selector.Properties]: all are texts.
 func (m *message) Property(key string) any {
-	if v := property(m.properties, key); v != nil {
+	if v := wire.Property(m.properties, key); v != nil {
 		return string(v)
 	}
 	return nil
-}
-
-// eachProperty calls f for each property. Without an end it is taken for one as well.
-func eachProperty(b []byte, f func(name, value []byte)) {
-	for len(b) > 0 {
-		p := b
-		if i := bytes.IndexByte(b, propertyEnd); i >= 0 {
-			p, b = b[:i], b[i+1:]
-		} else {
-			b = nil
-		}
-		if i := bytes.IndexByte(p, nameEnd); i > 0 {
-			f(p[:i], p[i+1:])
-		}
-	}
-}
-
-// property finds a property; nil if there is none of that name.
-func property(b []byte, name string) (found []byte) {
-	for len(b) > 0 {
-		p := b
-		if i := bytes.IndexByte(b, propertyEnd); i >= 0 {
-			p, b = b[:i], b[i+1:]
-		} else {
-			b = nil
-		}
-		if len(p) > len(name) && p[len(name)] == nameEnd && string(p[:len(name)]) == name {
-			return p[len(name)+1:]
-		}
-	}
-	return nil
-}
-
-// appendProperty appends a property; names and values with the separators in them cannot be had.
-func appendProperty(b []byte, name, value string) []byte {
-	if len(b) > 0 && b[len(b)-1] != propertyEnd {
-		b = append(b, propertyEnd)
-	}
-	b = append(append(b, name...), nameEnd)
-	return append(append(b, value...), propertyEnd)
 }
 
 // withProperties returns the properties without those names, which are appended anew; pairs are names and values. An
 // empty value only takes the property away.
 func withProperties(b []byte, pairs ...string) []byte {
 	out := make([]byte, 0, len(b)+64)
-	eachProperty(b, func(name, value []byte) {
+	for len(b) > 0 {
+		var name, value []byte
+		name, value, b = wire.CutProperty(b)
+		kept := len(name) > 0
 		for i := 0; i < len(pairs); i += 2 {
-			if string(name) == pairs[i] {
-				return
-			}
+			kept = kept && string(name) != pairs[i]
 		}
-		out = append(append(append(append(out, name...), nameEnd), value...), propertyEnd)
-	})
+		if kept {
+			out = wire.AppendProperty(out, string(name), value)
+		}
+	}
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			out = appendProperty(out, pairs[i], pairs[i+1])
+			out = wire.AppendProperty(out, pairs[i], pairs[i+1])
 		}
 	}
 	return out
 }
 
-// fixedSize is that of a stored message without body, topic and properties.
-const fixedSize = 4 + 4 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8 + 4 + 8 + 4 + 1 + 2
-
 // encodedSize is what append adds.
 func (m *message) encodedSize(topic string) int {
-	return fixedSize + len(m.body) + len(topic) + len(m.properties)
+	return wire.SizeMessage(len(m.body), len(topic), len(m.properties))
 }
 
 // position is where a message is stored.
@@ -209,82 +153,30 @@ type position struct {
 	host   host  // of the broker
 }
 
-const magicV1 = 0xdaa320a7
-
-// append encodes a stored message (MessageDecoder.decode).
+// append appends the message as it is stored there.
 func (m *message) append(b []byte, at *position) []byte {
-	be := binary.BigEndian
-	b = be.AppendUint32(b, uint32(m.encodedSize(at.topic)))
-	b = be.AppendUint32(b, magicV1)
-	b = be.AppendUint32(b, crc32.ChecksumIEEE(m.body)&0x7fffffff)
-	b = be.AppendUint32(b, uint32(at.queue))
-	b = be.AppendUint32(b, m.flag)
-	b = be.AppendUint64(b, uint64(at.offset))
-	b = be.AppendUint64(b, uint64(at.log))
-	b = be.AppendUint32(b, m.sysFlag&^sysHostsV6)
-	b = be.AppendUint64(b, uint64(m.born))
-	b = append(b, m.bornHost[:]...)
-	b = be.AppendUint64(b, uint64(at.at))
-	b = append(b, at.host[:]...)
-	b = be.AppendUint32(b, uint32(m.retries))
-	b = be.AppendUint64(b, uint64(m.half))
-	b = be.AppendUint32(b, uint32(len(m.body)))
-	b = append(b, m.body...)
-	b = append(append(b, byte(len(at.topic))), at.topic...)
-	b = be.AppendUint16(b, uint16(len(m.properties)))
-	return append(b, m.properties...)
+	return wire.AppendMessage(b, &wire.MessageHead{
+		Queue: int32(at.queue), Flag: m.flag, QueueOffset: at.offset, LogOffset: at.log, SysFlag: m.sysFlag, //nolint:gosec // few
+		Born: m.born, BornHost: m.bornHost[:], Stored: at.at, StoreHost: at.host[:], Retries: m.retries, Prepared: m.half,
+	}, m.body, at.topic, m.properties)
 }
-
-// batched is a message of a batch.
-type batched struct {
-	flag             uint32
-	body, properties []byte
-}
-
-// cutBatched takes the first message off a batch (MessageDecoder.encodeMessage):
-//
-//	int32 size | int32 magic | int32 checksum | int32 flag | int32 length, body | int16 length, properties
-func cutBatched(b []byte) (m batched, rest []byte, ok bool) {
-	const head = 4 + 4 + 4 + 4
-	if len(b) < head {
-		return m, nil, false
-	}
-	size := binary.BigEndian.Uint32(b)
-	if uint64(size) > uint64(len(b)) || size < head {
-		return m, nil, false
-	}
-	m.flag = binary.BigEndian.Uint32(b[12:])
-	p := b[head:size]
-	if m.body, p, ok = cutSized(p); !ok || len(p) < 2 {
-		return m, nil, false
-	}
-	n := int(binary.BigEndian.Uint16(p))
-	if n > len(p)-2 || n > maxProperties {
-		return m, nil, false
-	}
-	m.properties = p[2 : 2+n]
-	return m, b[size:], true
-}
-
-// maxProperties is the largest length of properties: an int16.
-const maxProperties = 1<<15 - 1
 
 // convert makes a message of RocketMQ out of one of another protocol.
 func convert(m *store.Message, topic string) *message {
 	h := m.Content.Header()
 	var b []byte
 	add := func(name, value string) {
-		if name != "" && len(b)+len(name)+len(value)+2 <= maxProperties && !unspeakable(name) && !unspeakable(value) {
-			b = appendProperty(b, name, value)
+		if name != "" && len(b)+len(name)+len(value)+2 <= wire.MaxProperties && wire.CarriesProperty(name) && wire.CarriesProperty(value) {
+			b = wire.AppendProperty(b, name, value)
 		}
 	}
 	for _, p := range []struct{ name, value string }{
-		{propUnique, h.MessageID},
-		{propTags, h.Subject},
-		{propCorrelation, h.CorrelationID},
+		{wire.PropUniqueKey, h.MessageID},
+		{wire.PropTags, h.Subject},
+		{wire.PropCorrelationID, h.CorrelationID},
 		{propReplyTo, h.ReplyTo},
 		{propContentType, h.ContentType},
-		{propSharding, m.Group},
+		{wire.PropShardingKey, m.Group},
 	} {
 		if p.value != "" {
 			add(p.name, p.value)
@@ -298,16 +190,6 @@ func convert(m *store.Message, topic string) *message {
 		topic:   topic, queue: -1, born: h.Created, body: m.Content.Body(), properties: b,
 	}
 	return c.complete()
-}
-
-// unspeakable tells whether a text has the separators of properties in it.
-func unspeakable(s string) bool {
-	for i := range len(s) {
-		if s[i] == nameEnd || s[i] == propertyEnd {
-			return true
-		}
-	}
-	return false
 }
 
 // textOf writes a property's value; RocketMQ has only texts.

@@ -1,5 +1,7 @@
 package rocketmq
 
+import wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+
 // commit notes where a group stands in a queue.
 func (t *topic) commit(q *queue, group string, offset int64) {
 	q.commit(group, offset)
@@ -9,32 +11,32 @@ func (t *topic) commit(q *queue, group string, offset int64) {
 }
 
 // queueOf finds the queue that a request names; nil, with the answer, if there is none.
-func (c *conn) queueOf(r *request) *queue {
-	t := c.s.findTopic(r.get("topic"))
+func (c *conn) queueOf(r *wire.Frame) *queue {
+	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
-		c.w.simple(r, codeNoTopic, "Topic "+string(r.get("topic"))+" not exist!")
+		c.w.simple(r, wire.ResTopicNotExist, "Topic "+string(r.Get("topic"))+" not exist!")
 		return nil
 	}
-	q := t.queue(r.number("queueId", -1))
+	q := t.queue(r.NumberOr("queueId", -1))
 	if q == nil {
-		c.w.simple(r, codeError, "queueId["+string(r.get("queueId"))+"] is illegal, topic:["+t.name+"]")
+		c.w.simple(r, wire.ResSystemError, "queueId["+string(r.Get("queueId"))+"] is illegal, topic:["+t.name+"]")
 	}
 	return q
 }
 
 // queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). A group that stands nowhere begins, in a queue of
 // which nothing is gone, at its first message, unless the client says otherwise.
-func (c *conn) queryOffset(r *request) error {
+func (c *conn) queryOffset(r *wire.Frame) error {
 	q := c.queueOf(r)
 	if q == nil {
 		return nil
 	}
-	offset, ok := q.committed(string(r.get("consumerGroup")))
-	if first, _ := q.limits(); !ok && first == 0 && string(r.get("setZeroIfNotFound")) != "false" {
+	offset, ok := q.committed(string(r.Get("consumerGroup")))
+	if first, _ := q.limits(); !ok && first == 0 && string(r.Get("setZeroIfNotFound")) != "false" {
 		ok = true
 	}
 	if !ok {
-		c.w.simple(r, codeQueryNotFound, "Not found, maybe this group consumer boot first")
+		c.w.simple(r, wire.ResQueryNotFound, "Not found, maybe this group consumer boot first")
 		return nil
 	}
 	c.w.withNumber(r, "offset", offset)
@@ -42,31 +44,31 @@ func (c *conn) queryOffset(r *request) error {
 }
 
 // updateOffset handles UPDATE_CONSUMER_OFFSET.
-func (c *conn) updateOffset(r *request) error {
+func (c *conn) updateOffset(r *wire.Frame) error {
 	q := c.queueOf(r)
 	if q == nil {
 		return nil
 	}
-	offset := r.number("commitOffset", -1)
-	g := c.s.findGroup(r.get("consumerGroup"))
+	offset := r.NumberOr("commitOffset", -1)
+	g := c.s.findGroup(r.Get("consumerGroup"))
 	if g == nil {
-		g = c.s.makeGroup(string(r.get("consumerGroup")))
+		g = c.s.makeGroup(string(r.Get("consumerGroup")))
 	}
 	if offset < 0 || g == nil {
-		c.w.simple(r, codeError, "the offset or the group is not one")
+		c.w.simple(r, wire.ResSystemError, "the offset or the group is not one")
 		return nil
 	}
 	g.alive()
 	q.t.commit(q, g.name, offset)
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }
 
 // limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for what does not exist.
-func (c *conn) limitOffset(r *request, highest bool) error {
+func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
 	var first, next int64
-	if t := c.s.findTopic(r.get("topic")); t != nil {
-		if q := t.queue(r.number("queueId", -1)); q != nil {
+	if t := c.s.findTopic(r.Get("topic")); t != nil {
+		if q := t.queue(r.NumberOr("queueId", -1)); q != nil {
 			first, next = q.limits()
 		}
 	}
@@ -78,15 +80,15 @@ func (c *conn) limitOffset(r *request, highest bool) error {
 }
 
 // searchOffset handles SEARCH_OFFSET_BY_TIMESTAMP.
-func (c *conn) searchOffset(r *request) error {
+func (c *conn) searchOffset(r *wire.Frame) error {
 	if q := c.queueOf(r); q != nil {
-		c.w.withNumber(r, "offset", q.since(r.number("timestamp", 0)))
+		c.w.withNumber(r, "offset", q.since(r.NumberOr("timestamp", 0)))
 	}
 	return nil
 }
 
 // earliestTime handles GET_EARLIEST_MSG_STORETIME; -1 if the queue is empty.
-func (c *conn) earliestTime(r *request) error {
+func (c *conn) earliestTime(r *wire.Frame) error {
 	q := c.queueOf(r)
 	if q == nil {
 		return nil
@@ -101,10 +103,10 @@ func (c *conn) earliestTime(r *request) error {
 }
 
 // viewMessage handles VIEW_MESSAGE_BY_ID.
-func (c *conn) viewMessage(r *request) error {
-	e, at := c.s.lookUp(r.number("offset", -1))
+func (c *conn) viewMessage(r *wire.Frame) error {
+	e, at := c.s.lookUp(r.NumberOr("offset", -1))
 	if e.m == nil {
-		c.w.simple(r, codeError, "can not find message by the offset, "+string(r.get("offset")))
+		c.w.simple(r, wire.ResSystemError, "can not find message by the offset, "+string(r.Get("offset")))
 		return nil
 	}
 	at.host = c.host

@@ -3,6 +3,8 @@ package rocketmq
 import (
 	"slices"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // pull is a request for messages. The reader makes it; then it belongs to the writer, or to the queue where it waits.
 type pull struct {
 	c        *conn
-	codec    byte
+	codec    wire.Codec
 	opaque   uint32
 	q        *queue
 	g        *group
@@ -36,45 +38,45 @@ type pull struct {
 }
 
 // pull handles PULL_MESSAGE (PullMessageProcessor).
-func (c *conn) pull(r *request) error {
-	t := c.s.findTopic(r.get("topic"))
+func (c *conn) pull(r *wire.Frame) error {
+	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
-		c.w.simple(r, codeNoTopic, "topic["+string(r.get("topic"))+"] not exist, apply first please!")
+		c.w.simple(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist, apply first please!")
 		return nil
 	}
-	q := t.queue(r.number("queueId", -1))
+	q := t.queue(r.NumberOr("queueId", -1))
 	if q == nil {
-		c.w.simple(r, codeError, "queueId["+string(r.get("queueId"))+"] is illegal, topic:["+t.name+"]")
+		c.w.simple(r, wire.ResSystemError, "queueId["+string(r.Get("queueId"))+"] is illegal, topic:["+t.name+"]")
 		return nil
 	}
-	g := c.s.findGroup(r.get("consumerGroup"))
+	g := c.s.findGroup(r.Get("consumerGroup"))
 	if g == nil {
-		if g = c.s.makeGroup(string(r.get("consumerGroup"))); g == nil {
-			c.w.simple(r, codeNoSubscription, "the name of the consumer group is illegal")
+		if g = c.s.makeGroup(string(r.Get("consumerGroup"))); g == nil {
+			c.w.simple(r, wire.ResSubscriptionNotExist, "the name of the consumer group is illegal")
 			return nil
 		}
 	}
 	g.alive()
-	flags := r.number("sysFlag", 0)
-	f, code, remark := c.filterOf(r, g, t, flags&pullFilters != 0)
-	if code != codeSuccess {
+	flags := r.NumberOr("sysFlag", 0)
+	f, code, remark := c.filterOf(r, g, t, flags&wire.PullSubscription != 0)
+	if code != wire.ResSuccess {
 		c.w.simple(r, code, remark)
 		return nil
 	}
-	if flags&pullCommits != 0 {
-		if offset := r.number("commitOffset", -1); offset >= 0 {
+	if flags&wire.PullCommitOffset != 0 {
+		if offset := r.NumberOr("commitOffset", -1); offset >= 0 {
 			t.commit(q, g.name, offset)
 		}
 	}
 	p := c.newPull()
 	if p == nil {
-		return c.refuse(r, codeBusy, "too many pulls under way on one connection")
+		return c.refuse(r, wire.ResSystemBusy, "too many pulls under way on one connection")
 	}
-	p.codec, p.opaque, p.q, p.g, p.filter = r.codec, r.opaque, q, g, f
-	p.offset, p.max = r.number("queueOffset", 0), int(min(max(r.number("maxMsgNums", 32), 1), pullMessages))
-	p.holds = flags&pullWaits != 0
+	p.codec, p.opaque, p.q, p.g, p.filter = r.Codec, r.Opaque, q, g, f
+	p.offset, p.max = r.NumberOr("queueOffset", 0), int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages))
+	p.holds = flags&wire.PullSuspend != 0
 	if p.holds {
-		hold := time.Duration(min(max(r.number("suspendTimeoutMillis", 0), 0), longestHold.Milliseconds())) * time.Millisecond
+		hold := time.Duration(min(max(r.NumberOr("suspendTimeoutMillis", 0), 0), longestHold.Milliseconds())) * time.Millisecond
 		p.deadline = time.Now().Add(hold)
 	}
 	c.pulls = append(c.pulls, p)
@@ -127,7 +129,7 @@ func (c *conn) writeOut() bool {
 	}
 	c.writing = true
 	w := &c.out2
-	w.b = c.out
+	w.B = c.out
 	c.out, c.spare = c.spare[:0], nil
 	serving, sweep, left := c.waiting, c.sweep, c.left
 	c.waiting, c.sweep, c.left = c.serving[:0], false, nil
@@ -146,14 +148,14 @@ func (c *conn) writeOut() bool {
 		if c.answerPull(w, p) {
 			c.recycle(p)
 		}
-		if len(w.b) >= writeSize {
+		if len(w.B) >= writeSize {
 			if !c.writeNow(w) {
 				return false
 			}
 		}
 	}
 	c.serving = serving[:0]
-	if len(w.b) == 0 {
+	if len(w.B) == 0 {
 		c.keep(w)
 		return len(serving) > 0
 	}
@@ -164,9 +166,9 @@ func (c *conn) writeOut() bool {
 	return true
 }
 
-func (c *conn) writeNow(w *frameWriter) bool {
-	err := c.put(w.b)
-	w.b = w.b[:0]
+func (c *conn) writeNow(w *writer) bool {
+	err := c.put(w.B)
+	w.B = w.B[:0]
 	if err != nil {
 		c.close()
 		return false
@@ -175,14 +177,14 @@ func (c *conn) writeNow(w *frameWriter) bool {
 }
 
 // keep ends a round of writing; the buffer is for the next answers.
-func (c *conn) keep(w *frameWriter) {
-	if cap(w.b) > keptBuffer {
-		w.b = nil
+func (c *conn) keep(w *writer) {
+	if cap(w.B) > keptBuffer {
+		w.B = nil
 	}
 	c.mu.Lock()
-	c.spare, c.writing = w.b[:0], false
+	c.spare, c.writing = w.B[:0], false
 	c.mu.Unlock()
-	w.b = nil
+	w.B = nil
 }
 
 func (c *conn) recycle(p *pull) {
@@ -197,12 +199,11 @@ func (c *conn) recycle(p *pull) {
 }
 
 // answerPull answers a pull; false if it is held instead.
-func (c *conn) answerPull(w *frameWriter, p *pull) bool {
+func (c *conn) answerPull(w *writer, p *pull) bool {
 	q := p.q
 	if q.t.gone.Load() {
-		w.begin(p.codec, codeNoTopic, p.opaque, flagAnswer, "topic["+q.t.name+"] was deleted")
-		w.endHeader()
-		w.end()
+		w.Begin(p.codec, wire.ResTopicNotExist, wire.FlagAnswer, p.opaque, "topic["+q.t.name+"] was deleted")
+		w.End(0)
 		return true
 	}
 	size := p.max
@@ -224,7 +225,7 @@ func (c *conn) answerPull(w *frameWriter, p *pull) bool {
 			return false
 		case n == 0 && p.offset == next:
 			c.unhold(p)
-			c.pullAnswer(w, p, codeNotFound, p.offset, first, next)
+			c.pullAnswer(w, p, wire.ResPullNotFound, p.offset, first, next, 0)
 			return true
 		case n == 0:
 			c.unhold(p)
@@ -232,7 +233,7 @@ func (c *conn) answerPull(w *frameWriter, p *pull) bool {
 			if p.offset > next {
 				moved = next
 			}
-			c.pullAnswer(w, p, codeOffsetMoved, moved, first, next)
+			c.pullAnswer(w, p, wire.ResPullOffsetMoved, moved, first, next, 0)
 			return true
 		}
 		c.unhold(p)
@@ -247,7 +248,7 @@ func (c *conn) answerPull(w *frameWriter, p *pull) bool {
 
 // messages answers a pull with those of the batch that pass its filter; false if there are none and it is to go on
 // looking.
-func (c *conn) messages(w *frameWriter, p *pull, batch []entry, first, next int64) bool {
+func (c *conn) messages(w *writer, p *pull, batch []entry, first, next int64) bool {
 	at := position{topic: p.q.t.name, queue: p.q.id, host: c.host}
 	count, read, body := 0, 0, 0
 	now := int64(0)
@@ -271,19 +272,18 @@ func (c *conn) messages(w *frameWriter, p *pull, batch []entry, first, next int6
 		if p.passed += read; p.woken && p.passed < scanned {
 			return false
 		}
-		c.pullAnswer(w, p, codeRetryNow, p.offset, first, next)
+		c.pullAnswer(w, p, wire.ResPullRetryImmediately, p.offset, first, next, 0)
 		return true
 	}
-	w.b = slices.Grow(w.b, body+512)
-	c.beginPullAnswer(w, p, codeSuccess, p.offset, first, next)
+	w.B = slices.Grow(w.B, body+512)
+	c.pullAnswer(w, p, wire.ResSuccess, p.offset, first, next, body)
 	for i := range batch[:read] {
 		if e := &batch[i]; e.m != nil {
 			at.offset, at.at = from+int64(i), e.at
 			at.log = logOffset(p.q.t.id, at.queue, at.offset)
-			w.b = e.m.append(w.b, &at)
+			w.B = e.m.append(w.B, &at)
 		}
 	}
-	w.end()
 	c.s.delivered.Add(uint64(count))
 	return true
 }
@@ -295,18 +295,14 @@ func expired(m *message, now *int64) bool {
 	return m.Expires <= *now
 }
 
-func (c *conn) beginPullAnswer(w *frameWriter, p *pull, code int, offset, first, next int64) {
-	w.begin(p.codec, code, p.opaque, flagAnswer, "")
-	w.number("suggestWhichBrokerId", 0)
-	w.number("nextBeginOffset", offset)
-	w.number("minOffset", first)
-	w.number("maxOffset", next)
-	w.endHeader()
-}
-
-func (c *conn) pullAnswer(w *frameWriter, p *pull, code int, offset, first, next int64) {
-	c.beginPullAnswer(w, p, code, offset, first, next)
-	w.end()
+// pullAnswer appends an answer to a pull. A body of that many bytes follows.
+func (c *conn) pullAnswer(w *writer, p *pull, code int, offset, first, next int64, body int) {
+	w.Begin(p.codec, code, wire.FlagAnswer, p.opaque, "")
+	w.Int("suggestWhichBrokerId", 0)
+	w.Int("nextBeginOffset", offset)
+	w.Int("minOffset", first)
+	w.Int("maxOffset", next)
+	w.End(body)
 }
 
 // hold puts a pull on the list of those that are held.
@@ -345,7 +341,7 @@ func (c *conn) release(g *group) {
 }
 
 // sweepHeld answers the held pulls whose time is over, and those of groups that were left.
-func (c *conn) sweepHeld(w *frameWriter, left []*group) {
+func (c *conn) sweepHeld(w *writer, left []*group) {
 	now := time.Now()
 	var next time.Time
 	for i := len(c.held) - 1; i >= 0; i-- {
@@ -361,7 +357,7 @@ func (c *conn) sweepHeld(w *frameWriter, left []*group) {
 		}
 		c.unhold(p)
 		first, end := p.q.limits()
-		c.pullAnswer(w, p, codeNotFound, p.offset, first, end)
+		c.pullAnswer(w, p, wire.ResPullNotFound, p.offset, first, end, 0)
 		c.recycle(p)
 	}
 	if c.sweepAt = next; !next.IsZero() {

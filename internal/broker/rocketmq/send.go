@@ -1,13 +1,12 @@
 package rocketmq
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // sendHeader is SendMessageRequestHeader.
@@ -19,29 +18,29 @@ type sendHeader struct {
 }
 
 // header reads the fields of SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE, whose names are single letters, or of SEND_MESSAGE.
-func (h *sendHeader) header(r *request) {
-	*h = sendHeader{queue: -1, maxTries: defaultMaxTries, batch: r.code == reqSendBatch}
-	for i := range r.fields {
-		key, value := r.fields[i].key, r.fields[i].value
-		switch string(key) {
+func (h *sendHeader) header(r *wire.Frame) {
+	*h = sendHeader{queue: -1, maxTries: defaultMaxTries, batch: r.Code == wire.ReqSendBatchMessage}
+	for b := r.Fields; len(b) > 0; {
+		var key, value []byte
+		switch key, value, b = wire.CutField(b); string(key) {
 		case "b", "topic":
 			h.topic = value
 		case "d", "defaultTopicQueueNums":
-			h.queues, _ = parseInt(value)
+			h.queues, _ = wire.ParseInt(value)
 		case "e", "queueId":
-			h.queue, _ = parseInt(value)
+			h.queue, _ = wire.ParseInt(value)
 		case "f", "sysFlag":
-			h.sysFlag, _ = parseInt(value)
+			h.sysFlag, _ = wire.ParseInt(value)
 		case "g", "bornTimestamp":
-			h.born, _ = parseInt(value)
+			h.born, _ = wire.ParseInt(value)
 		case "h", "flag":
-			h.flag, _ = parseInt(value)
+			h.flag, _ = wire.ParseInt(value)
 		case "i", "properties":
 			h.properties = value
 		case "j", "reconsumeTimes":
-			h.tries, _ = parseInt(value)
+			h.tries, _ = wire.ParseInt(value)
 		case "l", "maxReconsumeTimes":
-			if n, ok := parseInt(value); ok {
+			if n, ok := wire.ParseInt(value); ok {
 				h.maxTries = n
 			}
 		case "m", "batch":
@@ -59,55 +58,56 @@ type own struct {
 }
 
 func ownProperties(properties []byte) (o own) {
-	eachProperty(properties, func(name, value []byte) {
-		switch string(name) {
-		case propHalf:
+	for len(properties) > 0 {
+		var name, value []byte
+		switch name, value, properties = wire.CutProperty(properties); string(name) {
+		case wire.PropPrepared:
 			o.half = string(value) == "true"
-		case propSharding:
+		case wire.PropShardingKey:
 			o.group = value
-		case propUnique:
+		case wire.PropUniqueKey:
 			o.unique = value
-		case propDelayLevel:
-			if n, ok := parseInt(value); ok && n > 0 {
+		case wire.PropDelayLevel:
+			if n, ok := wire.ParseInt(value); ok && n > 0 {
 				o.notBefore = time.Now().Add(delayOf(n)).UnixNano()
 			}
-		case propTimerMillis, propTimerSecs:
+		case wire.PropTimerDelayMs, wire.PropTimerDelaySec:
 			unit := time.Millisecond
-			if string(name) == propTimerSecs {
+			if string(name) == wire.PropTimerDelaySec {
 				unit = time.Second
 			}
 			const longest = 366 * 24 * time.Hour
-			if n, ok := parseInt(value); ok && n > 0 {
+			if n, ok := wire.ParseInt(value); ok && n > 0 {
 				o.notBefore = time.Now().Add(time.Duration(min(n, int64(longest/unit))) * unit).UnixNano()
 			}
-		case propTimerAt:
-			if n, ok := parseInt(value); ok && n > 0 && n < 1<<62/int64(time.Millisecond) {
+		case wire.PropTimerDeliver:
+			if n, ok := wire.ParseInt(value); ok && n > 0 && n < 1<<62/int64(time.Millisecond) {
 				o.notBefore = n * int64(time.Millisecond)
 			}
 		}
-	})
+	}
 	return o
 }
 
 // send handles SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
-func (c *conn) send(r *request) error {
+func (c *conn) send(r *wire.Frame) error {
 	var h sendHeader
 	h.header(r)
-	if len(r.body) > c.s.o.MaxMessage || len(h.properties) > maxProperties {
-		c.w.simple(r, codeIllegal, "the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
+	if len(r.Body) > c.s.o.MaxMessage || len(h.properties) > wire.MaxProperties {
+		c.w.simple(r, wire.ResMessageIllegal, "the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
 			strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
 		return nil
 	}
 	t := c.topic
 	if t == nil || t.gone.Load() || t.name != string(h.topic) {
 		if t = c.topicOf(&h); t == nil {
-			c.w.simple(r, codeNoTopic, "topic["+string(h.topic)+"] not exist, apply first please!")
+			c.w.simple(r, wire.ResTopicNotExist, "topic["+string(h.topic)+"] not exist, apply first please!")
 			return nil
 		}
 		c.topic = t
 	}
 	if h.queue >= int64(t.write.Load()) {
-		c.w.simple(r, codeError, "request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
+		c.w.simple(r, wire.ResSystemError, "request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
 		return nil
 	}
 	if h.queue < 0 {
@@ -116,7 +116,7 @@ func (c *conn) send(r *request) error {
 	if h.batch {
 		return c.sendBatch(r, t, &h)
 	}
-	m, o := c.message(t, &h, r.body, h.properties)
+	m, o := c.message(t, &h, r.Body, h.properties)
 	if o.half {
 		return c.sendHalf(r, t, m)
 	}
@@ -127,12 +127,12 @@ func (c *conn) send(r *request) error {
 // topic.
 func (c *conn) topicOf(h *sendHeader) *topic {
 	name := string(h.topic)
-	if group, ok := strings.CutPrefix(name, retryPrefix); ok && h.tries > h.maxTries {
+	if group, ok := strings.CutPrefix(name, wire.RetryPrefix); ok && h.tries > h.maxTries {
 		c.s.dead.Add(1)
-		h.topic, h.queue = []byte(deadPrefix+group), 0
-		return c.s.makeTopic(deadPrefix+group, 1)
+		h.topic, h.queue = []byte(wire.DeadPrefix+group), 0
+		return c.s.makeTopic(wire.DeadPrefix+group, 1)
 	}
-	if name == defaultTopic {
+	if name == wire.DefaultTopic {
 		return nil
 	}
 	queues := c.s.o.Queues
@@ -162,18 +162,18 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*messa
 }
 
 // answerSend answers a send of so many messages, of which m is the first, or does not, or only when there is room.
-func (c *conn) answerSend(r *request, t *topic, m *message, v store.Verdict, messages int) error {
-	oneWay := r.flag&flagOneWay != 0
+func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, messages int) error {
+	oneWay := r.Flag&wire.FlagOneWay != 0
 	switch v {
 	case store.Withheld:
 		return nil
 	case store.Full:
 		if !oneWay {
-			c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
+			c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
 		}
 		return nil
 	}
-	start := len(c.w.b)
+	start := len(c.w.B)
 	if !oneWay {
 		offset := m.place.Load() - 1
 		if offset < 0 { // it is delayed, or made away with by a fault: where it would have been
@@ -191,56 +191,44 @@ func (c *conn) answerSend(r *request, t *topic, m *message, v store.Verdict, mes
 	return c.park(t.dest, start)
 }
 
-// stored appends the answer to a message that was stored.
-func (c *conn) stored(r *request, queue int, offset, log int64, unique []byte) {
-	w := &c.w
-	w.answer(r, codeSuccess, "")
-	var id [32]byte
-	c.messageID(&id, log)
-	w.text("msgId", string(id[:]))
-	w.number("queueId", int64(queue))
-	w.number("queueOffset", offset)
-	if len(unique) > 0 {
-		w.text("transactionId", string(unique))
-	}
-	w.endHeader()
-	w.end()
-}
+// messageID is how many bytes the id of a message has.
+const messageID = 32
 
-// messageID writes the id by which clients name a stored message: host, port and offset in the log, in hexadecimal.
-func (c *conn) messageID(id *[32]byte, log int64) {
-	var b [16]byte
-	copy(b[:], c.host[:])
-	binary.BigEndian.PutUint64(b[8:], uint64(log))
-	hex.Encode(id[:], b[:])
-	for i, d := range id {
-		if d >= 'a' {
-			id[i] = d - 'a' + 'A'
-		}
+// stored appends the answer to a message that was stored.
+func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte) {
+	w := &c.w
+	w.answer(r, wire.ResSuccess, "")
+	var id [messageID]byte
+	w.Text("msgId", string(wire.AppendMessageID(id[:0], c.host[:], log)))
+	w.Int("queueId", int64(queue))
+	w.Int("queueOffset", offset)
+	if len(unique) > 0 {
+		w.Text("transactionId", string(unique))
 	}
+	w.End(0)
 }
 
 // sendBatch handles a batch: its messages go one by one, so that faults count messages. If one is withheld so is the
 // answer; one that finds the topic full ends the batch.
-func (c *conn) sendBatch(r *request, t *topic, h *sendHeader) error {
-	for b := r.body; len(b) > 0; { // all or nothing, as far as that can be seen
+func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
+	for b := r.Body; len(b) > 0; { // all or nothing, as far as that can be seen
 		var ok bool
-		if _, b, ok = cutBatched(b); !ok {
-			c.w.simple(r, codeIllegal, "the batch cannot be read")
+		if _, b, ok = wire.CutBatched(b); !ok {
+			c.w.simple(r, wire.ResMessageIllegal, "the batch cannot be read")
 			return nil
 		}
 	}
-	if len(r.body) == 0 {
-		c.w.simple(r, codeIllegal, "the batch is empty")
+	if len(r.Body) == 0 {
+		c.w.simple(r, wire.ResMessageIllegal, "the batch is empty")
 		return nil
 	}
 	var first *message
 	verdict, messages := store.Stored, 0
-	for b := r.body; len(b) > 0; messages++ {
-		var part batched
-		part, b, _ = cutBatched(b)
-		h.flag = int64(part.flag)
-		m, _ := c.message(t, h, part.body, part.properties)
+	for b := r.Body; len(b) > 0; messages++ {
+		var part wire.Batched
+		part, b, _ = wire.CutBatched(b)
+		h.flag = int64(part.Flag)
+		m, _ := c.message(t, h, part.Body, part.Properties)
 		if first == nil {
 			first = m
 		}
@@ -263,7 +251,7 @@ func (c *conn) sendBatch(r *request, t *topic, h *sendHeader) error {
 // countBatched returns how many messages are in what is left of a batch.
 func countBatched(b []byte) (n int) {
 	for ; len(b) > 0; n++ {
-		_, b, _ = cutBatched(b)
+		_, b, _ = wire.CutBatched(b)
 	}
 	return n
 }
@@ -273,40 +261,40 @@ const defaultMaxTries = 16
 
 // sendBack handles CONSUMER_SEND_MSG_BACK (AbstractSendMessageProcessor): a copy comes again later, by a topic of the
 // group's own. It is not sent anew, so faults do not concern it.
-func (c *conn) sendBack(r *request) error {
-	name := string(r.get("group"))
+func (c *conn) sendBack(r *wire.Frame) error {
+	name := string(r.Get("group"))
 	g := c.s.makeGroup(name)
-	e, _ := c.s.lookUp(r.number("offset", -1))
+	e, _ := c.s.lookUp(r.NumberOr("offset", -1))
 	if g == nil || e.m == nil {
-		c.w.simple(r, codeError, "look message by offset failed, "+string(r.get("offset")))
+		c.w.simple(r, wire.ResSystemError, "look message by offset failed, "+string(r.Get("offset")))
 		return nil
 	}
 	m := e.m.clone()
 	c.s.givenBack.Add(1)
-	level, target := r.number("delayLevel", 0), retryPrefix+name
-	if level < 0 || int64(m.retries) >= r.number("maxReconsumeTimes", defaultMaxTries) {
-		target, level = deadPrefix+name, -1
+	level, target := r.NumberOr("delayLevel", 0), wire.RetryPrefix+name
+	if level < 0 || int64(m.retries) >= r.NumberOr("maxReconsumeTimes", defaultMaxTries) {
+		target, level = wire.DeadPrefix+name, -1
 		c.s.dead.Add(1)
 	} else if level == 0 {
 		level = 3 + int64(m.retries)
 	}
 	t := c.s.makeTopic(target, 1)
 	if t == nil {
-		c.w.simple(r, codeError, "topic["+target+"] not exist")
+		c.w.simple(r, wire.ResSystemError, "topic["+target+"] not exist")
 		return nil
 	}
 	m.retries++
 	m.queue = 0
-	pairs := []string{propDelayLevel, ""}
-	if property(m.properties, propRetryTopic) == nil {
-		pairs = append(pairs, propRetryTopic, m.topic)
+	pairs := []string{wire.PropDelayLevel, ""}
+	if wire.Property(m.properties, wire.PropRetryTopic) == nil {
+		pairs = append(pairs, wire.PropRetryTopic, m.topic)
 	}
-	if id := r.get("originMsgId"); len(id) > 0 && property(m.properties, propOrigin) == nil {
-		pairs = append(pairs, propOrigin, string(id))
+	if id := r.Get("originMsgId"); len(id) > 0 && wire.Property(m.properties, wire.PropOriginID) == nil {
+		pairs = append(pairs, wire.PropOriginID, string(id))
 	}
 	m.properties = withProperties(m.properties, pairs...)
-	if len(m.properties) > maxProperties {
-		c.w.simple(r, codeIllegal, "the properties are too long")
+	if len(m.properties) > wire.MaxProperties {
+		c.w.simple(r, wire.ResMessageIllegal, "the properties are too long")
 		return nil
 	}
 	notBefore := int64(0)
@@ -314,6 +302,6 @@ func (c *conn) sendBack(r *request) error {
 		notBefore = time.Now().Add(delayOf(level)).UnixNano()
 	}
 	t.put(m, notBefore)
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	return nil
 }

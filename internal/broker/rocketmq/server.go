@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // Options are the settings of a front-end. Zero values mean the defaults.
@@ -209,7 +210,7 @@ func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
 	}
-	given := strings.HasPrefix(name, retryPrefix) || strings.HasPrefix(name, deadPrefix) // those of consumers, who make room
+	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) // those of consumers, who make room
 	if !legalName(name) || s.store.Tight() && !given {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // transactions holds half messages: those that nobody sees before their producer has committed them. Who says nothing
@@ -70,19 +71,19 @@ func (x *transactions) stats() Stats {
 
 // sendHalf stores a half message. Faults concern it when it is committed, which is when it is sent as far as all others
 // can see.
-func (c *conn) sendHalf(r *request, t *topic, m *message) error {
+func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x := &c.s.tx
-	if group := string(property(m.properties, propGroup)); legalName(group) {
+	if group := string(wire.Property(m.properties, wire.PropProducerGroup)); legalName(group) {
 		c.lead(group) // some clients send their first heartbeat half a minute later
 	}
 	h := &half{
-		m: m, t: t, group: string(property(m.properties, propGroup)), unique: string(property(m.properties, propUnique)),
+		m: m, t: t, group: string(wire.Property(m.properties, wire.PropProducerGroup)), unique: string(wire.Property(m.properties, wire.PropUniqueKey)),
 		stored: time.Now().UnixMilli(),
 	}
 	x.mu.Lock()
 	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
 		x.mu.Unlock()
-		c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
+		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
 		return nil
 	}
 	number := x.next
@@ -157,20 +158,18 @@ func (x *transactions) check(number int64, h *half) {
 	}
 	x.checks.Add(1)
 	log := logOffset(0, 0, number)
-	var id [32]byte
-	c.messageID(&id, log)
+	var id [messageID]byte
 	at := position{topic: h.t.name, queue: h.m.queue, offset: number, log: log, at: h.stored, host: c.host}
-	c.push(func(w *frameWriter) {
-		w.begin(w.codec, reqCheckTransaction, 0, flagOneWay, "")
-		w.text("topic", h.t.name)
-		w.number("tranStateTableOffset", number)
-		w.number("commitLogOffset", log)
-		w.text("msgId", h.unique)
-		w.text("transactionId", h.unique)
-		w.text("offsetMsgId", string(id[:]))
-		w.endHeader()
-		w.b = h.m.append(w.b, &at)
-		w.end()
+	c.push(func(w *writer) {
+		w.Begin(c.codec, wire.ReqCheckTransactionState, wire.FlagOneWay, 0, "")
+		w.Text("topic", h.t.name)
+		w.Int("tranStateTableOffset", number)
+		w.Int("commitLogOffset", log)
+		w.Text("msgId", h.unique)
+		w.Text("transactionId", h.unique)
+		w.Text("offsetMsgId", string(wire.AppendMessageID(id[:0], c.host[:], log)))
+		w.End(h.m.encodedSize(at.topic))
+		w.B = h.m.append(w.B, &at)
 	})
 }
 
@@ -199,20 +198,20 @@ func (x *transactions) remove(number int64, h *half) {
 }
 
 // endTransaction handles END_TRANSACTION (EndTransactionProcessor).
-func (c *conn) endTransaction(r *request) error {
+func (c *conn) endTransaction(r *wire.Frame) error {
 	x := &c.s.tx
-	what := r.number("commitOrRollback", -1)
-	number := r.number("commitLogOffset", -1)
+	what := r.NumberOr("commitOrRollback", -1)
+	number := r.NumberOr("commitLogOffset", -1)
 	x.mu.Lock()
 	h := x.open[number]
-	if h != nil && (number != r.number("tranStateTableOffset", number) || h.group != string(r.get("producerGroup"))) {
+	if h != nil && (number != r.NumberOr("tranStateTableOffset", number) || h.group != string(r.Get("producerGroup"))) {
 		h = nil
 	}
 	switch {
-	case h == nil || what == sysCommit || what == sysRollback:
+	case h == nil || what == wire.SysCommit || what == wire.SysRollback:
 	default: // not known yet: it will be asked
 		x.mu.Unlock()
-		c.w.simple(r, codeSuccess, "")
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
 	}
 	if h != nil {
@@ -220,19 +219,19 @@ func (c *conn) endTransaction(r *request) error {
 	}
 	x.mu.Unlock()
 	if h == nil {
-		c.w.simple(r, codeError, "Find prepared transaction message failed")
+		c.w.simple(r, wire.ResSystemError, "Find prepared transaction message failed")
 		return nil
 	}
-	if what == sysRollback {
+	if what == wire.SysRollback {
 		x.rolledBack.Add(1)
-		c.w.simple(r, codeSuccess, "")
+		c.w.simple(r, wire.ResSuccess, "")
 		return nil
 	}
 	m := h.m.clone()
 	m.half = number
 	m.NotBefore = h.m.NotBefore
-	m.sysFlag = m.sysFlag&^sysTransaction | sysCommit
-	m.properties = withProperties(m.properties, propHalf, "")
+	m.sysFlag = m.sysFlag&^wire.SysTransaction | wire.SysCommit
+	m.properties = withProperties(m.properties, wire.PropPrepared, "")
 	full := c.s.limits.Full == store.Reject && h.full && !h.t.dest.Room(nil) // each message is counted once
 	if full || h.t.dest.Send(&m.Message) == store.Full {
 		h.full = h.full || c.s.store.Full()
@@ -241,11 +240,11 @@ func (c *conn) endTransaction(r *request) error {
 		x.again = append(x.again, question{number, time.Now().Add(x.s.o.TransactionCheckInterval)})
 		x.arm()
 		x.mu.Unlock()
-		c.w.simple(r, codeBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
+		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
 		return nil
 	}
 	x.committed.Add(1)
-	c.w.simple(r, codeSuccess, "")
+	c.w.simple(r, wire.ResSuccess, "")
 	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
 		c.s.store.CountFull(1)
 		return c.awaitRoom(h.t.dest) // nobody waits for this answer: so the connection must

@@ -1,8 +1,6 @@
 package rocketmq
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // text is a message of another protocol.
@@ -67,7 +66,7 @@ func TestConversion(t *testing.T) {
 		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
 		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: "-5"}, {Key: "f", Value: "1.5"}, {Key: "b", Value: "true"}},
 	}, h)
-	require.Equal(t, "g", string(property(m.properties, propSharding)))
+	require.Equal(t, "g", string(wire.Property(m.properties, wire.PropShardingKey)))
 	require.Equal(t, "body", string(m.Body()))
 	require.Equal(t, "-5", m.Property("n"))
 	require.Nil(t, m.Property("none"))
@@ -240,23 +239,21 @@ func TestPositionsInTheLog(t *testing.T) {
 }
 
 func TestTagsAndHashes(t *testing.T) {
-	require.Equal(t, javaHash([]byte("AaAa")), javaHash([]byte("BBBB")))
-	require.EqualValues(t, 99162322, javaHash([]byte("hello")))
 	f, err := newFilter("TAG", "A || B")
 	require.NoError(t, err)
 	for tag, want := range map[string]bool{"A": true, "B": true, "C": false, "": false} {
-		require.Equal(t, want, f.takes(&message{properties: appendProperty(nil, propTags, tag)}), tag)
+		require.Equal(t, want, f.takes(&message{properties: wire.AppendProperty(nil, wire.PropTags, tag)}), tag)
 	}
 	for _, all := range []string{"*", "", "  ", "A || *"} {
 		f, err := newFilter("TAG", all)
 		require.NoError(t, err)
 		require.Nil(t, f)
 	}
-	_, err = newFilter(sqlKind, "color =")
+	_, err = newFilter(wire.KindSQL, "color =")
 	require.Error(t, err)
-	f, err = newFilter(sqlKind, "n > 5 AND TAGS = 'x'")
+	f, err = newFilter(wire.KindSQL, "n > 5 AND TAGS = 'x'")
 	require.NoError(t, err)
-	m := (&message{properties: appendProperty(appendProperty(nil, "n", "7"), propTags, "x")}).complete()
+	m := (&message{properties: wire.AppendProperty(wire.AppendProperty(nil, "n", "7"), wire.PropTags, "x")}).complete()
 	require.True(t, f.takes(m))
 }
 
@@ -267,32 +264,4 @@ func TestOwnProperties(t *testing.T) {
 	require.InDelta(t, time.Now().Add(10*time.Second).UnixNano(), o.notBefore, float64(time.Second))
 	require.Equal(t, 2*time.Hour, delayOf(99))
 	require.Zero(t, delayOf(0))
-}
-
-func TestAnswersInBothCodecs(t *testing.T) {
-	for _, codec := range []byte{codecJSON, codecBinary} {
-		var w frameWriter
-		w.b = append(w.b, "before"...)
-		w.answer(&request{codec: codec, opaque: 0xfffffffe}, codeBusy, "it is \"busy\"\n")
-		w.text("a", "x\x01y")
-		w.number("n", -7)
-		w.endHeader()
-		w.b = append(w.b, "body"...)
-		w.end()
-		frame := w.b[6:]
-		require.EqualValues(t, len(frame)-4, binary.BigEndian.Uint32(frame))
-		var r request
-		require.NoError(t, r.parse(frame[4:]))
-		require.Equal(t, codeBusy, r.code)
-		require.EqualValues(t, 0xfffffffe, r.opaque)
-		require.EqualValues(t, flagAnswer, r.flag)
-		require.Equal(t, "x\x01y", string(r.get("a")))
-		require.EqualValues(t, -7, r.number("n", 0))
-		require.Equal(t, "body", string(r.body))
-		if codec == codecJSON {
-			var h struct{ Remark string }
-			require.NoError(t, json.Unmarshal(frame[8:len(frame)-4], &h))
-			require.Equal(t, "it is \"busy\"\n", h.Remark)
-		}
-	}
 }

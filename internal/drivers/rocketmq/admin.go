@@ -2,11 +2,11 @@ package rocketmq
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -116,7 +116,7 @@ func (d *rocketDriver) eachPlaceOn(
 		return err
 	}
 	for _, m := range groups {
-		queues := []queueID{{retryPrefix + m.group, b.name, 0}}
+		queues := []queueID{{wire.RetryPrefix + m.group, b.name, 0}}
 		for n := range b.read {
 			queues = append(queues, queueID{topic, b.name, n})
 		}
@@ -136,18 +136,18 @@ func (d *rocketDriver) eachPlaceOn(
 // find asks where the group stands, and where the queue ends.
 func (p *place) find(ctx context.Context, a *caller) error {
 	offset, found, err := a.savedOffset(ctx, &p.queue, p.group)
-	retry := strings.HasPrefix(p.topic, retryPrefix)
+	retry := strings.HasPrefix(p.topic, wire.RetryPrefix)
 	if err != nil {
 		if retry && driver.ClassOf(err) == driver.ClassNotFound {
 			return nil // nothing was ever given back
 		}
 		return err
 	}
-	first, err := a.limitOffset(ctx, &p.queue, reqMinOffset)
+	first, err := a.limitOffset(ctx, &p.queue, wire.ReqGetMinOffset)
 	if err != nil {
 		return err
 	}
-	if p.end, err = a.limitOffset(ctx, &p.queue, reqMaxOffset); err != nil {
+	if p.end, err = a.limitOffset(ctx, &p.queue, wire.ReqGetMaxOffset); err != nil {
 		return err
 	}
 	switch {
@@ -169,14 +169,12 @@ func (d *rocketDriver) groupsOf(
 		return []membership{d.cfg.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
 	const op = "list the groups of a topic"
-	r, err := a.must(ctx, conn, op, reqTopicGroups, []field{{"topic", topic}}, nil)
+	r, err := a.must(ctx, conn, op, wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	var list struct {
-		Groups []string `json:"groupList"`
-	}
-	if err := json.Unmarshal(r.body, &list); err != nil {
+	var list wire.Groups
+	if err := wire.UnmarshalJSON(r.Body, &list); err != nil {
 		return nil, driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
 	}
 	var groups []membership

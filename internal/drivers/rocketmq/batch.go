@@ -2,14 +2,11 @@ package rocketmq
 
 import (
 	"context"
-	"encoding/binary"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -100,16 +97,11 @@ func (b *batcher) detachIf(condition func(*batch) bool) bool {
 	return true
 }
 
-// appendMessage appends a message as batches hold it (MessageDecoder.encodeMessage).
+// appendMessage appends a message as batches hold it.
 func (p *producer) appendMessage(b []byte, k *kind, m *driver.Message) []byte {
-	start := len(b)
-	b = append(b, make([]byte, 16)...) // size, magic, checksum, flag: only the size counts
-	b = binary.BigEndian.AppendUint32(b, uint32(len(k.body)))
-	b = append(b, k.body...)
-	at := len(b)
-	b = p.appendProperties(append(b, 0, 0), k, m)
-	binary.BigEndian.PutUint16(b[at:], uint16(len(b)-at-2))
-	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
+	b, at := wire.BeginBatched(b, 0, k.body)
+	b = p.appendProperties(b, k, m)
+	wire.EndBatched(b, at, len(k.body))
 	return b
 }
 
@@ -180,15 +172,14 @@ func outcomeUnsent(op string, err error) driver.Outcome {
 
 func (b *batcher) header(q *sendQueue, t *batch) {
 	h := append(b.head[:0], q.prefix...)
-	h, at := openField(h, "g")
-	h = strconv.AppendInt(h, t.born/1000, 10)
-	closeField(h, at)
-	h = appendField(h, "h", "0")
-	// A field must not be empty: the broker would sign "null" in its place.
-	h = appendField(h, "i", primitive.PropertyWaitStoreMsgOk+nameSeparator+"true"+propertySeparator)
+	h = wire.AppendInt(h, "g", t.born/1000)
+	h = wire.AppendField(h, "h", "0")
+	h, at := wire.OpenField(h, "i") // it must not be empty: the broker would sign "null" in its place
+	h = wire.AppendProperty(h, wire.PropWait, "true")
+	wire.CloseField(h, at)
 	h = append(h, q.suffix...)
-	h = b.p.sign.sign(h, t.body)
-	endFrame(h, len(t.body))
+	h = b.p.sign.Sign(h, t.body)
+	wire.EndFrame(h, len(t.body))
 	b.head = h
 }
 

@@ -23,7 +23,7 @@ func batching(t *testing.T) (*producer, *threads) {
 func (b *threads) born(t *testing.T) (list []int64) {
 	synctest.Wait()
 	for _, r := range b.held {
-		n, ok := r.number("g")
+		n, ok := r.Number("g")
 		require.True(t, ok)
 		list = append(list, n)
 	}

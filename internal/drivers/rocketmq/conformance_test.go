@@ -81,7 +81,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfModes(t *testing.T) {
-	t.Run("sync", func(t *testing.T) { conformanceOfMode(t, false, "send=sync", "consume=pull", "order=orderly") })
+	t.Run("sync", func(t *testing.T) { conformanceOfMode(t, false, "send=sync", "consume=pull") })
 	t.Run("oneway", func(t *testing.T) { conformanceOfMode(t, true, "send=oneway") })
 	t.Run("batch", func(t *testing.T) { conformanceOfMode(t, false, "send=batch", "batch-size=7") })
 }

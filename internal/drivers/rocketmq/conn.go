@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -100,7 +101,7 @@ func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byt
 	}
 	b = append(append(b, head...), body...)
 	if e.oneWay && e.to != nil {
-		c.out.Confirm(c, driver.Slot(binary.BigEndian.Uint32(head[opaqueAt:])))
+		c.out.Confirm(c, driver.Slot(binary.BigEndian.Uint32(head[wire.OpaqueAt:])))
 	}
 	c.out.Unlock(b, more)
 	return nil
@@ -158,7 +159,7 @@ func (c *conn) expect(head []byte, e call) error {
 		c.calls[c.opaque&mask] = e
 		c.live++
 	}
-	binary.BigEndian.PutUint32(head[opaqueAt:], c.opaque)
+	binary.BigEndian.PutUint32(head[wire.OpaqueAt:], c.opaque)
 	c.opaque++
 	return nil
 }
@@ -212,7 +213,7 @@ func (c *conn) read() error {
 			return c.cut(err)
 		}
 		n := binary.BigEndian.Uint32(size)
-		if n < minFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
+		if n < wire.MinFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
 			return errLength(n, c.maxFrame, proven)
 		}
 		frame, inPlace := large, 4+int(n) <= c.in.Size()
@@ -225,12 +226,12 @@ func (c *conn) read() error {
 		if err != nil {
 			return c.cut(err)
 		}
-		if err := r.parse(frame[len(frame)-int(n):]); err != nil {
+		if err := r.Parse(frame[len(frame)-int(n):]); err != nil {
 			hint := notRocketMQ
 			if proven {
 				hint = lookAtBroker
 			}
-			return driver.Errorf(driver.ClassProtocol, "", hint, "%w", err)
+			return driver.Errorf(driver.ClassProtocol, "", hint, "read what the peer sent: %w", err)
 		}
 		c.handle(&r)
 		proven = true
@@ -254,14 +255,14 @@ func (c *conn) cut(err error) error {
 
 func (c *conn) handle(r *reply) {
 	r.from = c
-	if r.flag&flagResponse == 0 {
+	if r.Flag&wire.FlagAnswer == 0 {
 		if c.serve != nil {
 			c.serve(c, r)
 		}
 		return
 	}
 	c.mu.Lock()
-	e, ok := c.take(r.opaque)
+	e, ok := c.take(r.Opaque)
 	c.mu.Unlock()
 	if ok { // otherwise it came too late
 		e.to.answer(e.arg, r)

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -47,10 +46,10 @@ type consumer struct {
 	input *driver.Meter // of Run: nothing has arrived
 
 	pulling sync.Mutex // guards sign and head
-	sign    *signer
+	sign    *wire.Signer
 	head    []byte
 
-	plain    decompressor
+	inflater wire.Inflater
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
@@ -106,9 +105,9 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return nil, err
 	}
 	c := &consumer{
-		plain: decompressor{maxBody: d.cfg.maxBody}, membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
+		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		sign: newSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
+		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)}, input: driver.NewMeter(),
 	}
 	ctx, cancel := d.opening(ctx)
@@ -213,7 +212,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 	if p.hasNext {
 		q.next = p.next
 	}
-	if p.code != codeSuccess {
+	if p.code != wire.ResSuccess {
 		q.consumed.Store(q.next) // what a filter leaves out is passed over
 		if p.dropped {
 			c.park(q)
@@ -249,19 +248,19 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 func (c *consumer) deliverAll(
 	ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery) driver.Verdict,
 ) (time.Duration, error) {
-	var m stored
+	var m wire.Message
 	var err error
 	for len(b) > 0 {
 		if ctx.Err() != nil || q.revoked.Load() {
 			return 0, nil //nolint:nilerr // the end of ctx is no error
 		}
-		if b, err = m.cutMessage(b); err != nil {
-			return 0, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "%w", err)
+		if b, err = m.Cut(b); err != nil {
+			return 0, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: %w", err)
 		}
-		if m.queueOffset < q.consumed.Load() {
+		if m.QueueOffset < q.consumed.Load() {
 			continue
 		}
-		if !q.retry && !c.filter.takes(property(m.properties, primitive.PropertyTags)) {
+		if !q.retry && !c.filter.takes(wire.Property(m.Properties, wire.PropTags)) {
 			c.filtered.Add(1)
 			continue
 		}
@@ -270,13 +269,13 @@ func (c *consumer) deliverAll(
 		verdict := driver.Release
 		if share(n, 0, c.opts.FailPercent) {
 			c.failed.Add(1)
-		} else if verdict, err = c.deliver(&m, m.retries > 0 || q.again == m.queueOffset+1, deliver); err != nil {
+		} else if verdict, err = c.deliver(&m, m.Retries > 0 || q.again == m.QueueOffset+1, deliver); err != nil {
 			return 0, err
 		}
 		switch {
 		case verdict == driver.Accept:
 		case verdict == driver.Release && c.opts.Order == orderly:
-			q.next, q.again = m.queueOffset, m.queueOffset+1
+			q.next, q.again = m.QueueOffset, m.QueueOffset+1
 			const suspend = time.Second // as the Java client does
 			return suspend, nil
 		default:
@@ -284,23 +283,23 @@ func (c *consumer) deliverAll(
 				return 0, err
 			}
 		}
-		q.consumed.Store(m.queueOffset + 1)
+		q.consumed.Store(m.QueueOffset + 1)
 	}
 	return 0, nil
 }
 
-func (c *consumer) deliver(m *stored, again bool, deliver func(*driver.Delivery) driver.Verdict) (driver.Verdict, error) {
+func (c *consumer) deliver(m *wire.Message, again bool, deliver func(*driver.Delivery) driver.Verdict) (driver.Verdict, error) {
 	d := &c.delivery
-	d.Body, d.Redelivered = m.body, again
-	if m.sysFlag&sysCompressed != 0 {
-		body, err := c.plain.body(m)
+	d.Body, d.Redelivered = m.Body, again
+	if m.SysFlag&wire.SysCompressed != 0 {
+		body, err := inflate(&c.inflater, m, c.d.cfg.maxBody)
 		if err != nil {
 			return 0, err
 		}
 		d.Body = body
 	}
-	readProperties(m.properties, d)
-	d.Born, d.Stored = m.born*1000, m.store*1000
+	readProperties(m.Properties, d)
+	d.Born, d.Stored = m.Born*1000, m.Stored*1000
 	if d.Redelivered {
 		c.redelivered.Add(1)
 	}

@@ -15,8 +15,8 @@
 //
 // # The library
 //
-// The names and types of the protocol are those of github.com/apache/rocketmq-client-go/v2 (package primitive), and tests
-// use its admin, producer and consumer as peers. Its clients do not carry the load, because what they do cannot be
+// Frames and messages are written and read by internal/wire/rocketmq. Tests use the admin, producer and consumer of
+// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because what they do cannot be
 // measured truthfully, or not cheaply enough (v2.1.2 against RocketMQ 5.5, 1 KiB, the same machine and minute; the
 // benchmarks in bench_test.go repeat it): it uses several times the processor time per message, as each callback
 // is two goroutines and each write four system calls; a connection that breaks is reported as a time-out seconds later or

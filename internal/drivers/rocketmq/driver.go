@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -46,7 +47,7 @@ func newDriver(cfg config) *rocketDriver {
 
 // newCaller returns one with a signer of its own.
 func (c *config) newCaller() *caller {
-	return &caller{sign: newSigner(c.target.user, c.target.password)}
+	return &caller{sign: wire.NewSigner(c.target.user, c.target.password)}
 }
 
 // dial connects to a name server or broker.
@@ -231,15 +232,15 @@ func (c *client) reserve(group string) bool {
 
 // serve handles requests of a broker; fields are valid only during the call.
 func (c *client) serve(conn *conn, r *reply) {
-	switch r.code {
-	case reqConsumersChanged:
+	switch r.Code {
+	case wire.ReqNotifyConsumerIDsChanged:
 		c.mu.Lock()
-		member := c.consumers[string(r.get("consumerGroup"))]
+		member := c.consumers[string(r.Get("consumerGroup"))]
 		c.mu.Unlock()
 		if member != nil {
 			member.kick()
 		}
-	case reqCheckTransaction:
+	case wire.ReqCheckTransactionState:
 		c.checkTransaction(conn, r)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -31,8 +32,8 @@ func clip(text string, most int) string {
 
 // refusal is the error that a broker's answer stands for. The answer's texts are copied.
 func refusal(r *reply) *driver.Error {
-	class, hint := classOfCode(r.code, string(r.remark))
-	words := strings.TrimSpace(string(r.remark))
+	class, hint := classOfCode(r.Code, string(r.Remark))
+	words := strings.TrimSpace(string(r.Remark))
 	// Brokers append their help page and, to some, a stack trace.
 	words, _, _ = strings.Cut(words, "\n")
 	if i := strings.Index(words, "For more information"); i > 0 {
@@ -42,37 +43,37 @@ func refusal(r *reply) *driver.Error {
 		words = "the broker says no more than that"
 	}
 	words = clip(words, maxWords)
-	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.code))
+	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.Code))
 }
 
 // classOfCode gives the class of an answer code and what to do about it.
 func classOfCode(code int, remark string) (driver.Class, string) {
 	switch code {
-	case codeSystemBusy, codeFlowControl:
+	case wire.ResSystemBusy, wire.ResFlowControl:
 		return driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
-	case codeNoPermission:
+	case wire.ResNoPermission:
 		if strings.Contains(remark, "sending message is forbidden") {
 			return driver.ClassAuth, "the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
 		}
 		return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
-	case codeNoTopic:
+	case wire.ResTopicNotExist:
 		return driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
-	case codeNoSubscription, codeOldSubscription, codeNoGroup:
+	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
 		return driver.ClassNotFound, "the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
-	case codeFlushDiskTimeout, codeFlushSlaveLate, codeSlaveMissing:
+	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
 		return driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time"
-	case codeParseFailed:
+	case wire.ResSubscriptionParseFailed:
 		return driver.ClassUnsupported, "check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
-	case codeNotSupported:
+	case wire.ResRequestCodeNotSupported:
 		return driver.ClassUnsupported, "the broker may be too old"
-	case codeIllegal:
+	case wire.ResMessageIllegal:
 		if tooLarge(remark) {
 			return driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
 		}
 		return driver.ClassProtocol, "look into the broker's log"
-	case codeNotAvailable, codeGoAway:
+	case wire.ResServiceNotAvailable, wire.ResGoAway:
 		return driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
-	case codeSystemError:
+	case wire.ResSystemError:
 		if authFailed(remark) {
 			return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
 		}
@@ -103,16 +104,16 @@ func authFailed(remark string) bool {
 // message's fate is unknown.
 func outcome(op string, r *reply) driver.Outcome {
 	switch {
-	case r.err == nil && r.code == codeSuccess:
+	case r.err == nil && r.Code == wire.ResSuccess:
 		return driver.Outcome{}
 	case r.err == nil:
 		e := refusal(r)
 		e.Op = op
 		o := driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
-		switch r.code {
-		case codeFlushDiskTimeout, codeFlushSlaveLate, codeSlaveMissing:
+		switch r.Code {
+		case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
 			o.State = driver.Unknown
-		case codeIllegal, codeNoPermission:
+		case wire.ResMessageIllegal, wire.ResNoPermission:
 			o.State = driver.Rejected
 		}
 		return o

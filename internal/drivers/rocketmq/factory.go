@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -181,10 +182,10 @@ func (o *Options) check() []error {
 			fail("use letters, digits, %, |, - and _, at most 120 of them", "option %s=%s: not a legal name", name, text)
 		}
 	}
-	if strings.ContainsAny(o.Tag, "|"+nameSeparator+propertySeparator) || o.Tag != strings.TrimSpace(o.Tag) {
+	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
 	}
-	if strings.ContainsAny(o.Keys, nameSeparator+propertySeparator) {
+	if !wire.CarriesProperty(o.Keys) {
 		fail("", "option keys: the characters 1 and 2 are not allowed")
 	}
 	if o.DelayLevel > 0 && o.Delay > 0 {

@@ -136,7 +136,7 @@ func TestGroupsOfVariants(t *testing.T) {
 			require.Equal(t, 8, b.came())
 			var queues []string
 			for _, r := range b.held {
-				queues = append(queues, string(r.get("e")))
+				queues = append(queues, string(r.Get("e")))
 			}
 			require.Equal(t, []string{"1", "1", "2", "0", "1", "1", "2", "2"}, queues)
 		})

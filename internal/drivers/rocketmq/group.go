@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -32,7 +33,7 @@ func (c *consumer) open(ctx context.Context) error {
 		if err := c.client.ensureGroup(ctx, conn, c.group); err != nil {
 			return err
 		}
-		if c.filter.kind != "TAG" {
+		if c.filter.kind != wire.KindTag {
 			if err := c.checkFilter(ctx, conn); err != nil {
 				return err
 			}
@@ -73,8 +74,8 @@ func (c *consumer) open(ctx context.Context) error {
 // ensureGroup creates the group at a broker that knows it not and does not create groups by their use
 // (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
 func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) error {
-	r, err := a.call(ctx, conn, reqGetGroup, []field{{"group", group}}, nil)
-	if err != nil || r.code != codeNoGroup {
+	r, err := a.call(ctx, conn, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
+	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
 		return err // of the connection; what the broker refuses it will refuse again
 	}
 	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
@@ -84,19 +85,19 @@ func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) erro
 	if err != nil {
 		return err
 	}
-	_, err = a.must(ctx, conn, "create group "+group, reqCreateGroup, nil, body)
+	_, err = a.must(ctx, conn, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil, body)
 	return err
 }
 
 // checkFilter lets the broker judge an SQL expression.
 func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
-	body, err := json.Marshal(map[string]any{
-		"clientId": c.client.id, "group": c.group, "namespace": c.opts.Namespace, "subscriptionData": c.subscriptionData(),
+	body, err := json.Marshal(wire.ClientCheck{
+		ClientID: c.client.id, Group: c.group, Namespace: c.opts.Namespace, Subscription: c.subscriptionData(),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = c.client.must(ctx, conn, "set the filter "+strconv.Quote(c.filter.expression), reqCheckClient, nil, body)
+	_, err = c.client.must(ctx, conn, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil, body)
 	return err
 }
 
@@ -186,7 +187,7 @@ func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known b
 			id := queueID{c.topic, b.name, n}
 			main[id] = &queue{queueID: id, conn: c.conns[i]}
 		}
-		id := queueID{retryPrefix + c.group, b.name, 0}
+		id := queueID{wire.RetryPrefix + c.group, b.name, 0}
 		retry[id] = &queue{queueID: id, conn: c.conns[i], retry: true}
 	}
 	if c.opts.Model == broadcasting {
@@ -233,22 +234,20 @@ func allocate(me string, all map[queueID]*queue, members []string) []queueID {
 // membersOf returns the ids of the clients in a group.
 func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]string, error) {
 	const op = "list the consumers of the group"
-	r, err := a.call(ctx, conn, reqConsumerList, []field{{"consumerGroup", group}}, nil)
+	r, err := a.call(ctx, conn, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)
-	case r.code == codeSystemError && !authFailed(string(r.remark)):
+	case r.Code == wire.ResSystemError && !authFailed(string(r.Remark)):
 		return nil, nil // so brokers say that there are none
-	case r.code != codeSuccess:
+	case r.Code != wire.ResSuccess:
 		return nil, wrap(op, refusal(r))
 	}
-	var list struct {
-		IDs []string `json:"consumerIdList"`
-	}
-	if err := json.Unmarshal(r.body, &list); err != nil {
+	var list wire.Consumers
+	if err := wire.UnmarshalJSON(r.Body, &list); err != nil {
 		return nil, driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
 	}
-	return list.IDs, nil
+	return list.ClientIDs, nil
 }
 
 // takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first where it

@@ -4,43 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-)
 
-// The bodies of heartbeats: HeartbeatData and what it holds.
-type (
-	heartbeatData struct {
-		ClientID  string         `json:"clientID"`
-		Producers []producerData `json:"producerDataSet"`
-		Consumers []consumerData `json:"consumerDataSet"`
-	}
-	producerData struct {
-		Group string `json:"groupName"`
-	}
-	consumerData struct {
-		Group         string             `json:"groupName"`
-		Type          string             `json:"consumeType"`
-		Model         string             `json:"messageModel"`
-		From          string             `json:"consumeFromWhere"`
-		Subscriptions []subscriptionData `json:"subscriptionDataSet"`
-		UnitMode      bool               `json:"unitMode"`
-	}
-	subscriptionData struct {
-		ClassFilter bool     `json:"classFilterMode"`
-		Topic       string   `json:"topic"`
-		Expression  string   `json:"subString"`
-		Tags        []string `json:"tagsSet"`
-		Codes       []int32  `json:"codeSet"`
-		Version     int64    `json:"subVersion"`
-		Kind        string   `json:"expressionType"`
-	}
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // beat tells a broker which groups this client belongs to.
 func (c *client) beat(ctx context.Context, conn *conn) error {
-	data := heartbeatData{ClientID: c.id, Producers: []producerData{}, Consumers: []consumerData{}}
+	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
 	c.mu.Lock()
 	for group := range c.producers {
-		data.Producers = append(data.Producers, producerData{Group: group})
+		data.Producers = append(data.Producers, wire.ProducerData{Group: group})
 	}
 	for _, member := range c.consumers {
 		if member != nil {
@@ -52,41 +25,41 @@ func (c *client) beat(ctx context.Context, conn *conn) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.must(ctx, conn, "send a heartbeat to "+conn.addr, reqHeartbeat, nil, body)
+	_, err = c.must(ctx, conn, "send a heartbeat to "+conn.addr, wire.ReqHeartBeat, nil, body)
 	return err
 }
 
 // data describes the consumer. It has been set before the consumer is registered and does not change.
-func (c *consumer) data() consumerData {
-	d := consumerData{
+func (c *consumer) data() wire.ConsumerData {
+	d := wire.ConsumerData{
 		Group: c.group, Type: "CONSUME_PASSIVELY", Model: strings.ToUpper(c.opts.Model), From: "CONSUME_FROM_FIRST_OFFSET",
-		Subscriptions: []subscriptionData{c.subscriptionData()},
+		Subscriptions: []wire.Subscription{c.subscriptionData()},
 	}
 	if c.opts.Consume == consumePull {
 		d.Type = "CONSUME_ACTIVELY"
 	}
 	if c.opts.Model == clustering {
-		d.Subscriptions = append(d.Subscriptions, subscriptionData{
-			Topic: retryPrefix + c.group, Expression: "*", Kind: "TAG", Version: c.version, Tags: []string{}, Codes: []int32{},
+		d.Subscriptions = append(d.Subscriptions, wire.Subscription{
+			Topic: wire.RetryPrefix + c.group, Expression: "*", Kind: wire.KindTag, Version: c.version, Tags: []string{}, Codes: []int32{},
 		})
 	}
 	return d
 }
 
-func (c *consumer) subscriptionData() subscriptionData {
-	s := subscriptionData{
+func (c *consumer) subscriptionData() wire.Subscription {
+	s := wire.Subscription{
 		Topic: c.topic, Expression: c.filter.expression, Kind: c.filter.kind, Version: c.version, Tags: []string{}, Codes: []int32{},
 	}
 	for _, tag := range c.filter.tags {
 		s.Tags = append(s.Tags, tag)
-		s.Codes = append(s.Codes, javaHash(tag))
+		s.Codes = append(s.Codes, wire.HashCode([]byte(tag)))
 	}
 	return s
 }
 
 // unregister tells a broker that this client leaves a group.
 func (c *client) unregister(ctx context.Context, conn *conn, key, group string) error {
-	_, err := c.must(ctx, conn, "leave group "+group, reqUnregister, []field{{"clientID", c.id}, {key, group}}, nil)
+	_, err := c.must(ctx, conn, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}}, nil)
 	return err
 }
 

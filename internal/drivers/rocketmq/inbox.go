@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -58,14 +59,14 @@ func (c *consumer) newPull(q *queue) *pulled {
 
 // answer takes the answer to a pull and hands it to Run.
 func (p *pulled) answer(_ uint64, r *reply) {
-	p.err, p.code, p.refused = r.err, r.code, nil
-	p.next, p.hasNext = r.number("nextBeginOffset")
-	if r.err == nil && r.code != codeSuccess && r.code != codeNotFound && r.code != codeRetryNow {
+	p.err, p.code, p.refused = r.err, r.Code, nil
+	p.next, p.hasNext = r.Number("nextBeginOffset")
+	if r.err == nil && r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound && r.Code != wire.ResPullRetryImmediately {
 		p.refused = refusal(r)
 	}
-	body := r.body
+	body := r.Body
 	if p.dropped = !p.c.reserve(p, len(body)); p.dropped {
-		body, p.code, p.hasNext = nil, codeRetryNow, false
+		body, p.code, p.hasNext = nil, wire.ResPullRetryImmediately, false
 	}
 	p.body = append(p.body[:0], body...)
 	p.c.mu.Lock()

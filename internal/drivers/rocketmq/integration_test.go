@@ -143,7 +143,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	left(t, broker, "") // whatever goroutines the library needs for that
 	before := goleak.IgnoreCurrent()
 	name := unique("gone")
-	for range 10 {
+	for range 3 {
 		d, err := Factory().Open(t.Context(), driver.OpenOptions{
 			URL: broker.URL(), ConnectTimeout: 10 * time.Second,
 			Options: func() any { o := defaultOptions(); o.DeleteTopic = true; return o }(),

@@ -4,26 +4,18 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// lockBody is LockBatchRequestBody and UnlockBatchRequestBody.
-type lockBody struct {
-	Group  string                    `json:"consumerGroup"`
-	Client string                    `json:"clientId"`
-	Queues []*primitive.MessageQueue `json:"mqSet"`
-}
-
 // byConn calls f for the queues of each connection.
 func (c *consumer) byConn(queues []*queue, f func(*conn, []byte) error) error {
-	lists := map[*conn][]*primitive.MessageQueue{}
+	lists := map[*conn][]wire.Queue{}
 	for _, q := range queues {
-		lists[q.conn] = append(lists[q.conn], &primitive.MessageQueue{Topic: q.topic, BrokerName: q.broker, QueueId: q.number})
+		lists[q.conn] = append(lists[q.conn], wire.Queue{Topic: q.topic, Broker: q.broker, Queue: q.number})
 	}
 	for conn, list := range lists {
-		body, err := json.Marshal(lockBody{Group: c.group, Client: c.client.id, Queues: list})
+		body, err := json.Marshal(wire.Lock{Group: c.group, ClientID: c.client.id, Queues: list})
 		if err != nil {
 			return err
 		}
@@ -39,18 +31,16 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 	const op = "lock queues"
 	locked := map[queueID]bool{}
 	err := c.byConn(queues, func(conn *conn, body []byte) error {
-		r, err := c.client.must(ctx, conn, op, reqLockQueues, nil, body)
+		r, err := c.client.must(ctx, conn, op, wire.ReqLockBatchMQ, nil, body)
 		if err != nil {
 			return err
 		}
-		var answer struct {
-			Queues []primitive.MessageQueue `json:"lockOKMQSet"`
-		}
-		if err := json.Unmarshal(r.body, &answer); err != nil {
+		var answer wire.Locked
+		if err := wire.UnmarshalJSON(r.Body, &answer); err != nil {
 			return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
 		}
 		for _, q := range answer.Queues {
-			locked[queueID{q.Topic, q.BrokerName, q.QueueId}] = true
+			locked[queueID{q.Topic, q.Broker, q.Queue}] = true
 		}
 		return nil
 	})
@@ -60,7 +50,7 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 // unlock gives queues free.
 func (c *consumer) unlock(ctx context.Context, queues []*queue) error {
 	return c.byConn(queues, func(conn *conn, body []byte) error {
-		_, err := c.client.must(ctx, conn, "unlock queues", reqUnlockQueues, nil, body)
+		_, err := c.client.must(ctx, conn, "unlock queues", wire.ReqUnlockBatchMQ, nil, body)
 		return err
 	})
 }

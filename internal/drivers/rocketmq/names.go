@@ -5,14 +5,8 @@ import (
 	"hash/fnv"
 	"strings"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
-)
-
-const (
-	retryPrefix = "%RETRY%"
-	deadPrefix  = "%DLQ%"
-	// systemTopic is the topic whose settings new topics inherit (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
-	systemTopic = "TBW102"
 )
 
 // topicName is the name of a destination's topic on the brokers.
@@ -105,9 +99,9 @@ type subscription struct {
 func parseSelector(selector string) subscription {
 	tags, ok := strings.CutPrefix(selector, "tag:")
 	if !ok && selector != "" {
-		return subscription{expression: strings.TrimPrefix(selector, "sql:"), kind: "SQL92"}
+		return subscription{expression: strings.TrimPrefix(selector, "sql:"), kind: wire.KindSQL}
 	}
-	s := subscription{expression: "*", kind: "TAG"}
+	s := subscription{expression: "*", kind: wire.KindTag}
 	for tag := range strings.SplitSeq(tags, "||") {
 		if tag = strings.TrimSpace(tag); tag != "" && tag != "*" {
 			s.tags = append(s.tags, tag)
@@ -130,18 +124,4 @@ func (s *subscription) takes(tag []byte) bool {
 		}
 	}
 	return false
-}
-
-// javaHash is String.hashCode, by which brokers compare tags.
-func javaHash(s string) int32 {
-	var h int32
-	for _, r := range s {
-		if r > 0xffff {
-			r -= 0x10000
-			h = 31*h + 0xd800 + r>>10
-			r = 0xdc00 + r&0x3ff
-		}
-		h = 31*h + r
-	}
-	return h
 }

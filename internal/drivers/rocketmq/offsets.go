@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -16,7 +17,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			return err
 		}
 		for _, q := range fresh {
-			end, err := c.client.limitOffset(ctx, q, reqMaxOffset)
+			end, err := c.client.limitOffset(ctx, q, wire.ReqGetMaxOffset)
 			if err != nil {
 				return err
 			}
@@ -47,12 +48,12 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 	if len(doubtful) == 0 {
 		return fresh, nil
 	}
-	r, err := c.client.must(ctx, conn, "ask where the group has been", reqConsumeStats, []field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
+	r, err := c.client.must(ctx, conn, "ask where the group has been", wire.ReqGetConsumeStats, []field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
 	if err != nil {
 		return nil, err
 	}
 	// The answer has objects as keys, so that it is no JSON.
-	if bytes.Contains(r.body, []byte(`"topic":"`+c.topic+`"`)) {
+	if bytes.Contains(r.Body, []byte(`"topic":"`+c.topic+`"`)) {
 		return fresh, nil
 	}
 	return append(fresh, doubtful...), nil
@@ -61,36 +62,36 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 // savedOffset asks where a group stands in a queue.
 func (a *caller) savedOffset(ctx context.Context, q *queue, group string) (offset int64, found bool, err error) {
 	const op = "ask where the group stands"
-	r, err := a.call(ctx, q.conn, reqQueryOffset, []field{
+	r, err := a.call(ctx, q.conn, wire.ReqQueryConsumerOffset, []field{
 		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"setZeroIfNotFound", "false"},
 	}, nil)
 	switch {
 	case err != nil:
 		return 0, false, wrap(op, err)
-	case r.code == codeQueryNotFound:
+	case r.Code == wire.ResQueryNotFound:
 		return 0, false, nil
-	case r.code != codeSuccess:
+	case r.Code != wire.ResSuccess:
 		return 0, false, wrap(op, refusal(r))
 	}
-	offset, found = r.number("offset")
+	offset, found = r.Number("offset")
 	return offset, found, nil
 }
 
 // saveOffset tells the broker where a group stands in a queue.
 func (a *caller) saveOffset(ctx context.Context, q *queue, group string, offset int64) error {
-	_, err := a.must(ctx, q.conn, "save where the group stands", reqUpdateOffset, []field{
+	_, err := a.must(ctx, q.conn, "save where the group stands", wire.ReqUpdateConsumerOffset, []field{
 		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
 	}, nil)
 	return err
 }
 
-// limitOffset asks for the first (reqMinOffset) or next (reqMaxOffset) offset of a queue.
-func (a *caller) limitOffset(ctx context.Context, q *queue, code uint16) (int64, error) {
+// limitOffset asks for the first (wire.ReqGetMinOffset) or next (wire.ReqGetMaxOffset) offset of a queue.
+func (a *caller) limitOffset(ctx context.Context, q *queue, code int) (int64, error) {
 	r, err := a.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
 	if err != nil {
 		return 0, err
 	}
-	n, ok := r.number("offset")
+	n, ok := r.Number("offset")
 	if !ok {
 		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", lookAtBroker, "the answer has no offset")
 	}
@@ -107,9 +108,9 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		}
 	}
 	if !found {
-		limit := uint16(reqMinOffset)
+		limit := int(wire.ReqGetMinOffset)
 		if c.fromNext && c.initial[q.queueID] { // what is in later ones was sent later
-			limit = reqMaxOffset
+			limit = wire.ReqGetMaxOffset
 		}
 		if offset, err = c.client.limitOffset(ctx, q, limit); err != nil {
 			return err

@@ -5,16 +5,14 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// firstVersion5 is MQVersion.Version.V5_0_0_SNAPSHOT.ordinal().
-const firstVersion5 = 412
 
 // old reports whether the server, by its last answer, is RocketMQ before 5.
 func (c *conn) old() bool {
 	v := c.version.Load()
-	return v > 0 && v < firstVersion5
+	return v > 0 && v < wire.Version5
 }
 
 // delayByLevel sees to -o delay on brokers before 5, which ignore it: they know delays by their levels only. A delay that is
@@ -28,18 +26,18 @@ func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.Prod
 		if err != nil {
 			return err
 		}
-		answer, err := p.client.call(ctx, c, reqBrokerConfig, nil, nil)
+		answer, err := p.client.call(ctx, c, wire.ReqGetBrokerConfig, nil, nil)
 		if err != nil {
 			return wrap("ask for the delay levels", err)
 		}
 		if !c.old() {
 			continue
 		}
-		if answer.code != codeSuccess {
+		if answer.Code != wire.ResSuccess {
 			return driver.Errorf(driver.ClassUnsupported, p.op, "use -o delay-level=1 to 18",
 				"RocketMQ before 5 delays by levels, and which it has it does not tell: %w", refusal(answer))
 		}
-		level, known := levelOf(string(answer.body), p.opts.Delay)
+		level, known := levelOf(string(answer.Body), p.opts.Delay)
 		if level == 0 {
 			return driver.Errorf(driver.ClassUnsupported, p.op, "use one of "+known+", or -o delay-level=1 to 18",
 				"RocketMQ before 5 delays by levels, of which %s is none", p.opts.Delay)
@@ -75,7 +73,7 @@ func delayOf(text string) time.Duration {
 	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 	n, ok := int64(0), false
 	if text != "" {
-		n, ok = parseInt([]byte(text[:len(text)-1]))
+		n, ok = wire.ParseInt([]byte(text[:len(text)-1]))
 	}
 	if !ok || n < 0 || n > 1e6 || units[text[len(text)-1]] == 0 {
 		return -1

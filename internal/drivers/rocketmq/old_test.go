@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -92,7 +93,7 @@ func (p *told) serve(c net.Conn) {
 			return
 		}
 		var r reply
-		if r.parse(b) != nil {
+		if r.Parse(b) != nil {
 			return
 		}
 		code, fields, body := p.answer(&r)
@@ -100,7 +101,7 @@ func (p *told) serve(c net.Conn) {
 			continue
 		}
 		header, _ := json.Marshal(map[string]any{
-			"code": code, "flag": 1, "language": "JAVA", "opaque": int32(r.opaque), "version": p.version, "extFields": fields,
+			"code": code, "flag": 1, "language": "JAVA", "opaque": int32(r.Opaque), "version": p.version, "extFields": fields,
 		})
 		out := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
 		out = binary.BigEndian.AppendUint32(out, uint32(len(header)))
@@ -113,58 +114,58 @@ func (p *told) serve(c net.Conn) {
 func (p *told) answer(r *reply) (code int, fields map[string]string, body string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch r.code {
-	case reqRoute:
-		return codeSuccess, nil, fmt.Sprintf(`{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],`+
+	switch r.Code {
+	case wire.ReqGetRouteInfoByTopic:
+		return wire.ResSuccess, nil, fmt.Sprintf(`{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],`+
 			`"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":%q}}]}`, p.l.Addr())
-	case reqHeartbeat:
+	case wire.ReqHeartBeat:
 		var beat struct{ ClientID string }
-		_ = json.Unmarshal(r.body, &beat)
+		_ = json.Unmarshal(r.Body, &beat)
 		p.clientID = beat.ClientID
-	case reqConsumerList:
-		return codeSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
-	case reqLockQueues:
-		return codeSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
-	case reqQueryOffset:
-		switch offset, found := p.saved[string(r.get("consumerGroup"))]; {
+	case wire.ReqGetConsumerListByGroup:
+		return wire.ResSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
+	case wire.ReqLockBatchMQ:
+		return wire.ResSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
+	case wire.ReqQueryConsumerOffset:
+		switch offset, found := p.saved[string(r.Get("consumerGroup"))]; {
 		case len(p.updates) > 0:
-			return codeSuccess, map[string]string{"offset": p.updates[len(p.updates)-1]}, ""
+			return wire.ResSuccess, map[string]string{"offset": p.updates[len(p.updates)-1]}, ""
 		case found:
-			return codeSuccess, map[string]string{"offset": offset}, ""
-		case p.version < firstVersion5 || string(r.get("setZeroIfNotFound")) != "false":
-			return codeSuccess, map[string]string{"offset": "0"}, ""
+			return wire.ResSuccess, map[string]string{"offset": offset}, ""
+		case p.version < wire.Version5 || string(r.Get("setZeroIfNotFound")) != "false":
+			return wire.ResSuccess, map[string]string{"offset": "0"}, ""
 		default:
-			return codeQueryNotFound, nil, ""
+			return wire.ResQueryNotFound, nil, ""
 		}
-	case reqConsumeStats:
-		return codeSuccess, nil, p.stats
-	case reqUpdateOffset:
-		p.updates = append(p.updates, string(r.get("commitOffset")))
-	case reqMaxOffset:
-		return codeSuccess, map[string]string{"offset": "10"}, ""
-	case reqMinOffset:
-		return codeSuccess, map[string]string{"offset": "0"}, ""
-	case reqPull:
+	case wire.ReqGetConsumeStats:
+		return wire.ResSuccess, nil, p.stats
+	case wire.ReqUpdateConsumerOffset:
+		p.updates = append(p.updates, string(r.Get("commitOffset")))
+	case wire.ReqGetMaxOffset:
+		return wire.ResSuccess, map[string]string{"offset": "10"}, ""
+	case wire.ReqGetMinOffset:
+		return wire.ResSuccess, map[string]string{"offset": "0"}, ""
+	case wire.ReqPullMessage:
 		select {
-		case p.pulled <- string(r.get("queueOffset")):
+		case p.pulled <- string(r.Get("queueOffset")):
 		default:
 		}
 		return -1, nil, ""
-	case reqBrokerConfig:
-		return codeSuccess, nil, p.config
-	case reqSend:
-		p.sent <- string(r.get("i"))
-		return codeSuccess, map[string]string{"msgId": "1", "queueId": "0", "queueOffset": "10"}, ""
-	case reqDeleteGroup:
+	case wire.ReqGetBrokerConfig:
+		return wire.ResSuccess, nil, p.config
+	case wire.ReqSendMessageV2:
+		p.sent <- string(r.Get("i"))
+		return wire.ResSuccess, map[string]string{"msgId": "1", "queueId": "0", "queueOffset": "10"}, ""
+	case wire.ReqDeleteSubscriptionGroup:
 		for _, name := range []string{"cleanOffset", "removeOffset"} {
-			if string(r.get(name)) == "true" {
+			if string(r.Get(name)) == "true" {
 				p.deleted = append(p.deleted, name)
 			}
 		}
-	case reqClusterInfo:
-		return codeSuccess, nil, fmt.Sprintf(`{"brokerAddrTable":{"a":{"brokerName":"a","brokerAddrs":{"0":%q}}}}`, p.l.Addr())
+	case wire.ReqGetBrokerClusterInfo:
+		return wire.ResSuccess, nil, fmt.Sprintf(`{"brokerAddrTable":{"a":{"brokerName":"a","brokerAddrs":{"0":%q}}}}`, p.l.Addr())
 	}
-	return codeSuccess, map[string]string{}, ""
+	return wire.ResSuccess, map[string]string{}, ""
 }
 
 // TestNewGroupOnOldBrokers: a new group of a topic starts at the next message. Brokers before 5 say of it that it stands at 0, and
@@ -237,12 +238,12 @@ func TestDelayOnOldBrokers(t *testing.T) {
 		want, absent string // properties
 		refused      string
 	}{
-		"a level":     {version49, 30 * time.Second, "DELAY\x014\x02", propTimerDelay, ""},
-		"a day":       {version49, 24 * time.Hour, "DELAY\x017\x02", propTimerDelay, ""},
+		"a level":     {version49, 30 * time.Second, "DELAY\x014\x02", wire.PropTimerDelayMs, ""},
+		"a day":       {version49, 24 * time.Hour, "DELAY\x017\x02", wire.PropTimerDelayMs, ""},
 		"no level":    {version49, 3 * time.Second, "", "", "use one of 1s 5s 10s 30s 1m 2h 1d"},
-		"RocketMQ 5":  {version55, 3 * time.Second, propTimerDelay + "\x013000\x02", "DELAY\x01", ""},
-		"not told":    {0, 3 * time.Second, propTimerDelay + "\x013000\x02", "DELAY\x01", ""},
-		"5 and level": {version55, 5 * time.Second, propTimerDelay + "\x015000\x02", "DELAY\x01", ""},
+		"RocketMQ 5":  {version55, 3 * time.Second, wire.PropTimerDelayMs + "\x013000\x02", "DELAY\x01", ""},
+		"not told":    {0, 3 * time.Second, wire.PropTimerDelayMs + "\x013000\x02", "DELAY\x01", ""},
+		"5 and level": {version55, 5 * time.Second, wire.PropTimerDelayMs + "\x015000\x02", "DELAY\x01", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTold(t, c.version)

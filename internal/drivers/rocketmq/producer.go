@@ -10,14 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // maxBody is the largest body that still fits into a frame with its header.
-const maxBody = maxSent - 64<<10
+const maxBody = wire.MaxFrame - 64<<10
 
 // idSeed is how many characters of a message's unique key are its producer's; a number follows.
 const idSeed = 20
@@ -29,7 +28,7 @@ type producer struct {
 	lease  *transport.Lease[*client]
 	client *client // that of the lease
 	opts   *Options
-	sign   *signer
+	sign   *wire.Signer
 	done   driver.Completions
 	group  string
 	topic  string
@@ -86,7 +85,7 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: &d.cfg.opts, sign: newSigner(d.cfg.target.user, d.cfg.target.password),
+		op: "send to " + spec.Destination.String(), d: d, opts: &d.cfg.opts, sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
 		done: done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -147,9 +146,9 @@ func (d *rocketDriver) producerGroup() string {
 
 // prepare makes what all messages of each variant have in common.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	var zip *compressor
+	var zip *wire.Deflater
 	if p.opts.Compress {
-		zip, p.sysFlag = &compressor{}, sysCompressed|sysZlib
+		zip, p.sysFlag = &wire.Deflater{}, wire.SysCompressed|wire.SysCompressionZlib
 	}
 	p.kinds = make([]kind, 0, len(spec.Variants))
 	for i := range spec.Variants {
@@ -162,15 +161,15 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers take 4 MiB unless told otherwise",
 				"a body of %d bytes does not fit into a frame", len(v.Body))
 		case zip != nil:
-			k.body = slices.Clone(zip.compress(v.Body))
+			k.body = slices.Clone(zip.Deflate(v.Body))
 		}
 		var err error
 		if k.properties, err = p.opts.properties(spec, v); err != nil {
 			return err
 		}
 		if p.opts.Transactional {
-			k.properties = append(k.properties, primitive.PropertyTransactionPrepared+nameSeparator+"true"+propertySeparator+
-				primitive.PropertyProducerGroup+nameSeparator+p.group+propertySeparator...)
+			k.properties = wire.AppendProperty(k.properties, wire.PropPrepared, "true")
+			k.properties = wire.AppendProperty(k.properties, wire.PropProducerGroup, p.group)
 		}
 		p.kinds = append(p.kinds, k)
 	}
@@ -180,7 +179,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
 	if p.opts.Transactional {
 		p.tx = newTransactions(p)
-		p.sysFlag |= sysHalf
+		p.sysFlag |= wire.SysPrepared
 	}
 	if p.opts.Delay > 0 {
 		if err := p.delayByLevel(ctx, r, spec); err != nil {
@@ -231,25 +230,25 @@ func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []send
 
 // sendQueue prepares the header of sends to a queue: SendMessageRequestHeaderV2, the fields in the order of their keys.
 func (p *producer) sendQueue(c *conn, broker string, queue int) sendQueue {
-	code, batch, flag := uint16(reqSend), "false", uint32(0)
+	code, batch, flag := int(wire.ReqSendMessageV2), "false", uint32(0)
 	if p.opts.Send == sendBatch {
-		code, batch = reqSendBatch, "true"
+		code, batch = wire.ReqSendBatchMessage, "true"
 	}
 	if p.opts.Send == sendOneWay {
-		flag = flagOneWay
+		flag = wire.FlagOneWay
 	}
 	q := sendQueue{conn: c, broker: broker}
-	b := p.sign.begin(beginFrame(nil, code, flag))
-	b = appendField(b, "a", p.group)
-	b = appendField(b, "b", p.topic)
-	b = appendField(b, "c", systemTopic)
-	b = appendField(b, "d", strconv.Itoa(defaultQueues))
-	b = appendField(b, "e", strconv.Itoa(queue))
-	q.prefix = appendField(b, "f", strconv.Itoa(int(p.sysFlag)))
-	b = appendField(nil, "j", "0")   // deliveries so far
-	b = appendField(b, "k", "false") // unit mode
-	b = appendField(b, "m", batch)   // batch
-	q.suffix = appendField(b, "n", broker)
+	b := p.sign.Begin(wire.BeginFrame(nil, code, flag, 0, ""))
+	b = wire.AppendField(b, "a", p.group)
+	b = wire.AppendField(b, "b", p.topic)
+	b = wire.AppendField(b, "c", wire.DefaultTopic)
+	b = wire.AppendField(b, "d", strconv.Itoa(defaultQueues))
+	b = wire.AppendField(b, "e", strconv.Itoa(queue))
+	q.prefix = wire.AppendField(b, "f", strconv.Itoa(int(p.sysFlag)))
+	b = wire.AppendField(nil, "j", "0")   // deliveries so far
+	b = wire.AppendField(b, "k", "false") // unit mode
+	b = wire.AppendField(b, "m", batch)   // batch
+	q.suffix = wire.AppendField(b, "n", broker)
 	return q
 }
 
@@ -357,39 +356,33 @@ func (p *producer) queue(k *kind) (*sendQueue, error) {
 // header builds the header of a single message in p.head.
 func (p *producer) header(q *sendQueue, k *kind, m *driver.Message) {
 	b := append(p.head[:0], q.prefix...)
-	b, at := openField(b, "g")
-	b = strconv.AppendInt(b, m.Time/1000, 10) // the born time is in milliseconds
-	closeField(b, at)
-	b = appendField(b, "h", "0") // flag
-	b, at = openField(b, "i")
+	b = wire.AppendInt(b, "g", m.Time/1000) // the born time is in milliseconds
+	b = wire.AppendField(b, "h", "0")       // flag
+	b, at := wire.OpenField(b, "i")
 	b = p.appendProperties(b, k, m)
-	closeField(b, at)
+	wire.CloseField(b, at)
 	b = append(b, q.suffix...)
-	b = p.sign.sign(b, k.body)
-	endFrame(b, len(k.body))
+	b = p.sign.Sign(b, k.body)
+	wire.EndFrame(b, len(k.body))
 	p.head = b
 }
 
 // appendProperties appends the properties of a message.
 func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte {
 	b = append(b, k.properties...)
-	b = appendNumber(b, driver.TimeProperty, m.Time)
+	b = wire.AppendIntProperty(b, driver.TimeProperty, m.Time)
 	if m.ID != (driver.ID{}) {
-		b = append(m.ID.Append(append(b, driver.IDProperty+nameSeparator...)), propertySeparator...)
+		b = append(m.ID.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
 	}
 	if p.tx != nil {
-		b = append(b, propPlan+nameSeparator...)
-		b = append(b, p.tx.plan(m.Slot)...)
-		b = append(b, propertySeparator...)
+		b = wire.AppendProperty(b, propPlan, p.tx.plan(m.Slot))
 	}
 	// The unique key, without which brokers and tools cannot name the message.
-	b = append(b, primitive.PropertyUniqueClientMessageIdKeyIndex+nameSeparator...)
 	p.counter++
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], p.counter)
 	hex.Encode(p.id[idSeed:], n[2:])
-	b = append(b, p.id[:]...)
-	return append(b, propertySeparator...)
+	return wire.AppendProperty(b, wire.PropUniqueKey, p.id[:])
 }
 
 // answer takes the answer to a single message.
@@ -409,7 +402,7 @@ func (p *producer) answer(arg uint64, r *reply) {
 }
 
 func (p *producer) outcome(r *reply) driver.Outcome {
-	if r.err == nil && r.code == codeSuccess {
+	if r.err == nil && r.Code == wire.ResSuccess {
 		return driver.Outcome{}
 	}
 	return outcome(p.op, r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -50,7 +51,7 @@ func (p *progress) begin(offset int64) bool {
 // answer takes the answer to the request that is under way.
 func (p *progress) answer(_ uint64, r *reply) {
 	err := r.err
-	if err == nil && r.code != codeSuccess {
+	if err == nil && r.Code != wire.ResSuccess {
 		err = refusal(r)
 	}
 	p.saving.Lock()
@@ -108,13 +109,13 @@ func (c *consumer) note(q *queue) {
 	}
 	c.pulling.Lock()
 	// UpdateConsumerOffsetRequestHeader, the fields in the order of their keys.
-	b := c.sign.begin(beginFrame(c.head[:0], reqUpdateOffset, 0))
-	b = appendInt(b, "commitOffset", offset)
-	b = appendField(b, "consumerGroup", c.group)
-	b = appendInt(b, "queueId", int64(q.number))
-	b = appendField(b, "topic", q.topic)
-	b = c.sign.sign(b, nil)
-	endFrame(b, 0)
+	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqUpdateConsumerOffset, 0, 0, ""))
+	b = wire.AppendInt(b, "commitOffset", offset)
+	b = wire.AppendField(b, "consumerGroup", c.group)
+	b = wire.AppendInt(b, "queueId", int64(q.number))
+	b = wire.AppendField(b, "topic", q.topic)
+	b = c.sign.Sign(b, nil)
+	wire.EndFrame(b, 0)
 	c.head = b
 	err := q.conn.post(b, nil, call{to: &q.progress, limit: pullTime})
 	c.pulling.Unlock()

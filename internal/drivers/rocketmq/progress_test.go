@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -55,7 +56,7 @@ func (b *threads) read() {
 			return
 		}
 		r := &reply{}
-		if err := r.parse(frame); err != nil {
+		if err := r.Parse(frame); err != nil {
 			return
 		}
 		b.mu.Lock()
@@ -82,33 +83,33 @@ func (b *threads) work() {
 }
 
 func (b *threads) handle(r *reply) {
-	queue, _ := r.number("queueId")
-	offset, _ := r.number("commitOffset")
-	code := uint16(codeSuccess)
-	switch r.code {
-	case reqPull:
-		if flags, _ := r.number("sysFlag"); flags&1 != 0 {
+	queue, _ := r.Number("queueId")
+	offset, _ := r.Number("commitOffset")
+	code := int(wire.ResSuccess)
+	switch r.Code {
+	case wire.ReqPullMessage:
+		if flags, _ := r.Number("sysFlag"); flags&1 != 0 {
 			b.noted[queue] = offset
 		}
 		return // there is no message
-	case reqUpdateOffset:
+	case wire.ReqUpdateConsumerOffset:
 		if b.requests++; b.refuses > 0 {
 			b.refuses--
-			code = codeSystemError
+			code = wire.ResSystemError
 			break
 		}
 		b.noted[queue] = offset
-	case reqUnlockQueues:
+	case wire.ReqUnlockBatchMQ:
 		for id, n := range b.noted {
 			b.unlocked[id] = n
 		}
 	}
-	if b.silent || r.flag&flagOneWay != 0 {
+	if b.silent || r.Flag&wire.FlagOneWay != 0 {
 		return
 	}
-	frame := beginFrame(nil, code, flagResponse)
-	endFrame(frame, 0)
-	binary.BigEndian.PutUint32(frame[opaqueAt:], r.opaque)
+	frame := wire.BeginFrame(nil, code, wire.FlagAnswer, 0, "")
+	wire.EndFrame(frame, 0)
+	binary.BigEndian.PutUint32(frame[wire.OpaqueAt:], r.Opaque)
 	_, err := b.net.Write(frame)
 	require.NoError(b.t, err)
 }

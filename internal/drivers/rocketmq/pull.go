@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -44,42 +43,34 @@ func (c *consumer) ask(q *queue) error {
 	defer c.pulling.Unlock()
 	expression, version, kind := c.filter.expression, c.version, c.filter.kind
 	if q.retry {
-		expression, kind = "*", "TAG"
+		expression, kind = "*", wire.KindTag
 	}
 	// PullMessageRequestHeader, the fields in the order of their keys.
-	b := c.sign.begin(beginFrame(c.head[:0], reqPull, 0))
-	b = appendField(b, "commitOffset", "0") // required, but see pullFlags
-	b = appendField(b, "consumerGroup", c.group)
-	b = appendField(b, "expressionType", kind)
-	b = appendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
-	b = appendInt(b, "queueId", int64(q.number))
-	b = appendInt(b, "queueOffset", q.next)
-	b = appendInt(b, "subVersion", version)
-	b = appendField(b, "subscription", expression)
-	b = appendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
-	b = appendInt(b, "sysFlag", c.pullFlags())
-	b = appendField(b, "topic", q.topic)
-	b = c.sign.sign(b, nil)
-	endFrame(b, 0)
+	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqPullMessage, 0, 0, ""))
+	b = wire.AppendField(b, "commitOffset", "0") // required, but see pullFlags
+	b = wire.AppendField(b, "consumerGroup", c.group)
+	b = wire.AppendField(b, "expressionType", kind)
+	b = wire.AppendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
+	b = wire.AppendInt(b, "queueId", int64(q.number))
+	b = wire.AppendInt(b, "queueOffset", q.next)
+	b = wire.AppendInt(b, "subVersion", version)
+	b = wire.AppendField(b, "subscription", expression)
+	b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
+	b = wire.AppendInt(b, "sysFlag", c.pullFlags())
+	b = wire.AppendField(b, "topic", q.topic)
+	b = c.sign.Sign(b, nil)
+	wire.EndFrame(b, 0)
 	c.head = b
 	return q.conn.post(b, nil, call{to: p, limit: pullTime})
 }
 
-// pullFlags are those of PullSysFlag: 1 commits an offset, 2 lets the broker hold the request, 4 brings a filter along.
-// Unlike those of other clients, our pulls commit nothing: nobody knows when the broker does that, which may be after the
+// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: nobody knows when the broker does that, which may be after the
 // consumer has said where it stopped (see progress).
 func (c *consumer) pullFlags() (flags int64) {
 	if c.opts.Consume != consumePull {
-		flags |= 2
+		flags |= wire.PullSuspend
 	}
 	return flags
-}
-
-func appendInt(b []byte, key string, n int64) []byte {
-	b, at := openField(b, key)
-	b = strconv.AppendInt(b, n, 10)
-	closeField(b, at)
-	return b
 }
 
 // verdict tells what an answer means: an error ends Run, and a time is to pass before the next pull.
@@ -91,14 +82,14 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 		return 0, p.err
 	}
 	switch p.code {
-	case codeSuccess, codeRetryNow, codeOffsetMoved:
+	case wire.ResSuccess, wire.ResPullRetryImmediately, wire.ResPullOffsetMoved:
 		return 0, nil
-	case codeNotFound:
+	case wire.ResPullNotFound:
 		if p.c.opts.Consume == consumePull {
 			return p.c.opts.PullInterval, nil
 		}
 		return 0, nil
-	case codeSystemBusy, codeFlowControl:
+	case wire.ResSystemBusy, wire.ResFlowControl:
 		return busyTime, nil
 	default:
 		return 0, p.refused
@@ -107,7 +98,7 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 
 // sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if it is
 // rejected, puts it into the group's dead-letter queue.
-func (c *consumer) sendBack(ctx context.Context, q *queue, m *stored, verdict driver.Verdict) error {
+func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
 	if c.opts.Model == broadcasting {
 		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering", "with model=broadcasting the broker keeps no state")
 	}
@@ -117,12 +108,12 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *stored, verdict dr
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.connectTimeout)
 	defer cancel()
-	_, err := c.client.must(ctx, q.conn, "give a message back", reqSendBack, []field{
+	_, err := c.client.must(ctx, q.conn, "give a message back", wire.ReqConsumerSendMsgBack, []field{
 		{"group", c.group},
-		{"originTopic", string(m.topic)},
-		{"offset", strconv.FormatInt(m.commitOffset, 10)},
+		{"originTopic", string(m.Topic)},
+		{"offset", strconv.FormatInt(m.LogOffset, 10)},
 		{"delayLevel", strconv.Itoa(level)},
-		{"originMsgId", string(property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex))},
+		{"originMsgId", string(wire.Property(m.Properties, wire.PropUniqueKey))},
 		{"unitMode", "false"},
 		{"maxReconsumeTimes", "16"},
 	}, nil)

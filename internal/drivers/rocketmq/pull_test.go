@@ -27,7 +27,7 @@ func TestPullsCommitNothing(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, b.held, 1)
 				for field, want := range map[string]int64{"commitOffset": 0, "sysFlag": test.flag, "queueOffset": 9, "queueId": 2} {
-					n, ok := b.held[0].number(field)
+					n, ok := b.held[0].Number(field)
 					require.True(t, ok, field)
 					require.Equal(t, want, n, field)
 				}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -47,19 +48,6 @@ type routeBroker struct {
 	read, write int // numbers of queues
 }
 
-// routeData is TopicRouteData, as name servers send it.
-type routeData struct {
-	Queues  []queueData  `json:"queueDatas"`
-	Brokers []brokerData `json:"brokerDatas"`
-}
-
-type queueData struct {
-	Broker string `json:"brokerName"`
-	Read   int    `json:"readQueueNums"`
-	Write  int    `json:"writeQueueNums"`
-	Perm   int    `json:"perm"` // 4 read, 2 write (PermName)
-}
-
 const (
 	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and consumer.
 	maxQueues = 4096
@@ -71,8 +59,8 @@ const (
 	lookAtNameServer = "look at the topic (mqadmin topicRoute -t TOPIC)"
 )
 
-// check holds the numbers of queues against their limit.
-func (q *queueData) check(op string) error {
+// checkNumbers holds the numbers of queues against their limit.
+func checkNumbers(op string, q *wire.QueueData) error {
 	for _, n := range []int{q.Read, q.Write} {
 		if n < 0 || n > maxQueues {
 			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer, "the name server says that the topic has %d queues on broker %s; "+
@@ -81,13 +69,6 @@ func (q *queueData) check(op string) error {
 	}
 	return nil
 }
-
-type brokerData struct {
-	Name      string            `json:"brokerName"`
-	Addresses map[string]string `json:"brokerAddrs"` // by broker id; 0 is the master
-}
-
-const masterID = "0"
 
 // routeOf returns the route of a topic, which it creates if need be and if it may.
 func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
@@ -162,28 +143,28 @@ func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 
 func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
 	op := "look up topic " + topic
-	answer, err := a.must(ctx, ns, op, reqRoute, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
+	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfoByTopic, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	var data routeData
-	if err := unmarshalJSON(answer.body, &data); err != nil {
+	var data wire.Route
+	if err := wire.UnmarshalJSON(answer.Body, &data); err != nil {
 		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
 	}
 	r, total := &route{seen: time.Now()}, 0
 	for _, q := range data.Queues {
-		if err := q.check(op); err != nil {
+		if err := checkNumbers(op, &q); err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(data.Brokers, func(b brokerData) bool { return b.Name == q.Broker })
-		if i < 0 || data.Brokers[i].Addresses[masterID] == "" {
+		i := slices.IndexFunc(data.Brokers, func(b wire.BrokerData) bool { return b.Name == q.Broker })
+		if i < 0 || data.Brokers[i].Addresses[wire.MasterID] == "" {
 			continue // without its master a broker takes no messages
 		}
 		b := routeBroker{name: q.Broker, addr: d.brokerAddress(data.Brokers[i])}
-		if q.Perm&4 != 0 {
+		if q.Perm&wire.PermRead != 0 {
 			b.read = q.Read
 		}
-		if q.Perm&2 != 0 {
+		if q.Perm&wire.PermWrite != 0 {
 			b.write = q.Write
 		}
 		r.brokers = append(r.brokers, b)
@@ -199,11 +180,11 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 	return r, nil
 }
 
-func (d *rocketDriver) brokerAddress(b brokerData) string {
+func (d *rocketDriver) brokerAddress(b wire.BrokerData) string {
 	if d.cfg.opts.BrokerAddress != "" {
 		return d.cfg.opts.BrokerAddress
 	}
-	return b.Addresses[masterID]
+	return b.Addresses[wire.MasterID]
 }
 
 // checkQueues refuses a topic with another number of queues than was asked for.
@@ -221,19 +202,17 @@ func (d *rocketDriver) checkQueues(topic string, r *route) error {
 // masters returns the addresses of all masters of the cluster.
 func (d *rocketDriver) masters(ctx context.Context, a *caller, ns *conn) ([]string, error) {
 	const op = "list the brokers"
-	answer, err := a.must(ctx, ns, op, reqClusterInfo, nil, nil)
+	answer, err := a.must(ctx, ns, op, wire.ReqGetBrokerClusterInfo, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	var info struct {
-		Brokers map[string]brokerData `json:"brokerAddrTable"`
-	}
-	if err := unmarshalJSON(answer.body, &info); err != nil {
+	var info wire.Cluster
+	if err := wire.UnmarshalJSON(answer.Body, &info); err != nil {
 		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
 	}
 	var list []string
 	for _, b := range info.Brokers {
-		if b.Addresses[masterID] != "" {
+		if b.Addresses[wire.MasterID] != "" {
 			list = append(list, d.brokerAddress(b))
 		}
 	}
@@ -273,12 +252,12 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 	masters := 0
 	err := d.onMasters(ctx, a, ns, func(c *conn) error {
 		masters++
-		_, err := a.must(ctx, c, "create topic "+topic, reqCreateTopic, []field{
+		_, err := a.must(ctx, c, "create topic "+topic, wire.ReqUpdateAndCreateTopic, []field{
 			{"topic", topic},
-			{"defaultTopic", systemTopic},
+			{"defaultTopic", wire.DefaultTopic},
 			{"readQueueNums", queues},
 			{"writeQueueNums", queues},
-			{"perm", "6"},
+			{"perm", strconv.Itoa(wire.PermRead | wire.PermWrite)},
 			{"topicFilterType", "SINGLE_TAG"},
 			{"topicSysFlag", "0"},
 			{"order", "false"},
@@ -332,7 +311,7 @@ func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
 		return err
 	}
 	defer ns.close()
-	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, reqDeleteInBroker, names) })
+	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, wire.ReqDeleteTopicInBroker, names) })
 	deadline, _ := ctx.Deadline()
 	for i, host := range d.cfg.target.hosts {
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.target.hosts)-i+1))
@@ -341,13 +320,13 @@ func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
 		if dialErr != nil {
 			continue // a name server that is away forgets topics by itself
 		}
-		err = errors.Join(err, deleteOn(ctx, a, c, reqDeleteInNamesrv, names))
+		err = errors.Join(err, deleteOn(ctx, a, c, wire.ReqDeleteTopicInNamesrv, names))
 		c.close()
 	}
 	return err
 }
 
-func deleteOn(ctx context.Context, a *caller, c *conn, code uint16, names []string) error {
+func deleteOn(ctx context.Context, a *caller, c *conn, code int, names []string) error {
 	var errs []error
 	for _, name := range names {
 		_, err := a.must(ctx, c, "delete topic "+name, code, []field{{"topic", name}}, nil)
@@ -365,10 +344,10 @@ func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
 	}
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error {
-		_, err := a.must(ctx, c, "delete group "+group, reqDeleteGroup, []field{
+		_, err := a.must(ctx, c, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
 			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
 		}, nil)
 		return err
 	})
-	return errors.Join(err, d.deleteTopic(ctx, retryPrefix+group, deadPrefix+group))
+	return errors.Join(err, d.deleteTopic(ctx, wire.RetryPrefix+group, wire.DeadPrefix+group))
 }

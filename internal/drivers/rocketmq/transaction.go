@@ -2,15 +2,11 @@ package rocketmq
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -26,7 +22,7 @@ const (
 // transactions ends the half messages of a producer and answers the brokers' check-backs.
 type transactions struct {
 	p    *producer
-	sign *signer
+	sign *wire.Signer
 	sent int // messages planned so far
 	open int // of them, left open
 
@@ -43,7 +39,7 @@ type transactions struct {
 func newTransactions(p *producer) *transactions {
 	target := &p.d.cfg.target
 	return &transactions{
-		p: p, sign: newSigner(target.user, target.password), idle: make(chan struct{}, 1),
+		p: p, sign: wire.NewSigner(target.user, target.password), idle: make(chan struct{}, 1),
 		checks: memory{young: map[string]int{}},
 	}
 }
@@ -116,9 +112,9 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	t.halves.Add(1)
 	flag := flagOf(plan[0])
 	switch flag {
-	case sysCommit:
+	case wire.SysCommit:
 		t.committed.Add(1)
-	case sysRollback:
+	case wire.SysRollback:
 		t.rolledBack.Add(1)
 	default:
 		t.leftOpen.Add(1)
@@ -127,13 +123,13 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 		t.due++
 		return withheld // the broker finds out by itself, and asks
 	}
-	msgID := r.get("msgId")
-	offset, ok := offsetOfID(msgID)
+	msgID := r.Get("msgId")
+	offset, ok := wire.ParseMessageID(msgID)
 	if !ok {
 		return withheld // it will ask
 	}
 	t.say(r.from, ending{
-		flag: flag, commitLog: int64(offset), table: r.get("queueOffset"), msgID: msgID, id: r.get("transactionId"), check: "false",
+		flag: flag, commitLog: offset, table: r.Get("queueOffset"), msgID: msgID, id: r.Get("transactionId"), check: "false",
 	})
 	return withheld
 }
@@ -150,31 +146,27 @@ type ending struct {
 // say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader, which flushes when
 // there is nothing more to read. If it gets lost, the broker asks.
 func (t *transactions) say(c *conn, e ending) {
-	b := t.sign.begin(beginFrame(t.head[:0], reqEndTransaction, flagOneWay))
-	b, at := openField(b, "commitLogOffset")
-	b = strconv.AppendInt(b, e.commitLog, 10)
-	closeField(b, at)
-	b, at = openField(b, "commitOrRollback")
-	b = strconv.AppendInt(b, int64(e.flag), 10)
-	closeField(b, at)
-	b = appendField(b, "fromTransactionCheck", e.check)
-	b = appendBytes(b, "msgId", e.msgID)
-	b = appendField(b, "producerGroup", t.p.group)
-	b = appendBytes(b, "tranStateTableOffset", e.table)
-	b = appendBytes(b, "transactionId", e.id)
-	b = t.sign.sign(b, nil)
-	endFrame(b, 0)
+	b := t.sign.Begin(wire.BeginFrame(t.head[:0], wire.ReqEndTransaction, wire.FlagOneWay, 0, ""))
+	b = wire.AppendInt(b, "commitLogOffset", e.commitLog)
+	b = wire.AppendInt(b, "commitOrRollback", int64(e.flag))
+	b = wire.AppendField(b, "fromTransactionCheck", e.check)
+	b = appendGiven(b, "msgId", e.msgID)
+	b = wire.AppendField(b, "producerGroup", t.p.group)
+	b = appendGiven(b, "tranStateTableOffset", e.table)
+	b = appendGiven(b, "transactionId", e.id)
+	b = t.sign.Sign(b, nil)
+	wire.EndFrame(b, 0)
 	t.head = b
 	_ = c.post(b, nil, call{})
 }
 
 // checkTransaction answers a broker that asks what became of a half message.
 func (c *client) checkTransaction(conn *conn, r *reply) {
-	var m stored
-	if _, err := m.cutMessage(r.body); err != nil {
+	var m wire.Message
+	if _, err := m.Cut(r.Body); err != nil {
 		return // it will ask again
 	}
-	id := property(m.properties, primitive.PropertyUniqueClientMessageIdKeyIndex)
+	id := wire.Property(m.Properties, wire.PropUniqueKey)
 	if len(id) < idSeed {
 		return // not a message of ours
 	}
@@ -184,7 +176,7 @@ func (c *client) checkTransaction(conn *conn, r *reply) {
 	}
 	// A member of the group in another process has sent it, and the broker asks any member.
 	c.mu.Lock()
-	list := c.producers[string(property(m.properties, primitive.PropertyProducerGroup))]
+	list := c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))]
 	c.mu.Unlock()
 	for _, p := range list {
 		if p.tx != nil {
@@ -212,9 +204,9 @@ func (d *rocketDriver) setAsked(seed []byte, t *transactions) {
 }
 
 // check answers a check-back. The message is our own or that of another process.
-func (t *transactions) check(c *conn, r *reply, m *stored, id []byte, own bool) {
-	plan := property(m.properties, propPlan)
-	commitLog, ok := r.number("commitLogOffset")
+func (t *transactions) check(c *conn, r *reply, m *wire.Message, id []byte, own bool) {
+	plan := wire.Property(m.Properties, propPlan)
+	commitLog, ok := r.Number("commitLogOffset")
 	if len(plan) == 0 || !ok {
 		return // not a message of ours
 	}
@@ -249,17 +241,17 @@ func (t *transactions) check(c *conn, r *reply, m *stored, id []byte, own bool) 
 		}
 	}
 	t.say(c, ending{
-		flag: flagOf(plan[said]), commitLog: commitLog, table: r.get("tranStateTableOffset"), msgID: id,
-		id: r.get("transactionId"), check: "true",
+		flag: flagOf(plan[said]), commitLog: commitLog, table: r.Get("tranStateTableOffset"), msgID: id,
+		id: r.Get("transactionId"), check: "true",
 	})
 }
 
 func flagOf(letter byte) int {
 	switch letter {
 	case planCommit[0]:
-		return sysCommit
+		return wire.SysCommit
 	case planRollback[0]:
-		return sysRollback
+		return wire.SysRollback
 	default:
 		return 0
 	}
@@ -312,16 +304,4 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-foreign-checks", Help: "check-backs of transactions of other processes in the same producer group", Value: t.foreign.Load()},
 	}
 	return list
-}
-
-// offsetOfID reads the offset in the broker's log out of a message id: the last eight of its bytes, in hexadecimal.
-func offsetOfID(id []byte) (uint64, bool) {
-	if len(id) != 32 && len(id) != 56 { // with an IPv4 or an IPv6 address
-		return 0, false
-	}
-	var b [8]byte
-	if _, err := hex.Decode(b[:], id[len(id)-16:]); err != nil {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(b[:]), true
 }

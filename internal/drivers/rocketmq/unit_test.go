@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -110,23 +111,23 @@ func TestAnswersAreClassified(t *testing.T) {
 		state  driver.State
 		class  driver.Class
 	}{
-		{codeSystemBusy, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while", driver.Failed, driver.ClassFull},
-		{codeFlowControl, "flow", driver.Failed, driver.ClassFull},
-		{codeFlushDiskTimeout, "", driver.Unknown, driver.ClassTimeout},
-		{codeFlushSlaveLate, "", driver.Unknown, driver.ClassTimeout},
-		{codeSlaveMissing, "", driver.Unknown, driver.ClassTimeout},
-		{codeNoTopic, "topic[x] not exist, apply first please!", driver.Failed, driver.ClassNotFound},
-		{codeIllegal, "message size is too big", driver.Rejected, driver.ClassTooLarge},
-		{codeIllegal, "the message is illegal, maybe msg properties length not matched.", driver.Rejected, driver.ClassTooLarge},
-		{codeIllegal, "bad", driver.Rejected, driver.ClassProtocol},
-		{codeNoPermission, "check signature failed.", driver.Rejected, driver.ClassAuth},
-		{codeNoPermission, "the broker[127.0.0.1] sending message is forbidden", driver.Rejected, driver.ClassAuth},
-		{codeNotAvailable, "service not available now", driver.Failed, driver.ClassClosedByBroker},
-		{codeSystemError, "org.apache.rocketmq.acl.common.AclException: No accessKey is configured", driver.Failed, driver.ClassAuth},
-		{codeSystemError, "boom\n\tat x", driver.Failed, driver.ClassOther},
+		{wire.ResSystemBusy, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while", driver.Failed, driver.ClassFull},
+		{wire.ResFlowControl, "flow", driver.Failed, driver.ClassFull},
+		{wire.ResFlushDiskTimeout, "", driver.Unknown, driver.ClassTimeout},
+		{wire.ResFlushSlaveTimeout, "", driver.Unknown, driver.ClassTimeout},
+		{wire.ResSlaveNotAvailable, "", driver.Unknown, driver.ClassTimeout},
+		{wire.ResTopicNotExist, "topic[x] not exist, apply first please!", driver.Failed, driver.ClassNotFound},
+		{wire.ResMessageIllegal, "message size is too big", driver.Rejected, driver.ClassTooLarge},
+		{wire.ResMessageIllegal, "the message is illegal, maybe msg properties length not matched.", driver.Rejected, driver.ClassTooLarge},
+		{wire.ResMessageIllegal, "bad", driver.Rejected, driver.ClassProtocol},
+		{wire.ResNoPermission, "check signature failed.", driver.Rejected, driver.ClassAuth},
+		{wire.ResNoPermission, "the broker[127.0.0.1] sending message is forbidden", driver.Rejected, driver.ClassAuth},
+		{wire.ResServiceNotAvailable, "service not available now", driver.Failed, driver.ClassClosedByBroker},
+		{wire.ResSystemError, "org.apache.rocketmq.acl.common.AclException: No accessKey is configured", driver.Failed, driver.ClassAuth},
+		{wire.ResSystemError, "boom\n\tat x", driver.Failed, driver.ClassOther},
 		{12345, "", driver.Failed, driver.ClassOther},
 	} {
-		o := outcome("send", &reply{code: c.code, remark: []byte(c.remark)})
+		o := outcome("send", &reply{Frame: wire.Frame{Code: c.code, Remark: []byte(c.remark)}})
 		require.Equal(t, c.state, o.State, "%v", c)
 		require.Equal(t, c.class, o.Class, "%v", c)
 		require.ErrorContains(t, o.Err, fmt.Sprintf("(code %d)", c.code))
@@ -165,9 +166,6 @@ func TestSelectors(t *testing.T) {
 	require.Equal(t, subscription{expression: "*", kind: "TAG"}, parseSelector("tag:*"))
 	require.Equal(t, subscription{expression: "A || B", kind: "TAG", tags: []string{"A", "B"}}, parseSelector("tag: A||B "))
 	require.Equal(t, subscription{expression: "a = 1", kind: "SQL92"}, parseSelector("a = 1"))
-	require.EqualValues(t, 2112, javaHash("Aa"))
-	require.Equal(t, javaHash("AaAa"), javaHash("BBBB"))
-	require.EqualValues(t, 1772899, javaHash("😀"))
 }
 
 func TestQueuesAreDealtOutAsByTheLibrary(t *testing.T) {
@@ -208,13 +206,13 @@ func TestShareIsExact(t *testing.T) {
 
 func TestSignature(t *testing.T) {
 	// Made with org.apache.rocketmq.acl.common.AclUtils of RocketMQ 5.5.0.
-	a := &caller{sign: newSigner("perfmq-admin", "perfmq-secret")}
+	a := &caller{sign: wire.NewSigner("perfmq-admin", "perfmq-secret")}
 	frame := a.request(41, 0, []field{{"b", "1"}, {"a", "2"}}, []byte("hello"))
 	var r reply
-	require.NoError(t, r.parse(append(frame[4:], "hello"...)))
-	require.Equal(t, "mV1CDEn7VYi5Jdf7KJo5YCAb1S8=", string(r.get("Signature")))
-	require.Equal(t, "perfmq-admin", string(r.get("AccessKey")))
-	require.Nil(t, newSigner("", ""))
+	require.NoError(t, r.Parse(append(frame[4:], "hello"...)))
+	require.Equal(t, "mV1CDEn7VYi5Jdf7KJo5YCAb1S8=", string(r.Get("Signature")))
+	require.Equal(t, "perfmq-admin", string(r.Get("AccessKey")))
+	require.Nil(t, wire.NewSigner("", ""))
 }
 
 // answers collects what becomes of requests.
@@ -226,7 +224,7 @@ type answers struct {
 func (a *answers) answer(arg uint64, r *reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.list = append(a.list, fmt.Sprintf("%d:%d:%v", arg, r.code, r.err))
+	a.list = append(a.list, fmt.Sprintf("%d:%d:%v", arg, r.Code, r.err))
 }
 
 // TestConnection plays a broker that answers late, never, twice, and out of order, with a false clock.
@@ -235,19 +233,19 @@ func TestConnection(t *testing.T) {
 		c, theirs := piped(nil)
 		var a answers
 		submit := func(i uint64) error {
-			b := beginFrame(nil, 1, 0)
-			endFrame(b, 0)
+			b := wire.BeginFrame(nil, 1, 0, 0, "")
+			wire.EndFrame(b, 0)
 			return c.submit(t.Context(), driver.NewMeter(), b, nil, false, call{to: &a, arg: i, limit: time.Second})
 		}
 		for i := range uint64(200) { // more than the table holds at first
 			require.NoError(t, submit(i))
 		}
-		requests := make([]byte, 200*fieldsAt)
+		requests := make([]byte, 200*wire.FieldsAt)
 		_, err := io.ReadFull(theirs, requests)
 		require.NoError(t, err)
 		reply := func(i int) {
-			b := append([]byte(nil), requests[i*fieldsAt:(i+1)*fieldsAt]...)
-			b[flagAt+3] = flagResponse
+			b := append([]byte(nil), requests[i*wire.FieldsAt:(i+1)*wire.FieldsAt]...)
+			b[wire.FlagAt+3] = wire.FlagAnswer
 			_, err := theirs.Write(b)
 			require.NoError(t, err)
 		}
@@ -266,7 +264,7 @@ func TestConnection(t *testing.T) {
 		require.Contains(t, a.list, "57:0:"+errNoAnswer.Error())
 		reply(57) // too late
 		require.NoError(t, submit(1000))
-		_, err = io.ReadFull(theirs, requests[:fieldsAt])
+		_, err = io.ReadFull(theirs, requests[:wire.FieldsAt])
 		require.NoError(t, err)
 		require.NoError(t, theirs.Close())
 		synctest.Wait()
@@ -345,7 +343,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 			p.done = driver.DoneFunc(func(driver.Slot, driver.Outcome) {})
 			p.kinds[0].body = make([]byte, 1024)
 			if signed {
-				p.sign = newSigner("ak", "sk")
+				p.sign = wire.NewSigner("ak", "sk")
 				p.queues.Store(&[]sendQueue{p.sendQueue(c, "broker-a", 0)})
 			}
 			m := driver.Message{Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}, More: more}
@@ -356,7 +354,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 					panic(err)
 				}
 				c.mu.Lock()
-				r = reply{flag: flagResponse, opaque: c.opaque - 1}
+				r = reply{Frame: wire.Frame{Flag: wire.FlagAnswer, Opaque: c.opaque - 1}}
 				c.mu.Unlock()
 				c.handle(&r)
 			}

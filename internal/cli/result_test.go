@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// jsonTotals are the totals of --json that a result has as well.
+type jsonTotals struct {
+	Sent        uint64                       `json:"totalSent"`
+	Blocked     uint64                       `json:"totalBlocked"`
+	Completed   uint64                       `json:"totalCompleted"`
+	Received    uint64                       `json:"totalReceived"`
+	Rejected    uint64                       `json:"totalRejected"`
+	Failed      uint64                       `json:"totalFailed"`
+	Unconfirmed uint64                       `json:"totalUnconfirmed"`
+	Failures    map[string]map[string]uint64 `json:"failures"`
+	Missing     *uint64                      `json:"totalMissing"`
+	Measured    struct {
+		Completed uint64 `json:"completed"`
+		Received  uint64 `json:"received"`
+	} `json:"measured"`
+	Ack    struct{ Count, Max int64 } `json:"totalSendTime"`
+	Reason string                     `json:"reason"`
+}
+
+// TestResultIsThatOfTheSummary: the numbers in a result's folder are those of --json, and each can be had in several ways: from
+// result.json, from its workers, from the sum of its rows, and from the histograms.
+func TestResultIsThatOfTheSummary(t *testing.T) {
+	schemas := resulttest.Compile(t, result.Schema(), result.SchemaID)
+	for name, c := range map[string]struct {
+		args   string
+		status int
+		found  string // kind of a finding; empty if there is none
+	}{
+		"client":     {"mem client --message-count 2003 --producers 3 --consumers 2 --max-pending 10 queue://A", exitOK, ""},
+		"rated":      {"mem client --rate 500 --duration 2 --warmup 1 --max-pending 5 --verify topic://A", exitOK, ""},
+		"producer":   {"mem producer --message-count 500 queue://A", exitOK, ""},
+		"rejected":   {"mem client --message-count 300 -o reject=10 --verify queue://A", exitFailed, "rejected"},
+		"lost":       {"mem client --message-count 300 -o lose=100 --verify --drain-timeout 2s queue://A", exitFailed, "lost"},
+		"allowed":    {"mem client --message-count 300 -o duplicate=100 --verify --allow-duplicates queue://A", exitOK, "duplicated"},
+		"failed":     {"mem producer --message-count 300 -o fail=7 queue://A", exitFailed, "failed"},
+		"withheld":   {"mem client --message-count 300 --commit-interval 10 --max-pending 20 queue://A", exitOK, ""},
+		"with login": {"mem client --message-count 30 --user u --password hunter2 -o auth=u:hunter2", exitOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			dir, file := filepath.Join(folder, "run"), filepath.Join(folder, "run.json")
+			r := call(nil, append(strings.Fields(c.args), "--result", dir, "--json", file)...)
+			require.Equal(t, c.status, r.status, r.stderr)
+			schemas.Validate(t, dir)
+			got, err := result.Read(dir, result.RowHistograms())
+			require.NoError(t, err)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var records []jsonTotals
+			require.NoError(t, json.Unmarshal(text, &records))
+			want := records[len(records)-1]
+
+			p, k := got.Total.Producers, got.Total.Consumers
+			require.Equal(t, []uint64{want.Sent, want.Blocked, want.Completed, want.Rejected, want.Failed, want.Unconfirmed},
+				[]uint64{p.Sent, p.Blocked, p.Completed, p.Rejected, p.Failed, p.Unconfirmed})
+			assert.Equal(t, want.Measured.Completed, got.Measured.Producers.Completed)
+			if k != nil {
+				assert.Equal(t, want.Received, k.Received)
+				assert.Equal(t, want.Measured.Received, got.Measured.Consumers.Received)
+			}
+			assert.Equal(t, want.Missing, got.Missing)
+			assert.Equal(t, want.Reason, got.Outcome.Reason)
+			assert.Equal(t, c.status, got.Outcome.Status)
+			assert.Equal(t, []int64{want.Ack.Count, want.Ack.Max}, []int64{got.Latencies.Ack.Count, got.Latencies.Ack.Max})
+			assert.EqualValues(t, got.Measured.Producers.Completed, got.Latencies.Ack.Count, "each completion has its latency")
+
+			var sent, blocked, completed, received uint64
+			for _, w := range got.Workers {
+				if w.Producers != nil {
+					sent, blocked, completed = sent+w.Producers.Sent, blocked+w.Producers.Blocked, completed+w.Producers.Completed
+				} else {
+					received += w.Consumers.Received
+				}
+			}
+			assert.Equal(t, []uint64{p.Sent, p.Blocked, p.Completed}, []uint64{sent, blocked, completed}, "the workers add up")
+			if k != nil {
+				assert.Equal(t, k.Received, received)
+			}
+			var failures uint64
+			for _, e := range got.Errors {
+				failures += e.Count
+				assert.NotEmpty(t, e.Examples)
+			}
+			assert.Equal(t, p.Rejected+p.Failed+p.Unconfirmed, failures)
+
+			kinds := map[string]bool{}
+			for _, f := range got.Findings {
+				if f.Subject != "tester" && f.Kind != "saturated" { // which a busy machine may cause
+					kinds[f.Kind] = true
+				}
+			}
+			assert.Equal(t, c.found != "", len(kinds) > 0, kinds)
+			assert.Equal(t, c.found != "", kinds[c.found], kinds)
+
+			requireRowsAddUp(t, dir, got)
+		})
+	}
+}
+
+// requireRowsAddUp takes result.json away: the sum of the rows is what it was.
+func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
+	t.Helper()
+	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.False(t, got.Complete)
+	for _, pair := range []struct{ want, got any }{{want.Total, got.Total}, {want.Latencies, got.Latencies}, {want.Head, got.Head}} {
+		a, err := json.Marshal(pair.want)
+		require.NoError(t, err)
+		b, err := json.Marshal(pair.got)
+		require.NoError(t, err)
+		require.JSONEq(t, string(a), string(b))
+	}
+}
+
+// TestResultHasNoSecret: no file of the folder tells a password, whichever way it came.
+func TestResultHasNoSecret(t *testing.T) {
+	for _, args := range []string{
+		"mem client --user u --password hunter2 -o auth=u:hunter2 queue://Q",
+		"mem client --verify queue://u:hunter2@h",
+		"mem client --verify --shared 2 topic://Q?password=hunter2",
+		"mem client --property token=hunter2 --password hunter2 --user u queue://Q",
+	} {
+		t.Run(args, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			r := call(nil, append(strings.Fields(args), "--message-count", "10", "--duration", "5", "--drain-timeout", "1", "--result", dir)...)
+			require.Contains(t, []int{exitOK, exitFailed}, r.status, r.stderr)
+			files := 0
+			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				files++
+				text, err := os.ReadFile(path)
+				requireNoSecret(t, path, string(text))
+				return err
+			}))
+			require.GreaterOrEqual(t, files, 3)
+		})
+	}
+}
+
+// TestMergedRuns: runs of one plan merge, those of two do not.
+func TestMergedRuns(t *testing.T) {
+	dir := t.TempDir()
+	var list []*result.Result
+	for i, count := range []string{"300", "300", "301"} {
+		at := filepath.Join(dir, count+string(rune('a'+i)))
+		r := call(nil, "mem", "client", "--verify", "--message-count", count, "--result", at)
+		require.Equal(t, exitOK, r.status, r.stderr)
+		one, err := result.Read(at, result.RowHistograms())
+		require.NoError(t, err)
+		list = append(list, one)
+	}
+	merged, err := result.Merge(list[0], list[1])
+	require.NoError(t, err)
+	require.EqualValues(t, 600, merged.Total.Producers.Completed)
+	require.EqualValues(t, 600, merged.Verification.Total.Once)
+	require.EqualValues(t, 600, merged.Latencies.Transfer.Histogram.Count())
+	_, err = result.Merge(list...)
+	require.ErrorIs(t, err, result.ErrUnlike)
+}
+
+// TestCompletionOfFolders: the shell offers folders for --result.
+func TestCompletionOfFolders(t *testing.T) {
+	require.Contains(t, call(nil, "__complete", "mem", "client", "--result", "").stdout, ":16\n")
+}

@@ -1,0 +1,137 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// served is perfmq broker, in a process of its own.
+type served struct {
+	*process
+	t *testing.T
+}
+
+func serve(t *testing.T) *served {
+	t.Helper()
+	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off", "--control", "127.0.0.1:0")
+	b.printed("Ctrl-C ends it")
+	return &served{b, t}
+}
+
+// at returns the address of a listener.
+func (s *served) at(listener string) string {
+	m := regexp.MustCompile(listener + ` +(\S+)`).FindStringSubmatch(s.stdout.String())
+	require.Len(s.t, m, 2)
+	return m[1]
+}
+
+// totals returns the broker's own counts, of all destinations.
+func (s *served) totals() store.Totals {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.at("control"), nil)
+	require.NoError(s.t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	defer answer.Body.Close()
+	var all broker.Stats
+	require.NoError(s.t, json.NewDecoder(answer.Body).Decode(&all))
+	return all.Total
+}
+
+// TestResultIsThatOfTheBroker: what result.json says of all messages is what the broker counted, and so is the sum of the rows.
+func TestResultIsThatOfTheBroker(t *testing.T) {
+	t.Parallel()
+	schemas := resulttest.Compile(t, runresult.Schema(), runresult.SchemaID)
+	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			b := serve(t)
+			dir := filepath.Join(t.TempDir(), "run")
+			r := run(t, limit, protocol, "client", "--url", b.at(protocol), "--message-count", "20003", "--max-pending", "50", "--producers", "3",
+				"--consumers", "2", "--verify", "--result", dir, "queue://Q")
+			require.Equal(t, statusOK, r.status)
+			schemas.Validate(t, dir)
+			got, err := runresult.Read(dir)
+			require.NoError(t, err)
+			require.True(t, got.Complete)
+			totals := b.totals()
+			assert.EqualValues(t, 20_003, totals.Sent)
+			assert.Equal(t, []uint64{totals.Sent, totals.Sent, totals.Settled},
+				[]uint64{got.Total.Producers.Sent, got.Total.Producers.Completed, got.Total.Consumers.Received})
+			assert.Equal(t, totals.Sent, got.Verification.Total.Once)
+
+			r = run(t, limit, "verify", dir)
+			require.Equal(t, statusOK, r.status)
+			require.NoError(t, os.Remove(filepath.Join(dir, runresult.ResultFile)))
+			rows, err := runresult.Read(dir)
+			require.NoError(t, err)
+			assert.Equal(t, got.Total.Producers, rows.Total.Producers)
+			assert.Equal(t, got.Total.Consumers, rows.Total.Consumers)
+		})
+	}
+}
+
+// TestResultOfAKilledRun: after kill -9 all rows are there that were there before it, none is torn, and the sum lacks no more than
+// was sent since the last of them.
+func TestResultOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	const rate = 500
+	b := serve(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	p := start(t, "amqp", "producer", "--url", b.at(broker.AMQP), "--rate", strconv.Itoa(rate), "--max-pending", "1000", "--verify", "--result", dir, "queue://Q")
+	rows := func() int {
+		text, err := os.ReadFile(filepath.Join(dir, runresult.RowsFile))
+		if err != nil {
+			return 0
+		}
+		return bytes.Count(text, []byte("\n")) - 1
+	}
+	eventually(t, "three seconds are written", func() bool { return rows() >= 3 })
+	before := rows()
+	killed := time.Now()
+	require.NoError(t, p.cmd.Process.Kill())
+	<-p.done
+	ended := time.Now()
+
+	got, err := runresult.Read(dir)
+	require.NoError(t, err)
+	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
+	require.False(t, got.Complete)
+	require.GreaterOrEqual(t, len(got.Rows), before)
+	last := time.UnixMicro(got.Rows[len(got.Rows)-1].Time)
+	t.Logf("%d rows; the last ended %s before the kill", len(got.Rows), killed.Sub(last))
+	var totals store.Totals
+	eventually(t, "the broker has noticed", func() bool {
+		now := b.totals()
+		settled := now == totals
+		totals = now
+		return settled
+	})
+	sent := got.Total.Producers.Sent
+	require.GreaterOrEqual(t, totals.Sent, got.Total.Producers.Completed, "nothing that did not happen")
+	due := uint64(rate*ended.Sub(time.UnixMicro(got.Start)).Seconds()) + 1
+	require.LessOrEqual(t, totals.Sent, due)
+	known := uint64(got.Latencies.Ack.Count)
+	if len(got.Outcome.Warnings) > 0 { // the kill came between a row and its histograms
+		known += uint64(got.Rows[len(got.Rows)-1].Latencies.Ack.Count)
+	}
+	require.Equal(t, got.Total.Producers.Completed, known, "their latencies are there as well")
+	t.Logf("the broker has %d messages, the result %d sent, %d completed", totals.Sent, sent, got.Total.Producers.Completed)
+}

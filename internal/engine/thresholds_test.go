@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+func demands(t *testing.T, texts ...string) (list []threshold.Threshold) {
+	t.Helper()
+	for _, text := range texts {
+		d, err := threshold.Parse(text)
+		require.NoError(t, err, text)
+		list = append(list, d)
+	}
+	return list
+}
+
+func outcomes(s *stats.Summary) map[string]threshold.Outcome {
+	m := map[string]threshold.Outcome{}
+	for _, o := range s.Thresholds {
+		m[o.Threshold.Metric.Name] = o
+	}
+	return m
+}
+
+// TestFigures: a run that does everything, on a broker with known latencies, has a value for each metric, and the right one.
+func TestFigures(t *testing.T) {
+	var texts []string
+	for _, m := range threshold.Metrics() {
+		texts = append(texts, m.Name+map[threshold.Unit]string{
+			threshold.Messages: " >= 0", threshold.PerSecond: " >= 0/s", threshold.Time: " >= 0s", threshold.Percent: " >= 0%",
+		}[m.Unit])
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) {
+			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
+		})
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			verified(p)
+			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
+			p.CommitInterval = 10
+			p.Thresholds = demands(t, texts...)
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		got := outcomes(s)
+		for _, o := range got {
+			require.Truef(t, o.Known, "%s has no value", o.Threshold.Metric.Name)
+		}
+		for name, want := range map[string]float64{
+			"sent": 5000, "completed": 5000, "received": 5000, "rejected": 0, "failed": 0, "unconfirmed": 0, "lost": 0, "left": 0, "duplicated": 0,
+			"damaged": 0, "missing": 0, "foreign": 0, "commits.failed": 0,
+		} {
+			require.InDelta(t, want, got[name].Measured, 0.001, name)
+		}
+		for _, name := range []string{"sent.avg", "completed.avg", "received.avg", "completed.min", "received.min"} {
+			require.InDelta(t, 1000, got[name].Measured, 10, name)
+		}
+		require.GreaterOrEqual(t, got["ack.p50"].Measured, 3000.0)
+	})
+}
+
+// TestThresholds: demands on a broker of known latencies and losses are kept or not as they must be, and do not change the success.
+func TestThresholds(t *testing.T) {
+	for text, kept := range map[string]bool{
+		"ack.p99 < 6ms": true, "ack.p99 < 4ms": false, "ack.max <= 5ms": false, "response.p50 > 5ms": true, "transfer.p50 < 1s": true,
+		"completed.avg >= 99% of target": true, "completed.avg > 101% of target": false, "completed.min >= 1100": false,
+		"sent == 3000": true, "sent != 3000": false, "received == 3000": true, "missing == 0": true,
+	} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = 5500 * time.Microsecond })
+				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
+					p.Thresholds = demands(t, text)
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				require.Len(t, s.Thresholds, 1)
+				require.Equal(t, kept, s.Thresholds[0].Kept, s.Thresholds[0].String())
+			})
+		})
+	}
+	// A broker that queues, and delivers everything in the end, has not kept up.
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *plan.Plan) {
+			p.Rate, p.Duration, p.Warmup, p.MaxPending, p.DrainTimeout = rate("1000"), 4*time.Second, time.Second, 1000, time.Minute
+			p.ConsumerRate = rate("500")
+			p.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		for i, kept := range []bool{false, true, true, true, true} {
+			require.Equal(t, kept, s.Thresholds[i].Kept, s.Thresholds[i].String())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			verified(p)
+			p.Rate, p.Duration, p.MaxPending = rate("1000"), 2*time.Second, 1000
+			p.Thresholds = demands(t, "lost == 20", "lost == 0")
+		}), nil)
+		require.False(t, s.Success)
+		require.True(t, s.Thresholds[0].Kept, s.Thresholds[0].String())
+		require.False(t, s.Thresholds[1].Kept)
+	})
+}

@@ -1,0 +1,41 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate their share of it.
+func TestConsumerWork(t *testing.T) {
+	work := load.Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}
+	for name, c := range map[string]struct {
+		edit      func(*plan.Plan)
+		perSecond float64
+	}{
+		"work":                {func(p *plan.Plan) { p.ConsumerWork = work }, 500},
+		"work, two consumers": {func(p *plan.Plan) { p.ConsumerWork, p.Consumers = work, 2 }, 1000},
+		"rate":                {func(p *plan.Plan) { p.ConsumerRate = rate("800") }, 800},
+		"rate, four":          {func(p *plan.Plan) { p.ConsumerRate, p.Consumers = rate("800"), 4 }, 800},
+		"work within a rate":  {func(p *plan.Plan) { p.ConsumerWork, p.ConsumerRate = work, rate("100") }, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *plan.Plan) {
+					verified(p)
+					p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
+					c.edit(p)
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				require.EqualValues(t, 4000, s.Total.Received)
+				// After the last message there is a moment in which others may come.
+				require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
+			})
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package load
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseWork(t *testing.T) {
+	for text, want := range map[string]Work{
+		"2ms":     {Min: 2 * time.Millisecond, Max: 2 * time.Millisecond},
+		"0s":      {},
+		"1ms-5ms": {Min: time.Millisecond, Max: 5 * time.Millisecond},
+		"exp:2ms": {Mean: 2 * time.Millisecond},
+	} {
+		got, err := ParseWork(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+		require.Equal(t, text, got.String())
+	}
+	for _, text := range []string{"", "2", "-2ms", "5ms-1ms", "exp:", "exp:x", "2ms-", "2h", "1ms-5ms-9ms", "exp:1ms-2ms"} {
+		_, err := ParseWork(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestWorkIsWithinItsBounds(t *testing.T) {
+	var sum time.Duration
+	const n = 100_000
+	for range n {
+		d := Work{Min: time.Millisecond, Max: 3 * time.Millisecond}.next()
+		require.True(t, d >= time.Millisecond && d <= 3*time.Millisecond)
+		sum += Work{Mean: 2 * time.Millisecond}.next()
+	}
+	require.InEpsilon(t, 2*time.Millisecond, sum/n, 0.05) // of 100,000 the mean deviates by 0.3%, one time in three
+}
+
+// TestWorker: work takes as long as it says, one after the other, however late the sleeps end, and idle time is not made up for.
+func TestWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := NewClock()
+		clock.Begin()
+		cfg := ConsumerConfig{Work: Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}}
+		w := newWorker(t.Context(), &cfg, clock)
+		defer w.wait.Close()
+		for range 500 {
+			w.do(clock.Now())
+			<-time.After(time.Millisecond) // it was woken late
+		}
+		require.InDelta(t, 1.0, clock.Now().Seconds(), 0.01)
+		<-time.After(time.Second)
+		before := clock.Now()
+		w.do(before)
+		require.Equal(t, 2*time.Millisecond, clock.Now()-before)
+	})
+}

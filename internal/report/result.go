@@ -1,0 +1,269 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// loadStep is the name of the only step of a plain command line.
+const loadStep = "load"
+
+// ResultOptions are what a [Result] cannot learn from the run.
+type ResultOptions struct {
+	// Head is the head of the result but for the run's ID, times and clients.
+	Head result.Head
+	// ClientVersion returns the version of a client library; "" if it is not known.
+	ClientVersion func(client string) string
+	// Allow tells which findings of the verification do not make the run a failure.
+	Allow verify.Allow
+	// OnError is called at once with the error after which no more rows are written.
+	OnError func(error)
+}
+
+// Result writes the folder of package result: a row per interval, and result.json at the end.
+//
+// A row that cannot be written ends the rows, not the reporter: OnError gets the error, result.json is still written and
+// says so, and Close returns the error.
+type Result struct {
+	dir     string
+	writer  resultWriter
+	options ResultOptions
+	run     stats.Run
+	err     error // why the rows end
+	rows    int
+}
+
+// resultWriter is what is needed of a [result.Writer].
+type resultWriter interface {
+	Start(head result.Head) error
+	Row(row result.Row) error
+	Finish(r result.Result) error
+	Close() error
+}
+
+// NewResult makes the folder and its files. It refuses a folder that has a result.
+func NewResult(dir string, options ResultOptions) (*Result, error) {
+	w, err := result.NewWriter(dir)
+	if err != nil {
+		return nil, resultError("create the result in "+dir, err)
+	}
+	return &Result{dir: dir, writer: w, options: options}, nil
+}
+
+// Start writes the head.
+func (r *Result) Start(run stats.Run) error {
+	r.run = run
+	head := &r.options.Head
+	head.RunID, head.Start, head.Warmup = strconv.FormatInt(run.ID, 10), run.Start.UnixMicro(), run.Warmup.Microseconds()
+	client := func(role, protocol, name string) {
+		c := result.Client{Role: role, Protocol: protocol, Name: name}
+		if name != driver.Native && r.options.ClientVersion != nil {
+			c.Version = r.options.ClientVersion(name)
+		}
+		head.Versions.Clients = append(head.Versions.Clients, c)
+	}
+	if run.Producing {
+		client("producers", run.Protocol, run.Client)
+	}
+	if run.Consuming {
+		client("consumers", run.ConsumerProtocol, run.ConsumerClient)
+	}
+	return resultError("begin the result in "+r.dir, r.writer.Start(*head))
+}
+
+// Interval writes a row.
+func (r *Result) Interval(s *stats.Snapshot) error {
+	if r.err != nil {
+		return nil //nolint:nilerr // it was reported
+	}
+	row := result.Row{
+		Step: loadStep, Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
+		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
+		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health),
+	}
+	if s.Leftover != (stats.Latencies{}) {
+		leftover := latencies(&s.Leftover)
+		row.Leftover = &leftover
+	}
+	if v := s.Verified; v != nil {
+		progress := result.Progress(*v)
+		row.Verified = &progress
+	}
+	if err := r.writer.Row(row); err != nil {
+		r.err = resultError("write the result in "+r.dir, err)
+		if r.options.OnError != nil {
+			r.options.OnError(r.err)
+		}
+		return nil
+	}
+	r.rows++
+	return nil
+}
+
+// Summary writes result.json.
+func (r *Result) Summary(s *stats.Summary) error {
+	out := result.Result{
+		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
+		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
+		Thresholds: thresholds(s.Thresholds), Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+	}
+	measured := r.counts(&s.Measured)
+	out.Measured = &measured
+	out.Steps = []result.Step{{
+		Name: loadStep, Start: out.Start, End: out.End, Counts: out.Total, Latencies: out.Latencies,
+	}}
+	if s.ExpectedKnown {
+		out.Expected, out.Missing = &s.Expected, &s.Missing
+	}
+	for _, e := range s.Errors {
+		f := result.Failure{Class: e.Class.String(), Count: e.Count}
+		if e.First != "" {
+			f.Examples = []string{e.First}
+		}
+		out.Errors = append(out.Errors, f)
+	}
+	if r.err != nil {
+		text := "rows are missing from row " + strconv.Itoa(r.rows+1) + " on: " + r.err.Error()
+		out.Outcome.Warnings = append(out.Outcome.Warnings, text)
+		out.Outcome.Status = statusFailed
+		out.Findings = append(out.Findings, result.Finding{Kind: "rows-missing", Count: 1, Subject: "tester", Text: text})
+	}
+	return resultError("write the result in "+r.dir, r.writer.Finish(out))
+}
+
+// Close closes the files. Of a run that did not begin it leaves none.
+func (r *Result) Close() error {
+	return cmp.Or(r.err, resultError("close the result in "+r.dir, r.writer.Close()))
+}
+
+// Exit statuses, as the command line has them.
+const (
+	statusFailed      = 1
+	statusThreshold   = 3
+	statusInterrupted = 130
+)
+
+// outcome tells how the run ended. The status is that of the run alone: another output may have failed besides.
+func outcome(s *stats.Summary) result.Outcome {
+	o := result.Outcome{
+		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted,
+		Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
+	}
+	switch {
+	case !s.Success:
+		o.Status = statusFailed
+	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return !o.Kept }):
+		o.Status = statusThreshold
+	case s.Interrupted:
+		o.Status = statusInterrupted
+	}
+	return o
+}
+
+// counts returns the counts of the roles that the run has.
+func (r *Result) counts(c *stats.Counters) result.Counts {
+	return counts(c, r.run.Producing, r.run.Consuming)
+}
+
+func counts(c *stats.Counters, producing, consuming bool) result.Counts {
+	n := result.Counts{Commits: c.Commits, CommitsFailed: c.CommitsFailed, OutOfRange: c.OutOfRange, Paused: c.Paused}
+	if producing {
+		n.Producers = &result.Producers{
+			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, Completed: c.Completed, Rejected: c.Rejected, Released: c.Released,
+			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends, Strays: c.Strays,
+			Failures: failuresByClass(c),
+		}
+	}
+	if consuming {
+		n.Consumers = &result.Consumers{
+			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
+			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges,
+		}
+	}
+	return n
+}
+
+func workers(s *stats.Summary) (list []result.Worker) {
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		list = append(list, result.Worker{
+			Name: w.Name, Destination: w.Destination, Counts: counts(&w.Total, w.Producing, !w.Producing),
+			Saturated: w.Saturation.Seconds, Seconds: w.Saturation.Of,
+		})
+	}
+	return list
+}
+
+// latencies returns distributions with their histograms.
+func latencies(l *stats.Latencies) result.Latencies {
+	return result.Latencies{
+		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
+		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C), Commit: distribution(l.Commit),
+	}
+}
+
+func distribution(l *stats.Latency) *result.Latency {
+	if l == nil {
+		return nil
+	}
+	h := &result.Histogram{}
+	l.Bars(h.Record)
+	return result.NewLatency(h, l.Sum(), l.Max())
+}
+
+func tester(h *stats.Health) result.Tester {
+	return result.Tester{
+		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory,
+		MachineBusy: h.Machine.Microseconds(), MachineAll: h.MachineAll.Microseconds(),
+		GCPauses: h.GCPauses, GCPauseMax: h.GCPauseMax.Microseconds(), Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
+		LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,
+		ClockForward: h.ClockForward.Microseconds(), ClockBackward: h.ClockBackward.Microseconds(), Saturated: h.Saturated,
+	}
+}
+
+func verification(v *verify.Result) *result.Verification {
+	if v == nil {
+		return nil
+	}
+	out := &result.Verification{Known: v.Known, Sent: v.Sent, Total: verified(&v.Total), Unwatched: v.Unwatched, Notes: v.Notes}
+	out.Subscriptions = []result.Subscription{}
+	for i := range v.Scopes {
+		s := &v.Scopes[i]
+		out.Subscriptions = append(out.Subscriptions, result.Subscription{
+			Destination: s.Destination, Name: s.Subscription, Known: s.Known, Verified: verified(&s.Counts),
+		})
+	}
+	return out
+}
+
+// verified fails to compile when one of the two has a count that the other has not.
+func verified(c *verify.Counts) result.Verified { return result.Verified(*c) }
+
+// resultError says what was being done and what to do about it.
+func resultError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := "what was written before is complete; the run and the other outputs were not affected"
+	switch {
+	case errors.Is(err, result.ErrExists):
+		hint = "name another folder, or remove this one"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "create the folder that it is to be in first"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "choose a place where you may write"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		hint = "raise the limit of open files: ulimit -n"
+	}
+	return driver.Errorf(driver.ClassOther, doing, hint, "%w", err)
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// newTestResult returns a reporter whose plan is a small one, and its folder.
+func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "result")
+	options.Head.Plan = json.RawMessage(`{"rate":1000}`)
+	options.Head.Versions = result.Versions{Perfmq: "v0.0.0", Go: "go1"}
+	r, err := NewResult(dir, options)
+	require.NoError(t, err)
+	return r, dir
+}
+
+// brokenResult is brokenRun with all that only a result has.
+func brokenResult() *stats.Summary {
+	s := brokenRun()
+	s.Errors = []stats.ErrorClass{{Class: driver.ClassTimeout, Count: 9, First: "no answer within 30s"}, {Class: driver.ClassFull, Count: 15}}
+	s.Workers = []stats.WorkerTotal{
+		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{Sent: 7, Completed: 6, Failed: 1}, Saturation: stats.Saturation{Seconds: 2, Of: 9}},
+		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{Received: 6}},
+	}
+	s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 2, Of: 9}}
+	s.Verification = &verify.Result{
+		Known: true, Sent: 1000, Total: verify.Counts{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
+		Scopes: []verify.Scope{{
+			Destination: "topic://A", Subscription: "s", Known: true, Counts: verify.Counts{Expected: 990, Lost: 2, Duplicates: 3},
+			Examples: map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
+		}},
+	}
+	return s
+}
+
+// What the snapshots and the summary have is in the result, number by number, and its schema describes it.
+func TestResult(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{ClientVersion: func(string) string { return "v9" }, Allow: verify.Allow{Duplicates: true}})
+	run := clientRun(true)
+	run.ID, run.ConsumerClient = 1<<62+1, "go-amqp"
+	require.NoError(t, r.Start(run))
+	first := snapshot(stats.Warmup, 0, stats.Counters{Sent: 300, Completed: 200, Received: 190}, openLoop())
+	second := snapshot(stats.Measure, 1, stats.Counters{Sent: 100, Blocked: 9, NoLeave: 4, Completed: 199, Rejected: 1, Received: 209}, openLoop())
+	second.Delta.FailuresOf[driver.Rejected][driver.ClassFull] = 1
+	second.Leftover = stats.Latencies{Transfer: latency(3, time.Millisecond)}
+	second.Verified = &verify.Progress{Received: 400, Duplicates: 1}
+	second.Health.Memory, second.InFlight = 30<<20, 0
+	require.NoError(t, r.Interval(first))
+	require.NoError(t, r.Interval(second))
+	s := brokenResult()
+	require.NoError(t, r.Summary(s))
+	require.NoError(t, r.Close())
+
+	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
+	got, err := result.Read(dir, result.RowHistograms())
+	require.NoError(t, err)
+	assert.Equal(t, "4611686018427387905", got.RunID)
+	assert.Equal(t, loadStart().UnixMicro(), got.Start)
+	assert.EqualValues(t, 1_000_000, got.Warmup)
+	assert.Equal(t, []result.Client{
+		{Role: "producers", Protocol: "amqp", Name: "native"}, {Role: "consumers", Protocol: "amqp", Name: "go-amqp", Version: "v9"},
+	}, got.Versions.Clients)
+
+	require.Len(t, got.Rows, 2)
+	row := &got.Rows[1]
+	assert.Equal(t, "measure", row.Phase)
+	assert.Equal(t, second.To.UnixMicro(), row.Time)
+	assert.EqualValues(t, 2_020_000, row.Elapsed)
+	assert.EqualValues(t, 1_010_000, row.Length)
+	assert.Equal(t, &result.Producers{
+		Sent: 100, Blocked: 9, NoLeave: 4, Completed: 199, Rejected: 1, Failures: map[string]map[string]uint64{"rejected": {"full": 1}},
+	}, row.Producers)
+	assert.EqualValues(t, 209, row.Consumers.Received)
+	assert.Equal(t, &result.Progress{Received: 400, Duplicates: 1}, row.Verified)
+	assert.EqualValues(t, 30<<20, row.Tester.Memory)
+	assert.EqualValues(t, 300_000, row.Tester.CPU)
+	for _, l := range []struct {
+		want *stats.Latency
+		got  *result.Latency
+	}{
+		{second.Latencies.Delay, row.Latencies.Delay},
+		{second.Latencies.Ack, row.Latencies.Ack},
+		{second.Latencies.Response, row.Latencies.Response},
+		{second.Latencies.Transfer, row.Latencies.Transfer},
+		{second.Leftover.Transfer, row.Leftover.Transfer},
+		{s.Latencies.Response, got.Latencies.Response},
+		{s.Latencies.Ack, got.Steps[0].Latencies.Ack},
+	} {
+		requireSameLatency(t, l.want, l.got)
+	}
+
+	assert.Equal(t, s.Total.Sent, got.Total.Producers.Sent)
+	assert.Equal(t, s.Total.Received, got.Total.Consumers.Received)
+	assert.Equal(t, map[string]uint64{"timeout": 9, "none": 1}, got.Total.Producers.Failures["failed"])
+	assert.Equal(t, result.Outcome{
+		Status: 1, Reason: s.Reason, Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
+	}, got.Outcome)
+	assert.Equal(t, []result.Failure{
+		{Class: "timeout", Count: 9, Examples: []string{"no answer within 30s"}}, {Class: "full", Count: 15},
+	}, got.Errors)
+	assert.EqualValues(t, 6, got.Workers[0].Producers.Completed)
+	assert.Nil(t, got.Workers[0].Consumers)
+	assert.Equal(t, 2, got.Workers[0].Saturated)
+	assert.EqualValues(t, 6, got.Workers[1].Consumers.Received)
+	assert.EqualValues(t, 990, got.Verification.Total.Expected)
+
+	found := map[string]result.Finding{}
+	for _, f := range got.Findings {
+		found[f.Kind] = f
+	}
+	assert.Equal(t, result.Finding{
+		Kind: "lost", Count: 2, Subject: "topic://A (s)", Failure: true, Examples: []string{"producer-1 12", "producer-0 7"},
+		Text: "messages lost: accepted by the broker, never received: 2",
+	}, found["lost"])
+	assert.False(t, found["duplicated"].Failure, "allowed")
+	assert.Equal(t, "topic://U", found["unwatched"].Subject)
+	assert.Equal(t, "producer-0", found["saturated"].Subject)
+	assert.EqualValues(t, 20, found["rejected"].Count)
+	for _, kind := range []string{"failed", "unconfirmed", "foreign", "negative-transfer", "out-of-range", "pause", "clock-backward"} {
+		assert.Contains(t, found, kind)
+	}
+	assert.NotContains(t, found, "damaged")
+}
+
+func requireSameLatency(t *testing.T, want *stats.Latency, got *result.Latency) {
+	t.Helper()
+	require.Equal(t, []int64{want.Count(), want.Sum(), want.Max()}, []int64{got.Count, got.Sum, got.Max})
+	for _, p := range []float64{50, 90, 99, 99.9, 99.99, 100} {
+		require.Equal(t, want.Percentile(p), got.Percentile(p), p)
+	}
+	require.Equal(t, want.Percentile(99.9), got.P999)
+}
+
+// A run without faults has no findings; an interrupted one has status 130.
+func TestResultOfSuccess(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	run := clientRun(false)
+	run.Consuming = false
+	require.NoError(t, r.Start(run))
+	s := summary(stats.Counters{Sent: 10, Completed: 10}, stats.Latencies{Ack: latency(10, time.Millisecond)})
+	s.Interrupted = true
+	require.NoError(t, r.Summary(s))
+	require.NoError(t, r.Close())
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, result.Outcome{Success: true, Status: 130, Reason: "duration reached", Interrupted: true}, got.Outcome)
+	require.Empty(t, got.Findings)
+	require.Nil(t, got.Total.Consumers)
+	require.Nil(t, got.Expected)
+	require.Len(t, got.Versions.Clients, 1)
+}
+
+// fullWriter has room for so many rows.
+type fullWriter struct {
+	resultWriter
+	room int
+}
+
+func (w *fullWriter) Row(row result.Row) error {
+	if w.room--; w.room < 0 {
+		return syscall.ENOSPC
+	}
+	return w.resultWriter.Row(row)
+}
+
+// A full disk is reported at once and only once; the run and the other outputs go on, and the totals are whole.
+func TestResultOnFullDisk(t *testing.T) {
+	t.Parallel()
+	var reported []error
+	r, dir := newTestResult(t, ResultOptions{OnError: func(err error) { reported = append(reported, err) }})
+	r.writer = &fullWriter{r.writer, 2}
+	other := filepath.Join(t.TempDir(), "json")
+	j, err := NewJSON(other)
+	require.NoError(t, err)
+	fan := NewFan(r, j)
+	fan.OnError = r.options.OnError
+	require.NoError(t, fan.Start(clientRun(true)))
+	for i := range 5 {
+		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{Sent: 10, Completed: 10}, openLoop())))
+		require.Equal(t, i >= 2, len(reported) > 0)
+	}
+	require.NoError(t, fan.Summary(summary(stats.Counters{Sent: 50, Completed: 50, Received: 50}, openLoop())))
+	require.Len(t, reported, 1)
+	require.ErrorIs(t, fan.Close(), syscall.ENOSPC, "for the exit status")
+	require.Contains(t, reported[0].Error(), "write the result in "+dir)
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Len(t, got.Rows, 2)
+	require.EqualValues(t, 50, got.Total.Producers.Completed)
+	require.Equal(t, "rows-missing", got.Findings[len(got.Findings)-1].Kind)
+	require.Contains(t, got.Outcome.Warnings[0], "rows are missing from row 3 on")
+	require.Equal(t, 1, got.Outcome.Status)
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"totalSent":50`)
+}
+
+// Nothing is left of a run that did not begin, and a result that is there is not written over.
+func TestResultFolder(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	require.NoError(t, r.Close())
+	require.NoDirExists(t, dir)
+	r, err := NewResult(dir, ResultOptions{})
+	require.NoError(t, err)
+	require.NoError(t, r.Start(clientRun(true)))
+	require.NoError(t, r.Close())
+	_, err = NewResult(dir, ResultOptions{})
+	require.ErrorIs(t, err, result.ErrExists)
+	require.Equal(t, "name another folder, or remove this one", driver.HintOf(err))
+	_, err = NewResult(filepath.Join(dir, "no", "where"), ResultOptions{})
+	require.Equal(t, "create the folder that it is to be in first", driver.HintOf(err))
+}
+
+// Texts of a broker or a user lose the secrets of the run on their way into a result.
+func TestResultWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	fan := NewFan(r)
+	fan.Secrets = &safetext.Secrets{}
+	fan.Secrets.Add("u", "hunter2")
+	require.NoError(t, fan.Start(clientRun(true)))
+	s := brokenResult()
+	s.Errors[0].First = "password hunter2 is wrong"
+	s.Workers[0].Destination = "queue://hunter2"
+	s.Problems[0], s.Verification.Scopes[0].Destination = "hunter2", "topic://hunter2"
+	require.NoError(t, fan.Summary(s))
+	require.NoError(t, fan.Close())
+	text, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "hunter2")
+	require.Contains(t, string(text), "password *** is wrong")
+}

@@ -1,0 +1,22 @@
+package report
+
+import (
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// thresholds returns demands and what was measured, times in microseconds.
+func thresholds(outcomes []threshold.Outcome) (list []result.Threshold) {
+	for i := range outcomes {
+		o := &outcomes[i]
+		t := result.Threshold{Threshold: o.Threshold.String(), Metric: o.Threshold.Metric.Name, Unit: o.Threshold.Metric.Unit.String(), Kept: o.Kept}
+		if o.Threshold.Metric.Unit == threshold.Time {
+			t.Unit = "us"
+		}
+		if o.Known {
+			t.Measured = &o.Measured
+		}
+		list = append(list, t)
+	}
+	return list
+}

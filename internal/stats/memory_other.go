@@ -1,0 +1,9 @@
+//go:build !linux
+
+package stats
+
+// processMemory is not known on this system.
+func processMemory() uint64 { return 0 }
+
+// MachineMemory is not known on this system.
+func MachineMemory() uint64 { return 0 }

@@ -1,0 +1,40 @@
+package stats
+
+// WorkerTotal are the totals of one producer or consumer, warm-up included.
+type WorkerTotal struct {
+	Name        string
+	Destination string
+	Producing   bool // it is a producer
+	Total       Counters
+	Saturation  Saturation
+}
+
+// WorkerTotals returns the totals of all workers, the producers first. Call it when they have all ended.
+func (c *Collector) WorkerTotals() []WorkerTotal {
+	list := make([]WorkerTotal, 0, len(c.producers)+len(c.consumers))
+	add := func(producing bool, collect func(*[parts]Counters)) *Counters {
+		i := len(list)
+		w := c.worker(i)
+		var counts [parts]Counters
+		collect(&counts)
+		list = append(list, WorkerTotal{
+			Name: w.Name, Destination: w.Destination, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
+			Saturation: c.work.workers[i].saturation,
+		})
+		return &list[i].Total
+	}
+	for i, r := range c.producers {
+		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*Latencies{}) })
+		for part := range parts {
+			total.Sent += r.sent[part].Load()
+		}
+		if waiter := c.worker(i).Waits; waiter != nil {
+			total.NoLeave = waiter.Waits().Credit.Times
+		}
+		total.Blocked, total.LateSends, total.Strays = r.blocked.Load()+total.NoLeave, r.late.Load(), r.stray.Load()
+	}
+	for _, r := range c.consumers {
+		add(false, func(counts *[parts]Counters) { r.collect(counts, [parts]*Latencies{}) })
+	}
+	return list
+}

@@ -1,0 +1,143 @@
+package threshold
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Unit is what the values of a metric are in.
+type Unit uint8
+
+// The units.
+const (
+	Messages  Unit = iota // a count
+	PerSecond             // messages per second
+	Time                  // microseconds
+	Percent               // 0 to 100
+)
+
+// Needs says what a run must have for a metric to have a value. Several can be joined by or.
+type Needs uint8
+
+// What metrics can need.
+const (
+	Producers    Needs = 1 << iota // the run sends
+	Consumers                      // the run receives
+	Rate                           // the load has a target rate
+	Verification                   // --verify
+	Transactions                   // --commit-interval or --tx
+)
+
+// Metric is a value of a run that a threshold can be about.
+type Metric struct {
+	Name  string
+	Unit  Unit
+	Needs Needs
+	Help  string
+}
+
+// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due after the warm-up,
+// unless the help says otherwise; rates are of the time from the end of the warm-up to the end of the load.
+func Metrics() []Metric {
+	list := []Metric{
+		{"sent", Messages, Producers, "messages handed to the broker"},
+		{"completed", Messages, Producers, "messages accepted by the broker"},
+		{"rejected", Messages, Producers, "messages refused by the broker"},
+		{"released", Messages, Producers, "messages given back by the broker"},
+		{"modified", Messages, Producers, "messages given back by the broker as modified"},
+		{"failed", Messages, Producers, "messages that ended with an error"},
+		{"unconfirmed", Messages, Producers, "messages whose confirmation was lost: in doubt"},
+		{"received", Messages, Consumers, "messages delivered, those of others not counted"},
+		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
+		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},
+		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
+		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
+		{"commits.failed", Messages, Transactions, "transactions that were not confirmed"},
+
+		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
+		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},
+		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second"},
+		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
+		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
+	}
+	for _, l := range []struct {
+		name, help string
+		needs      Needs
+	}{
+		{"delay", "from the intended to the actual send", Producers | Rate},
+		{"ack", "from the send to its completion", Producers},
+		{"response", "from the intended send to its completion", Producers | Rate},
+		{"transfer", "from the send to the delivery", Consumers},
+		{"commit", "from asking for a commit to its confirmation", Transactions},
+	} {
+		for _, p := range statistics() {
+			list = append(list, Metric{l.name + "." + p.name, Time, l.needs, p.help + ", " + l.help})
+		}
+	}
+	return append(
+		list,
+		Metric{"lost", Messages, Verification | Producers | Consumers, "messages accepted by the broker that never came although consumers waited, warm-up included"},
+		Metric{"left", Messages, Verification | Producers | Consumers, "messages accepted by the broker that had not come when the consumers ended, warm-up included"},
+		Metric{"duplicated", Messages, Verification | Consumers, "deliveries beyond the first of each message, warm-up included"},
+		Metric{"out_of_order", Messages, Verification | Consumers, "messages that came behind a later one of their producer, warm-up included"},
+		Metric{"damaged", Messages, Verification | Consumers, "deliveries that are not what was sent, warm-up included"},
+		Metric{"tester.cpu", Percent, 0, "processor time of the tester, of all processors that it may use, warm-up included"},
+	)
+}
+
+type statistic struct{ name, help string }
+
+// statistics are those of each latency.
+func statistics() []statistic {
+	return []statistic{
+		{"mean", "mean"},
+		{"p50", "median"},
+		{"p90", "90th percentile"},
+		{"p99", "99th percentile"},
+		{"p99.9", "99.9th percentile"},
+		{"p99.99", "99.99th percentile"},
+		{"max", "maximum"},
+	}
+}
+
+// find returns the metric of a name.
+func find(name string) (Metric, bool) {
+	for _, m := range Metrics() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Metric{}, false
+}
+
+// String returns what a unit's values are called in a list of metrics.
+func (u Unit) String() string { return [...]string{"messages", "messages/s", "time", "percent"}[u] }
+
+// Format writes a value as it is written in a threshold.
+func (u Unit) Format(v float64) string {
+	switch u {
+	case Time:
+		switch {
+		case v >= 1e6:
+			return trim(v/1e6, 3) + "s"
+		case v >= 1e3:
+			return trim(v/1e3, 3) + "ms"
+		default:
+			return trim(v, 1) + "us"
+		}
+	case PerSecond:
+		return trim(v, 1) + "/s"
+	case Percent:
+		return trim(v, 1) + "%"
+	default:
+		return trim(v, 0)
+	}
+}
+
+func trim(v float64, digits int) string {
+	text := fmt.Sprintf("%.*f", digits, v)
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}

@@ -1,0 +1,185 @@
+// Package threshold holds demands on the figures of a run, such as "ack.p99 < 50ms" or "received.min >= 90% of target": how they
+// are written, which figures there are, and whether a run kept them. It knows nothing of how figures are measured.
+package threshold
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Threshold is a demand on a metric. [Parse] makes one.
+type Threshold struct {
+	Metric Metric
+	// Op is <, <=, >, >=, == or !=.
+	Op string
+	// Value is in the metric's unit, or, with OfTarget, in percent of the run's target rate.
+	Value    float64
+	OfTarget bool
+	asked    string // the value as it was written
+}
+
+// String returns the demand with single spaces, which [Parse] reads.
+func (t *Threshold) String() string { return t.Metric.Name + " " + t.Op + " " + t.asked }
+
+// UnknownError is for a metric that there is not.
+type UnknownError struct{ Name string }
+
+// Error says so.
+func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
+
+var (
+	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
+)
+
+// maxText bounds what is read.
+const maxText = 1 << 10
+
+// Parse reads METRIC OP VALUE. A value is a number with the unit of its metric: 50ms, 1.5s, 300us for times, 10000 or 10k, with or
+// without /s, for counts and rates, 80% for shares; for rates also "95% of target".
+func Parse(text string) (Threshold, error) {
+	if len(text) > maxText {
+		return Threshold{}, errors.New("is too long for a threshold")
+	}
+	parts := demand.FindStringSubmatch(text)
+	if parts == nil {
+		return Threshold{}, errors.New(`must be METRIC OPERATOR VALUE, such as "ack.p99 < 50ms" or "lost == 0"`)
+	}
+	if parts[2] == "=" {
+		return Threshold{}, errors.New("= is no operator: write ==")
+	}
+	m, ok := find(parts[1])
+	if !ok {
+		return Threshold{}, &UnknownError{parts[1]}
+	}
+	t := Threshold{Metric: m, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
+	var err error
+	if share := ofTarget.FindStringSubmatch(parts[3]); share != nil {
+		if m.Unit != PerSecond {
+			return Threshold{}, fmt.Errorf("%s is no rate, so that it cannot be compared with the target", m.Name)
+		}
+		t.OfTarget = true
+		t.Value, err = number(share[1])
+	} else {
+		t.Value, err = m.Unit.parse(parts[3])
+	}
+	if err != nil {
+		return Threshold{}, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return t, nil
+}
+
+// parse reads a value.
+func (u Unit) parse(text string) (float64, error) {
+	switch u {
+	case Time:
+		d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
+		if err != nil || d < 0 {
+			return 0, fmt.Errorf("%q must be a time such as 50ms, 1.5s or 300us", text)
+		}
+		return float64(d.Nanoseconds()) / 1e3, nil
+	case Percent:
+		v, ok := strings.CutSuffix(text, "%")
+		n, err := number(strings.TrimSpace(v))
+		if !ok || err != nil {
+			return 0, fmt.Errorf("%q must be a share such as 80%%", text)
+		}
+		return n, nil
+	case PerSecond:
+		text = strings.TrimSpace(strings.TrimSuffix(text, "/s"))
+	case Messages:
+	}
+	factor := 1.0
+	for suffix, f := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9} {
+		if digits, ok := strings.CutSuffix(text, suffix); ok {
+			text, factor = digits, f
+			break
+		}
+	}
+	n, err := number(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k", text)
+	}
+	return n * factor, nil
+}
+
+// number reads a number that is not negative.
+func number(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= 1e18) {
+		return 0, fmt.Errorf("%q is not a number from 0 on", text)
+	}
+	return n, nil
+}
+
+// Lacks returns what a run that has these lacks for the metric to have a value; 0 if nothing.
+func (t *Threshold) Lacks(has Needs) Needs {
+	needs := t.Metric.Needs
+	if t.OfTarget {
+		needs |= Rate
+	}
+	return needs &^ has
+}
+
+// Outcome is a threshold and what was measured.
+type Outcome struct {
+	Threshold Threshold
+	Known     bool    // the run has a value of the metric
+	Measured  float64 // in the metric's unit
+	Target    float64 // messages per second, for a share of that
+	Kept      bool    // false if the value is not known
+}
+
+// Judge compares the values of a run with the demands. Target is the rate that was asked for, in messages per second. Value returns
+// the value of a metric in its unit; ok is false if the run has none, such as a latency of no message.
+func Judge(list []Threshold, target float64, value func(name string) (v float64, ok bool)) []Outcome {
+	outcomes := make([]Outcome, 0, len(list))
+	for _, t := range list {
+		o := Outcome{Threshold: t, Target: target}
+		o.Measured, o.Known = value(t.Metric.Name)
+		o.Kept = o.Known && t.holds(o.Measured, target)
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}
+
+func (t *Threshold) holds(v, target float64) bool {
+	limit := t.Value
+	if t.OfTarget {
+		limit = t.Value / 100 * target
+	}
+	switch t.Op {
+	case "<":
+		return v < limit
+	case "<=":
+		return v <= limit
+	case ">":
+		return v > limit
+	case ">=":
+		return v >= limit
+	case "==":
+		return v == limit
+	default:
+		return v != limit
+	}
+}
+
+// String tells what was asked and what was measured: "ack.p99 < 50ms: kept, 3.2ms".
+func (o *Outcome) String() string {
+	measured := "nothing was measured"
+	if o.Known {
+		measured = o.Threshold.Metric.Unit.Format(o.Measured)
+	}
+	if o.Known && o.Threshold.OfTarget && o.Target > 0 {
+		measured += fmt.Sprintf(" (%s%%)", trim(100*o.Measured/o.Target, 2))
+	}
+	verdict := "kept"
+	if !o.Kept {
+		verdict = "NOT KEPT"
+	}
+	return o.Threshold.String() + ": " + verdict + ", " + measured
+}

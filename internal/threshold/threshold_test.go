@@ -1,0 +1,94 @@
+package threshold
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"ack.p99 < 50ms":                   "ack.p99 < 50ms",
+		"ack.p99<0.05s":                    "ack.p99 < 0.05s",
+		"transfer.p99.9 <= 1.5s":           "transfer.p99.9 <= 1.5s",
+		"response.max<300us":               "response.max < 300us",
+		"lost == 0":                        "lost == 0",
+		"completed > 10k":                  "completed > 10k",
+		"received.min >= 90% of target":    "received.min >= 90% of target",
+		"completed.avg>=99.5 %  of target": "completed.avg >= 99.5 % of target",
+		"sent.avg != 1M/s":                 "sent.avg != 1M/s",
+		" tester.cpu < 80% ":               "tester.cpu < 80%",
+	} {
+		got, err := Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got.String())
+		again, err := Parse(got.String())
+		require.NoError(t, err, text)
+		require.Equal(t, got, again)
+	}
+	for text, want := range map[string]string{
+		"":                             "METRIC OPERATOR VALUE",
+		"ack.p99":                      "METRIC OPERATOR VALUE",
+		"ack.p99 = 5ms":                "write ==",
+		"ack.p98 < 5ms":                `no metric "ack.p98"`,
+		"ack.p99 < 5":                  "must be a time",
+		"ack.p99 < -5ms":               "must be a time",
+		"ack.p99 < 90% of target":      "is no rate",
+		"lost == none":                 "must be a number",
+		"lost == NaN":                  "must be a number",
+		"lost == -1":                   "must be a number",
+		"tester.cpu < 80":              "must be a share",
+		"completed.avg > x% of target": "must be a number",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	values := map[string]float64{"ack.p99": 50_000, "lost": 0, "received.min": 899, "completed.avg": 999.5}
+	for text, want := range map[string]string{
+		"ack.p99 < 50ms":                 "ack.p99 < 50ms: NOT KEPT, 50ms",
+		"ack.p99 <= 50ms":                "ack.p99 <= 50ms: kept, 50ms",
+		"ack.p99 > 49ms":                 "ack.p99 > 49ms: kept, 50ms",
+		"lost == 0":                      "lost == 0: kept, 0",
+		"lost != 0":                      "lost != 0: NOT KEPT, 0",
+		"received.min >= 90% of target":  "received.min >= 90% of target: NOT KEPT, 899/s (89.9%)",
+		"completed.avg >= 99% of target": "completed.avg >= 99% of target: kept, 999.5/s (99.95%)",
+		"transfer.p50 < 1s":              "transfer.p50 < 1s: NOT KEPT, nothing was measured",
+		"damaged >= 0":                   "damaged >= 0: NOT KEPT, nothing was measured",
+	} {
+		demand, err := Parse(text)
+		require.NoError(t, err)
+		got := Judge([]Threshold{demand}, 1000, func(name string) (float64, bool) { v, ok := values[name]; return v, ok })
+		require.Len(t, got, 1)
+		require.Equal(t, want, got[0].String())
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range Metrics() {
+		require.False(t, seen[m.Name], m.Name)
+		seen[m.Name] = true
+		require.NotEmpty(t, m.Help)
+		value := map[Unit]string{Messages: "1", PerSecond: "1/s", Time: "1ms", Percent: "1%"}[m.Unit]
+		_, err := Parse(m.Name + " < " + value)
+		require.NoError(t, err, "%s can be written", m.Name)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"ack.p99 < 50ms", "received.min >= 90% of target", "tester.cpu < 80%", "lost == 0"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(got.String())
+		require.NoError(t, err, got.String())
+		require.Equal(t, got.String(), again.String())
+	})
+}

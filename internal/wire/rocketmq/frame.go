@@ -1,0 +1,221 @@
+package rocketmq
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A frame (RemotingCommand.encode) is
+//
+//	int32 length of the rest | byte codec | int24 length of the header | header | body
+//
+// and a header in the binary codec (RocketMQSerializable.rocketMQProtocolEncode) is
+//
+//	int16 code | byte language | int16 version | int32 opaque | int32 flag | int32 length, remark | int32 length, fields
+//
+// where each field is int16 length, key, int32 length, value.
+
+const (
+	// LengthSize is how many bytes of a frame come before those that it counts.
+	LengthSize = 4
+	// MinFrame is the least length that a frame may tell.
+	MinFrame = 4
+	// MaxFrame is the largest length that RocketMQ takes unless told otherwise (com.rocketmq.remoting.frameMaxLength).
+	MaxFrame = 16 << 20
+	// MaxHeader is the largest header that is read, in bytes. The longest text in one is that of the properties: 32 KiB.
+	MaxHeader = 1 << 20
+	// MaxFields is the largest number of fields of a header that is read.
+	MaxFields = 256
+
+	// OpaqueAt is where a frame in the binary codec has the number of the request, an int32.
+	OpaqueAt = 13
+	// FlagAt is where it has its flag, an int32.
+	FlagAt = 17
+	// FieldsAt is where its fields begin if it has no remark.
+	FieldsAt = 29
+
+	remarkAt = 21
+	headSize = 13 // of a binary header, before the remark
+)
+
+// ErrFrame is for bytes that are not a frame.
+var ErrFrame = errors.New("a frame is not of RocketMQ's remoting protocol")
+
+// Frame is a request or an answer. Its slices are parts of what it was parsed from, or memory of its own that the next Parse uses
+// again.
+type Frame struct {
+	Codec   Codec
+	Code    int // of a request or an answer
+	Version int // of the sender (MQVersion.Version.ordinal); 0 if it did not say
+	Opaque  uint32
+	Flag    uint32
+	Remark  []byte
+	Fields  []byte // in the binary codec, for [CutField]
+	Body    []byte
+
+	scratch []byte // fields that came in JSON
+}
+
+// keptScratch is the largest memory for fields that a Frame keeps, in bytes.
+const keptScratch = 64 << 10
+
+// Parse reads a frame without its first LengthSize bytes. An error wraps ErrFrame.
+func (f *Frame) Parse(b []byte) error {
+	scratch := f.scratch[:0]
+	if cap(scratch) > keptScratch {
+		scratch = nil
+	}
+	*f = Frame{scratch: scratch}
+	if len(b) < MinFrame {
+		return ErrFrame
+	}
+	size := int(binary.BigEndian.Uint32(b) & 0xffffff)
+	if size > len(b)-MinFrame {
+		return ErrFrame
+	}
+	if size > MaxHeader {
+		return fmt.Errorf("%w: a header of %d bytes; at most %d are accepted", ErrFrame, size, MaxHeader)
+	}
+	header := b[MinFrame : MinFrame+size]
+	f.Codec, f.Body = Codec(b[0]), b[MinFrame+size:]
+	ok := false
+	switch f.Codec {
+	case Binary:
+		ok = f.parseBinary(header)
+	case JSON:
+		ok = f.parseJSON(header)
+	}
+	if !ok {
+		return ErrFrame
+	}
+	return nil
+}
+
+func (f *Frame) parseBinary(h []byte) bool {
+	if len(h) < headSize {
+		return false
+	}
+	f.Code = int(int16(binary.BigEndian.Uint16(h)))
+	f.Version = int(binary.BigEndian.Uint16(h[3:]))
+	f.Opaque = binary.BigEndian.Uint32(h[5:])
+	f.Flag = binary.BigEndian.Uint32(h[9:])
+	var ok bool
+	if f.Remark, h, ok = cutSized(h[headSize:]); !ok {
+		return false
+	}
+	f.Fields, _, ok = cutSized(h)
+	return ok && checkFields(f.Fields)
+}
+
+// checkFields reports whether b is MaxFields fields at most and nothing else.
+func checkFields(b []byte) bool {
+	at := 0
+	for range MaxFields {
+		if at == len(b) {
+			return true
+		}
+		if len(b)-at < 2 {
+			return false
+		}
+		at += 2 + int(binary.BigEndian.Uint16(b[at:]))
+		if len(b)-at < 4 {
+			return false
+		}
+		n := binary.BigEndian.Uint32(b[at:])
+		if at += 4; uint64(n) > uint64(len(b)-at) { //nolint:gosec // not below 0
+			return false
+		}
+		at += int(n)
+	}
+	return at == len(b)
+}
+
+// cutSized takes an int32 length and that many bytes off b.
+func cutSized(b []byte) (value, rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	n := binary.BigEndian.Uint32(b)
+	if uint64(n) > uint64(len(b)-4) {
+		return nil, nil, false
+	}
+	return b[4 : 4+n], b[4+n:], true
+}
+
+// cutShort takes an int16 length and that many bytes off b.
+func cutShort(b []byte) (value, rest []byte, ok bool) {
+	if len(b) < 2 {
+		return nil, nil, false
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	if n > len(b)-2 {
+		return nil, nil, false
+	}
+	return b[2 : 2+n], b[2+n:], true
+}
+
+// CutField takes the first field off the Fields of a Frame that was parsed, and panics for other bytes.
+func CutField(b []byte) (key, value, rest []byte) {
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	end := n + 4 + int(binary.BigEndian.Uint32(b[n:]))
+	return b[2:n], b[n+4 : end], b[end:]
+}
+
+// Get returns a field of the header, the first of several with one key; nil if there is none.
+func (f *Frame) Get(key string) []byte {
+	for b := f.Fields; len(b) > 0; { // they have been checked
+		n := 2 + int(binary.BigEndian.Uint16(b))
+		end := n + 4 + int(binary.BigEndian.Uint32(b[n:]))
+		if string(b[2:n]) == key {
+			return b[n+4 : end]
+		}
+		b = b[end:]
+	}
+	return nil
+}
+
+// Number returns a field that is a whole number; ok is false if there is none.
+func (f *Frame) Number(key string) (n int64, ok bool) { return ParseInt(f.Get(key)) }
+
+// NumberOr returns a field that is a whole number, or otherwise the given one.
+func (f *Frame) NumberOr(key string, otherwise int64) int64 {
+	if n, ok := f.Number(key); ok {
+		return n
+	}
+	return otherwise
+}
+
+// Clone returns a copy that does not change with what the frame was parsed from.
+func (f *Frame) Clone() Frame {
+	c := *f
+	c.Remark, c.Fields, c.Body, c.scratch = slices.Clone(f.Remark), slices.Clone(f.Fields), slices.Clone(f.Body), nil
+	return c
+}
+
+// ParseInt is strconv.ParseInt in base 10, without a plus sign and without allocation.
+func ParseInt(b []byte) (n int64, ok bool) {
+	negative := len(b) > 0 && b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	const maxDigits = 19
+	if len(b) == 0 || len(b) > maxDigits {
+		return 0, false
+	}
+	var u uint64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if u > 1<<63-1 {
+		return 0, false
+	}
+	if negative {
+		return -int64(u), true
+	}
+	return int64(u), true
+}

@@ -1,0 +1,277 @@
+package rocketmq_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strconv"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+)
+
+func addGolden(f *testing.F, prefix string, skip int) {
+	for name, b := range readGolden(f) {
+		if len(name) >= len(prefix) && name[:len(prefix)] == prefix {
+			f.Add(b[skip:])
+		}
+	}
+}
+
+// FuzzFrame: no bytes make the parser fail otherwise than with ErrFrame, and what it takes can be written again in either codec.
+func FuzzFrame(f *testing.F) {
+	addGolden(f, "frame ", wire.LengthSize)
+	f.Add(jsonFrame(`{"code":310,"extFields":{"a":"\u0001\\ü\ud83d\ude00","n":5,"b":true,"z":null},"flag":0,"opaque":-3,"x":[1,{"y":2}]}`, "body"))
+	f.Add([]byte{1, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r wire.Frame
+		if err := r.Parse(b); err != nil {
+			require.ErrorIs(t, err, wire.ErrFrame)
+			return
+		}
+		plain := utf8.Valid(r.Remark)
+		for _, codec := range []wire.Codec{wire.Binary, wire.JSON} {
+			var w wire.Writer
+			w.Begin(codec, r.Code, r.Flag, r.Opaque, string(r.Remark))
+			for b := r.Fields; len(b) > 0; {
+				key, value, rest := wire.CutField(b)
+				require.NotNil(t, r.Get(string(key)))
+				w.Text(string(key), string(value))
+				plain = plain && !bytes.ContainsFunc(key, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' })
+				b = rest
+			}
+			w.End(len(r.Body))
+			w.B = append(w.B, r.Body...)
+			if codec == wire.JSON && !plain || len(w.B) > wire.MaxHeader {
+				continue // keys are written without escapes
+			}
+			var again wire.Frame
+			require.NoError(t, again.Parse(w.B[wire.LengthSize:]))
+			require.Equal(t, r.Code, again.Code)
+			require.Equal(t, r.Opaque, again.Opaque)
+			require.Equal(t, r.Flag, again.Flag)
+			require.Equal(t, string(r.Remark), string(again.Remark))
+			require.Equal(t, string(r.Fields), string(again.Fields))
+			require.Equal(t, string(r.Body), string(again.Body))
+		}
+	})
+}
+
+// FuzzJSON: what we read in a header is what encoding/json reads.
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"code":310,"extFields":{"a":"\u0001\\ü\ud83d\ude00x\ud83d"},"flag":0,"opaque":-3,"remark":"\u00fc"}`)
+	f.Add(` { "extFields" : { } , "code" : 1 , "remark":null, "l":[[],[1,"]"]] } `)
+	f.Fuzz(func(t *testing.T, text string) {
+		var want struct {
+			Code    int32              `json:"code"`
+			Remark  string             `json:"remark"`
+			Version int32              `json:"version"`
+			Fields  map[string]*string `json:"extFields"`
+		}
+		if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		var keys map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(text), &keys))
+		for key := range keys {
+			switch key {
+			case "code", "remark", "version", "extFields", "flag", "opaque":
+			default:
+				return // encoding/json takes CODE for code
+			}
+		}
+		var r wire.Frame
+		if r.Parse(jsonFrame(text, "")) != nil {
+			return // a number such as 1e3, or one that is null, that we do not take
+		}
+		seen := fieldsOf(t, &r)
+		given := 0
+		for _, value := range want.Fields {
+			if value != nil {
+				given++
+			}
+		}
+		if bytes.Count([]byte(text), []byte(`"`)) > 2*(len(keys)+len(want.Fields)+given+1) || len(seen) != given {
+			return // a key comes twice: encoding/json takes the last
+		}
+		require.EqualValues(t, want.Code, int32(r.Code)) //nolint:gosec // a code of 32 bits
+		require.Equal(t, want.Remark, string(r.Remark))
+		for key, value := range want.Fields {
+			if value != nil {
+				require.Equal(t, *value, seen[key])
+			}
+		}
+	})
+}
+
+// FuzzMessage: the parts of stored messages lie within them, and what is cut can be appended again.
+func FuzzMessage(f *testing.F) {
+	addGolden(f, "message ", 0)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for len(b) > 0 {
+			var m, again wire.Message
+			rest, err := m.Cut(b)
+			if err != nil {
+				require.ErrorIs(t, err, wire.ErrMessage)
+				return
+			}
+			require.Less(t, len(rest), len(b))
+			require.LessOrEqual(t, len(m.Body)+len(m.Topic)+len(m.Properties)+len(m.BornHost)+len(m.StoreHost)+len(rest), len(b))
+			out := wire.AppendMessage(nil, &m.MessageHead, m.Body, m.Topic, m.Properties)
+			over, err := again.Cut(out)
+			require.NoError(t, err)
+			require.Empty(t, over)
+			m.Checksum = again.Checksum
+			require.Equal(t, m, again)
+			b = rest
+		}
+	})
+}
+
+// FuzzBatch: the parts of a batch lie within it.
+func FuzzBatch(f *testing.F) {
+	addGolden(f, "batch", 0)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for len(b) > 0 {
+			m, rest, ok := wire.CutBatched(b)
+			if !ok {
+				return
+			}
+			require.Less(t, len(rest), len(b))
+			require.LessOrEqual(t, len(m.Body)+len(m.Properties)+len(rest), len(b))
+			b = rest
+		}
+	})
+}
+
+// FuzzProperties: both ways to find a property agree, and reading ends.
+func FuzzProperties(f *testing.F) {
+	f.Add([]byte("TAGS\x01a\x02DELAY\x0118\x02x\x01"), "x")
+	f.Fuzz(func(t *testing.T, b []byte, name string) {
+		want := wire.Property(b, name)
+		for rest := b; len(rest) > 0; {
+			var key, value []byte
+			before := len(rest)
+			if key, value, rest = wire.CutProperty(rest); string(key) == name && name != "" {
+				require.Equal(t, string(want), string(value))
+				return
+			}
+			require.Less(t, len(rest), before)
+		}
+		require.True(t, want == nil || name == "" || !wire.CarriesProperty(name))
+	})
+}
+
+// FuzzInflate: nothing becomes longer than its limit, and what was compressed comes back.
+func FuzzInflate(f *testing.F) {
+	f.Add([]byte("hello"), 100)
+	f.Add(new(wire.Deflater).Deflate([]byte("hello")), 3)
+	f.Fuzz(func(t *testing.T, b []byte, limit int) {
+		limit = min(max(limit, 0), 1<<16)
+		var i wire.Inflater
+		if got, err := i.Inflate(0, b, limit); err == nil {
+			require.LessOrEqual(t, len(got), limit)
+		}
+		got, err := i.Inflate(wire.SysCompressionZlib, new(wire.Deflater).Deflate(b), limit)
+		if len(b) > limit {
+			require.ErrorIs(t, err, wire.ErrTooLong)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, string(b), string(got))
+	})
+}
+
+// FuzzUnmarshalJSON: putting quotes around keys changes nothing in JSON that is right, and ends in all else.
+func FuzzUnmarshalJSON(f *testing.F) {
+	f.Add([]byte(`{"x":{-1:"{0:"},"y":[1,2,{3:4}]}`))
+	f.Add([]byte(`{"a\"{1:":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var ours, theirs any
+		err := wire.UnmarshalJSON(b, &ours)
+		if json.Unmarshal(b, &theirs) == nil {
+			require.NoError(t, err)
+			require.Equal(t, theirs, ours)
+		}
+	})
+}
+
+// FuzzGoMessage holds stored messages against primitive.DecodeMessage of github.com/apache/rocketmq-client-go/v2, which knows the first
+// magic: it reads ours as they are.
+func FuzzGoMessage(f *testing.F) {
+	f.Add([]byte("body"), "topic", "color\x01red\x02", uint32(5), int64(77), int64(1_700_000_000_123), int32(2), true)
+	f.Add(bytes.Repeat([]byte("body"), 100), "t", "", uint32(0), int64(-1), int64(0), int32(-1), false)
+	f.Fuzz(func(t *testing.T, body []byte, topic, properties string, flag uint32, offset, at int64, small int32, v6 bool) {
+		if len(topic) > 127 || len(properties) > wire.MaxProperties {
+			return
+		}
+		h := wire.MessageHead{
+			Queue: small, Flag: flag, QueueOffset: offset, LogOffset: offset + 1, Born: at, Stored: at + 1, Retries: small, Prepared: at,
+			SysFlag: flag &^ wire.SysCompressed, BornHost: []byte{10, 1, 2, 3, 0, 0, 0x10, 0xe1}, StoreHost: []byte{10, 1, 2, 4, 0, 0, 0x10, 0xe2},
+		}
+		if v6 {
+			address := netip.MustParseAddr("2001:db8::1").As16()
+			h.BornHost = append(address[:], 0, 0, 0, 1)
+			var d wire.Deflater
+			body = d.Deflate(body)
+			h.SysFlag = h.SysFlag&^wire.SysCompression | wire.SysCompressed
+		}
+		b := wire.AppendMessage(nil, &h, body, topic, []byte(properties))
+		theirs := primitive.DecodeMessage(b)
+		require.Len(t, theirs, 1)
+		m := theirs[0]
+		var ours wire.Message
+		_, err := ours.Cut(b)
+		require.NoError(t, err)
+		require.EqualValues(t, m.StoreSize, len(b))
+		require.EqualValues(t, m.BodyCRC, ours.Checksum)
+		require.EqualValues(t, m.Queue.QueueId, ours.Queue)
+		require.Equal(t, uint32(m.Flag), ours.Flag) //nolint:gosec // its bits
+		require.Equal(t, m.QueueOffset, ours.QueueOffset)
+		require.Equal(t, m.CommitLogOffset, ours.LogOffset)
+		require.Equal(t, uint32(m.SysFlag), ours.SysFlag) //nolint:gosec // its bits
+		require.Equal(t, m.BornTimestamp, ours.Born)
+		require.Equal(t, m.StoreTimestamp, ours.Stored)
+		require.Equal(t, m.ReconsumeTimes, ours.Retries)
+		require.Equal(t, m.PreparedTransactionOffset, ours.Prepared)
+		require.Equal(t, m.Topic, string(ours.Topic))
+		require.Equal(t, m.OffsetMsgId, string(wire.AppendMessageID(nil, ours.StoreHost, ours.LogOffset)))
+		plain := ours.Body
+		if v6 {
+			plain, err = new(wire.Inflater).Inflate(ours.SysFlag, ours.Body, 1<<30)
+			require.NoError(t, err)
+		}
+		require.Equal(t, string(m.Body), string(plain))
+		for name, value := range m.GetProperties() {
+			if name != "" && bytes.Count([]byte(properties), []byte(name+"\x01")) == 1 { // of several they take the last
+				require.Equal(t, value, string(wire.Property(ours.Properties, name)), strconv.Quote(name))
+			}
+		}
+	})
+}
+
+// FuzzGoBatch: primitive.Message.Marshal of rocketmq-client-go writes a message of a batch with the same bytes.
+func FuzzGoBatch(f *testing.F) {
+	f.Add([]byte("body"), "color", "red", int32(5))
+	f.Fuzz(func(t *testing.T, body []byte, name, value string, flag int32) {
+		if name == "" || value == "" || len(name)+len(value) > wire.MaxProperties-2 {
+			return
+		}
+		theirs := primitive.NewMessage("T", body)
+		theirs.Flag = flag
+		theirs.WithProperty(name, value)
+		ours, at := wire.BeginBatched([]byte("before"), uint32(flag), body) //nolint:gosec // its bits
+		ours = wire.AppendProperty(ours, name, value)
+		wire.EndBatched(ours, at, len(body))
+		require.Equal(t, theirs.Marshal(), ours[len("before"):])
+		m, rest, ok := wire.CutBatched(ours[len("before"):])
+		require.True(t, ok)
+		require.Empty(t, rest)
+		require.Equal(t, string(body), string(m.Body))
+		require.Equal(t, uint32(flag), m.Flag) //nolint:gosec // its bits
+	})
+}

@@ -1,0 +1,138 @@
+package rocketmq
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// BeginFrame appends the head of a frame in the binary codec. Fields follow, then [EndFrame], then the body.
+func BeginFrame(b []byte, code int, flag, opaque uint32, remark string) []byte {
+	b = append(b, 0, 0, 0, 0, byte(Binary), 0, 0, 0, byte(code>>8), byte(code), languageGo, Version>>8, Version&0xff)
+	b = binary.BigEndian.AppendUint32(b, opaque)
+	b = binary.BigEndian.AppendUint32(b, flag)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(remark)))
+	b = append(b, remark...)
+	return append(b, 0, 0, 0, 0) // the length of the fields
+}
+
+// EndFrame writes the lengths into a frame of which b is all but the body, which has that many bytes.
+func EndFrame(b []byte, body int) {
+	fields := FieldsAt + int(binary.BigEndian.Uint32(b[remarkAt:]))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-LengthSize+body))
+	binary.BigEndian.PutUint32(b[LengthSize:], uint32(Binary)<<24|uint32(len(b)-LengthSize-MinFrame))
+	binary.BigEndian.PutUint32(b[fields-4:], uint32(len(b)-fields))
+}
+
+// AppendField appends a field. Brokers sign one without a value as "null", so better leave that out.
+func AppendField[T string | []byte](b []byte, key string, value T) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(len(key)))
+	b = append(b, key...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(value)))
+	return append(b, value...)
+}
+
+// AppendInt appends a field that is a whole number.
+func AppendInt(b []byte, key string, n int64) []byte {
+	b, at := OpenField(b, key)
+	b = strconv.AppendInt(b, n, 10)
+	CloseField(b, at)
+	return b
+}
+
+// OpenField appends a field's key and leaves its value to the caller, who calls CloseField with what it returned.
+func OpenField(b []byte, key string) (frame []byte, value int) {
+	b = AppendField(b, key, "")
+	return b, len(b)
+}
+
+// CloseField writes the length of a value that began there and ends with b.
+func CloseField(b []byte, value int) {
+	binary.BigEndian.PutUint32(b[value-4:], uint32(len(b)-value))
+}
+
+// Writer appends frames in either codec to B: Begin, fields, End; the body follows. Keys must need no escapes.
+type Writer struct {
+	B     []byte
+	codec Codec
+	start int // of the frame
+	first bool
+}
+
+// Begin begins a frame.
+func (w *Writer) Begin(codec Codec, code int, flag, opaque uint32, remark string) {
+	w.codec, w.start, w.first = codec, len(w.B), true
+	if codec == Binary {
+		w.B = BeginFrame(w.B, code, flag, opaque, remark)
+		return
+	}
+	b := append(w.B, 0, 0, 0, 0, byte(JSON), 0, 0, 0)
+	b = append(b, `{"code":`...)
+	b = strconv.AppendInt(b, int64(code), 10)
+	b = append(b, `,"flag":`...)
+	b = strconv.AppendInt(b, int64(int32(flag)), 10)
+	b = append(b, `,"language":"GO","opaque":`...)
+	b = strconv.AppendInt(b, int64(int32(opaque)), 10)
+	b = append(b, `,"serializeTypeCurrentRPC":"JSON","version":`...)
+	b = strconv.AppendInt(b, Version, 10)
+	if remark != "" {
+		b = AppendQuoted(append(b, `,"remark":`...), remark)
+	}
+	w.B = append(b, `,"extFields":{`...)
+}
+
+// Text appends a field.
+func (w *Writer) Text(key, value string) {
+	if w.codec == Binary {
+		w.B = AppendField(w.B, key, value)
+		return
+	}
+	w.key(key)
+	w.B = AppendQuoted(w.B, value)
+}
+
+// Int appends a field that is a whole number.
+func (w *Writer) Int(key string, n int64) {
+	if w.codec == Binary {
+		w.B = AppendInt(w.B, key, n)
+		return
+	}
+	w.key(key)
+	w.B = append(strconv.AppendInt(append(w.B, '"'), n, 10), '"')
+}
+
+func (w *Writer) key(key string) {
+	if !w.first {
+		w.B = append(w.B, ',')
+	}
+	w.first = false
+	w.B = append(append(append(w.B, '"'), key...), '"', ':')
+}
+
+// End ends the header. The caller appends the body, of that many bytes.
+func (w *Writer) End(body int) {
+	if w.codec == Binary {
+		EndFrame(w.B[w.start:], body)
+		return
+	}
+	w.B = append(w.B, '}', '}')
+	frame := w.B[w.start:]
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-LengthSize+body))
+	binary.BigEndian.PutUint32(frame[LengthSize:], uint32(JSON)<<24|uint32(len(frame)-LengthSize-MinFrame))
+}
+
+// AppendQuoted appends a text as JSON has it, in quotes. Bytes that are not UTF-8 stay as they are.
+func AppendQuoted(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

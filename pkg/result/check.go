@@ -1,0 +1,154 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// Limits of what is read: a result may be from a stranger.
+const (
+	maxResult  = 64 << 20 // bytes of result.json
+	maxLine    = 1 << 20  // bytes of a line of rows.jsonl, and of latencies.hdr
+	maxRows    = 1 << 20  // twelve days
+	maxBytes   = 4 << 30  // of rows.jsonl, and of latencies.hdr
+	maxMerged  = 1024     // results
+	maxCounter = 1 << 53  // above that, programs that read numbers as floating point do not read them exactly
+)
+
+// check refuses a head that this package cannot read or that contradicts itself.
+func (h *Head) check() error {
+	switch {
+	case h.Format != Format:
+		return fmt.Errorf("the format is %q, not %q", h.Format, Format)
+	case h.Version < 1 || h.Version > Version:
+		return fmt.Errorf("the version of the format is %d; this program knows 1 to %d", h.Version, Version)
+	}
+	hash, err := Hash(h.Plan)
+	if err != nil {
+		return err
+	}
+	if hash != h.PlanHash {
+		return errors.New("the hash is not that of the plan")
+	}
+	return numbers(reflect.ValueOf(h))
+}
+
+// check refuses a row that no run can have.
+func (r *Row) check() error {
+	if err := numbers(reflect.ValueOf(r)); err != nil {
+		return err
+	}
+	switch r.Phase {
+	case Warmup, Measure, Drain:
+	default:
+		return fmt.Errorf("there is no phase %q", r.Phase)
+	}
+	if r.Length == 0 || r.Time == 0 {
+		return errors.New("a row without time or length")
+	}
+	if err := r.Latencies.check(); err != nil || r.Leftover == nil {
+		return err
+	}
+	return r.Leftover.check()
+}
+
+// check refuses a result that no run can have.
+func (r *Result) check() error {
+	if err := errors.Join(r.Head.check(), numbers(reflect.ValueOf(r))); err != nil {
+		return err
+	}
+	if err := r.Latencies.check(); err != nil {
+		return err
+	}
+	for i := range r.Steps {
+		if err := r.Steps[i].Latencies.check(); err != nil {
+			return fmt.Errorf("step %q: %w", r.Steps[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// check refuses latencies whose numbers contradict each other. Where there is a histogram, the percentiles are computed
+// from it.
+func (l *Latencies) check() error {
+	for _, k := range kinds() {
+		latency := *k.of(l)
+		if latency == nil {
+			continue
+		}
+		if err := latency.check(); err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+	}
+	return nil
+}
+
+func (l *Latency) check() error {
+	if l.Max > MaxLatency || l.Count == 0 && (l.Sum > 0 || l.Max > 0) {
+		return errors.New("the maximum or sum does not fit the number of values")
+	}
+	if p := l.Percentiles; p != nil {
+		last := int64(0)
+		for _, value := range []int64{p.P50, p.P90, p.P99, p.P999, p.P9999, l.Max} {
+			if value < last {
+				return errors.New("the percentiles do not ascend")
+			}
+			last = value
+		}
+	}
+	if l.Histogram == nil {
+		return nil
+	}
+	if l.Histogram.count != l.Count {
+		return fmt.Errorf("the histogram has %d values, not %d", l.Histogram.count, l.Count)
+	}
+	if n := len(l.Histogram.bars); n > 0 && l.Histogram.bars[n-1].UpTo != bucket(l.Max) {
+		return errors.New("the maximum is not that of the histogram")
+	}
+	l.percentiles()
+	return nil
+}
+
+// numbers refuses negative numbers, and counters that cannot be.
+func numbers(v reflect.Value) error {
+	switch v.Kind() { //nolint:exhaustive // other kinds hold no numbers
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return numbers(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
+			if err := numbers(v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return nil
+		}
+		for i := range v.Len() {
+			if err := numbers(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			if err := numbers(entries.Value()); err != nil {
+				return err
+			}
+		}
+	case reflect.Int, reflect.Int64:
+		if v.Int() < 0 {
+			return errors.New("a number is negative")
+		}
+	case reflect.Uint64:
+		if v.Uint() > maxCounter {
+			return errors.New("a number is too large")
+		}
+	}
+	return nil
+}

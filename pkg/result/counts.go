@@ -1,0 +1,118 @@
+package result
+
+import "math"
+
+// add adds other.
+func (c *Counts) add(other *Counts) error {
+	if other.Producers != nil {
+		if c.Producers == nil {
+			c.Producers = &Producers{}
+		}
+		if err := c.Producers.add(other.Producers); err != nil {
+			return err
+		}
+	}
+	if other.Consumers != nil {
+		if c.Consumers == nil {
+			c.Consumers = &Consumers{}
+		}
+		if err := addAll(c.Consumers.counters(), other.Consumers.counters()); err != nil {
+			return err
+		}
+	}
+	return addAll(
+		[]*uint64{&c.Commits, &c.CommitsFailed, &c.OutOfRange, &c.Paused},
+		[]*uint64{&other.Commits, &other.CommitsFailed, &other.OutOfRange, &other.Paused},
+	)
+}
+
+func (p *Producers) add(other *Producers) error {
+	for state, classes := range other.Failures {
+		if p.Failures == nil {
+			p.Failures = map[string]map[string]uint64{}
+		}
+		if p.Failures[state] == nil {
+			p.Failures[state] = map[string]uint64{}
+		}
+		for class, n := range classes {
+			sum := p.Failures[state][class]
+			if err := addTo(&sum, n); err != nil {
+				return err
+			}
+			p.Failures[state][class] = sum
+		}
+	}
+	return addAll(p.counters(), other.counters())
+}
+
+func (p *Producers) counters() []*uint64 {
+	return []*uint64{
+		&p.Sent, &p.Blocked, &p.NoLeave, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed, &p.Unsent, &p.Unconfirmed,
+		&p.Late, &p.Strays,
+	}
+}
+
+func (c *Consumers) counters() []*uint64 {
+	return []*uint64{
+		&c.Received, &c.Redelivered, &c.Unstamped, &c.Foreign, &c.NegativeTransfers, &c.NegativeAges,
+	}
+}
+
+func (v *Verified) counters() []*uint64 {
+	return []*uint64{
+		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered, &v.Disordered,
+		&v.DisorderedRedelivered, &v.Damaged, &v.Illegible, &v.Foreign, &v.UnconfirmedArrived, &v.UnconfirmedMissing,
+		&v.RefusedArrived, &v.WithheldArrived, &v.Gaps,
+	}
+}
+
+func (p *Progress) counters() []*uint64 {
+	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.Disordered, &p.Damaged, &p.Foreign}
+}
+
+// add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the longer.
+// Cores and Memory stay as they are.
+func (t *Tester) add(other *Tester) error {
+	err := addAll(
+		[]*uint64{&t.GCPauses, &t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},
+		[]*uint64{&other.GCPauses, &other.Pauses, &other.LateCrowded, &other.LatePaused, &other.Saturated},
+	)
+	if err != nil {
+		return err
+	}
+	t.GCPauseMax, t.PauseMax = max(t.GCPauseMax, other.GCPauseMax), max(t.PauseMax, other.PauseMax)
+	for _, n := range []struct {
+		to *int64
+		n  int64
+	}{
+		{&t.CPU, other.CPU},
+		{&t.MachineBusy, other.MachineBusy},
+		{&t.MachineAll, other.MachineAll},
+		{&t.ClockForward, other.ClockForward},
+		{&t.ClockBackward, other.ClockBackward},
+	} {
+		if *n.to > math.MaxInt64-n.n {
+			return errTooLarge
+		}
+		*n.to += n.n
+	}
+	return nil
+}
+
+// addAll adds numbers to those at the same places.
+func addAll(to, from []*uint64) error {
+	for i := range to {
+		if err := addTo(to[i], *from[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addTo(to *uint64, n uint64) error {
+	if *to > math.MaxInt64-min(n, math.MaxInt64) {
+		return errTooLarge
+	}
+	*to += n
+	return nil
+}

@@ -1,0 +1,129 @@
+package result
+
+import "fmt"
+
+// groups goes through the rows and the lines of latencies.hdr side by side. Rows of a group share their lines.
+type groups struct {
+	result *Result
+	keep   bool
+	from   int   // the first row that is in no group yet
+	step   int   // of the group
+	rows   []Row // of the group
+	wanted []wanted
+	behind bool // a line of the last group lacks the values of the last row
+}
+
+// wanted is a line that must follow.
+type wanted struct {
+	tag   string
+	count int64
+	rows  []*Latency // of the rows of the group
+	sums  []**Latency
+}
+
+// next goes on to the next group; there may be none, or one without latencies.
+func (g *groups) next() {
+	all := g.result.Rows
+	for len(g.wanted) == 0 && g.from < len(all) {
+		to := g.from + 1
+		for to < len(all) && all[to].Shared {
+			to++
+		}
+		if !g.result.Complete && g.from > 0 && all[g.from].Step != all[g.from-1].Step {
+			g.step++
+		}
+		g.rows = all[g.from:to]
+		g.from = to
+		first := &g.rows[0]
+		prefix := ""
+		if first.Phase == Warmup {
+			prefix = warmupTag
+		}
+		g.want(prefix, func(r *Row) *Latencies { return &r.Latencies })
+		if first.Leftover != nil {
+			g.want(warmupTag, func(r *Row) *Latencies { return r.Leftover })
+		}
+	}
+}
+
+// want notes the lines of the latencies of the group.
+func (g *groups) want(prefix string, of func(*Row) *Latencies) {
+	for _, k := range kinds() {
+		if *k.of(of(&g.rows[0])) == nil {
+			continue
+		}
+		w := wanted{tag: prefix + k.tag}
+		for i := range g.rows {
+			l := of(&g.rows[i])
+			if l == nil || *k.of(l) == nil {
+				continue
+			}
+			w.rows = append(w.rows, *k.of(l))
+			w.count += (*k.of(l)).Count
+		}
+		if !g.result.Complete && prefix == "" {
+			w.sums = []**Latency{k.of(&g.result.Latencies), k.of(&g.result.Steps[g.step].Latencies)}
+		}
+		g.wanted = append(g.wanted, w)
+	}
+}
+
+// last tells whether this is the last group.
+func (g *groups) last() bool { return g.from == len(g.result.Rows) }
+
+// line takes the next line of the log. Those behind the last row are of one that was not written any more.
+func (g *groups) line(text string) error {
+	if len(g.wanted) == 0 {
+		return errEnough
+	}
+	tag, h, err := parseLine(text)
+	if err != nil {
+		return err
+	}
+	w := g.wanted[0]
+	if tag != w.tag {
+		return fmt.Errorf("the latency is %q; the row in %s has %q", tag, RowsFile, w.tag)
+	}
+	n := len(w.rows) - 1
+	if !g.result.Complete && g.last() && n > 0 && h.count < w.count && h.count == w.count-w.rows[n].Count {
+		w.rows, w.count, g.behind = w.rows[:n], h.count, true
+	}
+	if h.count != w.count {
+		return fmt.Errorf("the histogram has %d values; the rows in %s have %d", h.count, RowsFile, w.count)
+	}
+	if err := w.take(h, g.keep); err != nil {
+		return err
+	}
+	if g.wanted = g.wanted[1:]; len(g.wanted) == 0 {
+		g.next()
+	}
+	return nil
+}
+
+// take puts the histogram where it belongs.
+func (w *wanted) take(h *Histogram, keep bool) error {
+	var whole Latency
+	for _, l := range w.rows {
+		bare := *l
+		bare.Histogram = nil
+		if err := whole.add(&bare); err != nil {
+			return err
+		}
+	}
+	whole.Histogram = h
+	if err := whole.check(); err != nil {
+		return err
+	}
+	for _, sum := range w.sums {
+		if *sum == nil {
+			*sum = &Latency{Histogram: &Histogram{}}
+		}
+		if err := (*sum).add(&whole); err != nil {
+			return err
+		}
+	}
+	if keep && len(w.rows) == 1 {
+		w.rows[0].Histogram = h
+	}
+	return nil
+}

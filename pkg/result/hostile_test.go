@@ -1,0 +1,173 @@
+package result
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/stretchr/testify/require"
+)
+
+// A percentile is that of the sorted values, at most 1% above it and never above the maximum.
+func TestPercentiles(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 5))
+	for _, n := range []int{1, 2, 3, 60, 999, 1000} {
+		h, values, sum := &Histogram{}, []int64{}, int64(0)
+		for range n {
+			us := int64(math.Exp(random.Float64() * 25)) // up to 20 hours
+			values = append(values, us)
+			h.Record(us, 1)
+			sum += us
+		}
+		slices.Sort(values)
+		l := NewLatency(h, sum, values[n-1])
+		for _, p := range []float64{0.1, 1, 50, 90, 99, 99.9, 99.99, 100} {
+			want := values[max(1, int(math.Ceil(p*float64(n)/100-1e-9)))-1]
+			got := l.Percentile(p)
+			require.GreaterOrEqual(t, got, want)
+			require.LessOrEqual(t, float64(got), 1.01*float64(want)+1, "%v%% of %d", p, n)
+		}
+		text, err := h.MarshalText()
+		require.NoError(t, err)
+		var read Histogram
+		require.NoError(t, read.UnmarshalText(text))
+		require.Equal(t, h, &read)
+	}
+	var h Histogram
+	h.Record(-5, 1)
+	h.Record(math.MaxInt64, 2)
+	h.Record(7, 0)
+	require.Equal(t, []Bar{{0, 1}, {bucket(MaxLatency), 2}}, h.Bars())
+	text, err := h.MarshalText()
+	require.NoError(t, err)
+	var read Histogram
+	require.NoError(t, read.UnmarshalText(text))
+	require.Equal(t, h, read)
+}
+
+// Histograms of another geometry are refused before there is memory for them. Not parallel: it counts what is allocated.
+func TestForeignHistograms(t *testing.T) {
+	wide := hdrhistogram.New(1, math.MaxInt64/2, 5)
+	require.NoError(t, wide.RecordValue(1))
+	text, err := wide.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	require.NoError(t, err)
+	var h Histogram
+	require.ErrorContains(t, h.UnmarshalText(text), "another range or precision")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.Error(t, h.UnmarshalText(text))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "the counts alone would take 50 MB")
+	for _, text := range []string{"", "HIST", "====", strings.Repeat("A", maxEncoded+1), "HISTFAAA"} {
+		require.Error(t, h.UnmarshalText([]byte(text)))
+	}
+}
+
+// Each change makes a folder that no run can have written. It is refused, and the file and line are named.
+func TestReadRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, old, with, says string }{
+		{ResultFile, `"version": 1`, `"version": 2`, "result.json: the version of the format is 2"},
+		{ResultFile, `"format": "perfmq`, `"format": "perf`, "the format is"},
+		{ResultFile, `amqp://u@h`, `amqp://u@g`, "the hash is not that of the plan"},
+		{ResultFile, `"sent": `, `"sent": -`, "cannot unmarshal"},
+		{ResultFile, `"cpu": `, `"cpu": -`, "negative"},
+		{ResultFile, `"sent": `, `"sent": 99999999999999999`, "too large"},
+		{ResultFile, `"count": `, `"count": 1`, "the histogram has"},
+		{ResultFile, `"max": `, `"max": 1`, "ax"},
+		{ResultFile, `"runId": "4`, `"runId": "5`, "rows.jsonl: the rows are of run"},
+		{ResultFile, "{", "[", "invalid character"},
+		{RowsFile, `"version":1`, `"version":0`, "rows.jsonl, line 1: the version"},
+		{RowsFile, `"phase":"measure"`, `"phase":"other"`, "rows.jsonl, line 3: there is no phase"},
+		{RowsFile, `"length":1000000`, `"length":0`, "line 2: a row without time or length"},
+		{RowsFile, `"elapsed":1000000`, `"elapsed":9000000`, "line 3: the rows are not in the order of time"},
+		{RowsFile, `"p50":`, `"p50":9`, "line 2: delay: the percentiles do not ascend"},
+		{RowsFile, `{"step"`, strings.Repeat(" ", maxLine) + `{"step"`, "line 2: it has more than"},
+		{RowsFile, `{"step"`, `"step"`, "line 2: invalid character"},
+		{LatenciesFile, "Tag=send", "Tag=sent", `latencies.hdr, line 11: the latency is "sent"`},
+		{LatenciesFile, "Tag=warmup-send,", "Tag=warmup-send", "it is not a line of a histogram log"},
+		{LatenciesFile, "HISTFAAA", "HISTFAAB", "istogram"},
+	} {
+		t.Run(c.file+" "+c.with[:min(len(c.with), 30)], func(t *testing.T) {
+			t.Parallel()
+			dir := write(t, sample(t, 8, 3, 20))
+			path := filepath.Join(dir, c.file)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			changed := strings.Replace(string(text), c.old, c.with, 1)
+			require.NotEqual(t, string(text), changed)
+			require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+			_, err = Read(dir, RowHistograms())
+			require.ErrorContains(t, err, c.says)
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, dir, filepath.Dir(e.Path))
+		})
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), nil, 0o600))
+	_, err := Read(dir)
+	require.ErrorContains(t, err, "it has no head")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ResultFile), 0o700))
+	_, err = Read(dir)
+	require.ErrorContains(t, err, "not a regular file")
+}
+
+// The hash of a plan is that of its meaning.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	hash := func(plan string) string {
+		h, err := Hash(json.RawMessage(plan))
+		require.NoError(t, err)
+		return h
+	}
+	require.Equal(t, hash(`{"a":1,"b":"<"}`), hash(`{ "b": "\u003c", "a": 1 }`))
+	require.NotEqual(t, hash(`{"a":9007199254740993}`), hash(`{"a":9007199254740992}`))
+	require.NotEqual(t, hash(`{"a":1}`), hash(`{"a":"1"}`))
+	require.Empty(t, hash(""))
+	for _, plan := range []string{"{", "{}{}", "x"} {
+		_, err := Hash(json.RawMessage(plan))
+		require.Error(t, err)
+	}
+}
+
+// FuzzRead: whatever is in the files of a folder, Read does not panic, and what it returns can be merged and written.
+func FuzzRead(f *testing.F) {
+	dir := write(f, sample(f, 8, 3, 5))
+	var texts [][]byte
+	for _, name := range []string{RowsFile, LatenciesFile, ResultFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(f, err)
+		texts = append(texts, text)
+	}
+	f.Add(texts[0], texts[1], texts[2])
+	f.Add(texts[0], texts[1], []byte(nil))
+	f.Add([]byte(nil), []byte(nil), texts[2])
+	f.Fuzz(func(t *testing.T, rows, latencies, result []byte) {
+		dir := t.TempDir()
+		for name, text := range map[string][]byte{RowsFile: rows, LatenciesFile: latencies, ResultFile: result} {
+			if len(text) > 0 {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+			}
+		}
+		r, err := Read(dir, RowHistograms())
+		if err != nil {
+			return
+		}
+		other := *r
+		other.RunID, other.Parts = r.RunID+"-2", nil
+		if _, err := Merge(r, &other); err != nil && len(r.Parts) == 0 {
+			require.ErrorIs(t, err, errTooLarge)
+		}
+		_, err = encode(r, "")
+		require.NoError(t, err)
+	})
+}

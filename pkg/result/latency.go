@@ -1,0 +1,119 @@
+package result
+
+import (
+	"errors"
+	"math"
+)
+
+// Latency is a distribution of latencies.
+type Latency struct {
+	// Count is the number of values.
+	Count int64 `json:"count"`
+	// Sum is the exact sum of all values: the mean is Sum / Count.
+	Sum int64 `json:"sum"`
+	// Max is the exact maximum; 0 without values.
+	Max int64 `json:"max"`
+	// Percentiles are missing without values, and where they are not known: see [Merge].
+	*Percentiles
+	// Histogram has all values. It is missing in the rows of rows.jsonl.
+	Histogram *Histogram `json:"histogram,omitempty"`
+}
+
+// Percentiles are the values that a share of all values does not exceed: at most 1% above the true ones, since a
+// histogram has two significant digits, and never above the maximum.
+type Percentiles struct {
+	// The value that 50, 90, 99, 99.9 and 99.99% of all values do not exceed.
+	P50   int64 `json:"p50"`
+	P90   int64 `json:"p90"`
+	P99   int64 `json:"p99"`
+	P999  int64 `json:"p999"`
+	P9999 int64 `json:"p9999"`
+}
+
+// NewLatency returns the distribution of a histogram whose values have that exact sum and maximum, with its percentiles.
+func NewLatency(h *Histogram, sum, longest int64) *Latency {
+	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
+	l.percentiles()
+	return l
+}
+
+// Mean returns the exact mean; 0 without values.
+func (l *Latency) Mean() float64 {
+	if l.Count == 0 {
+		return 0
+	}
+	return float64(l.Sum) / float64(l.Count)
+}
+
+// Percentile returns the value that the share p of all values, from 0 to 100, does not exceed. It needs the histogram, and
+// is 0 without one or without values.
+func (l *Latency) Percentile(p float64) int64 {
+	if l.Histogram == nil {
+		return 0
+	}
+	return min(l.Histogram.Percentile(p), l.Max)
+}
+
+// percentiles computes the percentiles anew.
+func (l *Latency) percentiles() {
+	l.Percentiles = nil
+	if l.Histogram == nil || l.Count == 0 {
+		return
+	}
+	l.Percentiles = &Percentiles{
+		P50: l.Percentile(50), P90: l.Percentile(90), P99: l.Percentile(99), P999: l.Percentile(99.9), P9999: l.Percentile(99.99),
+	}
+}
+
+// errTooLarge: numbers that no run can have, so that they do not add up.
+var errTooLarge = errors.New("the numbers are too large to be added up")
+
+// add adds other. Without the histogram of one that has values, the percentiles are not known any more.
+func (l *Latency) add(other *Latency) error {
+	if other == nil || other.Count == 0 {
+		return nil
+	}
+	if l.Count == 0 {
+		*l = *other
+		l.Histogram = other.Histogram.clone()
+		if other.Percentiles != nil {
+			p := *other.Percentiles
+			l.Percentiles = &p
+		}
+		return nil
+	}
+	if l.Count > math.MaxInt64-other.Count || l.Sum > math.MaxInt64-other.Sum {
+		return errTooLarge
+	}
+	l.Count += other.Count
+	l.Sum += other.Sum
+	l.Max = max(l.Max, other.Max)
+	if l.Histogram != nil && other.Histogram != nil {
+		l.Histogram.add(other.Histogram)
+	} else {
+		l.Histogram = nil
+	}
+	l.percentiles()
+	return nil
+}
+
+// add adds the latencies of other, also those that l does not have yet.
+func (l *Latencies) add(other *Latencies) error {
+	for _, k := range kinds() {
+		from := *k.of(other)
+		if from == nil {
+			continue
+		}
+		to := k.of(l)
+		if *to == nil {
+			*to = &Latency{Histogram: &Histogram{}}
+			if from.Histogram == nil {
+				(*to).Histogram = nil
+			}
+		}
+		if err := (*to).add(from); err != nil {
+			return err
+		}
+	}
+	return nil
+}

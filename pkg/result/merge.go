@@ -1,0 +1,343 @@
+package result
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ErrUnlike is in the error of [Merge] for results that do not belong together.
+var ErrUnlike = errors.New("the results do not belong together")
+
+// second is the length of a row, in microseconds.
+const second = 1_000_000
+
+// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load hosts.
+// The results stay as they are.
+//
+// Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start that
+// is nearest. Merged rows have percentiles if all rows were read with [RowHistograms], or only one of them has values.
+// Verifications add up if each knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in
+// verify.pv must be joined.
+//
+// Results of different plans or the same run are refused with [ErrUnlike].
+func Merge(results ...*Result) (*Result, error) {
+	if err := mergeable(results); err != nil {
+		return nil, err
+	}
+	results = slices.Clone(results)
+	slices.SortStableFunc(results, func(a, b *Result) int { return cmp.Compare(a.Start, b.Start) })
+	first := results[0]
+	m := &Result{
+		Head: first.Head, Complete: true, End: first.End, Measured: &Counts{}, Expected: new(uint64), Missing: new(uint64),
+		Outcome: Outcome{Success: true, Reason: first.Outcome.Reason},
+	}
+	m.Labels = maps.Clone(first.Labels)
+	for _, r := range results {
+		if err := m.merge(r); err != nil {
+			return nil, err
+		}
+	}
+	m.mergeVerification(results)
+	var err error
+	m.Rows, err = mergeRows(results)
+	return m, err
+}
+
+func mergeable(results []*Result) error {
+	switch {
+	case len(results) == 0:
+		return fmt.Errorf("%w: there is none", ErrUnlike)
+	case len(results) > maxMerged:
+		return fmt.Errorf("%w: there are more than %d", ErrUnlike, maxMerged)
+	}
+	seen := map[string]bool{}
+	for _, r := range results {
+		if r.PlanHash != results[0].PlanHash {
+			return fmt.Errorf("%w: run %s has another plan than run %s", ErrUnlike, r.RunID, results[0].RunID)
+		}
+		for _, part := range r.parts() {
+			if seen[part.RunID] {
+				return fmt.Errorf("%w: run %s is there twice", ErrUnlike, part.RunID)
+			}
+			seen[part.RunID] = true
+		}
+	}
+	return nil
+}
+
+// parts are the runs that a result is of.
+func (r *Result) parts() []Part {
+	if len(r.Parts) > 0 {
+		return r.Parts
+	}
+	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End}}
+}
+
+// merge adds a part, but for its rows and its verification.
+func (r *Result) merge(part *Result) error {
+	r.Parts = append(r.Parts, part.parts()...)
+	r.Thresholds = nil // each was about its part
+	r.Complete = r.Complete && part.Complete
+	r.End = max(r.End, part.End)
+	r.Warmup = max(r.Warmup, part.Warmup)
+	for key, value := range r.Labels { // what all have in common
+		if part.Labels[key] != value {
+			delete(r.Labels, key)
+		}
+	}
+	r.Outcome.merge(&part.Outcome, part.Host.Name)
+	if err := errors.Join(r.Total.add(&part.Total), r.Latencies.add(&part.Latencies), r.Tester.add(&part.Tester)); err != nil {
+		return err
+	}
+	r.Tester.Cores += part.Tester.Cores
+	r.Tester.Memory += part.Tester.Memory
+	var err error
+	if r.Measured == nil || part.Measured == nil {
+		r.Measured = nil
+	} else if err = r.Measured.add(part.Measured); err != nil {
+		return err
+	}
+	if r.Expected, err = addKnown(r.Expected, part.Expected); err != nil {
+		return err
+	}
+	if r.Missing, err = addKnown(r.Missing, part.Missing); err != nil {
+		return err
+	}
+	for name, n := range part.Protocol {
+		sum := r.Protocol[name]
+		if err := addTo(&sum, n); err != nil {
+			return err
+		}
+		if r.Protocol == nil {
+			r.Protocol = map[string]uint64{}
+		}
+		r.Protocol[name] = sum
+	}
+	for _, w := range part.Workers {
+		w.Host = cmp.Or(w.Host, part.Host.Name)
+		r.Workers = append(r.Workers, w)
+	}
+	r.mergeFindings(part)
+	return errors.Join(r.mergeSteps(part), r.mergeErrors(part))
+}
+
+// addKnown adds two numbers of which both must be known.
+func addKnown(a, b *uint64) (*uint64, error) {
+	if a == nil || b == nil {
+		return nil, nil //nolint:nilnil // a number that is not known
+	}
+	sum := *a
+	return &sum, addTo(&sum, *b)
+}
+
+// severity orders exit statuses: what ended without a success comes before an interrupt.
+func severity(status int) int { return slices.Index([]int{0, 130, 3, 1, 4, 2}, status) }
+
+func (o *Outcome) merge(other *Outcome, host string) {
+	o.Success = o.Success && other.Success
+	if severity(other.Status) > severity(o.Status) {
+		o.Status = other.Status
+	}
+	if other.Reason != o.Reason {
+		o.Reason = "different reasons"
+	}
+	o.Interrupted = o.Interrupted || other.Interrupted
+	for _, list := range []struct {
+		to   *[]string
+		from []string
+	}{{&o.Problems, other.Problems}, {&o.Warnings, other.Warnings}, {&o.LeftBehind, other.LeftBehind}} {
+		for _, text := range list.from {
+			*list.to = append(*list.to, host+": "+text)
+		}
+	}
+}
+
+func (r *Result) mergeSteps(part *Result) error {
+	for i := range part.Steps {
+		from := &part.Steps[i]
+		at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == from.Name })
+		if at < 0 {
+			r.Steps = append(r.Steps, Step{Name: from.Name, Start: from.Start})
+			at = len(r.Steps) - 1
+		}
+		to := &r.Steps[at]
+		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
+		if err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergedExamples is how many examples of one kind a merged result keeps.
+const mergedExamples = 10
+
+func examples(to, from []string) []string {
+	return append(slices.Clone(to), from[:min(len(from), max(0, mergedExamples-len(to)))]...)
+}
+
+func (r *Result) mergeErrors(part *Result) error {
+	for _, from := range part.Errors {
+		at := slices.IndexFunc(r.Errors, func(f Failure) bool { return f.Class == from.Class })
+		if at < 0 {
+			r.Errors = append(r.Errors, Failure{Class: from.Class})
+			at = len(r.Errors) - 1
+		}
+		to := &r.Errors[at]
+		to.Examples = examples(to.Examples, from.Examples)
+		if err := addTo(&to.Count, from.Count); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeFindings keeps the findings of each host apart: their texts have numbers in them.
+func (r *Result) mergeFindings(part *Result) {
+	for _, f := range part.Findings {
+		if len(part.Parts) == 0 {
+			f.Text = part.Host.Name + ": " + f.Text
+		}
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+func (r *Result) mergeVerification(results []*Result) {
+	sum := &Verification{Known: true}
+	verified := 0
+	for _, part := range results {
+		v := part.Verification
+		if v == nil {
+			continue
+		}
+		verified++
+		sum.Known = sum.Known && v.Known
+		err := errors.Join(addTo(&sum.Sent, v.Sent), addAll(sum.Total.counters(), v.Total.counters()))
+		sum.Known = sum.Known && err == nil
+		sum.Subscriptions = append(sum.Subscriptions, v.Subscriptions...)
+		sum.Unwatched = append(sum.Unwatched, v.Unwatched...)
+		for _, note := range v.Notes {
+			sum.Notes = append(sum.Notes, part.Host.Name+": "+note)
+		}
+	}
+	switch {
+	case verified == 0:
+	case verified == len(results) && sum.Known:
+		r.Verification = sum
+	default:
+		r.Outcome.Warnings = append(r.Outcome.Warnings, "the verifications do not add up, since not every part knows what "+
+			"was to arrive: join the numbers with perfmq verify and the folders of all parts")
+	}
+}
+
+// place is where a row goes: rows of the same place become one.
+type place struct {
+	second int64 // from the earliest start
+	step   string
+	phase  string
+}
+
+// mergeRows aligns the rows of results that are in the order of their starts.
+func mergeRows(results []*Result) ([]Row, error) {
+	merged := map[place]*Row{}
+	for _, r := range results {
+		ahead := r.Start - results[0].Start
+		offset := (ahead + second/2) / second
+		own := map[place]*Row{} // rows of one result follow each other, those of several are side by side
+		for i := range r.Rows {
+			row := r.Rows[i].clone()
+			at := place{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			row.Elapsed += offset * second
+			row.Time += offset*second - ahead
+			to := own[at]
+			if to == nil {
+				own[at] = row
+				continue
+			}
+			if err := to.follow(row); err != nil {
+				return nil, err
+			}
+		}
+		for at, row := range own {
+			if merged[at] == nil {
+				merged[at] = row
+				continue
+			}
+			if err := merged[at].beside(row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	rows := make([]Row, 0, len(merged))
+	for _, row := range merged {
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
+	})
+	return rows, nil
+}
+
+// clone returns a copy that shares nothing that add changes.
+func (r *Row) clone() *Row {
+	c := *r
+	c.Counts, c.Latencies, c.Leftover, c.Shared = Counts{}, Latencies{}, nil, false
+	_ = errors.Join(c.Counts.add(&r.Counts), c.Latencies.add(&r.Latencies)) // to zero everything fits
+	if r.Leftover != nil {
+		c.Leftover = &Latencies{}
+		_ = c.Leftover.add(r.Leftover) // the same
+	}
+	if r.Verified != nil {
+		verified := *r.Verified
+		c.Verified = &verified
+	}
+	return &c
+}
+
+// follow adds the row after r.
+func (r *Row) follow(next *Row) error {
+	r.Length += next.Elapsed - r.Elapsed
+	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
+	r.Backlog, r.Verified = next.Backlog, next.Verified
+	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
+	return r.add(next)
+}
+
+// beside adds a row of the same second of another result.
+func (r *Row) beside(other *Row) error {
+	from := min(r.Elapsed-r.Length, other.Elapsed-other.Length)
+	r.Elapsed, r.Time = max(r.Elapsed, other.Elapsed), max(r.Time, other.Time)
+	r.Length = r.Elapsed - from
+	r.InFlight += other.InFlight
+	r.Workers += other.Workers
+	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
+		r.Backlog = other.Backlog
+	}
+	r.Tester.Cores += other.Tester.Cores
+	r.Tester.Memory += other.Tester.Memory
+	if other.Verified != nil {
+		if r.Verified == nil {
+			r.Verified = &Progress{}
+		}
+		if err := addAll(r.Verified.counters(), other.Verified.counters()); err != nil {
+			return err
+		}
+	}
+	return r.add(other)
+}
+
+// add adds counts, latencies and the use of the machine.
+func (r *Row) add(other *Row) error {
+	if other.Leftover != nil {
+		if r.Leftover == nil {
+			r.Leftover = &Latencies{}
+		}
+		if err := r.Leftover.add(other.Leftover); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester))
+}

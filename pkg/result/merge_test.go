@@ -1,0 +1,198 @@
+package result
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// split deals the messages of a run out to several runs: what each of several load hosts would have seen of it.
+func split(t *testing.T, whole *Result, n int) []*Result {
+	t.Helper()
+	random := rand.New(rand.NewPCG(9, 9))
+	parts := make([]*Result, n)
+	for i := range parts {
+		p := &Result{
+			Head: whole.Head, Complete: true, End: whole.End + int64(i), Measured: &Counts{}, Outcome: Outcome{Success: true, Reason: "duration reached"},
+		}
+		p.RunID, p.Host.Name = string(rune('1'+i)), "host-"+string(rune('1'+i))
+		p.Expected, p.Missing = new(uint64), new(uint64)
+		parts[i] = p
+	}
+	for r := range whole.Rows {
+		row := &whole.Rows[r]
+		rows := make([]Row, n)
+		for i := range rows {
+			rows[i] = Row{
+				Step: row.Step, Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length,
+				Counts: Counts{Producers: &Producers{}, Consumers: &Consumers{}}, Tester: Tester{CPU: 10, Cores: 1},
+			}
+		}
+		for m := range row.Producers.Sent {
+			p := rows[m%uint64(n)].Producers
+			p.Sent++
+			p.Completed++
+		}
+		for m := range row.Consumers.Received {
+			rows[m%uint64(n)].Consumers.Received++
+		}
+		for _, k := range kinds() {
+			from := *k.of(&row.Latencies)
+			if from == nil {
+				continue
+			}
+			hists, longest := make([]*Histogram, n), make([]int64, n)
+			for i := range hists {
+				hists[i] = &Histogram{}
+			}
+			for _, bar := range from.Histogram.Bars() {
+				for range bar.Count {
+					i := random.IntN(n)
+					hists[i].Record(bar.UpTo, 1)
+					longest[i] = min(bar.UpTo, from.Max)
+				}
+			}
+			for i := range rows {
+				sum := from.Sum / int64(n)
+				if i == 0 {
+					sum += from.Sum % int64(n)
+				}
+				*k.of(&rows[i].Latencies) = NewLatency(hists[i], sum, longest[i])
+			}
+		}
+		for i, p := range parts {
+			require.NoError(t, p.Total.add(&rows[i].Counts))
+			if row.Phase != Warmup {
+				require.NoError(t, p.Measured.add(&rows[i].Counts))
+				require.NoError(t, p.Latencies.add(&rows[i].Latencies))
+			}
+			p.Rows = append(p.Rows, rows[i])
+		}
+	}
+	for _, p := range parts {
+		p.Steps = []Step{{Name: "load", Start: p.Start, End: p.End, Counts: p.Total, Latencies: p.Latencies}}
+	}
+	return parts
+}
+
+// Five parts of one run, written, read and merged, are that run: counts, histograms and rows.
+func TestMergeOfPartsIsTheWhole(t *testing.T) {
+	t.Parallel()
+	whole := sample(t, 11, 5, 500)
+	for i := range whole.Rows {
+		whole.Rows[i].Leftover, whole.Rows[i].Consumers.Redelivered, whole.Rows[i].Producers.Blocked = nil, 0, 0
+	}
+	var parts []*Result
+	for i, p := range split(t, whole, 5) {
+		p.Start += int64(i) * 90_000 // they do not begin at the same moment
+		for r := range p.Rows {
+			p.Rows[r].Time += int64(i) * 90_000
+		}
+		read, err := Read(write(t, p), RowHistograms())
+		require.NoError(t, err)
+		parts = append(parts, read)
+	}
+	before := asJSON(t, parts)
+	got, err := Merge(parts...)
+	require.NoError(t, err)
+	require.Equal(t, before, asJSON(t, parts), "the parts stay as they are")
+	require.Equal(t, whole.Total.Producers.Sent, got.Total.Producers.Sent)
+	require.Equal(t, whole.Total.Consumers.Received, got.Total.Consumers.Received)
+	require.Equal(t, asJSON(t, whole.Latencies), asJSON(t, got.Latencies))
+	require.Equal(t, asJSON(t, whole.Latencies), asJSON(t, got.Steps[0].Latencies))
+	require.Len(t, got.Rows, len(whole.Rows))
+	for i := range got.Rows {
+		require.Equal(t, asJSON(t, whole.Rows[i].Producers.Sent), asJSON(t, got.Rows[i].Producers.Sent))
+		require.Equal(t, asJSON(t, whole.Rows[i].Latencies), asJSON(t, got.Rows[i].Latencies))
+		require.EqualValues(t, second, got.Rows[i].Length)
+		require.Equal(t, whole.Rows[i].Time, got.Rows[i].Time, "the parts' clocks are shifted to the same second")
+		require.Equal(t, Tester{CPU: 50, Cores: 5}, got.Rows[i].Tester)
+	}
+	require.Len(t, got.Parts, 5)
+	require.True(t, got.Outcome.Success)
+	require.Equal(t, "duration reached", got.Outcome.Reason)
+	require.Equal(t, whole.Start, got.Start)
+
+	again, err := Merge(parts[4], parts[2], parts[0], parts[1], parts[3])
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, got), asJSON(t, again), "in whatever order")
+	pair, err := Merge(parts[0], parts[1])
+	require.NoError(t, err)
+	rest, err := Merge(parts[2:]...)
+	require.NoError(t, err)
+	again, err = Merge(pair, rest)
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, got.Latencies), asJSON(t, again.Latencies))
+	require.Equal(t, asJSON(t, got.Total), asJSON(t, again.Total))
+}
+
+// Runs that began seconds apart are aligned by the wall clock, also where a row is cut a little early or late.
+func TestMergeAligns(t *testing.T) {
+	t.Parallel()
+	part := func(id string, start, jitter int64, seconds int) *Result {
+		r := &Result{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true}}
+		r.RunID, r.Start = id, sampleStart().UnixMicro()+start
+		last := int64(0)
+		for i := range seconds {
+			end := int64(i+1)*second + jitter*int64(1-2*(i%2))
+			r.Rows = append(r.Rows, Row{
+				Step: "load", Phase: Measure, Elapsed: end, Length: end - last, Time: r.Start + end, Counts: Counts{Producers: &Producers{Sent: 10}},
+			})
+			last = end
+		}
+		return r
+	}
+	got, err := Merge(part("a", 0, 200_000, 5), part("b", 2_490_000, -200_000, 5))
+	require.NoError(t, err)
+	var sent []uint64
+	for _, row := range got.Rows {
+		sent = append(sent, row.Producers.Sent)
+	}
+	require.Equal(t, []uint64{10, 10, 20, 20, 20, 10, 10}, sent)
+	require.Nil(t, got.Measured, "where one does not know it")
+}
+
+// What does not belong together is refused; what is not known of one is not known of all.
+func TestMergeRefuses(t *testing.T) {
+	t.Parallel()
+	a, b := sample(t, 1, 2, 10), sample(t, 2, 2, 10)
+	_, err := Merge()
+	require.ErrorIs(t, err, ErrUnlike)
+	_, err = Merge(a, b)
+	require.ErrorContains(t, err, "is there twice")
+	b.RunID = "2"
+	merged, err := Merge(a, b)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, merged.Verification.Total.Lost)
+	require.EqualValues(t, 4, *merged.Missing)
+	require.Len(t, merged.Workers, 4)
+	require.Len(t, merged.Findings, 2)
+	require.EqualValues(t, 6, merged.Errors[0].Count)
+	require.EqualValues(t, 14, merged.Protocol["tx-checks"])
+	require.Equal(t, []string{"host-1: messages lost: 2", "host-1: messages lost: 2"}, merged.Outcome.Problems)
+	_, err = Merge(merged, a)
+	require.ErrorContains(t, err, "is there twice")
+
+	b.Verification.Known, b.Expected = false, nil
+	merged, err = Merge(a, b)
+	require.NoError(t, err)
+	require.Nil(t, merged.Verification)
+	require.Nil(t, merged.Expected)
+	require.Contains(t, merged.Outcome.Warnings[0], "join the numbers with perfmq verify")
+
+	b.PlanHash = "other"
+	_, err = Merge(a, b)
+	require.ErrorIs(t, err, ErrUnlike)
+	require.ErrorContains(t, err, "has another plan than")
+
+	// Rows without histograms: percentiles of the second are not known any more, all else is.
+	c := sample(t, 3, 2, 10)
+	c.RunID = "3"
+	c.Rows[1] = *c.Rows[1].bare()
+	merged, err = Merge(a, c)
+	require.NoError(t, err)
+	require.NotNil(t, merged.Rows[0].Latencies.Ack.Percentiles)
+	require.Nil(t, merged.Rows[1].Latencies.Ack.Percentiles)
+	require.EqualValues(t, 20, merged.Rows[1].Latencies.Ack.Count)
+}

@@ -1,0 +1,33 @@
+package result
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Hash returns the SHA-256 of a plan in hexadecimal. Spaces, the order of keys and the way in which characters are escaped
+// make no difference. The hash of no plan is empty.
+func Hash(plan json.RawMessage) (string, error) {
+	if len(plan) == 0 {
+		return "", nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(plan))
+	decoder.UseNumber() // digits stay as they are
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", fmt.Errorf("read the plan: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return "", fmt.Errorf("read the plan: something follows it")
+	}
+	text, err := json.Marshal(value) // with sorted keys
+	if err != nil {
+		return "", fmt.Errorf("read the plan: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,275 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrNoResult is in the error of [Read] for a folder without a result.
+var ErrNoResult = errors.New("there is no result: a folder of --result has rows.jsonl or result.json")
+
+// Error is a file of a result that cannot be used.
+type Error struct {
+	Path string // of the file
+	Line int    // from 1; 0 if the whole file is meant
+	Err  error
+}
+
+// Error returns the place and the cause.
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s, line %d: %v", e.Path, e.Line, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Option changes what [Read] returns.
+type Option func(*reading)
+
+// RowHistograms lets the latencies of rows have their histograms, of which there may be 150 MB a day. Rows that share theirs
+// have none.
+func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
+
+type reading struct{ histograms bool }
+
+// Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so far,
+// as after a kill, and Complete is false.
+//
+// The error is an [*Error], or [ErrNoResult]. Nothing in a file makes Read panic or take more memory than some times its
+// size.
+func Read(dir string, options ...Option) (*Result, error) {
+	var o reading
+	for _, option := range options {
+		option(&o)
+	}
+	r, err := readResult(filepath.Join(dir, ResultFile))
+	if err != nil {
+		return nil, err
+	}
+	head, rows, err := readRows(filepath.Join(dir, RowsFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r == nil:
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoResult)
+	case errors.Is(err, fs.ErrNotExist): // somebody copied result.json alone
+		return r, nil
+	case err != nil:
+		return nil, err
+	}
+	complete := r != nil
+	if !complete {
+		if r, err = rebuild(head, rows); err != nil {
+			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
+		}
+	} else if r.RunID != head.RunID {
+		err := fmt.Errorf("the rows are of run %q, the result of run %q", head.RunID, r.RunID)
+		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
+	}
+	r.Rows = rows
+	if complete && !o.histograms {
+		return r, nil
+	}
+	return r, r.readLatencies(filepath.Join(dir, LatenciesFile), o.histograms)
+}
+
+// readResult returns nil if the file does not exist.
+func readResult(path string) (*Result, error) {
+	f, err := open(path, maxResult)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no result is an answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxResult+1))
+	if err == nil && len(text) > maxResult {
+		err = fmt.Errorf("it has more than %d bytes", maxResult)
+	}
+	if err != nil {
+		return nil, &Error{Path: path, Err: bare(err)}
+	}
+	r, err := Decode(text)
+	if err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	return r, nil
+}
+
+// Decode returns the result whose JSON is text, as it is in result.json. It refuses numbers that no run can have.
+func Decode(text []byte) (*Result, error) {
+	r := new(Result)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	for i := range r.Rows {
+		if err := r.Rows[i].check(); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+	}
+	return r, nil
+}
+
+// open opens a regular file of at most limit bytes.
+func open(path string, limit int64) (*os.File, error) {
+	info, err := os.Stat(path) // first: opening a pipe would wait for its writer
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err == nil && info.Size() > limit {
+		err = fmt.Errorf("it has more than %d bytes", limit)
+	}
+	if err != nil {
+		return nil, &Error{Path: path, Err: bare(err)}
+	}
+	f, err := os.Open(path) //nolint:gosec // in the folder that the user named
+	if err != nil {
+		return nil, &Error{Path: path, Err: bare(err)}
+	}
+	return f, nil
+}
+
+// lines calls visit for each line that has an end. The last one may be without: it is being written, or its writer was
+// killed.
+func lines(path string, visit func(line []byte) error) error {
+	f, err := open(path, maxBytes)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	reader := bufio.NewReaderSize(io.LimitReader(f, maxBytes), 64<<10)
+	var line []byte
+	for n := 1; ; {
+		part, err := reader.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return &Error{Path: path, Line: n, Err: fmt.Errorf("it has more than %d bytes", maxLine)}
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return &Error{Path: path, Line: n, Err: bare(err)}
+		}
+		if err := visit(line); err != nil {
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return &Error{Path: path, Line: n, Err: err}
+		}
+		line = line[:0]
+		n++
+	}
+}
+
+// errEnough ends lines without an error.
+var errEnough = errors.New("enough")
+
+func readRows(path string) (head *Head, rows []Row, err error) {
+	err = lines(path, func(line []byte) error {
+		if head == nil {
+			head = new(Head)
+			if err := json.Unmarshal(line, head); err != nil {
+				return err
+			}
+			return head.check()
+		}
+		if len(rows) == maxRows {
+			return fmt.Errorf("there are more than %d rows", maxRows)
+		}
+		var row Row
+		if err := json.Unmarshal(line, &row); err != nil {
+			return err
+		}
+		if err := row.check(); err != nil {
+			return err
+		}
+		if n := len(rows); n > 0 && rows[n-1].Elapsed > row.Elapsed {
+			return errors.New("the rows are not in the order of time")
+		}
+		rows = append(rows, row)
+		return nil
+	})
+	if err == nil && head == nil {
+		err = &Error{Path: path, Err: errors.New("it has no head: the run did not begin")}
+	}
+	return head, rows, err
+}
+
+// rebuild sums up a result from its rows.
+func rebuild(head *Head, rows []Row) (*Result, error) {
+	r := &Result{Head: *head, End: head.Start, Outcome: Outcome{
+		Reason:   "unknown: the run has not ended, or the tester was killed",
+		Status:   1,
+		Problems: []string{"there is no " + ResultFile + ": the tester was killed, or the run goes on; this is the sum of its rows"},
+	}}
+	for i := range rows {
+		row := &rows[i]
+		if n := len(r.Steps); n == 0 || r.Steps[n-1].Name != row.Step {
+			r.Steps = append(r.Steps, Step{Name: row.Step, Start: max(0, row.Time-row.Length)})
+		}
+		step := &r.Steps[len(r.Steps)-1]
+		r.End, step.End = row.Time, row.Time
+		err := errors.Join(r.Total.add(&row.Counts), step.Counts.add(&row.Counts), r.Tester.add(&row.Tester))
+		if err != nil {
+			return nil, err
+		}
+		r.Tester.Cores, r.Tester.Memory = row.Tester.Cores, max(r.Tester.Memory, row.Tester.Memory)
+	}
+	return r, nil
+}
+
+// readLatencies reads the histograms: into the rows if keep is set, and into the sums unless the result is complete.
+func (r *Result) readLatencies(path string, keep bool) error {
+	g := groups{result: r, keep: keep}
+	g.next()
+	err := lines(path, func(line []byte) error {
+		if line[0] == '#' || line[0] == '"' { // comments and the legend
+			return nil
+		}
+		return g.line(strings.TrimSuffix(string(line), "\n"))
+	})
+	missing := len(r.Rows) - g.from + len(g.rows)
+	switch {
+	case err == nil && len(g.wanted) == 0 && !g.behind:
+		return nil
+	case err == nil && r.Complete:
+		return &Error{Path: path, Err: fmt.Errorf("the histograms of the last %d rows are missing", missing)}
+	case err == nil && g.behind:
+		missing = 1
+	case r.Complete || err != nil && !g.last():
+		return err
+	}
+	// The tester was killed, or goes on, between a row and its histograms.
+	text := fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing)
+	r.Outcome.Warnings = append(r.Outcome.Warnings, text)
+	return nil
+}
+
+// parseLine returns tag and histogram of a line of a histogram log: Tag=T,start,length,max,histogram.
+func parseLine(line string) (tag string, h *Histogram, err error) {
+	const tagged = "Tag="
+	fields := strings.Split(line, ",")
+	if len(fields) != 5 || !strings.HasPrefix(fields[0], tagged) {
+		return "", nil, errors.New("it is not a line of a histogram log")
+	}
+	h = new(Histogram)
+	if err := h.UnmarshalText(bytes.TrimSpace([]byte(fields[4]))); err != nil {
+		return "", nil, err
+	}
+	return fields[0][len(tagged):], h, nil
+}

@@ -1,0 +1,276 @@
+package result
+
+import "encoding/json"
+
+// Format is [Head.Format] of every result.
+const Format = "perfmq result"
+
+// Version is the version of the format that this package writes. It reads this one and all before it.
+const Version = 1
+
+// Head describes a run as far as it is known at its start.
+type Head struct {
+	// Format is "perfmq result".
+	Format string `json:"format"`
+	// Version is the version of the format.
+	Version int `json:"version"`
+	// RunID identifies the run, in all likelihood: a decimal number that its messages carry.
+	RunID string `json:"runId"`
+	// Start is the moment at which the load began.
+	Start int64 `json:"start"`
+	// Warmup is the length of the first part of the load, which is not measured.
+	Warmup int64 `json:"warmup"`
+	// Plan describes what was to be done, with all defaults. It holds no secrets.
+	Plan json.RawMessage `json:"plan,omitempty"`
+	// PlanHash is the SHA-256 of the plan, as [Hash] computes it, in hexadecimal. Only results with the same hash merge.
+	PlanHash string `json:"planHash"`
+	// Versions tells which programs took part.
+	Versions Versions `json:"versions"`
+	// Host is the machine of the tester.
+	Host Host `json:"host"`
+	// Labels are free texts of the user's, such as the broker's version or heap.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Versions are versions of programs.
+type Versions struct {
+	// Perfmq is the version of the tester.
+	Perfmq string `json:"perfmq"`
+	// Revision is the revision in version control that the tester was built from; empty if it is not known.
+	Revision string `json:"revision,omitempty"`
+	// Go is the version of the Go toolchain that built the tester.
+	Go string `json:"go"`
+	// Clients are the implementations of the protocols in use.
+	Clients []Client `json:"clients,omitempty"`
+}
+
+// Client is an implementation of a protocol.
+type Client struct {
+	// Role is "producers" or "consumers".
+	Role string `json:"role"`
+	// Protocol is the name of the protocol.
+	Protocol string `json:"protocol"`
+	// Name is "native" for the tester's own implementation, or the name of a client library.
+	Name string `json:"name"`
+	// Version is the version of the client library; empty for "native".
+	Version string `json:"version,omitempty"`
+}
+
+// Host is a machine.
+type Host struct {
+	// Name is the host name.
+	Name string `json:"name"`
+	// OS is the operating system, as GOOS names it.
+	OS string `json:"os"`
+	// Arch is the processor architecture, as GOARCH names it.
+	Arch string `json:"arch"`
+	// CPUs is the number of processors that the tester may use.
+	CPUs int `json:"cpus"`
+	// Memory is the memory of the machine in bytes; 0 where the system does not tell.
+	Memory uint64 `json:"memory,omitempty"`
+}
+
+// Result is the result of a run, or of several merged ones. It is pure data; nothing in it is shared with a Writer.
+type Result struct {
+	Head
+	// Parts are the runs that were merged into this result, each with its start; empty for the result of one run.
+	Parts []Part `json:"parts,omitempty"`
+	// Complete tells that the run came to its end. Otherwise the tester was killed or still runs, and the result was
+	// summed up from the rows: it has no measured counts, workers, findings, errors or verification.
+	Complete bool `json:"complete"`
+	// End is the moment at which the run ended, drain included.
+	End int64 `json:"end"`
+	// Outcome tells whether the run was a success, and why it ended.
+	Outcome Outcome `json:"outcome"`
+	// Total are the counts of the whole run, warm-up included.
+	Total Counts `json:"total"`
+	// Measured are the counts of the messages that were due after the warm-up. What belongs to no message is zero here:
+	// Blocked, NoLeave, Late and Strays. It is missing if it is not known.
+	Measured *Counts `json:"measured,omitempty"`
+	// Expected is how many deliveries the completed messages should have caused, and Missing how many of those did not
+	// come. Both are missing where one process does not both send and receive.
+	Expected *uint64 `json:"expected,omitempty"`
+	Missing  *uint64 `json:"missing,omitempty"`
+	// Latencies are the latencies of the messages that were due after the warm-up, with their histograms.
+	Latencies Latencies `json:"latencies"`
+	// Steps are the steps of the run, in order. A plain command line is one step.
+	Steps []Step `json:"steps"`
+	// Workers are the totals of each producer and consumer.
+	Workers []Worker `json:"workers,omitempty"`
+	// Errors are the failures by class, each with its first examples.
+	Errors []Failure `json:"errors,omitempty"`
+	// Findings are what a reader should know about the run.
+	Findings []Finding `json:"findings,omitempty"`
+	// Thresholds are the demands on the result, with what was measured.
+	Thresholds []Threshold `json:"thresholds,omitempty"`
+	// Verification tells what became of each message; missing if the run was not verified.
+	Verification *Verification `json:"verification,omitempty"`
+	// Tester is the tester's own use of its machine during the whole run.
+	Tester Tester `json:"tester"`
+	// Protocol are counters of the protocol's own, by name, summed over all workers.
+	Protocol map[string]uint64 `json:"protocol,omitempty"`
+	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
+	Rows []Row `json:"rows,omitempty"`
+}
+
+// Part is a run that was merged.
+type Part struct {
+	// RunID identifies the run.
+	RunID string `json:"runId"`
+	// Host is the machine of its tester.
+	Host Host `json:"host"`
+	// Start and End are the moments at which its load began and the run ended, by its own clock.
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+}
+
+// Outcome tells how a run ended.
+type Outcome struct {
+	// Success: all messages that were sent were accepted and received, and nothing ended the run early.
+	Success bool `json:"success"`
+	// Status is the exit status that follows from the run: 0 success, 1 failure, 3 a threshold was not kept, 130 interrupted.
+	Status int `json:"status"`
+	// Reason says why the load ended, such as "duration reached".
+	Reason string `json:"reason"`
+	// Interrupted: the user asked for the end.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Problems say why the run is not a success.
+	Problems []string `json:"problems,omitempty"`
+	// Warnings say how far the numbers can be trusted.
+	Warnings []string `json:"warnings,omitempty"`
+	// LeftBehind are things that could not be closed or removed at the broker.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+}
+
+// Step is a part of a run that something ended.
+type Step struct {
+	// Name is the name of the step; that of a plain command line is "load".
+	Name string `json:"name"`
+	// Start and End are the moments at which the step began and ended.
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	// Counts of the step, warm-up included.
+	Counts Counts `json:"counts"`
+	// Latencies of the messages that were due in the step after its warm-up.
+	Latencies Latencies `json:"latencies"`
+}
+
+// Worker is a producer or consumer with its totals, warm-up included.
+type Worker struct {
+	// Name is the name of the worker, such as producer-0.
+	Name string `json:"name"`
+	// Host is the host of the worker, in merged results.
+	Host string `json:"host,omitempty"`
+	// Destination is where it sends or receives.
+	Destination string `json:"destination,omitempty"`
+	Counts
+	// Saturated are the full seconds of load in which the tester was the worker's limit, and Seconds those in which it
+	// could have been.
+	Saturated int `json:"saturated,omitempty"`
+	Seconds   int `json:"seconds,omitempty"`
+}
+
+// Failure is a class of errors.
+type Failure struct {
+	// Class is the class of the error, such as "timeout".
+	Class string `json:"class"`
+	// Count is how many messages ended with an error of this class.
+	Count uint64 `json:"count"`
+	// Examples are the first errors, as texts.
+	Examples []string `json:"examples,omitempty"`
+}
+
+// Finding is a fact about a run that a reader should know.
+type Finding struct {
+	// Kind is what was found, such as "lost". Programs compare it; it does not change.
+	Kind string `json:"kind"`
+	// Count is how often it was found, or how many messages it concerns.
+	Count uint64 `json:"count"`
+	// Subject is what it was found at: a destination, a subscription, a worker, the tester; empty for the whole run.
+	Subject string `json:"subject,omitempty"`
+	// Failure: the finding makes the run a failure.
+	Failure bool `json:"failure,omitempty"`
+	// Examples are the first cases, such as "producer-0 12".
+	Examples []string `json:"examples,omitempty"`
+	// Text is the finding in words.
+	Text string `json:"text"`
+}
+
+// Threshold is a demand on the result. One that was not kept does not make the run a failure, but its exit status 3.
+type Threshold struct {
+	// Threshold is the demand as it was given, such as "ack.p99 < 50ms".
+	Threshold string `json:"threshold"`
+	// Metric is the name of the metric.
+	Metric string `json:"metric"`
+	// Unit is the unit of Measured: messages, messages/s, us or percent.
+	Unit string `json:"unit"`
+	// Measured is the value of the metric; null if the run has none.
+	Measured *float64 `json:"measured"`
+	// Kept: the demand was met.
+	Kept bool `json:"kept"`
+}
+
+// Verification tells what became of each message.
+type Verification struct {
+	// Known: it is known which messages should have arrived. Otherwise Expected, Lost, Left, Early and the counts that
+	// depend on the outcomes of sends are zero.
+	Known bool `json:"expectedKnown"`
+	// Sent is the number of messages that the producers sent.
+	Sent uint64 `json:"sent"`
+	// Total are the counts of all subscriptions.
+	Total Verified `json:"total"`
+	// Subscriptions are the counts of each.
+	Subscriptions []Subscription `json:"subscriptions"`
+	// Unwatched are destinations with messages and without a consumer.
+	Unwatched []string `json:"unwatched,omitempty"`
+	// Notes say how the counts are to be understood.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Subscription is the verification of a queue, of a shared or durable subscription, or of one consumer of a topic.
+type Subscription struct {
+	// Destination is the queue or topic.
+	Destination string `json:"destination"`
+	// Name is the name of the subscription; empty for a queue.
+	Name string `json:"subscription,omitempty"`
+	// Known: as in Verification.
+	Known bool `json:"expectedKnown"`
+	Verified
+}
+
+// Verified are exact counts of messages.
+//
+// Expected = Received - UnconfirmedArrived - RefusedArrived - WithheldArrived + Lost + Left + Early.
+type Verified struct {
+	// Expected: accepted by the broker to be delivered.
+	Expected uint64 `json:"expected"`
+	// Received: different messages that arrived. Once: those of them that arrived once.
+	Received uint64 `json:"received"`
+	Once     uint64 `json:"once"`
+	// Lost: accepted, and never arrived although consumers waited for them.
+	Lost uint64 `json:"lost"`
+	// Left: accepted, and not arrived when the consumers ended.
+	Left uint64 `json:"left"`
+	// Early: accepted before the subscription existed.
+	Early uint64 `json:"early"`
+	// Duplicates: deliveries beyond the first of each message. Redelivered: those of them that the broker marked.
+	Duplicates  uint64 `json:"duplicates"`
+	Redelivered uint64 `json:"duplicatesRedelivered"`
+	// Disordered: messages that came behind a later one. DisorderedRedelivered: those of them that the broker marked.
+	Disordered            uint64 `json:"outOfOrder"`
+	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`
+	// Damaged: deliveries whose body or ID is not as sent. Illegible: those of them whose ID cannot be read.
+	Damaged   uint64 `json:"damaged"`
+	Illegible uint64 `json:"illegible"`
+	// Foreign: deliveries of other runs and tools.
+	Foreign uint64 `json:"foreign"`
+	// UnconfirmedArrived and UnconfirmedMissing: sent without an answer of the broker.
+	UnconfirmedArrived uint64 `json:"unconfirmedArrived"`
+	UnconfirmedMissing uint64 `json:"unconfirmedMissing"`
+	// RefusedArrived: refused by the broker, and arrived.
+	RefusedArrived uint64 `json:"refusedArrived"`
+	// WithheldArrived: rolled back by plan, and arrived.
+	WithheldArrived uint64 `json:"withheldArrived"`
+	// Gaps: numbers below the highest seen that did not arrive, where it is not known which were sent.
+	Gaps uint64 `json:"gaps"`
+}

@@ -1,0 +1,325 @@
+package result
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What was written is read again, number by number.
+func TestReadsBack(t *testing.T) {
+	t.Parallel()
+	want := sample(t, 1, 5, 200)
+	dir := write(t, want)
+	assert.Equal(t, []string{"latencies.hdr", "result.json", "rows.jsonl"}, names(t, dir))
+	got, err := Read(dir, RowHistograms())
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, want), asJSON(t, got))
+
+	bareRows, err := Read(dir)
+	require.NoError(t, err)
+	require.Len(t, bareRows.Rows, 5)
+	require.Nil(t, bareRows.Rows[3].Latencies.Ack.Histogram)
+	require.Equal(t, want.Rows[3].Latencies.Ack.Percentiles, bareRows.Rows[3].Latencies.Ack.Percentiles)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, RowsFile)))
+	alone, err := Read(dir)
+	require.NoError(t, err)
+	want.Rows = nil
+	require.Equal(t, asJSON(t, want), asJSON(t, alone))
+}
+
+// encoded is a histogram in a file. Another version of Go may compress it otherwise.
+var encoded = regexp.MustCompile(`HISTFAAA[A-Za-z0-9+/=]+`)
+
+// The files of version 1, as they were written when it was made, are read, and those written today look the same.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	want := sample(t, 7, 3, 20)
+	dir, kept := write(t, want), filepath.Join("testdata", "v1")
+	for _, name := range names(t, dir) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		if *update {
+			require.NoError(t, os.MkdirAll(kept, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(kept, name), text, 0o600))
+		}
+		golden, err := os.ReadFile(filepath.Join(kept, name))
+		require.NoError(t, err, "run the test with -update to write it")
+		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
+	}
+	got, err := Read(kept, RowHistograms())
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, want), asJSON(t, got))
+}
+
+// Every cut of the files is what a kill may leave: all whole rows are there, and their sum is exact.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	whole := sample(t, 2, 6, 40)
+	dir := write(t, whole)
+	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, ResultFile)))
+	head := bytes.IndexByte(rows, '\n') + 1
+	for cut := len(rows); cut >= head; cut -= 71 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), rows[:cut], 0o600))
+		got, err := Read(dir)
+		require.NoError(t, err)
+		n := bytes.Count(rows[:cut], []byte("\n")) - 1
+		require.Len(t, got.Rows, n)
+		require.False(t, got.Complete)
+		require.Equal(t, 1, got.Outcome.Status)
+		var want Counts
+		var latencies Latencies
+		for i := range n {
+			require.NoError(t, want.add(&whole.Rows[i].Counts))
+			if whole.Rows[i].Phase != Warmup {
+				require.NoError(t, latencies.add(&whole.Rows[i].Latencies))
+			}
+		}
+		require.Equal(t, asJSON(t, want), asJSON(t, got.Total))
+		require.Equal(t, asJSON(t, latencies), asJSON(t, got.Latencies))
+		if n > 0 {
+			require.Equal(t, asJSON(t, latencies), asJSON(t, got.Steps[0].Latencies))
+			require.Equal(t, whole.Rows[n-1].Time, got.End)
+		}
+		require.Empty(t, got.Outcome.Warnings)
+	}
+}
+
+// A kill between a row and its histograms costs those of one row, also where several rows share a line.
+func TestKilledBetweenTheFiles(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "result")
+		w, err := NewWriter(dir)
+		require.NoError(t, err)
+		r := sample(t, 3, 8, 40)
+		require.NoError(t, w.Start(r.Head))
+		if shared {
+			exhaust(w)
+		}
+		for i, row := range r.Rows {
+			if i == 7 {
+				w.hdr.handle = lost{w.hdr.handle}
+			}
+			require.NoError(t, w.Row(row))
+		}
+		got, err := Read(dir)
+		require.NoError(t, err)
+		require.Len(t, got.Rows, 8)
+		require.Equal(t, shared, got.Rows[7].Shared)
+		require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
+		require.EqualValues(t, 6*40, got.Latencies.Ack.Count, "of rows 2 to 7: the first is of the warm-up")
+		require.EqualValues(t, 8*40, got.Total.Producers.Completed)
+		require.NoError(t, w.Close())
+	}
+}
+
+// exhaust lets the files seem so large that they may not grow any more.
+func exhaust(w *Writer) {
+	const by = freeBytes + 1<<20
+	w.rows.offset += by
+	w.rows.handle = shifted{w.rows.handle, by}
+}
+
+// shifted is a file that seems to be longer by so many bytes than it is.
+type shifted struct {
+	handle
+	by int64
+}
+
+func (s shifted) WriteAt(p []byte, at int64) (int, error) { return s.handle.WriteAt(p, at-s.by) }
+func (s shifted) Truncate(size int64) error               { return s.handle.Truncate(size - s.by) }
+
+// lost is a file that is written no more.
+type lost struct{ handle }
+
+func (l lost) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+func (l lost) Truncate(int64) error                   { return nil }
+
+// full is a file on a disk that has room up to limit.
+type full struct {
+	handle
+	limit int64
+}
+
+func (f full) WriteAt(p []byte, at int64) (int, error) {
+	room := max(0, f.limit-at)
+	if int64(len(p)) <= room {
+		return f.handle.WriteAt(p, at)
+	}
+	n, err := f.handle.WriteAt(p[:room], at)
+	return n, errors.Join(err, syscall.ENOSPC)
+}
+
+// A full disk is reported once, at whatever byte it is; the rows before are whole, and result.json is written all the same.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	r := sample(t, 4, 6, 40)
+	for _, shared := range []bool{false, true} {
+		for _, which := range []string{RowsFile, LatenciesFile} {
+			for limit := int64(2000); limit < 12_000; limit += 2777 {
+				dir := filepath.Join(t.TempDir(), "result")
+				w, err := NewWriter(dir)
+				require.NoError(t, err)
+				require.NoError(t, w.Start(r.Head))
+				if which == RowsFile {
+					w.rows.handle = full{w.rows.handle, limit}
+				} else {
+					w.hdr.handle = full{w.hdr.handle, limit}
+				}
+				if shared {
+					exhaust(w)
+				}
+				var reported []error
+				written := 0
+				for _, row := range r.Rows {
+					if err := w.Row(row); err != nil {
+						reported = append(reported, err)
+					} else if len(reported) == 0 {
+						written++
+					}
+				}
+				if written < len(r.Rows) {
+					require.Len(t, reported, 1)
+					require.ErrorIs(t, reported[0], syscall.ENOSPC)
+					require.Contains(t, reported[0].Error(), filepath.Join(dir, which))
+				}
+				killed, err := Read(dir)
+				require.NoError(t, err)
+				require.Len(t, killed.Rows, written)
+				require.Empty(t, killed.Outcome.Warnings)
+				require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
+				require.NoError(t, w.Finish(*r))
+				require.NoError(t, w.Close())
+				got, err := Read(dir, RowHistograms())
+				require.NoError(t, err)
+				require.True(t, got.Complete)
+				require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))
+				require.Len(t, got.Rows, written)
+			}
+		}
+	}
+}
+
+func (l *Latencies) count() int64 {
+	if l.Ack == nil {
+		return 0
+	}
+	return l.Ack.Count
+}
+
+// A day of seconds whose latencies are as wide as they come takes at most 200 MB.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "result")
+	w, err := NewWriter(dir)
+	require.NoError(t, err)
+	r := sample(t, 5, 40, 3000)
+	require.NoError(t, w.Start(r.Head))
+	const skipped = 7200 // the budget of two hours, as if they had been used
+	w.rows.offset += skipped*bytesPerSecond + freeBytes
+	w.rows.handle = shifted{w.rows.handle, skipped*bytesPerSecond + freeBytes}
+	for _, row := range r.Rows {
+		row.Elapsed += skipped * second
+		if row.Phase == Warmup {
+			row.Phase = Measure
+		}
+		require.NoError(t, w.Row(row))
+	}
+	require.NoError(t, w.Close())
+	got, err := Read(dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 40*3000, got.Latencies.Ack.Count)
+	shared := 0
+	for i := range got.Rows {
+		if got.Rows[i].Shared {
+			shared++
+		}
+	}
+	var size int64
+	for _, name := range []string{RowsFile, LatenciesFile} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		size += info.Size()
+	}
+	t.Logf("%d bytes a second, %d of 40 rows share their histograms", size/40, shared)
+	require.Less(t, size, int64(40*bytesPerSecond+20_000), "the lines of one row may be ahead")
+	require.Positive(t, shared)
+	require.LessOrEqual(t, int64(86_400*bytesPerSecond+freeBytes), int64(200_000_000))
+}
+
+// latencies.hdr is a log that HdrHistogram's own reader takes.
+func TestHistogramLog(t *testing.T) {
+	t.Parallel()
+	want := sample(t, 6, 4, 30)
+	f, err := os.Open(filepath.Join(write(t, want), LatenciesFile))
+	require.NoError(t, err)
+	defer f.Close()
+	reader := hdrhistogram.NewHistogramLogReader(f)
+	counts := map[string]int64{}
+	for {
+		h, err := reader.NextIntervalHistogram()
+		require.NoError(t, err)
+		if h == nil {
+			break
+		}
+		counts[h.Tag()] += h.TotalCount()
+	}
+	require.Equal(t, map[string]int64{
+		"warmup-delay-send": 30, "warmup-send": 30, "warmup-response": 30, "warmup-transfer": 32,
+		"delay-send": 90, "send": 90, "response": 90, "transfer": 90,
+	}, counts)
+}
+
+// No file of a result is written over, and nothing is left of a run that did not begin.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	dir := write(t, sample(t, 1, 1, 1))
+	_, err := NewWriter(dir)
+	require.ErrorIs(t, err, ErrExists)
+	require.Len(t, names(t, dir), 3)
+	_, err = NewWriter(filepath.Join(dir, "no", "folder"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = NewWriter(filepath.Join(dir, ResultFile))
+	require.Error(t, err)
+
+	empty := t.TempDir()
+	w, err := NewWriter(empty)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.Empty(t, names(t, empty), "a folder that was there stays")
+	_, err = Read(empty)
+	require.ErrorIs(t, err, ErrNoResult)
+
+	made := filepath.Join(empty, "made")
+	w, err = NewWriter(made)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoDirExists(t, made)
+}
+
+// What a terminal would obey is escaped, and read as it was.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	dir := write(t, sample(t, 1, 1, 1))
+	for _, name := range []string{RowsFile, ResultFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "\x1b")
+		require.NotContains(t, string(text), "\u202e")
+		require.Contains(t, string(text), "1000/s <fixed>")
+		require.True(t, strings.HasSuffix(string(text), "\n"))
+	}
+}

@@ -1,0 +1,198 @@
+package result
+
+// The phases of a step.
+const (
+	Warmup  = "warmup"  // load, but the latencies of its messages are not in the result's
+	Measure = "measure" // load
+	Drain   = "drain"   // no more sends; waiting for completions and deliveries
+)
+
+// Row is an interval of a run, a second as a rule: shorter where a phase ends, longer if the tester was stopped.
+type Row struct {
+	// Step is the name of the step.
+	Step string `json:"step"`
+	// Phase is "warmup", "measure" or "drain".
+	Phase string `json:"phase"`
+	// Time is the moment at which the interval ended, by the wall clock.
+	Time int64 `json:"time"`
+	// Elapsed is the time from the start of the load to the end of the interval, by the steady clock.
+	Elapsed int64 `json:"elapsed"`
+	// Length is the length of the interval, by the steady clock. It is never zero.
+	Length int64 `json:"length"`
+	// Counts of the interval. All rows add up to the total.
+	Counts
+	// InFlight is the number of messages sent and not ended, at the end of the interval.
+	InFlight uint64 `json:"inFlight"`
+	// Backlog is the number of messages at the broker, at the end of the interval; missing if it is not known.
+	Backlog *uint64 `json:"backlog,omitempty"`
+	// Workers is the number of open producers and consumers.
+	Workers int `json:"workers,omitempty"`
+	// Latencies that became known in the interval: of messages due in the warm-up if Phase is that, else of those due
+	// after it.
+	Latencies Latencies `json:"latencies"`
+	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no sum.
+	Leftover *Latencies `json:"leftover,omitempty"`
+	// Tester is the tester's own use of its machine in the interval.
+	Tester Tester `json:"tester"`
+	// Verified are the findings of the verification up to the end of the interval: totals, not growth.
+	Verified *Progress `json:"verified,omitempty"`
+	// Shared: the histograms of this row are with those of the row before it, in one line each of latencies.hdr. That
+	// keeps the files of long runs small.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// Progress are findings of a verification that are known while the run goes on.
+type Progress struct {
+	Received    uint64 `json:"received"`              // messages, each counted once
+	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
+	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked
+	Disordered  uint64 `json:"outOfOrder"`            // messages that came behind a later one
+	Damaged     uint64 `json:"damaged"`               // deliveries that are not as sent
+	Foreign     uint64 `json:"foreign"`               // deliveries of others
+}
+
+// Counts are counts of messages and transactions, by role.
+type Counts struct {
+	// Producers are the counts of the producers; missing if there are none.
+	Producers *Producers `json:"producers,omitempty"`
+	// Consumers are the counts of the consumers; missing if there are none.
+	Consumers *Consumers `json:"consumers,omitempty"`
+	// Commits are transactions that the broker confirmed, CommitsFailed those that it did not, of both roles.
+	Commits       uint64 `json:"commits,omitempty"`
+	CommitsFailed uint64 `json:"commitsFailed,omitempty"`
+	// OutOfRange are latencies above 24 hours, recorded as that.
+	OutOfRange uint64 `json:"outOfRange,omitempty"`
+	// Paused are latencies that include a pause of the tester itself.
+	Paused uint64 `json:"paused,omitempty"`
+}
+
+// Producers are counts of producers. Each message sent ends in one of Completed, Rejected, Released, Modified, Failed and
+// Unconfirmed.
+type Producers struct {
+	// Sent: handed to the driver.
+	Sent uint64 `json:"sent"`
+	// Blocked are waits for the broker: for a message in flight to end, or for leave to send. NoLeave are the latter.
+	Blocked uint64 `json:"blocked"`
+	NoLeave uint64 `json:"noLeave,omitempty"`
+	// Completed: accepted by the broker.
+	Completed uint64 `json:"completed"`
+	// Rejected: refused by the broker.
+	Rejected uint64 `json:"rejected,omitempty"`
+	// Released: given back by the broker, undelivered. Modified: given back with changes.
+	Released uint64 `json:"released,omitempty"`
+	Modified uint64 `json:"modified,omitempty"`
+	// Failed: ended by an error. Unsent: those of them that never left.
+	Failed uint64 `json:"failed,omitempty"`
+	Unsent uint64 `json:"unsent,omitempty"`
+	// Unconfirmed: in flight when the connection or the run ended; the broker may have them or not.
+	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
+	// Late are sends that left late although neither the broker nor max-pending held them up.
+	Late uint64 `json:"late,omitempty"`
+	// Strays are answers to no message in flight.
+	Strays uint64 `json:"strays,omitempty"`
+	// Failures is the number of messages by state and class of the error: {"failed": {"timeout": 10}}.
+	Failures map[string]map[string]uint64 `json:"failures,omitempty"`
+}
+
+// Consumers are counts of consumers.
+type Consumers struct {
+	// Received: delivered, foreign ones not counted.
+	Received uint64 `json:"received"`
+	// Redelivered: those of them that the broker marked as delivered before.
+	Redelivered uint64 `json:"redelivered,omitempty"`
+	// Unstamped: those of them without a time of sending, and thus without a transfer time.
+	Unstamped uint64 `json:"unstamped,omitempty"`
+	// Foreign: delivered, but sent by another run or tool.
+	Foreign uint64 `json:"foreign,omitempty"`
+	// NegativeTransfers are transfer times below zero, recorded as zero: clocks differ. NegativeAges: the same of b2c
+	// and s2c times.
+	NegativeTransfers uint64 `json:"negativeTransfers,omitempty"`
+	NegativeAges      uint64 `json:"negativeAges,omitempty"`
+}
+
+// Tester is the tester's own use of its machine.
+type Tester struct {
+	// CPU is the processor time that the tester used.
+	CPU int64 `json:"cpu"`
+	// Cores is the number of processors that it may use at once.
+	Cores int `json:"cores"`
+	// Memory is its resident memory in bytes, at the end or, of a whole run, at most; 0 where the system does not tell.
+	Memory uint64 `json:"memory,omitempty"`
+	// MachineBusy is the processor time that all programs of the machine used, of MachineAll that there was; 0 where the
+	// system does not tell.
+	MachineBusy int64 `json:"machineBusy,omitempty"`
+	MachineAll  int64 `json:"machineAll,omitempty"`
+	// GCPauses are stops for garbage collection, GCPauseMax is the longest.
+	GCPauses   uint64 `json:"gcPauses,omitempty"`
+	GCPauseMax int64  `json:"gcPauseMax,omitempty"`
+	// Pauses are times when nothing of the tester ran, PauseMax is the longest.
+	Pauses   uint64 `json:"pauses,omitempty"`
+	PauseMax int64  `json:"pauseMax,omitempty"`
+	// LateCrowded and LatePaused are late sends while others kept the machine busy, and after a pause.
+	LateCrowded uint64 `json:"lateCrowded,omitempty"`
+	LatePaused  uint64 `json:"latePaused,omitempty"`
+	// ClockForward and ClockBackward are how far the wall clock was set.
+	ClockForward  int64 `json:"clockForward,omitempty"`
+	ClockBackward int64 `json:"clockBackward,omitempty"`
+	// Saturated is the number of workers of which the tester was the limit: in a row, those that never waited in it; of a
+	// whole run, the sum of the rows.
+	Saturated uint64 `json:"saturated,omitempty"`
+}
+
+// Latencies are distributions of latencies. One that the run does not measure is missing.
+type Latencies struct {
+	// Delay is from the intended to the actual send.
+	Delay *Latency `json:"delay,omitempty"`
+	// Ack is from the actual send to its completion.
+	Ack *Latency `json:"ack,omitempty"`
+	// Response is from the intended send to its completion; missing without a rate, where it equals Ack.
+	Response *Latency `json:"response,omitempty"`
+	// Transfer is from the actual send to the delivery.
+	Transfer *Latency `json:"transfer,omitempty"`
+	// B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the
+	// delivery, as RocketMQ tells them.
+	B2C *Latency `json:"b2c,omitempty"`
+	S2C *Latency `json:"s2c,omitempty"`
+	// Commit is from asking the broker to commit a transaction to its confirmation.
+	Commit *Latency `json:"commit,omitempty"`
+}
+
+// kind is one of the latencies.
+type kind struct {
+	name, tag string // in JSON, and in latencies.hdr
+	of        func(*Latencies) **Latency
+}
+
+// warmupTag begins the tags of messages that were due in the warm-up.
+const warmupTag = "warmup-"
+
+// kinds are all latencies in the order of latencies.hdr. The tags are those of --hdr.
+func kinds() []kind {
+	return []kind{
+		{"delay", "delay-send", func(l *Latencies) **Latency { return &l.Delay }},
+		{"ack", "send", func(l *Latencies) **Latency { return &l.Ack }},
+		{"response", "response", func(l *Latencies) **Latency { return &l.Response }},
+		{"transfer", "transfer", func(l *Latencies) **Latency { return &l.Transfer }},
+		{"b2c", "b2c", func(l *Latencies) **Latency { return &l.B2C }},
+		{"s2c", "s2c", func(l *Latencies) **Latency { return &l.S2C }},
+		{"commit", "commit", func(l *Latencies) **Latency { return &l.Commit }},
+	}
+}
+
+// Names are the names of the latencies, in their order.
+func Names() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Get returns the latency of that name; nil if it was not measured or there is no such name.
+func (l *Latencies) Get(name string) *Latency {
+	for _, k := range kinds() {
+		if k.name == name {
+			return *k.of(l)
+		}
+	}
+	return nil
+}
