@@ -41,9 +41,10 @@ const (
 	hintNative = "use --client native"
 )
 
-// Factory describes the protocol and opens drivers for it. It turns off the library's logging, which belongs to the process.
+// Factory describes the protocol and opens drivers for it. The first that is opened turns off the library's logging, which belongs to
+// the process.
 func Factory() driver.Factory {
-	rlog.SetLogger(support.Silence{})
+	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
 	p := &transport.Protocol{
 		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"}, PlainPort: "9876", TLSPort: "9876",
 	}
@@ -59,6 +60,7 @@ func Factory() driver.Factory {
 		Check:      func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		silence()
 		b, err := check(p, &opts)
 		return &rocketDriver{
 			factory: f, broker: b, topics: support.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
