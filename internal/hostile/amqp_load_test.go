@@ -40,6 +40,11 @@ func amqpLinks() []testCase {
 		{name: "attach: refused with 60 KB of words", job: producing(), play: refused(errorOf("amqp:not-found", strings.Repeat("so many words ", 4300))), want: openFails("so many words", driver.ClassNotFound)},
 		{name: "attach: refused with a condition of 60 KB", job: producing(), play: refused(errorOf(strings.Repeat("condition:", 6000), "")), want: openFails("condition", driver.ClassOther)},
 		{name: "attach: refused without a reason", job: producing(), play: refused(), want: openFails("", byBroker)},
+		{name: "attach: refused without a reason, twice", job: producing(), want: openFails("", byBroker), play: at(func(p *amqpPeer, f *amqpFrame) {
+			p.attachAs(f, null, null, null)
+			p.send(amqpDetach, f.fields[1], "\x41")
+			p.send(amqpDetach, f.fields[1], "\x41")
+		})},
 		{name: "attach: refused with an error that is none", job: producing(), play: refused(uint32Of(5)), want: openFails("", protocol)},
 		{name: "attach: refused, and silence", job: producing(), want: openFails("", timeout), play: at(func(p *amqpPeer, f *amqpFrame) { p.attachAs(f, null, null, null) })},
 		{name: "attach: another link's name", job: producing(), play: as(0, str("somebody else")), want: openFails("", protocol)},

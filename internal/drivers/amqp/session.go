@@ -161,7 +161,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	switch {
 	case l.err != nil:
 		return l.err
-	case s.err != nil:
+	case s.err != nil && !l.gone: // else the refusal came first, whatever has become of the connection since
 		return s.err
 	case l.gone || s.over:
 		return driver.Errorf(driver.ClassClosedByBroker, "", "does the address exist, with that kind (queue or topic)?",
