@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -219,8 +218,8 @@ type logSink struct {
 	ready chan struct{} // closed at the ready line
 
 	mu        sync.Mutex
-	readyText string // empty once seen
-	lines     []string
+	readyText string   // empty once seen
+	lines     [][]byte // the memory of the oldest is used again: brokers log much, and tests count allocations
 	partial   []byte
 }
 
@@ -237,20 +236,22 @@ func (s *logSink) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		s.addLine(string(line))
+		s.addLine(line)
 		s.partial = append(s.partial[:0], rest...)
 	}
 }
 
-func (s *logSink) addLine(line string) {
-	if strings.HasPrefix(line, "\tat ") {
+func (s *logSink) addLine(line []byte) {
+	if bytes.HasPrefix(line, []byte("\tat ")) {
 		return // frames of Java's stack traces push out what matters; the file has them
 	}
+	var oldest []byte
 	if len(s.lines) == tailLines {
+		oldest = s.lines[0]
 		s.lines = append(s.lines[:0], s.lines[1:]...)
 	}
-	s.lines = append(s.lines, line)
-	if s.readyText != "" && strings.Contains(line, s.readyText) {
+	s.lines = append(s.lines, append(oldest[:0], line...))
+	if s.readyText != "" && bytes.Contains(line, []byte(s.readyText)) {
 		s.readyText = ""
 		close(s.ready)
 	}
@@ -259,7 +260,7 @@ func (s *logSink) addLine(line string) {
 func (s *logSink) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.lines, "\n")
+	return string(bytes.Join(s.lines, []byte{'\n'}))
 }
 
 func (s *logSink) close() {
