@@ -41,7 +41,7 @@ fuzz: ## each fuzz test for $(FUZZ_TIME)
 fuzz-session: ## loads through a proxy that mutates what passes, for $(FUZZ_SESSION_TIME) for each protocol; see docs/hostile.md
 	$(GO) test ./internal/hostile -run '^TestSession$$' -count=1 -v -timeout 0 -session.time $(FUZZ_SESSION_TIME) -session.seed 0
 
-features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: 15 minutes, as root
+features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: half an hour, as root
 	./scripts/features.sh docs/features.md
 
 bench: ## benchmarks of the hot path, in process

@@ -18,7 +18,7 @@ if ! command -v debootstrap >/dev/null; then
 		exit 1
 	fi
 fi
-PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 1 -timeout 60m -run '^(TestConformance|TestReal)' \
+PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 2 -timeout 60m -run '^(TestConformance|TestReal)' \
 	./internal/drivers/... ./internal/broker/... ./internal/amqppeer/... || failed=$?
 # Checks that failed are in the table, which is written all the same.
 go run ./internal/brokertest/cmd/features "$results" >"$results/table.md" || failed=$?
