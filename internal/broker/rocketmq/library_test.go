@@ -200,7 +200,9 @@ func librarySend(ctx context.Context, ns primitive.NamesrvAddr, what string, n i
 	if err := p.Start(); err != nil {
 		return err
 	}
-	defer func() { _ = p.Shutdown() }()
+	if what != "oneway" { // of which some would be lost with the connection: it ends with the process, when all have come
+		defer func() { _ = p.Shutdown() }()
+	}
 	var all []*primitive.Message
 	for i := range n {
 		m := primitive.NewMessage("LIB", []byte(fmt.Sprintf("hello %d %s", i, strings.Repeat("x", i*200*(i%2))+fmt.Sprint(i%10))))
