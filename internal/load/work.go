@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -63,7 +62,7 @@ func ParseWork(text string) (w Work, err error) {
 func (w Work) next() time.Duration {
 	switch {
 	case w.Mean > 0:
-		return min(time.Duration(float64(w.Mean)*rand.ExpFloat64()), time.Duration(math.MaxInt64/2)) //nolint:gosec // no secret
+		return min(time.Duration(float64(w.Mean)*rand.ExpFloat64()), MaxWork) //nolint:gosec // no secret
 	case w.Max > w.Min:
 		return w.Min + rand.N(w.Max-w.Min+1) //nolint:gosec // no secret
 	default:
@@ -71,17 +70,17 @@ func (w Work) next() time.Duration {
 	}
 }
 
-// worker lets one goroutine work on messages one after the other. A sleep that ends late does not make the work longer: what
-// follows within grace of the end of the work before counts as having waited for it.
+// worker lets one goroutine work on messages one after the other.
 type worker struct {
 	work  Work
 	each  time.Duration // the shortest time from one message to the next, of a rate; 0 for any
 	clock *Clock
 	wait  *Waiter
-	until time.Duration // the end of the work so far
+	late  time.Duration // by how much the last sleep ended late: the next work is shorter by that
+	next  time.Duration // before which the rate allows no further message
 }
 
-// grace is how late a sleep may end.
+// grace bounds how much of a late sleep is made up for.
 const grace = 2 * time.Millisecond
 
 func newWorker(ctx context.Context, cfg *ConsumerConfig, clock *Clock) *worker {
@@ -90,9 +89,17 @@ func newWorker(ctx context.Context, cfg *ConsumerConfig, clock *Clock) *worker {
 
 // do works on a message that was received at that time. It returns early when the context ends.
 func (w *worker) do(received time.Duration) {
-	if received > w.until+grace {
-		w.until = received
+	end := received
+	if work := w.work.next(); work > 0 {
+		end += work - w.late
 	}
-	w.until += max(w.work.next(), w.each)
-	w.wait.Until(w.until)
+	if w.each > 0 {
+		if received > w.next+grace { // a rate does not make up for idle time
+			w.next = received
+		}
+		w.next += w.each
+		end = max(end, w.next)
+	}
+	w.wait.Until(end)
+	w.late = min(max(w.clock.Now()-end, 0), grace)
 }

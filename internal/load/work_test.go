@@ -37,22 +37,48 @@ func TestWorkIsWithinItsBounds(t *testing.T) {
 	require.InEpsilon(t, 2*time.Millisecond, sum/n, 0.05) // of 100,000 the mean deviates by 0.3%, one time in three
 }
 
-// TestWorker: work takes as long as it says, one after the other, however late the sleeps end, and idle time is not made up for.
+// TestWorker: each message has all of its work, whether it waited or not; idle time is not made up for, a late sleep is.
 func TestWorker(t *testing.T) {
+	const work = 2 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		clock := NewClock()
 		clock.Begin()
-		cfg := ConsumerConfig{Work: Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}}
-		w := newWorker(t.Context(), &cfg, clock)
+		w := newWorker(t.Context(), &ConsumerConfig{Work: Work{Min: work, Max: work}}, clock)
 		defer w.wait.Close()
 		for range 500 {
 			w.do(clock.Now())
-			<-time.After(time.Millisecond) // it was woken late
+		}
+		require.Equal(t, time.Second, clock.Now())
+		for _, idle := range []time.Duration{time.Microsecond, time.Millisecond, time.Second} {
+			<-time.After(idle)
+			before := clock.Now()
+			w.do(before)
+			require.Equal(t, work, clock.Now()-before)
+		}
+		w.late = 300 * time.Microsecond
+		before := clock.Now()
+		w.do(before)
+		require.Equal(t, work-300*time.Microsecond, clock.Now()-before)
+		require.Zero(t, w.late)
+	})
+}
+
+// TestWorkerOfARate: messages that come a moment late do not lower the rate, and after idle time there is no burst.
+func TestWorkerOfARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := NewClock()
+		clock.Begin()
+		w := newWorker(t.Context(), &ConsumerConfig{Each: 2 * time.Millisecond}, clock)
+		defer w.wait.Close()
+		for range 500 {
+			w.do(clock.Now())
+			<-time.After(time.Millisecond)
 		}
 		require.InDelta(t, 1.0, clock.Now().Seconds(), 0.01)
 		<-time.After(time.Second)
 		before := clock.Now()
 		w.do(before)
-		require.Equal(t, 2*time.Millisecond, clock.Now()-before)
+		w.do(clock.Now())
+		require.Equal(t, 4*time.Millisecond, clock.Now()-before)
 	})
 }
