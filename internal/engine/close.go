@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -36,44 +39,92 @@ type closer struct {
 	close func(context.Context) error
 }
 
-// closeWorkers closes all that is open and returns what it could not close. It takes no longer than the connect time-out
+// closeAll closes all that is open and returns what it could not close. It takes no longer than the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
 // than lastWords left to say, after them. If the drain has left messages in flight, the broker may be one that answers
 // nothing any more: then a side has the connect time-out only as long as its workers close one after the other, and no more
 // than lastWords from one to the next.
-func (r *run) closeWorkers(ctx context.Context) []string {
+func (r *run) closeAll(ctx context.Context) []string {
+	left := r.closeGroups(ctx, r.step.uses)
+	r.stopConsumers()
+	var drivers []closer
+	for _, d := range slices.Backward(r.drivers) { // that of the producers first
+		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
+	}
+	var open leftBehind
+	last := min(r.patienceToClose().all, lastWords)
+	closeEach(ctx, wait{all: last, each: last}, drivers, &open)
+	return append(left, open.list...)
+}
+
+// closeGroups closes the workers of groups, as closeAll does, and returns those that it could not close.
+func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	var left leftBehind
-	patience := wait{all: max(r.plan.Producer.Open.ConnectTimeout, r.plan.Consumer.Open.ConnectTimeout)}
+	var producers, consumers []closer
+	for _, u := range list {
+		for _, p := range u.producers {
+			if p.driver != nil {
+				producers = append(producers, closer{p.spec.Name, p.ended, p.driver.Close})
+			}
+		}
+		for _, c := range u.consumers {
+			if c.driver != nil {
+				consumers = append(consumers, closer{c.spec.Name, c.ended, c.driver.Close})
+			}
+			if c.stop != nil {
+				c.stop()
+			}
+		}
+	}
+	patience := r.patienceToClose()
+	var sides sync.WaitGroup
+	for _, side := range [][]closer{producers, consumers} {
+		sides.Go(func() { closeEach(ctx, patience, side, &left) })
+	}
+	sides.Wait()
+	for _, u := range list {
+		r.closed(u)
+	}
+	return left.list
+}
+
+// closed notes that the workers of a group are not open any more.
+func (r *run) closed(u *use) {
+	u.open = false
+	for _, s := range r.subscriptionsOf(u.consumers) {
+		r.end(s)
+	}
+	for _, p := range u.producers {
+		p.connections.add(p.driver)
+		p.driver = nil
+	}
+	for _, c := range u.consumers {
+		c.connections.add(c.driver)
+		c.driver = nil
+	}
+}
+
+// add notes what a connection that is closed has counted.
+func (c *connections) add(worker any) {
+	if counting, ok := worker.(driver.Counting); ok {
+		c.counters = stats.AddCounters(c.counters, counting.Counters())
+	}
+	if waiter, ok := worker.(driver.Waiter); ok {
+		c.denied += waiter.Waits().Credit.Times
+	}
+}
+
+// patienceToClose is how long to wait for workers to close.
+func (r *run) patienceToClose() wait {
+	var patience wait
+	for _, d := range r.drivers {
+		patience.all = max(patience.all, d.endpoint.Open.ConnectTimeout)
+	}
 	patience.each = patience.all
 	if r.unanswered {
 		patience.each = min(patience.all, lastWords)
 	}
-	var producers, consumers, drivers []closer
-	for _, p := range r.producers {
-		if p.driver != nil {
-			producers = append(producers, closer{p.spec.Name, p.ended, p.driver.Close})
-		}
-	}
-	for _, c := range r.consumers {
-		if c.driver != nil {
-			consumers = append(consumers, closer{c.spec.Name, c.ended, c.driver.Close})
-		}
-	}
-	if d := r.drivers.producer; d != nil {
-		drivers = append(drivers, closer{"connections of the producers", nil, d.Close})
-	}
-	if d := r.drivers.consumer; d != nil && d != r.drivers.producer {
-		drivers = append(drivers, closer{"connections of the consumers", nil, d.Close})
-	}
-	r.stopConsumers()
-	var sides sync.WaitGroup
-	for _, side := range [][]closer{producers, consumers} {
-		sides.Go(func() { closeAll(ctx, patience, side, &left) })
-	}
-	sides.Wait()
-	last := min(patience.all, lastWords)
-	closeAll(ctx, wait{all: last, each: last}, drivers, &left)
-	return left.list
+	return patience
 }
 
 func (c closer) shut(ctx context.Context) error {
@@ -87,8 +138,8 @@ func (c closer) shut(ctx context.Context) error {
 // wait is how long to wait for workers to close: for all of them, and from one to the next.
 type wait struct{ all, each time.Duration }
 
-// closeAll waits for the goroutines of list to end, closes all whose have, and notes what is left.
-func closeAll(ctx context.Context, patience wait, list []closer, left *leftBehind) {
+// closeEach waits for the goroutines of list to end, closes all whose have, and notes what is left.
+func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
 	stopping, cancel := context.WithTimeout(ctx, min(patience.each, stopTimeout))

@@ -15,7 +15,7 @@ import (
 func TestCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency = 2 * time.Millisecond })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 4*time.Second, 2*time.Second
 			p.CommitInterval = 10
 		}), nil)
@@ -33,7 +33,7 @@ func TestCommits(t *testing.T) {
 func TestCommitsOfBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Count, p.CommitInterval, p.Transacted, p.TransactionSize = 100, 10, true, 5
 		}), nil)
 		require.True(t, s.Success, s.Problems)
@@ -43,7 +43,7 @@ func TestCommitsOfBothSides(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.FailCommit = 4 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Role, p.Count, p.CommitInterval = plan.Producer, 100, 10
 		}), nil)
 		require.False(t, s.Success)

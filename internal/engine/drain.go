@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -17,56 +15,27 @@ const (
 	// quiet is how long consumers must have received nothing before the drain takes it for the end, where it cannot
 	// know how many messages to expect.
 	quiet = time.Second
+	// drainedIdle is the same for a step that ends when its consumers have received all.
+	drainedIdle = 3 * time.Second
+	// brokerRetry is the time from one attempt to reach a broker to the next, with --wait-for-broker.
+	brokerRetry = 250 * time.Millisecond
 )
-
-// subscription is a set of consumers of which one gets each message: all consumers of a queue, one consumer of a topic,
-// or the consumers that share a subscription.
-type subscription struct {
-	destination driver.Destination
-	consumers   []*consumer
-	tracker     *verify.Tracker // nil if nothing is verified
-}
-
-func subscriptions(r *run) []subscription {
-	type key struct {
-		dest driver.Destination
-		name string
-	}
-	var subs []subscription
-	index := map[key]int{}
-	for _, c := range r.consumers {
-		k := key{dest: c.spec.Destination}
-		switch {
-		case c.spec.Shared:
-			k.name = c.spec.Subscription
-		case c.spec.Destination.Kind == driver.Topic:
-			k.name = c.spec.Name
-		}
-		i, ok := index[k]
-		if !ok {
-			i = len(subs)
-			index[k] = i
-			subs = append(subs, subscription{destination: c.spec.Destination})
-		}
-		subs[i].consumers = append(subs[i].consumers, c)
-	}
-	return subs
-}
 
 // drain waits, for the drain time-out at most, until all messages in flight have ended and all that were completed have
 // been received.
 func (r *run) drain(ctx context.Context) {
-	r.sampler.enter(stats.Drain)
-	if r.plan.Role == plan.Consumer {
+	started := time.Now()
+	defer func() { r.drained = time.Since(started) }()
+	if r.role == plan.Consumer {
 		return // what comes until it is told to stop is no longer measured as part of a full second
 	}
 	patience := r.plan.DrainTimeout
 	if r.silent { // that long it has been waiting already
 		patience = min(patience, lastLook)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := started.Add(patience)
 	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
-	if r.plan.Role == plan.Producer {
+	if len(r.step.consumers()) == 0 {
 		return
 	}
 	if r.expectedKnown() {
@@ -84,11 +53,24 @@ func (r *run) drain(ctx context.Context) {
 	r.waitQuiet(ctx, deadline, quiet)
 }
 
+// drainedAll returns what tells whether the consumers of a step without producers have received what they are to receive: all
+// that the run has sent, or, where that is not known, what came until nothing has for a while.
+func (r *run) drainedAll() func() bool {
+	q := quietness{received: r.received(), looked: time.Now()}
+	return func() bool {
+		idle := q.look(time.Now(), r.received())
+		if r.expectedKnown() && r.redelivered() == 0 {
+			return r.awaited() == 0
+		}
+		return idle >= drainedIdle
+	}
+}
+
 // waitQuiet waits until nothing has been received for a while.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
 	q := quietness{received: r.received(), looked: time.Now()}
 	r.waitFor(ctx, deadline, func() bool {
-		return q.look(time.Now(), r.received()) >= while || !alive(r.consumers)
+		return q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
 	})
 }
 
@@ -128,9 +110,14 @@ func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool)
 	}
 }
 
-// inFlight counts the messages that may still complete, and the producers that are still handing one over.
-func (r *run) inFlight() (n uint64) {
-	for _, p := range r.producers {
+// inFlight counts the messages of the run that may still complete, and the producers that are still handing one over.
+func (r *run) inFlight() uint64 { return inFlight(r.producers) }
+
+func inFlight(producers []*producer) (n uint64) {
+	for _, p := range producers {
+		if p.driver == nil || p.ended == nil {
+			continue
+		}
 		select {
 		case <-p.ended:
 			n += p.rec.InFlight()
@@ -144,6 +131,9 @@ func (r *run) inFlight() (n uint64) {
 // alive tells whether one of the consumers is left to receive anything.
 func alive(consumers []*consumer) bool {
 	for _, c := range consumers {
+		if c.driver == nil {
+			continue
+		}
 		select {
 		case <-c.ended:
 		default:
@@ -178,14 +168,16 @@ func (r *run) allConfirmed() bool {
 }
 
 // expectedKnown tells whether the number of deliveries follows from the number of messages sent.
-func (r *run) expectedKnown() bool { return r.plan.Role == plan.Client && r.plan.Selector == "" }
+func (r *run) expectedKnown() bool {
+	return r.role == plan.Client && !slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
+}
 
 // tally compares what was completed with what was received, each subscription on its own, so that what one got twice
 // does not hide what another never got.
 func (r *run) tally() (expected, missing, excess uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {
-		want, got := completed[s.destination], s.received()
+		want, got := s.expected(completed), s.received()
 		expected += want
 		missing += max(want, got) - got
 		excess += max(want, got) - want
@@ -194,35 +186,25 @@ func (r *run) tally() (expected, missing, excess uint64) {
 }
 
 // completed counts the messages by destination that were completed and are to be delivered.
-func (r *run) completed() map[driver.Destination]uint64 {
-	n := map[driver.Destination]uint64{}
+func (r *run) completed() map[place]uint64 {
+	n := map[place]uint64{}
 	for _, p := range r.producers {
 		withheld := p.rec.Withheld() // before Completed, of which it is a part
-		n[p.spec.Destination] += p.rec.Completed() - withheld
-	}
-	return n
-}
-
-func (s *subscription) received() (n uint64) {
-	for _, c := range s.consumers {
-		n += c.rec.Total()
+		n[p.place()] += p.rec.Completed() - withheld
 	}
 	return n
 }
 
 // awaited is the number of missing messages that may still come: those of subscriptions with a consumer left.
 func (r *run) awaited() (n uint64) {
-	if r.verify != nil {
-		for i := range r.subs {
-			if alive(r.subs[i].consumers) {
-				n += r.verify.open(&r.subs[i])
-			}
-		}
-		return n
-	}
 	completed := r.completed()
 	for _, s := range r.subs {
-		if want, got := completed[s.destination], s.received(); got < want && alive(s.consumers) {
+		if s.over || !alive(s.consumers) {
+			continue
+		}
+		if r.verify != nil {
+			n += r.verify.open(s)
+		} else if want, got := s.expected(completed), s.received(); got < want {
 			n += want - got
 		}
 	}

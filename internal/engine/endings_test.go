@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -27,12 +26,12 @@ const (
 )
 
 // steady is a load of 100 msg/s for loadTime.
-func steady(p *plan.Plan) { p.Rate, p.Duration, p.MaxPending = rate("100"), loadTime, 10 }
+func steady(p *flat) { p.Rate, p.Duration, p.MaxPending = rate("100"), loadTime, 10 }
 
 func TestEndings(t *testing.T) {
 	tests := []struct {
 		name        string
-		edit        func(*plan.Plan)
+		edit        func(*flat)
 		options     func(*mem.Options)
 		act         func(b *mem.Broker, stop, cancel func()) // after 4 s
 		sent        int
@@ -43,11 +42,11 @@ func TestEndings(t *testing.T) {
 	}{
 		{name: "duration", edit: steady, sent: 1000, lasts: loadTime, reason: "duration reached", success: true},
 		{
-			name: "count before duration", edit: func(p *plan.Plan) { steady(p); p.Count = 333 },
+			name: "count before duration", edit: func(p *flat) { steady(p); p.Count = 333 },
 			sent: 333, lasts: 3320 * time.Millisecond, reason: "message count reached", success: true,
 		},
 		{
-			name: "duration before count", edit: func(p *plan.Plan) { steady(p); p.Count = 5000 },
+			name: "duration before count", edit: func(p *flat) { steady(p); p.Count = 5000 },
 			sent: 1000, lasts: loadTime, reason: "duration reached", success: true,
 		},
 		{
@@ -66,7 +65,7 @@ func TestEndings(t *testing.T) {
 		},
 		{
 			name: "broken broker, consumer only", act: func(b *mem.Broker, _, _ func()) { b.Disconnect() },
-			edit:  func(p *plan.Plan) { steady(p); p.Role, p.Rate = plan.Consumer, rate("1") },
+			edit:  func(p *flat) { steady(p); p.Role, p.Rate = plan.Consumer, rate("1") },
 			lasts: 4 * time.Second, reason: "consumer-0 failed",
 		},
 		{
@@ -74,7 +73,7 @@ func TestEndings(t *testing.T) {
 			sent: 1000, lasts: loadTime + drainTimeout, reason: "duration reached",
 		},
 		{
-			name: "no drain asked for", edit: func(p *plan.Plan) { steady(p); p.DrainTimeout = 0 },
+			name: "no drain asked for", edit: func(p *flat) { steady(p); p.DrainTimeout = 0 },
 			options: func(o *mem.Options) { o.Lose = 100 },
 			sent:    1000, lasts: loadTime, reason: "duration reached",
 		},
@@ -90,7 +89,7 @@ func TestEndings(t *testing.T) {
 					time.AfterFunc(4*time.Second, func() { tt.act(b, func() { close(stop) }, cancel) })
 				}
 				p, rep := newPlan(b.Factory(), tt.edit), new(recorder)
-				s, err := engine.Run(ctx, stop, p, rep)
+				s, err := carryOut(ctx, stop, p, rep)
 				require.NoError(t, err)
 				check(t, p, s, rep)
 				require.InDelta(t, tt.sent, s.Total.Sent, 1)
@@ -111,8 +110,8 @@ func TestEndings(t *testing.T) {
 func TestConsumerCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 500 }), nil)
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Consumer, 300 }), nil)
+		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 500 }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Consumer, 300 }), nil)
 		require.Equal(t, "message count reached", s.Reason)
 		require.EqualValues(t, 300, s.Total.Received)
 		require.EqualValues(t, 200, b.Stats().Backlog, "the rest stays at the broker")
@@ -150,11 +149,11 @@ func TestOpeningFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, rep, begun := mem.New(), new(recorder), time.Now()
-				p := newPlan(tt.hooks.factory(b.Factory()), func(p *plan.Plan) { p.Producers, p.Consumers = 1, 1 })
+				p := newPlan(tt.hooks.factory(b.Factory()), func(p *flat) { p.Producers, p.Consumers = 1, 1 })
 				if strings.HasPrefix(tt.name, "third") {
 					p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}, {Name: "C"}}
 				}
-				_, err := engine.Run(t.Context(), nil, p, rep)
+				_, err := carryOut(t.Context(), nil, p, rep)
 				require.Error(t, err)
 				if !tt.hangs {
 					require.ErrorIs(t, err, refused)
@@ -179,7 +178,7 @@ func TestOpeningFails(t *testing.T) {
 			hang := func(context.Context) error { <-released; return refused }
 			for _, h := range []*hooks{{open: hang}, {consumer: hang}, {producer: hang}} {
 				begun := time.Now()
-				_, err := engine.Run(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+				_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
 				require.Error(t, err)
 				require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
 			}
@@ -199,7 +198,7 @@ func TestOpeningFails(t *testing.T) {
 				return says
 			}
 			for _, h := range []*hooks{{open: late}, {consumer: late}, {producer: late}} {
-				_, err := engine.Run(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+				_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
 				require.ErrorIs(t, err, says)
 				require.Equal(t, "is it a broker?", driver.HintOf(err))
 			}
@@ -211,7 +210,7 @@ func TestOpeningFails(t *testing.T) {
 			time.AfterFunc(time.Second, func() { close(stop) })
 			begun := time.Now()
 			h := &hooks{producer: wait}
-			_, err := engine.Run(t.Context(), stop, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+			_, err := carryOut(t.Context(), stop, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
 			require.ErrorContains(t, err, "interrupted")
 			require.Equal(t, time.Second, time.Since(begun))
 		})
@@ -223,7 +222,7 @@ func TestFailureDuringDrainIsNotSwallowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
 		time.AfterFunc(loadTime+time.Second, b.Disconnect)
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { steady(p); p.Consumers = 3 }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { steady(p); p.Consumers = 3 }), nil)
 		require.Equal(t, "duration reached", s.Reason)
 		require.False(t, s.Success)
 		require.Contains(t, strings.Join(s.Problems, "\n"), "connection was lost")
@@ -246,7 +245,7 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 			pass(loadTime + time.Millisecond)
 			return died
 		}}
-		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
 			steady(p)
 			p.Consumers = 2
 			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
@@ -263,7 +262,7 @@ func TestBlockedInSendAtTheEnd(t *testing.T) {
 		t.Run(stopAt.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, func(o *mem.Options) { o.Limit = 250 })
-				s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 					steady(p)
 					p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
 				}), nil)

@@ -1,9 +1,13 @@
-// Package engine carries out a plan: it opens the workers, lets the load run, drains what is under way, closes everything
-// and says how it went.
+// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains what is under way, closes
+// everything and says how it went.
 //
 //	open -> load (warm-up | measure) -> drain -> close -> summary
+//	             next step <-----+
 //
-// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
+// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed. The
+// groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the numbers of
+// their messages are there from the beginning, so that one clock, one collector and one verification span all steps.
+//
 // Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side by
 // side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left messages in
 // flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one thing does not
@@ -19,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -42,51 +47,66 @@ func Run(
 	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
 ) (*stats.Summary, error) {
 	r := newRun(p)
-	if err := r.open(ctx, stop); err != nil {
-		r.closeWorkers(ctx)
+	r.step = r.steps[0]
+	if err := r.begin(ctx, stop); err != nil {
+		r.closeAll(ctx)
 		return nil, err
 	}
 	if err := r.start(reporter); err != nil {
-		r.closeWorkers(ctx)
+		r.closeAll(ctx)
 		r.pulse.Stop()
 		return nil, err
 	}
 	end := r.load(ctx, stop)
-	draining := time.Now()
-	r.loaded = draining.Sub(r.clock.Start())
+	for end.err == nil && !end.interrupted && r.step.index+1 < len(r.steps) {
+		end = r.next(ctx, stop, end)
+	}
+	r.sampler.enter(stats.Drain)
 	r.drain(ctx)
-	r.drained = time.Since(draining)
 	r.unanswered = r.inFlight() > 0
-	r.stopped(ctx)
-	left := r.closeWorkers(ctx)
+	r.stopped(ctx, r.subs)
+	left := r.closeAll(ctx)
+	r.command(ctx, &end, r.step.plan.After)
 	r.sampler.finish()
 	r.pulse.Stop()
-	s := r.summarize(end, left)
+	s := r.summarize(end, append(r.left, left...))
 	return s, r.sampler.report(ctx, s)
 }
 
 // run is the state of one run.
 type run struct {
 	plan      *plan.Plan
-	id        int64 // that its messages carry
+	role      plan.Role // of all groups together
+	id        int64     // that its messages carry
 	clock     *load.Clock
 	pulse     *stats.Pulse
+	phases    *load.Phases
 	boundary  *load.Boundary
+	groups    []*group // of all steps
 	producers []*producer
 	consumers []*consumer
-	subs      []subscription
-	drivers   drivers
+	subs      []*subscription
+	drivers   []*openDriver
+	collector *stats.Collector
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
-	loaded    time.Duration // how long the load took
-	drained   time.Duration // how long the drain took
 	failures  chan failure  // of workers; has room for all of them
+	commands  []stats.Command
 
-	silent     bool // the load was given up because the broker did not answer any more
-	unanswered bool // the drain left messages in flight
+	mu sync.Mutex // of subs, which the sampler looks at
 
-	stopConsumers context.CancelFunc
-	quotaUsed     chan struct{}
+	steps   []*step
+	step    *step    // the present one
+	due     uint64   // messages that were due in the steps that have ended, those without a rate not counted
+	left    []string // what could not be closed in the steps so far
+	ended   []stats.StepSummary
+
+	drained    time.Duration // how long the last drain took
+	silent     bool          // the load was given up because the broker did not answer any more
+	unanswered bool          // the last drain left messages in flight
+
+	stopConsumers context.CancelFunc // all of them
+	consuming     context.Context    //nolint:containedctx // of the consumers of all steps
 }
 
 // failure is the end of a worker that should have gone on.
@@ -96,27 +116,30 @@ type failure struct {
 }
 
 func newRun(p *plan.Plan) *run {
-	r := &run{
-		plan: p, id: newRunNumber(), clock: load.NewClock(), stopConsumers: func() {}, quotaUsed: make(chan struct{}),
-	}
+	r := &run{plan: p, role: p.Roles(), id: newRunNumber(), clock: load.NewClock(), phases: new(load.Phases)}
+	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
 	if p.Verify {
 		r.verify = newVerification(r.id, p.VerifyFile)
 	}
-	process := processName()
-	specs := p.ProducerSpecs(process)
-	r.boundary = load.NewBoundary(len(specs), p.Warmup)
-	for i, spec := range specs {
-		r.producers = append(r.producers, newProducer(r, i, spec))
+	process, producers := processName(), 0
+	for _, g := range p.Groups() {
+		producers += len(g.ProducerSpecs(process))
 	}
-	for _, spec := range p.ConsumerSpecs(process) {
-		r.consumers = append(r.consumers, newConsumer(r, spec))
+	r.boundary = load.NewBoundary(producers, r.phases)
+	for _, g := range p.Groups() {
+		r.groups = append(r.groups, newGroup(r, g, process))
 	}
-	r.subs = subscriptions(r)
-	if r.verify != nil {
-		r.watch()
+	for i := range p.Steps {
+		r.steps = append(r.steps, newStep(r, i))
 	}
-	r.failures = make(chan failure, len(r.producers)+len(r.consumers))
+	opened := 0 // workers, each counted as often as it may be opened
+	for _, s := range r.steps {
+		for _, u := range s.uses {
+			opened += len(u.producers) + len(u.consumers)
+		}
+	}
+	r.failures = make(chan failure, opened)
 	return r
 }
 
@@ -129,35 +152,55 @@ func processName() string {
 	return fmt.Sprintf("perfmq-%s-%d", host, os.Getpid())
 }
 
-// start starts the clock, the reporters and the sampler.
+// start starts the clock, the reporters, the sampler and the first step.
 func (r *run) start(reporter report.Reporter) error {
 	r.clock.Begin()
 	r.pulse.Start()
-	if r.verify != nil {
-		r.verify.opened = r.clock.Epoch(0)
+	for _, s := range r.subs {
+		s.opened = r.clock.Epoch(0)
 	}
+	if err := reporter.Start(r.describe()); err != nil {
+		return fmt.Errorf("%w: %w", ErrReporters, err)
+	}
+	r.collect()
+	r.sampler = newSampler(r.collector, reporter)
+	r.step.start = 0
+	return nil
+}
+
+// describe says what the reporters are told of the run.
+func (r *run) describe() stats.Run {
 	info := stats.Run{
-		ID:        r.id,
-		Producing: r.plan.Role.Produces(), Consuming: r.plan.Role.Consumes(), Rated: !r.plan.Rate.IsZero(),
-		Start: r.clock.Start(), Warmup: r.plan.Warmup,
-		Transacted: r.plan.CommitInterval > 0 || r.plan.Transacted,
-		Protocol:   r.plan.Producer.Factory.Name, ConsumerProtocol: r.plan.Consumer.Factory.Name,
+		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(), Rated: r.plan.Rated(),
+		Start: r.clock.Start(), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name, Labels: r.plan.Labels,
 	}
-	if r.plan.Role.Produces() {
-		info.Client = r.plan.Producer.Client()
+	for _, s := range r.plan.Steps {
+		info.Steps = append(info.Steps, s.Name)
 	}
-	if r.plan.Role.Consumes() {
-		info.ConsumerClient = r.plan.Consumer.Client()
+	seen := map[string]bool{}
+	for _, g := range r.groups {
+		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.Transacted
+		if g.plan.Role.Produces() && info.Protocol == "" {
+			info.Protocol, info.Client = g.plan.Producer.Factory.Name, g.plan.Producer.Client()
+		}
+		if g.plan.Role.Consumes() && info.ConsumerProtocol == "" {
+			info.ConsumerProtocol, info.ConsumerClient = g.plan.Consumer.Factory.Name, g.plan.Consumer.Client()
+		}
+		for _, d := range g.plan.Destinations {
+			if !seen[d.String()] {
+				seen[d.String()] = true
+				info.Destinations = append(info.Destinations, d.String())
+			}
+		}
 	}
 	if info.Protocol == "" {
 		info.Protocol, info.Client = info.ConsumerProtocol, info.ConsumerClient
 	}
-	for _, d := range r.plan.Destinations {
-		info.Destinations = append(info.Destinations, d.String())
-	}
-	if err := reporter.Start(info); err != nil {
-		return fmt.Errorf("%w: %w", ErrReporters, err)
-	}
+	return info
+}
+
+// collect lets a collector look at all workers.
+func (r *run) collect() {
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {
 		precs = append(precs, p.rec)
@@ -166,99 +209,40 @@ func (r *run) start(reporter report.Reporter) error {
 	for _, c := range r.consumers {
 		crecs = append(crecs, c.rec)
 	}
-	collector := stats.NewCollector(precs, crecs, r.clock.Start())
-	collector.Watch(r.workers())
-	collector.Beat(r.pulse)
-	if r.verify != nil && len(r.subs) > 0 {
-		collector.Verify(r.progress)
+	r.collector = stats.NewCollector(precs, crecs, r.clock.Start())
+	if r.plan.Rated() {
+		r.collector.Rate()
 	}
-	r.sampler = startSampler(collector, reporter, r.clock.Start(), r.plan.Warmup, r.plan.Duration)
-	return nil
+	if len(r.steps) > 1 {
+		r.collector.Split()
+	}
+	r.watch()
+	r.collector.Beat(r.pulse)
+	if r.verify != nil && r.role.Consumes() {
+		r.collector.Verify(r.progress)
+	}
 }
 
-// workers names the open workers and says what they can tell about themselves.
-func (r *run) workers() []stats.Worker {
+// watch tells the collector which workers are open, and what they can tell about themselves.
+func (r *run) watch() {
 	var list []stats.Worker
-	add := func(name string, destination driver.Destination, worker any) {
-		w := stats.Worker{Name: name, Destination: destination.String()}
+	add := func(name string, destination driver.Destination, worker any, c *connections) {
+		w := stats.Worker{
+			Name: name, Destination: destination.String(), Closed: worker == nil, Openings: c.opened, Before: c.counters, Denied: c.denied,
+		}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits, _ = worker.(driver.Waiter)
 		list = append(list, w)
 	}
 	for _, p := range r.producers {
-		add(p.spec.Name, p.spec.Destination, p.driver)
+		add(p.spec.Name, p.spec.Destination, p.driver, &p.connections)
 	}
 	for _, c := range r.consumers {
-		add(c.spec.Name, c.spec.Destination, c.driver)
+		add(c.spec.Name, c.spec.Destination, c.driver, &c.connections)
 	}
-	return list
-}
-
-// ending says why the load ended.
-type ending struct {
-	reason      string
-	interrupted bool
-	err         error
-}
-
-// load lets the workers run until something ends the load, and stops the producers.
-func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
-	r.startConsumers(ctx)
-	finished, stopProducers := r.startProducers(ctx)
-	defer stopProducers()
-	if v := r.verify; v != nil {
-		defer func() { v.sent = r.clock.Epoch(r.clock.Now()) }()
-	}
-
-	var elapsed <-chan time.Time
-	if r.plan.Duration > 0 {
-		timer := time.NewTimer(r.plan.Duration - r.clock.Now())
-		defer timer.Stop()
-		elapsed = timer.C
-	}
-	if len(r.producers) == 0 {
-		finished = nil
-	}
-	var look <-chan time.Time
-	silence := r.listen()
-	if silence != nil {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		look = ticker.C
-	}
-	var attend <-chan time.Time
-	if r.verify != nil && r.plan.Role == plan.Consumer {
-		ticker := time.NewTicker(glance)
-		defer ticker.Stop()
-		attend = ticker.C
-	}
-	for sending := true; sending; {
-		select {
-		case <-elapsed:
-			return ending{reason: "duration reached"}
-		case <-r.quotaUsed:
-			return ending{reason: "message count reached"}
-		case <-stop:
-			return ending{reason: "interrupted", interrupted: true}
-		case <-ctx.Done():
-			return ending{reason: "interrupted", interrupted: true}
-		case f := <-r.failures:
-			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
-		case <-attend:
-			r.attend()
-		case <-look:
-			if err := silence.broken(); err != nil {
-				r.silent = true
-				return ending{reason: "no answer from the broker", err: err}
-			}
-		case <-finished:
-			sending = false
-		}
-	}
-	select { // producers end when they fail, too
-	case f := <-r.failures:
-		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
-	default:
-		return ending{reason: "message count reached"}
+	if r.sampler == nil {
+		r.collector.Watch(list)
+	} else {
+		r.sampler.watch(list)
 	}
 }

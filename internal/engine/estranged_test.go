@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -36,7 +35,7 @@ func TestPropertiesLostBetweenProtocols(t *testing.T) {
 					}
 					deliver(d)
 				})
-				s, _ := run(t, newPlan(f, func(p *plan.Plan) {
+				s, _ := run(t, newPlan(f, func(p *flat) {
 					p.Count, p.Verify = 100, tt.verify
 					p.Producer.Factory.Name, p.Consumer.Factory.Name = tt.protocols[0], tt.protocols[1]
 				}), nil)

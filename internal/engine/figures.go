@@ -4,38 +4,31 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units. What the run has no
-// value of is not there.
-func (r *run) figures(s *stats.Summary) map[string]float64 {
+// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, but for those
+// that only a whole run has. A metric without a value is not there.
+func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	count := func(known bool, name string, n uint64) {
 		if known {
 			f[name] = float64(n)
 		}
 	}
-	m, sends, receives := &s.Measured, r.plan.Role.Produces(), r.plan.Role.Consumes()
-	count(sends, "sent", m.Sent)
-	count(sends, "completed", m.Completed)
-	count(sends, "rejected", m.Rejected)
-	count(sends, "released", m.Released)
-	count(sends, "modified", m.Modified)
-	count(sends, "failed", m.Failed)
-	count(sends, "unconfirmed", m.Unconfirmed)
-	count(sends, "late", s.Total.LateSends)
-	count(receives, "received", m.Received)
-	count(receives, "redelivered", m.Redelivered)
-	count(receives, "foreign", s.Total.Foreign)
-	count(s.ExpectedKnown, "missing", s.Missing)
+	m := &s.Measured
+	count(has.sends, "sent", m.Sent)
+	count(has.sends, "completed", m.Completed)
+	count(has.sends, "rejected", m.Rejected)
+	count(has.sends, "released", m.Released)
+	count(has.sends, "modified", m.Modified)
+	count(has.sends, "failed", m.Failed)
+	count(has.sends, "unconfirmed", m.Unconfirmed)
+	count(has.sends, "late", s.Total.LateSends)
+	count(has.receives, "received", m.Received)
+	count(has.receives, "redelivered", m.Redelivered)
+	count(has.receives, "foreign", s.Total.Foreign)
 	count(true, "commits.failed", m.CommitsFailed)
-	if v := s.Verification; v != nil {
-		count(v.Known, "lost", v.Total.Lost)
-		count(v.Known, "left", v.Total.Left)
-		count(true, "duplicated", v.Total.Duplicates)
-		count(true, "out_of_order", v.Total.Disordered)
-		count(true, "damaged", v.Total.Damaged)
-	}
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
 		for name, n := range map[string]uint64{"sent": s.Average.Sent, "completed": s.Average.Completed, "received": s.Average.Received} {
 			f[name+".avg"] = float64(n) / seconds
@@ -51,6 +44,34 @@ func (r *run) figures(s *stats.Summary) map[string]float64 {
 	}
 	latencies(f, &s.Latencies)
 	return f
+}
+
+// figuresOf are those of a whole run.
+func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
+	f := sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
+		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Average: s.Average,
+	})
+	count := func(known bool, name string, n uint64) {
+		if known {
+			f[name] = float64(n)
+		}
+	}
+	count(s.ExpectedKnown, "missing", s.Missing)
+	if v := s.Verification; v != nil {
+		count(v.Known, "lost", v.Total.Lost)
+		count(v.Known, "left", v.Total.Left)
+		count(true, "duplicated", v.Total.Duplicates)
+		count(true, "out_of_order", v.Total.Disordered)
+		count(true, "damaged", v.Total.Damaged)
+	}
+	return f
+}
+
+func judgeThresholds(list []threshold.Threshold, target float64, figures map[string]float64) []threshold.Outcome {
+	return threshold.Judge(list, target, func(name string) (v float64, ok bool) {
+		v, ok = figures[name]
+		return v, ok
+	})
 }
 
 // latencies adds those of which there is a value, in microseconds.

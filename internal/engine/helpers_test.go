@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -25,14 +26,26 @@ const (
 	drainTimeout   = 3 * time.Second
 )
 
+// flat is a plan of one step with one group.
+type flat struct {
+	*plan.Plan
+	*plan.Step
+	*plan.Group
+}
+
+func carryOut(ctx context.Context, stop <-chan struct{}, p *flat, reporter report.Reporter) (*stats.Summary, error) {
+	return engine.Run(ctx, stop, p.Plan, reporter)
+}
+
 // newPlan is a client with one producer and one consumer on queue://TEST, on the given factory.
-func newPlan(f driver.Factory, edit func(*plan.Plan)) *plan.Plan {
+func newPlan(f driver.Factory, edit func(*flat)) *flat {
 	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}}
-	p := &plan.Plan{
+	g := &plan.Group{
 		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
-		Producers: 1, Consumers: 1, MaxPending: 1, DrainTimeout: drainTimeout, Priority: -1,
-		Body: make([]byte, 64), CoarseTimers: true,
+		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 64),
 	}
+	whole := &plan.Plan{DrainTimeout: drainTimeout, CoarseTimers: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
+	p := &flat{whole, &whole.Steps[0], g}
 	if edit != nil {
 		edit(p)
 	}
@@ -85,17 +98,17 @@ func (r *recorder) Close() error                   { return nil }
 func (r *recorder) last() stats.Counters { return r.snapshots[len(r.snapshots)-1].Total }
 
 // run carries out p and checks all that holds for every run.
-func run(t *testing.T, p *plan.Plan, stop <-chan struct{}) (*stats.Summary, *recorder) {
+func run(t *testing.T, p *flat, stop <-chan struct{}) (*stats.Summary, *recorder) {
 	t.Helper()
 	rep := new(recorder)
-	s, err := engine.Run(t.Context(), stop, p, rep)
+	s, err := carryOut(t.Context(), stop, p, rep)
 	require.NoError(t, err)
 	check(t, p, s, rep)
 	return s, rep
 }
 
 // check holds a run against the rules of the reference.
-func check(t *testing.T, p *plan.Plan, s *stats.Summary, rep *recorder) {
+func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 	t.Helper()
 	require.Same(t, s, rep.summary)
 	n := s.Total

@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // Drivers that break their contract: the run ends in bounded time all the same, and says what is left.
@@ -20,7 +18,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 	tests := []struct {
 		name      string
 		hooks     func(hang func()) *hooks
-		edit      func(*plan.Plan)
+		edit      func(*flat)
 		left      []string // names in what was left behind
 		inFlight  uint64
 		problem   string
@@ -99,7 +97,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 		},
 		{
 			name: "40 producers hang in Close, one after the other would take minutes",
-			edit: func(p *plan.Plan) { p.Producers = 40 },
+			edit: func(p *flat) { p.Producers = 40 },
 			left: func() (names []string) {
 				for i := range 40 {
 					names = append(names, fmt.Sprintf("producer-%d: ", i))
@@ -118,7 +116,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 					released := make(chan struct{})
 					defer close(released) // and the bubble checks that every goroutine ends then
 					h := tt.hooks(func() { <-released })
-					p := newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+					p := newPlan(h.factory(mem.New().Factory()), func(p *flat) {
 						steady(p)
 						if tt.edit != nil {
 							tt.edit(p)
@@ -132,7 +130,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 						bound = loadTime + time.Second + hurryBound
 					}
 					rep, begun := new(recorder), time.Now()
-					s, err := engine.Run(ctx, nil, p, rep)
+					s, err := carryOut(ctx, nil, p, rep)
 					took := time.Since(begun)
 					require.NoError(t, err)
 					check(t, p, s, rep)
@@ -163,7 +161,7 @@ func TestStuckReporter(t *testing.T) {
 		rep := new(recorder)
 		n := 0
 		begun := time.Now()
-		s, err := engine.Run(ctx, nil, newPlan(mem.New().Factory(), steady), &stuckReporter{rep, func() {
+		s, err := carryOut(ctx, nil, newPlan(mem.New().Factory(), steady), &stuckReporter{rep, func() {
 			if n++; n == 3 {
 				<-released
 			}

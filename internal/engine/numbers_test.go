@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -24,7 +23,7 @@ func TestStallInWarmup(t *testing.T) {
 			b := broker(t, func(o *mem.Options) {
 				o.StallAfter, o.StallFor, o.Latency = 500*time.Millisecond, 1400*time.Millisecond, 50*time.Microsecond
 			})
-			s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, pending
 			}), nil)
 			require.True(t, s.Success, s.Problems)
@@ -55,7 +54,7 @@ func TestStallInWarmup(t *testing.T) {
 func TestLeftoverOfWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 300500*time.Microsecond, 400500*time.Microsecond })
-		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, 2*time.Second, 0
 		}), nil)
 		require.True(t, s.Success, s.Problems)
@@ -89,7 +88,7 @@ func TestWarmupMessagesThatWereSentLate(t *testing.T) {
 		}
 		for _, verify := range []bool{false, true} {
 			start = time.Now()
-			s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+			s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup, p.Producers = rate("100"), 4*time.Second, 2*time.Second, 3
 				p.Verify = verify
 			}), nil)
@@ -116,12 +115,12 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 	tests := []struct {
 		name    string
 		factory func(t *testing.T) driver.Factory
-		edit    func(*plan.Plan)
+		edit    func(*flat)
 		says    string
 	}{
 		{"closed loop, never blocked", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, nil, limit},
-		{"beyond its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000000") }, limit},
-		{"below its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *plan.Plan) { p.Rate = rate("1000") }, ""},
+		{"beyond its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000000") }, limit},
+		{"below its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000") }, ""},
 		{"max-pending", func(t *testing.T) driver.Factory {
 			return broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond }).Factory()
 		}, nil, ""},
@@ -133,7 +132,7 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, rep := run(t, newPlan(tt.factory(t), func(p *plan.Plan) {
+				s, rep := run(t, newPlan(tt.factory(t), func(p *flat) {
 					p.Duration, p.MaxPending = 4*time.Second, 1000
 					if tt.edit != nil {
 						tt.edit(p)
@@ -168,7 +167,7 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					verified(p)
 					p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
 				}), nil)
@@ -192,7 +191,7 @@ func TestConfirmedButStalledIsLeft(t *testing.T) {
 		o := mem.DefaultOptions()
 		o.StallFor, o.DeliveryLatency = time.Hour, 100*time.Millisecond
 		time.AfterFunc(1950*time.Millisecond, func() { _ = b.Set(o) }) // from the next message on
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			verified(p)
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 1960*time.Millisecond, 0
 		}), nil)
@@ -210,7 +209,7 @@ func TestNothingDone(t *testing.T) {
 	}
 	full := func(t *testing.T) driver.Factory {
 		b := broker(t, nil)
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 1 }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 1 }), nil)
 		require.True(t, s.Success)
 		o := mem.DefaultOptions()
 		o.Limit = 1
@@ -220,12 +219,12 @@ func TestNothingDone(t *testing.T) {
 	tests := []struct {
 		name    string
 		factory func(t *testing.T) driver.Factory
-		edit    func(*plan.Plan)
+		edit    func(*flat)
 		problem string
 		blocked uint64
 	}{
 		{"no credit", full, nil, "nothing was sent: the broker gave no leave to send (no credit)", 1},
-		{"no credit, with a rate", full, func(p *plan.Plan) { p.Rate = rate("10") }, "nothing was sent: the broker gave no leave to send (no credit)", 1},
+		{"no credit, with a rate", full, func(p *flat) { p.Rate = rate("10") }, "nothing was sent: the broker gave no leave to send (no credit)", 1},
 		{"Send does not return", func(*testing.T) driver.Factory {
 			return (&hooks{send: waitForEver}).factory(mem.New().Factory())
 		}, nil, "nothing was sent: the producers waited for the broker", 0},
@@ -234,12 +233,12 @@ func TestNothingDone(t *testing.T) {
 		}, nil, "nothing was completed: of 10 messages sent the broker accepted none", 1},
 		{"all is refused", func(t *testing.T) driver.Factory {
 			return broker(t, func(o *mem.Options) { o.Reject = 1 }).Factory()
-		}, func(p *plan.Plan) { p.Rate = rate("5") }, "nothing was completed: of 10 messages sent the broker accepted none", 0},
+		}, func(p *flat) { p.Rate = rate("5") }, "nothing was completed: of 10 messages sent the broker accepted none", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(tt.factory(t), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
 					p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
 					if tt.edit != nil {
 						tt.edit(p)
@@ -261,12 +260,12 @@ func TestClientsOnOneQueue(t *testing.T) {
 			b := mem.New()
 			summaries := make(chan *stats.Summary, 2)
 			for i := range 2 {
-				p := newPlan(b.Factory(), func(p *plan.Plan) {
+				p := newPlan(b.Factory(), func(p *flat) {
 					p.Rate, p.Duration, p.Verify = rate("1000"), 3*time.Second, verify[i]
 					p.DrainTimeout = 500 * time.Millisecond
 				})
 				go func() {
-					s, err := engine.Run(t.Context(), nil, p, new(recorder))
+					s, err := carryOut(t.Context(), nil, p, new(recorder))
 					if err != nil {
 						t.Error(err)
 					}
@@ -290,9 +289,9 @@ func TestClientsOnOneQueue(t *testing.T) {
 func TestConsumerAloneCountsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 500 }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 500 }), nil)
 		require.True(t, s.Success)
-		s, _ = run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Consumer, 500 }), nil)
+		s, _ = run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Consumer, 500 }), nil)
 		require.True(t, s.Success)
 		require.EqualValues(t, 500, s.Total.Received)
 		require.Zero(t, s.Total.Foreign)
@@ -316,7 +315,7 @@ func TestMessagesSayOfWhichRunTheyAre(t *testing.T) {
 			deliver(d)
 		})
 		for range 2 {
-			s, _ := run(t, newPlan(f, func(p *plan.Plan) { p.Count, p.Producers = 99, 3 }), nil)
+			s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.Producers = 99, 3 }), nil)
 			require.True(t, s.Success, s.Problems)
 		}
 		require.Len(t, runs, 2)

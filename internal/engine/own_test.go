@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -27,7 +26,7 @@ func TestAges(t *testing.T) {
 			d.Born, d.Stored = d.Time-7000, d.Time
 			deliver(d)
 		})
-		s, rep := run(t, newPlan(f, func(p *plan.Plan) {
+		s, rep := run(t, newPlan(f, func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 3*time.Second, time.Second
 		}), nil)
 		require.True(t, s.Success, s.Problems)
@@ -46,7 +45,7 @@ func TestAges(t *testing.T) {
 		require.EqualValues(t, s.Total.Received, all)
 		require.Empty(t, aboutTheLoad(s.Warnings))
 
-		s, _ = run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
+		s, _ = run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.Nil(t, s.Latencies.B2C)
 		require.Nil(t, s.Protocol)
 	})
@@ -59,7 +58,7 @@ func TestNegativeAgesAreSaid(t *testing.T) {
 			d.Stored = d.Time + 1_000_000 // the broker's clock is ahead
 			deliver(d)
 		})
-		s, _ := run(t, newPlan(f, func(p *plan.Plan) { p.Rate, p.Count = rate("100"), 10 }), nil)
+		s, _ := run(t, newPlan(f, func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.EqualValues(t, 10, s.Total.NegativeAges)
 		s.Warnings = aboutTheLoad(s.Warnings)
 		require.Len(t, s.Warnings, 1)
@@ -79,7 +78,7 @@ func TestMinimumRevealsAStall(t *testing.T) {
 			}
 			return send()
 		}
-		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 10500*time.Millisecond, 1500*time.Millisecond
 		}), nil)
 		require.True(t, s.Success, s.Problems)
@@ -101,16 +100,16 @@ func TestMinimumOfASteadyLoad(t *testing.T) {
 				b := mem.New()
 				slowly := func(ctx context.Context, c func() error) error { pass(1200 * time.Millisecond); return c() }
 				h := &hooks{closeSend: slowly, closeRecv: slowly}
-				p := newPlan(h.factory(b.Factory()), func(p *plan.Plan) {
+				p := newPlan(h.factory(b.Factory()), func(p *flat) {
 					p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
 				})
 				if role == plan.Consumer { // somebody else sends, beginning before and ending later
-					other := newPlan(b.Factory(), func(p *plan.Plan) {
+					other := newPlan(b.Factory(), func(p *flat) {
 						p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
 					})
 					sent := make(chan error, 1)
 					go func() {
-						_, err := engine.Run(t.Context(), nil, other, new(recorder))
+						_, err := carryOut(t.Context(), nil, other, new(recorder))
 						sent <- err
 					}()
 					pass(500 * time.Millisecond)
@@ -171,7 +170,7 @@ func TestProtocolCounters(t *testing.T) {
 			d, err := open(ctx, o)
 			return &countingDriver{d}, err
 		}
-		s, rep := run(t, newPlan(f, func(p *plan.Plan) {
+		s, rep := run(t, newPlan(f, func(p *flat) {
 			p.Producers, p.Count, p.Rate = 3, 250, rate("100")
 		}), nil)
 		require.True(t, s.Success, s.Problems)

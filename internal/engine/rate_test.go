@@ -10,7 +10,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // Messages that were due and never left have no latency: the summary must say that there were some.
@@ -18,20 +17,20 @@ func TestRateThatWasNotReached(t *testing.T) {
 	tests := []struct {
 		name    string
 		options func(*mem.Options)
-		edit    func(*plan.Plan)
+		edit    func(*flat)
 		warning string // "" for none
 	}{
 		{name: "reached"},
-		{name: "a message every two seconds", edit: func(p *plan.Plan) { p.Rate = rate("0.5") }},
-		{name: "the count is the limit", edit: func(p *plan.Plan) { p.Count = 20 }},
+		{name: "a message every two seconds", edit: func(p *flat) { p.Rate = rate("0.5") }},
+		{name: "the count is the limit", edit: func(p *flat) { p.Count = 20 }},
 		{
 			name: "a slow broker", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit:    func(p *plan.Plan) { p.MaxPending = 1 },
+			edit:    func(p *flat) { p.MaxPending = 1 },
 			warning: "the rate was not reached: 167 of the 1000 messages that were due were sent",
 		},
 		{
 			name: "a slow broker and a count", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit:    func(p *plan.Plan) { p.MaxPending, p.Count = 1, 600 },
+			edit:    func(p *flat) { p.MaxPending, p.Count = 1, 600 },
 			warning: "the rate was not reached: 167 of the 600 messages that were due were sent",
 		},
 		{
@@ -39,14 +38,14 @@ func TestRateThatWasNotReached(t *testing.T) {
 		},
 		{
 			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit: func(p *plan.Plan) { p.Rate, p.MaxPending = load.Rate{}, 1 },
+			edit: func(p *flat) { p.Rate, p.MaxPending = load.Rate{}, 1 },
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					steady(p)
 					if tt.edit != nil {
 						tt.edit(p)

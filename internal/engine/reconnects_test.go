@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -62,7 +61,7 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 	refused := driver.Outcome{State: driver.Failed, Class: driver.ClassConnect, Err: driver.Errorf(driver.ClassConnect, "send", "is the broker running?", "refused")}
 	tests := []struct {
 		name   string
-		edit   func(*plan.Plan)
+		edit   func(*flat)
 		took   time.Duration
 		end    driver.Outcome
 		reason string
@@ -72,21 +71,21 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 		{name: "nobody there", took: 100 * time.Millisecond, end: refused, reason: "no answer", lasts: 11 * time.Second},
 		{
 			name: "with a duration it is awaited", took: 100 * time.Millisecond, end: refused,
-			edit: func(p *plan.Plan) { p.Count, p.Duration = 0, time.Minute }, reason: "duration reached", lasts: time.Minute,
+			edit: func(p *flat) { p.Count, p.Duration = 0, time.Minute }, reason: "duration reached", lasts: time.Minute,
 		},
 		{
 			name: "the rest of the count fails", took: 100 * time.Millisecond, end: refused,
-			edit: func(p *plan.Plan) { p.Count = 120 }, reason: "message count reached", lasts: 7 * time.Second,
+			edit: func(p *flat) { p.Count = 120 }, reason: "message count reached", lasts: 7 * time.Second,
 		},
 		{
 			name: "an answer is a sign of life", took: 100 * time.Millisecond, end: driver.Outcome{State: driver.Failed, Class: driver.ClassFull},
-			edit: func(p *plan.Plan) { p.Count = 300 }, reason: "message count reached", lasts: 25 * time.Second,
+			edit: func(p *flat) { p.Count = 300 }, reason: "message count reached", lasts: 25 * time.Second,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *flat) {
 					p.Count, p.MaxPending = 1_000_000, 1
 					if tt.edit != nil {
 						tt.edit(p)

@@ -20,40 +20,56 @@ const (
 	phaseCuts = 4
 )
 
-// sampler cuts a run into snapshots: at each whole second since its start and wherever the phase changes. A goroutine of
-// its own hands them to the reporters, so that a slow one neither moves a cut nor holds up the run.
+// sampler cuts a run into snapshots: at each whole second since the start of its step and wherever the phase changes. A
+// goroutine of its own hands them to the reporters, so that a slow one neither moves a cut nor holds up the run.
 type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
+	step      string
 	phase     stats.Phase
 	queue     chan *stats.Snapshot // closed after the last
 
-	quit, done chan struct{}
+	quit, done chan struct{} // of the loop of the present step
 
 	summary  *stats.Summary // set before queue is closed
 	reported chan struct{}  // closed when the reporters have had everything
 	err      error          // the reporters' first; to be read after reported
 }
 
-// startSampler starts cutting. The load begins at start and, if duration is not 0, ends after that; enter or finish then
-// takes the place of the cut at that moment.
-func startSampler(
-	c *stats.Collector, reporter report.Reporter, start time.Time, warmup, duration time.Duration,
-) *sampler {
-	s := &sampler{
-		collector: c, phase: stats.Measure, queue: make(chan *stats.Snapshot, backlog),
-		quit: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}),
-	}
-	if warmup > 0 {
-		s.phase = stats.Warmup
-	}
-	go s.loop(start, warmup, duration)
+// newSampler returns one that cuts when the first step begins.
+func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
+	s := &sampler{collector: c, queue: make(chan *stats.Snapshot, backlog), reported: make(chan struct{})}
 	go s.feed(reporter)
 	return s
 }
 
-func (s *sampler) loop(start time.Time, warmup, duration time.Duration) {
-	defer close(s.done)
+// begin starts to cut the step whose load begins at start and, if duration is not 0, ends after that; enter or finish then takes
+// the place of the cut at that moment.
+func (s *sampler) begin(step string, start time.Time, warmup, duration time.Duration) {
+	s.endLoop()
+	s.mu.Lock()
+	if s.step != "" {
+		s.collect(false)
+	}
+	s.step, s.phase = step, stats.Measure
+	if warmup > 0 {
+		s.phase = stats.Warmup
+	}
+	s.mu.Unlock()
+	s.quit, s.done = make(chan struct{}), make(chan struct{})
+	go s.loop(start, warmup, duration, s.quit, s.done)
+}
+
+func (s *sampler) endLoop() {
+	if s.quit != nil {
+		close(s.quit)
+		<-s.done
+		s.quit = nil
+	}
+}
+
+func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, done chan struct{}) {
+	defer close(done)
 	next, warm, end := start.Add(interval), start.Add(warmup), start.Add(duration)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -65,7 +81,7 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration) {
 		timer.Reset(time.Until(wake))
 		select {
 		case <-timer.C:
-		case <-s.quit:
+		case <-quit:
 			return
 		}
 		switch {
@@ -81,6 +97,21 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration) {
 	}
 }
 
+// watch tells the collector what is open from now on.
+func (s *sampler) watch(workers []stats.Worker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.collector.Watch(workers)
+}
+
+// endStep ends the current interval and returns the figures of the step.
+func (s *sampler) endStep() stats.StepSummary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.collect(false)
+	return s.collector.EndStep(s.step)
+}
+
 // cut ends the current interval, unless the reporters are far behind.
 func (s *sampler) cut() {
 	s.mu.Lock()
@@ -93,6 +124,7 @@ func (s *sampler) cut() {
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
+	snap.Step = s.step
 	if snap.Delta == (stats.Counters{}) && snap.To.Sub(snap.From) < interval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
@@ -113,8 +145,7 @@ func (s *sampler) enter(p stats.Phase) {
 
 // finish stops the sampler after a last snapshot. All workers have ended, or are taken for lost.
 func (s *sampler) finish() {
-	close(s.quit)
-	<-s.done
+	s.endLoop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collect(true)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -31,7 +32,8 @@ type signs struct{ sent, ended, received uint64 }
 
 // listen returns nil if the run needs no such watch.
 func (r *run) listen() *silence {
-	if len(r.producers) == 0 || r.plan.Count == 0 || r.plan.Duration > 0 {
+	counted := slices.ContainsFunc(r.step.uses, func(u *use) bool { return len(u.producers) > 0 && u.plan.Count > 0 })
+	if !counted || r.step.plan.Duration > 0 {
 		return nil
 	}
 	return &silence{run: r, limit: max(r.plan.DrainTimeout, leastSilence), looked: time.Now()}
@@ -42,20 +44,28 @@ func (r *run) listen() *silence {
 func (s *silence) broken() error {
 	r := s.run
 	now := signs{received: r.received()}
-	reconnects := r.plan.Producer.Factory.Capabilities.Reconnects
-	var sent, waiting uint64
-	for _, p := range r.producers {
-		ended, inFlight := p.rec.Ended(), p.rec.InFlight()
-		sent += ended + inFlight
-		waiting += inFlight
-		if reconnects { // it takes messages and gives them up without a broker
-			now.ended += p.rec.Answered()
-		} else {
-			now.ended += ended
+	var waiting, unsent, count uint64
+	later := false // no message is due now or was lately
+	for _, u := range r.step.uses {
+		if len(u.producers) == 0 {
+			continue
 		}
-	}
-	if !reconnects {
-		now.sent = sent
+		reconnects := u.plan.Producer.Factory.Capabilities.Reconnects
+		for _, p := range u.producers {
+			if reconnects { // it takes messages and gives them up without a broker
+				now.ended += p.rec.Answered()
+			} else {
+				now.ended += p.rec.Ended()
+			}
+		}
+		sent, inFlight := u.sent()
+		if !reconnects {
+			now.sent += sent
+		}
+		waiting += inFlight
+		count += u.plan.Count
+		unsent += u.plan.Count - min(sent, u.plan.Count)
+		later = later || !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(sent) < s.limit
 	}
 	s.lasted += min(time.Since(s.looked), 2*interval)
 	s.looked = time.Now()
@@ -63,11 +73,11 @@ func (s *silence) broken() error {
 		s.seen, s.lasted = now, 0
 		return nil
 	}
-	if s.lasted < s.limit || !r.plan.Rate.IsZero() && r.clock.Now()-r.plan.Rate.At(sent) < s.limit {
+	if s.lasted < s.limit || later {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
 		"look at the broker: is it stalled, or a queue full? --drain-timeout says how long to wait for it (10s at least); with --duration the run goes on until that is over",
 		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent of --message-count %d: %d",
-		s.limit, waiting, r.plan.Count, r.plan.Count-min(sent, r.plan.Count))
+		s.limit, waiting, count, unsent)
 }

@@ -15,7 +15,10 @@ import (
 // A process that was stopped for a minute has not heard anything; that says nothing about the broker.
 func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{plan: &plan.Plan{Count: 10}, clock: load.NewClock(), producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
+		r := &run{clock: load.NewClock()}
+		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
+		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}}}}
+		r.plan = &plan.Plan{}
 		r.clock.Begin()
 		s := r.listen()
 		<-time.After(time.Minute)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -19,7 +18,7 @@ import (
 func TestSilentBrokerEndsACount(t *testing.T) {
 	tests := []struct {
 		name    string
-		edit    func(*plan.Plan)
+		edit    func(*flat)
 		options func(*mem.Options)
 		sent    uint64
 		reason  string
@@ -28,25 +27,25 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 	}{
 		{
 			name: "all slots unanswered", options: func(o *mem.Options) { o.Withhold = 50 },
-			edit: func(p *plan.Plan) { p.MaxPending = 10 }, sent: 500, reason: "no answer", lasts: 11 * time.Second,
+			edit: func(p *flat) { p.MaxPending = 10 }, sent: 500, reason: "no answer", lasts: 11 * time.Second,
 			text: "for 10s it took, confirmed and delivered nothing; messages waiting for it: 10; not yet sent of --message-count 1000: 500",
 		},
 		{
 			name: "the drain time-out is the patience", options: func(o *mem.Options) { o.Withhold = 50 },
-			edit: func(p *plan.Plan) { p.DrainTimeout = time.Minute }, sent: 50, reason: "no answer", lasts: 61 * time.Second,
+			edit: func(p *flat) { p.DrainTimeout = time.Minute }, sent: 50, reason: "no answer", lasts: 61 * time.Second,
 		},
 		{
 			name: "at a rate", options: func(o *mem.Options) { o.Withhold = 50 },
-			edit: func(p *plan.Plan) { p.Rate = rate("100") }, sent: 50, reason: "no answer",
+			edit: func(p *flat) { p.Rate = rate("100") }, sent: 50, reason: "no answer",
 		},
 		{
 			name: "no leave to send", options: func(o *mem.Options) { o.Limit = 300 },
-			edit: func(p *plan.Plan) { p.Role, p.Producers, p.MaxPending = plan.Producer, 3, 100 }, sent: 300, reason: "no answer",
+			edit: func(p *flat) { p.Role, p.Producers, p.MaxPending = plan.Producer, 3, 100 }, sent: 300, reason: "no answer",
 			text: "messages waiting for it: 3; not yet sent of --message-count 1000: 697",
 		},
 		{
 			name: "one of two producers", options: func(o *mem.Options) { o.Withhold = 50 },
-			edit: func(p *plan.Plan) { p.Producers = 2 }, reason: "no answer",
+			edit: func(p *flat) { p.Producers = 2 }, reason: "no answer",
 		},
 		{
 			name: "a stall that ends", options: func(o *mem.Options) { o.StallFor, o.Latency = 9*time.Second, time.Millisecond },
@@ -54,18 +53,18 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		},
 		{
 			name: "messages that are seldom due", options: func(o *mem.Options) { o.Withhold = 4 },
-			edit: func(p *plan.Plan) { p.Rate, p.Count, p.MaxPending = rate("0.01"), 6, 2 }, sent: 6, reason: "message count reached",
+			edit: func(p *flat) { p.Rate, p.Count, p.MaxPending = rate("0.01"), 6, 2 }, sent: 6, reason: "message count reached",
 		},
 		{
 			name: "with a duration it is awaited", options: func(o *mem.Options) { o.Withhold = 50 },
-			edit: func(p *plan.Plan) { p.Duration = time.Hour }, sent: 50, reason: "duration reached", lasts: time.Hour,
+			edit: func(p *flat) { p.Duration = time.Hour }, sent: 50, reason: "duration reached", lasts: time.Hour,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, tt.options)
-				s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Count = 1000
 					if tt.edit != nil {
 						tt.edit(p)
@@ -128,12 +127,12 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 					}
 				})
 				f := tt.hooks.factory(b.Factory())
-				p := newPlan(f, func(p *plan.Plan) {
+				p := newPlan(f, func(p *flat) {
 					steady(p)
 					p.Consumers = 40
 					p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = time.Minute, time.Minute
 				})
-				s, err := engine.Run(t.Context(), nil, p, new(recorder))
+				s, err := carryOut(t.Context(), nil, p, new(recorder))
 				require.NoError(t, err)
 				drained := s.Start.Add(loadTime)
 				if tt.withhold {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -17,7 +16,7 @@ func TestWarmup(t *testing.T) {
 	for _, warmup := range []time.Duration{2 * time.Second, 2500 * time.Millisecond, time.Millisecond} {
 		t.Run(warmup.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+				s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 					p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
 				}), nil)
 				require.True(t, s.Success, s.Problems)
@@ -41,7 +40,7 @@ func TestInterruptedWithinWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
-		s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+		s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, 2*time.Second
 		}), stop)
 		require.True(t, s.Interrupted)
@@ -55,7 +54,7 @@ func TestInterruptedWithinWarmup(t *testing.T) {
 
 func TestSnapshotsOnWholeSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+		s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("1000"), 5500*time.Millisecond, 2500*time.Millisecond
 		}), nil)
 		var at []time.Duration
@@ -75,7 +74,7 @@ func TestNoEmptyIntervals(t *testing.T) {
 		t.Run(string(role), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, func(o *mem.Options) { o.Latency = 1500 * time.Microsecond })
-				_, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				_, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Role, p.Rate, p.Duration, p.MaxPending = role, rate("1000"), 3*time.Second, 100
 				}), nil)
 				require.LessOrEqual(t, len(rep.snapshots), 4)
@@ -91,7 +90,7 @@ func TestNoEmptyIntervals(t *testing.T) {
 func TestDrainPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2500 * time.Millisecond })
-		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Rate, p.Duration = rate("100"), 3*time.Second }), nil)
+		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Rate, p.Duration = rate("100"), 3*time.Second }), nil)
 		require.True(t, s.Success, s.Problems)
 		require.InDelta(t, 5500*time.Millisecond, s.End.Sub(s.Start), float64(20*time.Millisecond))
 		var drained uint64
@@ -107,13 +106,13 @@ func TestDrainPhase(t *testing.T) {
 }
 
 func TestReporters(t *testing.T) {
-	plan5s := func() *plan.Plan {
-		return newPlan(mem.New().Factory(), func(p *plan.Plan) { p.Rate, p.Duration = rate("1000"), 5*time.Second })
+	plan5s := func() *flat {
+		return newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Duration = rate("1000"), 5*time.Second })
 	}
 	t.Run("one that fails is reported but stops nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
-			s, err := engine.Run(t.Context(), nil, plan5s(), rep)
+			s, err := carryOut(t.Context(), nil, plan5s(), rep)
 			require.ErrorIs(t, err, errFull)
 			require.InDelta(t, 5000, s.Total.Sent, 1)
 			require.True(t, s.Success)
@@ -123,7 +122,7 @@ func TestReporters(t *testing.T) {
 	t.Run("one that cannot start ends the run before it began", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := mem.New()
-			_, err := engine.Run(t.Context(), nil, newPlan(b.Factory(), nil), &recorder{start: errFull})
+			_, err := carryOut(t.Context(), nil, newPlan(b.Factory(), nil), &recorder{start: errFull})
 			require.ErrorIs(t, err, errFull)
 			require.Zero(t, b.Stats().Connections)
 			require.Zero(t, b.Stats().Arrived)
@@ -133,7 +132,7 @@ func TestReporters(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := plan5s()
 			rep := &recorder{interval: func(*stats.Snapshot) error { pass(1700 * time.Millisecond); return nil }}
-			s, err := engine.Run(t.Context(), nil, p, rep)
+			s, err := carryOut(t.Context(), nil, p, rep)
 			require.NoError(t, err)
 			check(t, p, s, rep)
 			require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
@@ -153,7 +152,7 @@ func TestReporters(t *testing.T) {
 				}
 				return nil
 			}
-			s, err := engine.Run(t.Context(), nil, p, rep)
+			s, err := carryOut(t.Context(), nil, p, rep)
 			require.NoError(t, err)
 			check(t, p, s, rep)
 			require.InDelta(t, 3000, s.Total.Sent, 1)

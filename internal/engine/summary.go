@@ -2,23 +2,29 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // summarize says how the run went. All workers are closed and the last snapshot is taken.
 func (r *run) summarize(end ending, left []string) *stats.Summary {
 	c := r.sampler.collector
+	if len(r.steps) > 1 {
+		r.endStep(end, c.EndStep(r.step.plan.Name))
+	} else {
+		r.due = r.dueInStep()
+	}
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
-		ExpectedKnown: r.expectedKnown(), LeftBehind: left,
+		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 	}
 	var excess uint64
 	if s.ExpectedKnown && r.verify == nil {
@@ -38,11 +44,14 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
-	figures := r.figures(s)
-	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.plan.Rate.PerSecond(), func(name string) (v float64, ok bool) {
-		v, ok = figures[name]
-		return v, ok
-	})
+	target := 0.0
+	if len(r.steps) == 1 {
+		target = r.step.target()
+	}
+	s.Thresholds = judgeThresholds(r.plan.Thresholds, target, r.figuresOf(s))
+	for i := range r.ended {
+		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
+	}
 	return s
 }
 
@@ -76,19 +85,22 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	r.nothingDone(s, add)
-	if p := r.plan; p.Role == plan.Consumer && s.Total.Received < p.Count && !s.Interrupted && s.Err == nil {
-		add("messages of --message-count not received when the duration ended: %d of %d", p.Count-s.Total.Received, p.Count)
+	if count := r.toReceive(); s.Total.Received < count && !s.Interrupted && s.Err == nil {
+		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total.Received, count)
 	}
 	if r.estranged(s) {
 		add("none of the %d messages received can be told to be of this run; a broker that passes messages from %s to %s without their "+
 			"properties looks like that, as RabbitMQ before 4 does, and ActiveMQ Classic if its AMQP connector has not transport.transformer=jms: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
-			s.Total.Foreign, r.plan.Producer.Factory.Title, r.plan.Consumer.Factory.Title)
+			s.Total.Foreign, r.protocols(producing, titleOf), r.protocols(consuming, titleOf))
 	}
 	if s.Missing > 0 {
 		add("messages not received when the drain ended after %s: %d of %d",
 			r.drained.Round(time.Millisecond), s.Missing, s.Expected)
-		if r.plan.TTL > 0 {
-			add("with a time to live of %s, the broker may have dropped them", r.plan.TTL)
+		for _, g := range r.groups {
+			if ttl := g.plan.TTL; ttl > 0 && g.plan.Role.Produces() {
+				add("with a time to live of %s, the broker may have dropped them", ttl)
+				break
+			}
 		}
 	}
 }
@@ -106,7 +118,7 @@ func addError(s *stats.Summary, err error, before string) {
 
 // estranged tells whether messages came, but none with what makes them ours, after a change of protocols at the broker.
 func (r *run) estranged(s *stats.Summary) bool {
-	return r.plan.Role == plan.Client && r.plan.Producer.Factory.Name != r.plan.Consumer.Factory.Name &&
+	return r.role == plan.Client && r.protocols(producing, nameOf) != r.protocols(consuming, nameOf) &&
 		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
 }
 
@@ -128,9 +140,7 @@ func (r *run) laterFailures(s *stats.Summary) {
 func (r *run) warnings(s *stats.Summary, excess uint64) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	r.aboutTester(s, add)
-	if due := r.due(); float64(s.Total.Sent) < reached*float64(due) {
-		add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no latency figure", s.Total.Sent, due)
-	}
+	r.aboutRates(s, add)
 	if s.Total.NegativeTransfers > 0 {
 		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
 			s.Total.NegativeTransfers)
@@ -155,11 +165,11 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 
 // nothingDone says why a load is no success of which nothing was sent or completed.
 func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
-	if !r.plan.Role.Produces() || s.Total.Completed > 0 || s.Err != nil {
+	if !r.role.Produces() || s.Total.Completed > 0 || s.Err != nil {
 		return
 	}
 	switch {
-	case s.Total.Sent == 0 && r.due() == 0 && !r.plan.Rate.IsZero(): // the first message is due at the start
+	case s.Total.Sent == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
 		add("nothing was sent: the broker gave no leave to send (no credit); a full queue or disk, or a limit on its side, looks like that")
 	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
@@ -173,21 +183,73 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 // the very end may miss it by a moment.
 const reached = 0.99
 
-// due returns how many messages the rate wanted to be sent while the load lasted; 0 without a rate.
-func (r *run) due() uint64 {
-	p := r.plan
-	if !p.Role.Produces() || p.Rate.IsZero() {
-		return 0
+// aboutRates says which rates were not reached.
+func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
+	if len(r.steps) == 1 && r.unrated() == 0 {
+		if float64(s.Total.Sent) < reached*float64(r.due) {
+			add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no latency figure", s.Total.Sent, r.due)
+		}
+		return
 	}
-	span := r.loaded
-	if p.Duration > 0 {
-		span = min(span, p.Duration)
+	for _, step := range r.steps {
+		for _, u := range step.uses {
+			if due := u.due; float64(u.sentInStep) < reached*float64(due) {
+				add("step %s: the rate of group %s was not reached: %d of the %d messages that were due were sent; "+
+					"unsent messages appear in no latency figure", step.plan.Name, u.plan.Name, u.sentInStep, due)
+			}
+		}
 	}
-	due := uint64(p.Rate.PerSecond() * span.Seconds())
-	if p.Count > 0 {
-		due = min(due, p.Count)
+}
+
+// unrated returns how many groups of the present step send without a rate.
+func (r *run) unrated() (n int) {
+	for _, u := range r.step.uses {
+		if len(u.producers) > 0 && u.plan.Rate.IsZero() {
+			n++
+		}
 	}
-	return due
+	return n
+}
+
+// toReceive returns how many messages the groups that only receive are to receive.
+func (r *run) toReceive() (count uint64) {
+	for _, step := range r.steps {
+		for _, u := range step.uses {
+			if len(u.producers) == 0 {
+				count += u.plan.Count
+			}
+		}
+	}
+	return count
+}
+
+// protocols returns the names of the protocols of the producers or of the consumers.
+func (r *run) protocols(side func(*plan.Group) *plan.Endpoint, name func(*driver.Factory) string) string {
+	var names []string
+	for _, g := range r.groups {
+		if e := side(g.plan); e != nil && !slices.Contains(names, name(&e.Factory)) {
+			names = append(names, name(&e.Factory))
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+func nameOf(f *driver.Factory) string { return f.Name }
+
+func titleOf(f *driver.Factory) string { return f.Title }
+
+func producing(g *plan.Group) *plan.Endpoint {
+	if g.Role.Produces() {
+		return &g.Producer
+	}
+	return nil
+}
+
+func consuming(g *plan.Group) *plan.Endpoint {
+	if g.Role.Consumes() {
+		return &g.Consumer
+	}
+	return nil
 }
 
 func (r *run) firstError(class driver.Class) error {

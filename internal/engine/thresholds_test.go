@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
@@ -43,11 +42,11 @@ func TestFigures(t *testing.T) {
 		b := broker(t, func(o *mem.Options) {
 			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
 		})
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			verified(p)
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
 			p.CommitInterval = 10
-			p.Thresholds = demands(t, texts...)
+			p.Plan.Thresholds = demands(t, texts...)
 		}), nil)
 		require.True(t, s.Success, s.Problems)
 		got := outcomes(s)
@@ -77,9 +76,9 @@ func TestThresholds(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, func(o *mem.Options) { o.Latency = 5500 * time.Microsecond })
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
-					p.Thresholds = demands(t, text)
+					p.Plan.Thresholds = demands(t, text)
 				}), nil)
 				require.True(t, s.Success, s.Problems)
 				require.Len(t, s.Thresholds, 1)
@@ -89,10 +88,10 @@ func TestThresholds(t *testing.T) {
 	}
 	// A broker that queues, and delivers everything in the end, has not kept up.
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending, p.DrainTimeout = rate("1000"), 4*time.Second, time.Second, 1000, time.Minute
 			p.ConsumerRate = rate("500")
-			p.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
+			p.Plan.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
 		}), nil)
 		require.True(t, s.Success, s.Problems)
 		for i, kept := range []bool{false, true, true, true, true} {
@@ -101,10 +100,10 @@ func TestThresholds(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			verified(p)
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 2*time.Second, 1000
-			p.Thresholds = demands(t, "lost == 20", "lost == 0")
+			p.Plan.Thresholds = demands(t, "lost == 20", "lost == 0")
 		}), nil)
 		require.False(t, s.Success)
 		require.True(t, s.Thresholds[0].Kept, s.Thresholds[0].String())

@@ -26,7 +26,7 @@ func TestStallShows(t *testing.T) {
 					o.StallAfter, o.StallFor = 2*time.Second, time.Second
 					o.Latency = 10 * time.Microsecond
 				})
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Rate, p.Duration, p.MaxPending = rate("1000"), 5*time.Second, pending
 				}), nil)
 				require.True(t, s.Success, s.Problems)
@@ -105,7 +105,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.MaxPending = count, 100 }), nil)
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.MaxPending = count, 100 }), nil)
 				n := s.Total
 				tt.want.Sent = count
 				tt.want.Blocked, tt.want.Failures, tt.want.FailuresOf = n.Blocked, n.Failures, n.FailuresOf
@@ -141,7 +141,7 @@ func TestMessageCountOverProducers(t *testing.T) {
 		count = 10_003
 	}
 	b := mem.New()
-	s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+	s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 		p.Count, p.Producers, p.MaxPending = count, 7, 100
 		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
 	}), nil)
@@ -161,7 +161,7 @@ func TestRateOverProducers(t *testing.T) {
 	}{{"10", 7, 1, 600}, {"10", 3, 1, 600}, {"0.5", 3, 1, 30}, {"33.333", 7, 1, 2000}, {"10", 3, 10, 600}} {
 		t.Run(fmt.Sprintf("%s over %d on %d", tt.rate, tt.producers, tt.destinations), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, rep := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+				s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 					p.Rate, p.Producers, p.Duration = rate(tt.rate), tt.producers, time.Minute-time.Nanosecond
 					p.Destinations = nil
 					for i := range tt.destinations {
@@ -184,9 +184,9 @@ func TestRateOverProducers(t *testing.T) {
 func TestForeignMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 25 }), nil)
+		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 25 }), nil)
 		pass(time.Second)
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.Rate = 100, rate("100") }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.Rate = 100, rate("100") }), nil)
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 100, s.Total.Received)
 		require.EqualValues(t, 25, s.Total.Foreign)
@@ -210,7 +210,7 @@ func TestTopics(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := mem.New()
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Count, p.Producers, p.Consumers, p.Shared, p.MaxPending = 1001, tt.producers, tt.consumers, tt.shared, 10
 					p.Durable = true
 					p.ClientID = "test"
@@ -247,7 +247,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 				}
 			}
 		})
-		s, _ := run(t, newPlan(f, func(p *plan.Plan) {
+		s, _ := run(t, newPlan(f, func(p *flat) {
 			p.Count, p.Consumers = 100, 2
 			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
 		}), nil)

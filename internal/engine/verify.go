@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,13 +32,10 @@ const glance = 25 * time.Millisecond
 
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
-	id      int64    // of the run
-	bodies  []uint32 // the checksums of the variants
-	ledgers map[driver.Destination][]*verify.Ledger
-	opened  int64    // when all consumers were subscribed; this and the others in microseconds since the Unix epoch
-	sent    int64    // when the load had ended
-	vigils  []*vigil // of the subscriptions
-	endings []farewell
+	id      int64             // of the run
+	bodies  map[*byte]uint32  // the checksums of bodies, by their first bytes
+	ledgers map[place][]*verify.Ledger
+	sent    int64 // when the load had ended, in microseconds since the Unix epoch
 	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
 
 	unanswered bool // the broker had not answered a probe when the consumers ended
@@ -84,7 +83,7 @@ func newVerification(id int64, path string) *verification {
 	if err != nil {
 		before = nil
 	}
-	v := &verification{id: id, ledgers: map[driver.Destination][]*verify.Ledger{}, before: before}
+	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
 	v.probing, v.stopProbing = context.WithCancel(context.Background())
 	return v
 }
@@ -96,56 +95,62 @@ func newRunNumber() int64 {
 	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 }
 
-// ledger returns a new ledger for a producer; nil if nothing is verified.
-func (v *verification) ledger(index int, spec *driver.ProducerSpec) *verify.Ledger {
-	if v == nil {
-		return nil
+// ledger returns a new ledger for a producer.
+func (v *verification) ledger(index int, spec *driver.ProducerSpec, at place) *verify.Ledger {
+	var sums []uint32
+	for i := range spec.Variants {
+		sums = append(sums, v.sum(spec.Variants[i].Body))
 	}
-	if v.bodies == nil {
-		for i := range spec.Variants {
-			v.bodies = append(v.bodies, verify.BodySum(spec.Variants[i].Body))
-		}
-	}
-	l := verify.NewLedger(v.id, index, spec.Destination, v.bodies...)
-	v.ledgers[spec.Destination] = append(v.ledgers[spec.Destination], l)
+	l := verify.NewLedger(v.id, index, at.named(), sums...)
+	v.ledgers[at] = append(v.ledgers[at], l)
 	return l
 }
 
-// watch gives each consumer its checker.
-func (r *run) watch() {
-	own := int64(0)
-	if r.plan.Role == plan.Client {
-		own = r.verify.id
+// sum returns the checksum of a body, which the producers of a group share.
+func (v *verification) sum(body []byte) uint32 {
+	if len(body) == 0 {
+		return verify.BodySum(body)
 	}
-	for i := range r.subs {
-		s := &r.subs[i]
-		r.verify.vigils = append(r.verify.vigils, new(vigil))
-		s.tracker = verify.NewTracker()
-		for _, c := range s.consumers {
-			c.checker = verify.NewChecker(s.tracker, own)
-		}
+	sum, ok := v.bodies[&body[0]]
+	if !ok {
+		sum = verify.BodySum(body)
+		v.bodies[&body[0]] = sum
 	}
+	return sum
+}
+
+// named returns the destination under a name that tells it from that of another site.
+func (p place) named() driver.Destination {
+	d := p.destination
+	if p.site != "" {
+		d.Name += " at " + p.site
+	}
+	return d
 }
 
 // progress returns the counts that the snapshots have.
 func (r *run) progress() verify.Progress {
 	run := r.verify.id
-	if r.plan.Role == plan.Consumer {
+	if !r.role.Produces() {
 		run = 0
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var list []verify.Progress
-	for i := range r.subs {
-		list = append(list, r.subs[i].tracker.Progress(run))
+	for _, s := range r.subs {
+		list = append(list, s.tracker.Progress(run))
 	}
 	return verify.Add(list...)
 }
 
 // open returns how many messages are known to be missing at a subscription.
-func (v *verification) open(s *subscription) uint64 { return s.tracker.Open(v.ledgers[s.destination]) }
+func (v *verification) open(s *subscription) uint64 { 
+	return s.tracker.Open(v.ledgers[s.place], s.from)
+}
 
 // patience is how long nothing must have come before consumers count as having waited in vain; 0 if they do not wait.
 func (r *run) patience() time.Duration {
-	if r.plan.Role == plan.Consumer {
+	if r.role == plan.Consumer {
 		return quiet
 	}
 	return min(quiet, r.plan.DrainTimeout/2)
@@ -158,12 +163,15 @@ func (r *run) attend() {
 		return
 	}
 	most := max(r.patience()/8, 2*poll) // a busy machine may look later than it wants to
-	for i := range r.subs {
-		last := r.subs[i].tracker.Last() // before the clock is read: nothing comes after now
-		v := r.verify.vigils[i]
+	for _, s := range r.subs {
+		if s.over || !alive(s.consumers) {
+			continue
+		}
+		last := s.tracker.Last() // before the clock is read: nothing comes after now
+		v := s.vigil
 		v.look(r.clock.Epoch(r.clock.Now()), last, most)
 		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
-			r.verify.probes.Go(func() { r.probe(v, r.subs[i].consumers) })
+			r.verify.probes.Go(func() { r.probe(v, s.consumers) })
 		}
 	}
 }
@@ -194,42 +202,45 @@ func (r *run) probe(v *vigil, consumers []*consumer) {
 // stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while, the
 // broker gave a sign of life in it, and nothing came after that either. An impatient user, or consumers that failed, did not
 // let them.
-func (r *run) stopped(ctx context.Context) {
+func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
 	}
 	r.attend()
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
-	for i := range r.subs {
-		v := r.verify.vigils[i]
+	for _, s := range subs {
+		if s.over || s.ending.at > 0 && !alive(s.consumers) {
+			continue // that was noted
+		}
+		v := s.vigil
 		answered := v.answered.Load()
 		quietly := patience > 0 && v.lasted >= patience
 		waited := quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
-		r.verify.endings = append(r.verify.endings, farewell{
-			at: now, drained: waited && ctx.Err() == nil && alive(r.subs[i].consumers),
-		})
+		s.ending = farewell{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
 	}
-	r.verify.stopProbing()
-	r.verify.probes.Wait()
 }
 
 // side returns what this process knows. All workers have ended, or are taken for lost.
 func (r *run) side() *verify.Side {
 	v := r.verify
-	side := &verify.Side{ID: v.id, Role: string(r.plan.Role), TTL: r.plan.Role.Produces() && r.plan.TTL > 0}
+	v.stopProbing()
+	v.probes.Wait()
+	side := &verify.Side{ID: v.id, Role: string(r.role)}
 	for _, p := range r.producers {
+		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
 		s.Started, s.Ended = r.clock.Epoch(0), v.sent
 		side.Sent = append(side.Sent, s)
 	}
-	for i := range r.subs {
-		s := &r.subs[i]
+	for _, s := range r.subs {
 		spec := &s.consumers[0].spec
 		part := s.tracker.Seal()
-		part.Destination, part.Selective = s.destination, spec.Selector != ""
+		part.Destination = s.named()
+		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
 		part.Late = s.destination.Kind == driver.Topic
-		part.Opened, part.Ended, part.Drained = v.opened, v.endings[i].at, v.endings[i].drained
+		part.Opened, part.Ended, part.Drained = s.opened, s.ending.at, s.ending.drained
+		part.Sent = s.bounds(r.id)
 		switch {
 		case !part.Late:
 		case spec.Shared || spec.Durable:
@@ -243,6 +254,22 @@ func (r *run) side() *verify.Side {
 		side.Received = append(side.Received, part)
 	}
 	return side
+}
+
+// bounds returns which messages were sent while the subscription existed; nil if that is all of them.
+func (s *subscription) bounds(run int64) map[verify.Stream]verify.Bounds {
+	if s.from == nil && s.to == nil {
+		return nil
+	}
+	b := map[verify.Stream]verify.Bounds{}
+	for l, n := range s.from {
+		b[verify.Stream{Run: run, Producer: l.Producer()}] = verify.Bounds{From: n, To: math.MaxUint64}
+	}
+	for l, n := range s.to {
+		stream := verify.Stream{Run: run, Producer: l.Producer()}
+		b[stream] = verify.Bounds{From: b[stream].From, To: n}
+	}
+	return b
 }
 
 // judge puts the verification into the summary, and this side into its file.

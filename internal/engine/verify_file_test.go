@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 )
@@ -18,7 +16,7 @@ import (
 // Two processes with one --verify-file: neither side may be lost without a word. A file of an earlier run is replaced.
 func TestVerifyFileOfTwoProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "side.pv")
-	with := func(p *plan.Plan) { p.Count, p.Verify, p.VerifyFile = 5, true, path }
+	with := func(p *flat) { p.Count, p.Verify, p.VerifyFile = 5, true, path }
 	for range 2 {
 		s, _ := run(t, newPlan(mem.New().Factory(), with), nil)
 		require.True(t, s.Success, s.Problems)
@@ -30,7 +28,7 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 			other, _ = run(t, newPlan(mem.New().Factory(), with), nil)
 		}
 	}}
-	s, err := engine.Run(t.Context(), nil, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+	s, err := carryOut(t.Context(), nil, newPlan(mem.New().Factory(), func(p *flat) {
 		with(p)
 		p.Count, p.Rate = 150, rate("100")
 	}), rep)

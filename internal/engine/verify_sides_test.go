@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -28,7 +27,7 @@ type process struct {
 }
 
 // startProcess starts a run that ends by itself or when it is told to.
-func startProcess(t *testing.T, b *mem.Broker, edit func(*plan.Plan)) *process {
+func startProcess(t *testing.T, b *mem.Broker, edit func(*flat)) *process {
 	t.Helper()
 	stop := make(chan struct{})
 	p := &process{
@@ -38,7 +37,7 @@ func startProcess(t *testing.T, b *mem.Broker, edit func(*plan.Plan)) *process {
 		p.stop()
 		<-p.done
 	})
-	pl := newPlan(b.Factory(), func(pl *plan.Plan) {
+	pl := newPlan(b.Factory(), func(pl *flat) {
 		verified(pl)
 		pl.VerifyFile = p.path
 		pl.MaxPending = 100 // more than are never acknowledged, or the producers wait for ever
@@ -46,7 +45,7 @@ func startProcess(t *testing.T, b *mem.Broker, edit func(*plan.Plan)) *process {
 	})
 	go func() {
 		defer close(p.done)
-		p.s, p.err = engine.Run(t.Context(), stop, pl, new(recorder))
+		p.s, p.err = carryOut(t.Context(), stop, pl, new(recorder))
 	}()
 	return p
 }
@@ -76,8 +75,8 @@ func join(t *testing.T, processes ...*process) *verify.Result {
 	return verify.Judge(sides...)
 }
 
-func producing(count uint64, edits ...func(*plan.Plan)) func(*plan.Plan) {
-	return func(p *plan.Plan) {
+func producing(count uint64, edits ...func(*flat)) func(*flat) {
+	return func(p *flat) {
 		p.Role, p.Count = plan.Producer, count
 		for _, edit := range edits {
 			edit(p)
@@ -85,8 +84,8 @@ func producing(count uint64, edits ...func(*plan.Plan)) func(*plan.Plan) {
 	}
 }
 
-func consuming(edits ...func(*plan.Plan)) func(*plan.Plan) {
-	return func(p *plan.Plan) {
+func consuming(edits ...func(*flat)) func(*flat) {
+	return func(p *flat) {
 		p.Role = plan.Consumer
 		for _, edit := range edits {
 			edit(p)
@@ -94,7 +93,7 @@ func consuming(edits ...func(*plan.Plan)) func(*plan.Plan) {
 	}
 }
 
-func onTopic(p *plan.Plan) { p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
+func onTopic(p *flat) { p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
 
 // Two producers and three consumers in five processes: together they know what the broker did.
 func TestSidesOfManyProcesses(t *testing.T) {
@@ -104,10 +103,10 @@ func TestSidesOfManyProcesses(t *testing.T) {
 		})
 		var all []*process
 		for range 3 {
-			all = append(all, startProcess(t, b, consuming(func(p *plan.Plan) { p.Consumers = 2 })))
+			all = append(all, startProcess(t, b, consuming(func(p *flat) { p.Consumers = 2 })))
 		}
 		for range 2 {
-			all = append(all, startProcess(t, b, producing(2000, func(p *plan.Plan) { p.Producers = 3 })))
+			all = append(all, startProcess(t, b, producing(2000, func(p *flat) { p.Producers = 3 })))
 		}
 		all[3].wait(t)
 		all[4].wait(t)
@@ -139,7 +138,7 @@ func TestSidesOfConsumersThatEndEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
 		sent := startProcess(t, b, producing(1000)).wait(t)
-		first := startProcess(t, b, consuming(func(p *plan.Plan) { p.Count = 300 })).wait(t)
+		first := startProcess(t, b, consuming(func(p *flat) { p.Count = 300 })).wait(t)
 		r := join(t, sent, first)
 		require.Empty(t, r.Problems(verify.Allow{Disorder: true}))
 		require.EqualValues(t, 1000, r.Total.Expected)
@@ -161,7 +160,7 @@ func TestSidesOfConsumersThatEndEarly(t *testing.T) {
 func TestConsumerAloneReportsGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 30 })
-		c := startProcess(t, b, consuming(func(p *plan.Plan) { p.Allow.Duplicates = true }))
+		c := startProcess(t, b, consuming(func(p *flat) { p.Allow.Duplicates = true }))
 		startProcess(t, b, producing(1050)).wait(t)
 		pass(2 * time.Second)
 		c.end(t)
@@ -178,9 +177,9 @@ func TestSidesOfTopics(t *testing.T) {
 		b := mem.New()
 		early := startProcess(t, b, consuming(onTopic))
 		synctest.Wait()
-		sender := startProcess(t, b, producing(1000, onTopic, func(p *plan.Plan) { p.Rate = rate("100") }))
+		sender := startProcess(t, b, producing(1000, onTopic, func(p *flat) { p.Rate = rate("100") }))
 		pass(4005 * time.Millisecond)
-		late := startProcess(t, b, consuming(onTopic, func(p *plan.Plan) { p.Consumers = 2 }))
+		late := startProcess(t, b, consuming(onTopic, func(p *flat) { p.Consumers = 2 }))
 		sender.wait(t)
 		pass(2 * time.Second)
 		never := startProcess(t, b, consuming(onTopic))
@@ -206,7 +205,7 @@ func TestSidesOfSharedSubscription(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Duplicate = 10 })
 		var all []*process
 		for range 3 {
-			all = append(all, startProcess(t, b, consuming(onTopic, func(p *plan.Plan) { p.Shared, p.Consumers = 1, 2 })))
+			all = append(all, startProcess(t, b, consuming(onTopic, func(p *flat) { p.Shared, p.Consumers = 1, 2 })))
 		}
 		synctest.Wait()
 		all = append(all, startProcess(t, b, producing(1000, onTopic)).wait(t))
@@ -229,7 +228,7 @@ func TestSidesThatAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
 		startProcess(t, b, producing(70)).wait(t)
-		sent := startProcess(t, b, producing(100, func(p *plan.Plan) {
+		sent := startProcess(t, b, producing(100, func(p *flat) {
 			p.Destinations = []driver.Destination{{Name: "TEST"}, {Name: "OTHER"}}
 		})).wait(t)
 		c := startProcess(t, b, consuming())
@@ -246,7 +245,7 @@ func TestSidesOfClientsOnOneQueue(t *testing.T) {
 	b := mem.New()
 	var clients []*process
 	for range 2 {
-		clients = append(clients, startProcess(t, b, func(p *plan.Plan) { p.Count, p.Rate, p.DrainTimeout = 200, rate("1000"), 3*time.Second }))
+		clients = append(clients, startProcess(t, b, func(p *flat) { p.Count, p.Rate, p.DrainTimeout = 200, rate("1000"), 3*time.Second }))
 	}
 	for _, c := range clients {
 		c.wait(t)

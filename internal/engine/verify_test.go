@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func verified(p *plan.Plan) { p.Verify, p.Allow.Disorder = true, true }
+func verified(p *flat) { p.Verify, p.Allow.Disorder = true, true }
 
 // For each fault, the verification reports exactly what the broker did, and nothing else.
 func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
@@ -113,7 +112,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d producers", tt.name, producers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := broker(t, tt.options)
-					s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+					s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 						p.Count, p.MaxPending, p.Producers, p.Verify, p.Allow.Disorder = count, 100, producers, true, true
 					}), nil)
 					truth := b.Stats()
@@ -161,7 +160,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 func TestVerificationNamesExamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate, o.Damage = 100, 30, 7 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 1000; verified(p) }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000; verified(p) }), nil)
 		text := strings.Join(s.Problems, "\n")
 		require.Contains(t, text, "never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499")
 		require.Contains(t, text, "marked as redelivered; first: producer-0 29, 59, 89, 119, 149")
@@ -188,7 +187,7 @@ func TestVerificationAllows(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.Verify, p.Allow = 1000, true, tt.allow }), nil)
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.Verify, p.Allow = 1000, true, tt.allow }), nil)
 				require.Equal(t, tt.success, s.Success, s.Problems)
 			})
 		})
@@ -213,7 +212,7 @@ func TestVerificationOfTopics(t *testing.T) {
 				deliver(d)
 			}
 		})
-		s, _ := run(t, newPlan(f, func(p *plan.Plan) {
+		s, _ := run(t, newPlan(f, func(p *flat) {
 			p.Count, p.Consumers, p.Producers = 100, 3, 2
 			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
 			verified(p)
@@ -236,24 +235,24 @@ func TestVerificationOfTopics(t *testing.T) {
 func TestVerificationOfHealthyRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		edit   func(*plan.Plan)
+		edit   func(*flat)
 		scopes int
 		copies uint64 // of each message
 	}{
-		{"competing", func(p *plan.Plan) { p.Consumers, p.Producers = 5, 3 }, 1, 1},
-		{"queues", func(p *plan.Plan) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Queue, 3) }, 3, 1},
-		{"topics", func(p *plan.Plan) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Topic, 3) }, 6, 2},
-		{"shared", func(p *plan.Plan) {
+		{"competing", func(p *flat) { p.Consumers, p.Producers = 5, 3 }, 1, 1},
+		{"queues", func(p *flat) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Queue, 3) }, 3, 1},
+		{"topics", func(p *flat) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Topic, 3) }, 6, 2},
+		{"shared", func(p *flat) {
 			p.Consumers, p.Shared, p.Destinations = 3, 2, destinations(driver.Topic, 2)
 		}, 4, 2},
-		{"durable", func(p *plan.Plan) {
+		{"durable", func(p *flat) {
 			p.Durable, p.ClientID, p.Consumers, p.Destinations = true, "me", 2, destinations(driver.Topic, 1)
 		}, 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			count := uint64(20_001)
 			b := mem.New()
-			s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Count, p.MaxPending, p.DrainTimeout = count, 50, time.Minute
 				tt.edit(p)
 				verified(p)
@@ -273,7 +272,7 @@ func TestVerificationAtFullSpeed(t *testing.T) {
 	if testing.Short() {
 		count = 20_000
 	}
-	s, _ := run(t, newPlan(mem.New().Factory(), func(p *plan.Plan) {
+	s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 2, 2, 1000
 		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
 		p.Body = make([]byte, 1024)
@@ -294,9 +293,9 @@ func destinations(kind driver.Kind, n int) (list []driver.Destination) {
 func TestVerificationOfForeignMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 25 }), nil)              // without ID
-		run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
-		s, rep := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 100; verified(p) }), nil)
+		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 25 }), nil)              // without ID
+		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
+		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), nil)
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 42, s.Total.Foreign)
 		require.EqualValues(t, 100, s.Total.Received)
@@ -309,7 +308,7 @@ func TestVerificationOfForeignMessages(t *testing.T) {
 func TestVerificationOfABrokenRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DisconnectAfter, o.Lose = 500, 50 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.MaxPending = 1000, 10; verified(p) }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.MaxPending = 1000, 10; verified(p) }), nil)
 		require.False(t, s.Success)
 		truth, got := b.Stats(), s.Verification.Total
 		require.Zero(t, got.Lost)
@@ -328,7 +327,7 @@ func TestVerificationOfAHastyEnd(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
 		rep := new(recorder)
-		s, err := engine.Run(ctx, nil, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 100; verified(p) }), rep)
+		s, err := carryOut(ctx, nil, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), rep)
 		require.NoError(t, err)
 		require.False(t, s.Success)
 		require.Equal(t, verify.Counts{Expected: 100, Left: 100}, s.Verification.Total)
@@ -339,7 +338,7 @@ func TestVerificationOfAHastyEnd(t *testing.T) {
 func TestVerificationWithoutExpectation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 90 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) {
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Count, p.Selector, p.Properties = 1000, "color = 'red'", []driver.Property{{Key: "color", Value: "red"}}
 			verified(p)
 			p.Allow.Duplicates = true
@@ -351,7 +350,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
-		s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count, p.TTL, p.MaxPending = 100, time.Second, 10; verified(p) }), nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.TTL, p.MaxPending = 100, time.Second, 10; verified(p) }), nil)
 		require.False(t, s.Success)
 		require.EqualValues(t, 100, b.Stats().Expired)
 		require.EqualValues(t, 100, s.Verification.Total.Lost)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // Messages of transactions that are rolled back are not missing; those lost beside them are.
@@ -15,7 +14,7 @@ func TestWithheldMessagesAreNotMissing(t *testing.T) {
 	for _, lose := range []int{0, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			b := broker(t, func(o *mem.Options) { o.Rollback, o.Lose = 10, lose })
-			s, _ := run(t, newPlan(b.Factory(), func(p *plan.Plan) { p.Count = 1000 }), nil)
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }), nil)
 			truth := b.Stats()
 			require.EqualValues(t, 100, truth.RolledBack)
 			require.EqualValues(t, 1000, s.Total.Completed)

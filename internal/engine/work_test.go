@@ -8,25 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate their share of it.
 func TestConsumerWork(t *testing.T) {
 	work := load.Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}
 	for name, c := range map[string]struct {
-		edit      func(*plan.Plan)
+		edit      func(*flat)
 		perSecond float64
 	}{
-		"work":                {func(p *plan.Plan) { p.ConsumerWork = work }, 500},
-		"work, two consumers": {func(p *plan.Plan) { p.ConsumerWork, p.Consumers = work, 2 }, 1000},
-		"rate":                {func(p *plan.Plan) { p.ConsumerRate = rate("800") }, 800},
-		"rate, four":          {func(p *plan.Plan) { p.ConsumerRate, p.Consumers = rate("800"), 4 }, 800},
-		"work within a rate":  {func(p *plan.Plan) { p.ConsumerWork, p.ConsumerRate = work, rate("100") }, 100},
+		"work":                {func(p *flat) { p.ConsumerWork = work }, 500},
+		"work, two consumers": {func(p *flat) { p.ConsumerWork, p.Consumers = work, 2 }, 1000},
+		"rate":                {func(p *flat) { p.ConsumerRate = rate("800") }, 800},
+		"rate, four":          {func(p *flat) { p.ConsumerRate, p.Consumers = rate("800"), 4 }, 800},
+		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, rate("100") }, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *plan.Plan) {
+				s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
 					verified(p)
 					p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
 					c.edit(p)

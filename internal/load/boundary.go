@@ -2,22 +2,28 @@ package load
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Boundary tells which messages of a run were due in its warm-up: of each producer those that carry an earlier time than
-// the first that was due after it. So a message's transfer time counts in the same phase as its other latencies, although
-// it does not carry when it was due. It is safe for concurrent use.
+// Boundary tells which messages of a run were due in the warm-up of the present step: of each producer those that carry a time
+// of the step, but an earlier one than the first that was due after the warm-up. So a message's transfer time counts in the
+// same phase as its other latencies, although it does not carry when it was due. It is safe for concurrent use.
 type Boundary struct {
-	warmup time.Duration
+	phases *Phases
 	first  []atomic.Int64 // by producer: the time that its first message after the warm-up carries; 0 before that
 }
 
 // NewBoundary returns the boundary of a run with that many producers.
-func NewBoundary(producers int, warmup time.Duration) *Boundary {
-	return &Boundary{warmup: warmup, first: make([]atomic.Int64, producers)}
+func NewBoundary(producers int, phases *Phases) *Boundary {
+	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
+}
+
+// Begin starts a step. No producer runs.
+func (b *Boundary) Begin() {
+	for i := range b.first {
+		b.first[i].Store(0)
+	}
 }
 
 // set notes the time of a producer's first message after the warm-up, before that is sent.
@@ -29,10 +35,11 @@ func (b *Boundary) set(producer int, stamp int64) {
 
 // phase returns the phase of a message that carries that time. A producer below zero is not known.
 func (b *Boundary) phase(producer, stamp int64, clock *Clock) stats.Phase {
-	if b.warmup == 0 {
+	from, to := b.phases.warmup()
+	if from == to || stamp < clock.Epoch(from) {
 		return stats.Measure
 	}
-	warm := stamp < clock.Epoch(b.warmup)
+	warm := stamp < clock.Epoch(to)
 	if producer >= 0 && producer < int64(len(b.first)) {
 		first := b.first[producer].Load()
 		warm = first == 0 || stamp < first

@@ -32,15 +32,12 @@ type ConsumerConfig struct {
 	Run int64
 	// Boundary, with OwnOnly, tells which messages were due in the warm-up.
 	Boundary *Boundary
-	// Warmup, without OwnOnly, is when the messages that are received begin to be measured.
-	Warmup time.Duration
+	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
+	Phases *Phases
 	// Pulse tells of the tester's pauses; it may be nil.
 	Pulse *stats.Pulse
 	// Quota, if not nil, ends the run when it is used up.
 	Quota *Quota
-	// Work is done on each message before it is settled, and Each is the least time from one message to the next, of a rate.
-	Work Work
-	Each time.Duration
 	// Precise lets that sleep by the operating system's best timer; not under a fake clock.
 	Precise bool
 	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives what it sends.
@@ -53,31 +50,59 @@ type Consumer struct {
 	clock    *Clock
 	rec      *stats.ConsumerRecorder
 	consumer driver.Consumer
-	worker   *worker // nil without work
+
+	job    atomic.Pointer[Job] // of the present step
+	worker *worker             // on that, of Run's goroutine; nil without work
+	ctx    context.Context     //nolint:containedctx // Run's, which ends the work
+}
+
+// Job is what a consumer does with each message in a step.
+type Job struct {
+	Work Work          // done before the message is settled
+	Each time.Duration // least time from one message to the next, of a rate; 0 for any
 }
 
 // NewConsumer returns a consumer that records what c receives.
 func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, c driver.Consumer) *Consumer {
+	if cfg.Phases == nil {
+		cfg.Phases = new(Phases)
+	}
 	return &Consumer{cfg: cfg, clock: clock, rec: rec, consumer: c}
+}
+
+// Do sets what is done with the messages from now on. It is safe to call while Run goes on.
+func (c *Consumer) Do(job Job) {
+	if job == (Job{}) {
+		c.job.Store(nil)
+		return
+	}
+	c.job.Store(&job)
 }
 
 // Run receives until ctx ends, and then returns nil, or until the driver fails.
 func (c *Consumer) Run(ctx context.Context) error {
-	if c.cfg.Work.IsZero() && c.cfg.Each == 0 {
-		return c.consumer.Run(ctx, c.deliver)
-	}
-	c.worker = newWorker(ctx, &c.cfg, c.clock)
-	defer c.worker.wait.Close()
+	c.ctx = ctx
+	defer c.endWork()
 	return c.consumer.Run(ctx, c.deliver)
 }
 
 func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 	received := c.clock.Now()
 	c.count(d, received)
-	if c.worker != nil {
+	if job := c.job.Load(); job != nil {
+		if c.worker == nil || c.worker.job != job {
+			c.endWork()
+			c.worker = newWorker(c.ctx, job, c.clock, c.cfg.Precise)
+		}
 		c.worker.do(received)
 	}
 	return driver.Accept
+}
+
+func (c *Consumer) endWork() {
+	if c.worker != nil {
+		c.worker.wait.Close()
+	}
 }
 
 func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
@@ -129,9 +154,7 @@ func (c *Consumer) phase(d *driver.Delivery, since time.Duration) stats.Phase {
 			producer = d.ID.Producer
 		}
 		return c.cfg.Boundary.phase(producer, d.Time, c.clock)
-	case since < c.cfg.Warmup:
-		return stats.Warmup
 	default:
-		return stats.Measure
+		return c.cfg.Phases.Of(since)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -30,18 +31,49 @@ func (s waitingSender) Waits() driver.Waits { return *s.waits }
 
 // rig is one producer, its recorder and a collector.
 type rig struct {
-	*load.Producer
+	*running
 	clock     *load.Clock
 	rec       *stats.ProducerRecorder
 	collector *stats.Collector
 }
 
-func newRig(cfg load.ProducerConfig) *rig {
-	if cfg.Total == 0 {
-		cfg.Total = 1
+// setup is what a producer is made of, and its load.
+type setup struct {
+	ID, Index, Total int
+	Rate             load.Rate
+	Count            uint64
+	Until, Warmup    time.Duration
+	Boundary         *load.Boundary
+	MaxPending       int
+	Precise          bool
+	Ledger           *verify.Ledger
+}
+
+func (s setup) config() load.ProducerConfig {
+	return load.ProducerConfig{
+		ID: s.ID, Phases: load.NewPhases(s.Warmup), Boundary: s.Boundary, MaxPending: s.MaxPending, Precise: s.Precise, Ledger: s.Ledger,
 	}
+}
+
+func (s setup) load() load.Load {
+	return load.Load{Index: s.Index, Total: max(s.Total, 1), Rate: s.Rate, Count: s.Count, Until: s.Until}
+}
+
+// running is a producer with its load.
+type running struct {
+	*load.Producer
+	load load.Load
+}
+
+func newRunning(s setup, clock *load.Clock, rec *stats.ProducerRecorder) *running {
+	return &running{load.NewProducer(s.config(), clock, rec), s.load()}
+}
+
+func (r *running) Run(ctx context.Context) error { return r.Producer.Run(ctx, r.load) }
+
+func newRig(cfg setup) *rig {
 	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero(), nil)}
-	r.Producer = load.NewProducer(cfg, r.clock, r.rec)
+	r.running = newRunning(cfg, r.clock, r.rec)
 	r.collector = stats.NewCollector([]*stats.ProducerRecorder{r.rec}, nil, r.clock.Start())
 	return r
 }
@@ -91,7 +123,7 @@ func (p *pending) end(s driver.Slot) {
 	delete(p.slots, s)
 }
 
-func runFor(t testing.TB, p *load.Producer, d time.Duration) {
+func runFor(t testing.TB, p interface{ Run(context.Context) error }, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()

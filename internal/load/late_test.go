@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -29,7 +28,7 @@ func TestStallOfOneSecond(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.pending), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: tt.pending, Count: 2000})
+				r := newRig(setup{Rate: rate(t, "1000"), MaxPending: tt.pending, Count: 2000})
 				ack := 10 * time.Microsecond
 				r.Attach(r.later(func(at time.Duration) time.Duration {
 					if at >= 500*time.Millisecond && at < 1500*time.Millisecond {
@@ -37,7 +36,7 @@ func TestStallOfOneSecond(t *testing.T) {
 					}
 					return ack
 				}))
-				runFor(t, r.Producer, time.Minute)
+				runFor(t, r, time.Minute)
 				pass(2 * time.Second)
 				s := r.snapshot()
 				require.EqualValues(t, 2000, s.Total.Completed)
@@ -67,7 +66,7 @@ func TestStallOfOneSecond(t *testing.T) {
 // stall in its ack time, the others in their delay.
 func TestStallInSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 1000, Count: 2000})
+		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 1000, Count: 2000})
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			if m.Slot.Index() == 0 && r.clock.Now() < time.Millisecond {
 				pass(time.Second)
@@ -75,7 +74,7 @@ func TestStallInSend(t *testing.T) {
 			r.Done(m.Slot, driver.Outcome{})
 			return nil
 		}))
-		runFor(t, r.Producer, time.Minute)
+		runFor(t, r, time.Minute)
 		s := r.snapshot()
 		require.Zero(t, s.Total.LateSends)
 		within1Percent(t, 999*time.Millisecond, s.Latencies.Delay.Max(), "delay max")
@@ -106,7 +105,7 @@ func TestLateSends(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(load.ProducerConfig{Rate: rate(t, tt.rate), MaxPending: 10})
+				r := newRig(setup{Rate: rate(t, tt.rate), MaxPending: 10})
 				var waits driver.Waits
 				send := sender(func(_ context.Context, m *driver.Message) error {
 					pass(tt.send)
@@ -124,7 +123,7 @@ func TestLateSends(t *testing.T) {
 				} else {
 					r.Attach(waitingSender{send, &waits})
 				}
-				runFor(t, r.Producer, 2*time.Second)
+				runFor(t, r, 2*time.Second)
 				n := r.snapshot().Total
 				if tt.late {
 					require.Greater(t, n.LateSends, n.Sent*9/10)
@@ -139,9 +138,9 @@ func TestLateSends(t *testing.T) {
 // max-pending 1 and an acknowledgement that takes twice the period: the producer is held up at every message.
 func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 1})
+		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 1})
 		r.Attach(r.later(func(time.Duration) time.Duration { return 2 * time.Millisecond }))
-		runFor(t, r.Producer, 2*time.Second)
+		runFor(t, r, 2*time.Second)
 		s := r.snapshot()
 		require.InDelta(t, 1000, s.Total.Sent, 2, "as fast as the acknowledgements let it")
 		require.Zero(t, s.Total.LateSends)
@@ -153,13 +152,13 @@ func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 // The tester is starved: it wakes 200 ms late, once. The clock of the producer is what was wrong, not the broker.
 func TestStarvedTesterIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 10, Count: 1000})
+		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 10, Count: 1000})
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			r.Done(m.Slot, driver.Outcome{})
 			return nil
 		}))
 		pass(200 * time.Millisecond) // before Run: the goroutine did not get a processor
-		runFor(t, r.Producer, time.Minute)
+		runFor(t, r, time.Minute)
 		s := r.snapshot()
 		// Messages 0 to 194 left more than 5 ms late.
 		require.EqualValues(t, 195, s.Total.LateSends)
@@ -170,7 +169,7 @@ func TestStarvedTesterIsLate(t *testing.T) {
 // A stall of the broker must not excuse what the tester does wrong afterwards.
 func TestStallDoesNotHideLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "1000"), MaxPending: 10, Count: 500})
+		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 10, Count: 500})
 		first := true
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			if first {
@@ -181,7 +180,7 @@ func TestStallDoesNotHideLateness(t *testing.T) {
 			r.Done(m.Slot, driver.Outcome{})
 			return nil
 		}))
-		runFor(t, r.Producer, time.Minute)
+		runFor(t, r, time.Minute)
 		require.Zero(t, r.snapshot().Total.LateSends)
 	})
 }

@@ -24,7 +24,7 @@ type memRig struct {
 	consumer *load.Consumer
 }
 
-func newMemRig(t testing.TB, cfg load.ProducerConfig, verified bool) *memRig {
+func newMemRig(t testing.TB, cfg setup, verified bool) *memRig {
 	t.Helper()
 	var checker *verify.Checker
 	if verified {
@@ -80,7 +80,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 			verified := i > 1
 			t.Run(fmt.Sprintf("rate %s pending %d verified %t", paced, pending, verified), func(t *testing.T) {
 				const batch = 10_000
-				cfg := load.ProducerConfig{MaxPending: pending, Count: batch}
+				cfg := setup{MaxPending: pending, Count: batch}
 				if paced != "" {
 					cfg.Rate = rate(t, paced)
 				}
@@ -106,7 +106,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 func TestCallbacksAllocateNothing(t *testing.T) {
 	var r *rig
 	send := make(chan driver.Slot, 1)
-	r = newRig(load.ProducerConfig{MaxPending: 1, Rate: rate(t, "1000000000")})
+	r = newRig(setup{MaxPending: 1, Rate: rate(t, "1000000000")})
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 		send <- m.Slot
 		return nil
@@ -135,7 +135,7 @@ func BenchmarkLoop(b *testing.B) {
 		for _, paced := range []string{"", "1000000000"} {
 			verified := i > 1
 			name := fmt.Sprintf("closed/pending=%d", pending)
-			cfg := load.ProducerConfig{MaxPending: pending}
+			cfg := setup{MaxPending: pending}
 			if paced != "" {
 				name = fmt.Sprintf("open-at-max/pending=%d", pending)
 				cfg.Rate = rate(b, paced)

@@ -41,20 +41,20 @@ func BenchmarkPacing(b *testing.B) {
 	}
 }
 
-func benchmarkPacing(b *testing.B, producers int, paced string, set func(*load.ProducerConfig)) {
+func benchmarkPacing(b *testing.B, producers int, paced string, set func(*setup)) {
 	f := mem.Factory()
 	d, err := f.Open(b.Context(), driver.OpenOptions{URL: "mem://local", Options: f.NewOptions()})
 	require.NoError(b, err)
 	clock := load.NewClock()
 	var recs []*stats.ProducerRecorder
-	var loads []*load.Producer
+	var loads []*running
 	for i := range producers {
 		rec := stats.NewProducerRecorder(true, nil)
-		cfg := load.ProducerConfig{
+		cfg := setup{
 			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100,
 		}
 		set(&cfg)
-		p := load.NewProducer(cfg, clock, rec)
+		p := newRunning(cfg, clock, rec)
 		dp, err := d.Producer(b.Context(), driver.ProducerSpec{
 			Destination: driver.Destination{Kind: driver.Topic, Name: "T"}, MaxPending: 100,
 			Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}},
@@ -86,8 +86,8 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*load.P
 
 var pacings = []struct {
 	name string
-	set  func(*load.ProducerConfig)
+	set  func(*setup)
 }{
-	{"timer", func(c *load.ProducerConfig) {}},
-	{"precise", func(c *load.ProducerConfig) { c.Precise = true }},
+	{"timer", func(c *setup) {}},
+	{"precise", func(c *setup) { c.Precise = true }},
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -21,25 +22,35 @@ const (
 	slowUnknown = time.Millisecond
 )
 
+// maxDue is the latest time after the start of a step at which a message is due, far beyond any run.
+const maxDue = math.MaxInt64 / 2
+
 // flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's answer.
 const flushTimeout = 5 * time.Second
 
-// ProducerConfig says what one producer of a run sends and when.
+// ProducerConfig is what stays the same for one producer of a run.
 type ProducerConfig struct {
-	Index, Total int            // this is producer Index of Total; it sends the messages n with n mod Total = Index
-	Rate         Rate           // of all producers together; zero for the closed loop
-	Count        uint64         // total of all producers; 0 for no limit
-	Until        time.Duration  // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
-	Warmup       time.Duration  // what is due before belongs to the warm-up
-	Boundary     *Boundary      // is told where the warm-up's messages end; may be nil
-	MaxPending   int            // slots, at least 1
-	Precise      bool           // sleep by the operating system's best timer; not under a fake clock
-	Ledger       *verify.Ledger // numbers the messages; nil if nothing is to be verified
+	ID         int            // among all producers of the run, from 0
+	Phases     *Phases        // of the run; nil for one without a warm-up
+	Boundary   *Boundary      // is told where the warm-up's messages end; may be nil
+	MaxPending int            // slots, at least 1
+	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
+	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
 }
 
-// Producer makes the load of one driver.Producer.
+// Load says what a producer sends in a step, and when.
+type Load struct {
+	Index, Total int           // this is producer Index of Total; it sends the messages n with n mod Total = Index
+	Rate         Rate          // of all producers together; zero for the closed loop
+	Count        uint64        // total of all producers; 0 for no limit
+	Start        time.Duration // of the step, from the start of the run: the first message is due then
+	Until        time.Duration // what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
+}
+
+// Producer makes the load of one driver.Producer, step by step.
 type Producer struct {
 	cfg      ProducerConfig
+	load     Load // of Run's goroutine
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
@@ -47,7 +58,7 @@ type Producer struct {
 	held     time.Duration // for how long waits has held it up, as of the last look
 
 	stamp    int64 // the time that the last message carries
-	measured bool  // a message was due after the warm-up
+	measured bool  // a message of the step was due after the warm-up
 
 	slots *slots
 }
@@ -56,6 +67,9 @@ var _ driver.Completions = (*Producer)(nil)
 
 // NewProducer returns a producer. Give it to the driver, and what the driver returns to Attach, before Run.
 func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
+	if cfg.Phases == nil {
+		cfg.Phases = new(Phases)
+	}
 	return &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
 }
 
@@ -63,14 +77,6 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
 	p.waits, _ = producer.(driver.Waiter)
-}
-
-// phase returns the phase to which a message belongs that is due then.
-func (p *Producer) phase(due time.Duration) stats.Phase {
-	if due < p.cfg.Warmup {
-		return stats.Warmup
-	}
-	return stats.Measure
 }
 
 // Done implements [driver.Completions].
@@ -82,7 +88,7 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 		return
 	}
 	p.note(place, o)
-	p.rec.Done(p.phase(place.intended), o, place.intended, place.actual, now)
+	p.rec.Done(p.cfg.Phases.Of(place.intended), o, place.intended, place.actual, now)
 	p.slots.giveBack(slot)
 }
 
@@ -110,7 +116,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 			continue
 		}
 		p.note(place, o)
-		ends[n] = stats.End{Due: p.phase(place.intended), Intended: place.intended, Actual: place.actual}
+		ends[n] = stats.End{Due: p.cfg.Phases.Of(place.intended), Intended: place.intended, Actual: place.actual}
 		ended[n] = slot
 		n++
 	}
@@ -137,12 +143,22 @@ func (p *Producer) Seal() *verify.Sent {
 	return p.cfg.Ledger.Seal(inFlight)
 }
 
-// Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
-// driver refused a message: the producer cannot go on. Messages may still be in flight when it returns.
-func (p *Producer) Run(ctx context.Context) error {
+// Abandon notes that the messages in flight will have no answer: their connection is closed. Nothing is sent any more.
+func (p *Producer) Abandon() {
+	if p.cfg.Ledger != nil {
+		p.slots.inFlight(func(place *place) { p.cfg.Ledger.Done(place.number, driver.Outcome{State: driver.Unknown}) })
+	}
+}
+
+// Run sends what a step wants until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an
+// error if the driver refused a message: the producer cannot go on. Messages may still be in flight when it returns. Runs
+// follow each other.
+func (p *Producer) Run(ctx context.Context, load Load) error {
+	p.load, p.measured = load, false
+	p.rec.Resume(p.clock.Now())
 	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
 	run := p.openLoop
-	if p.cfg.Rate.IsZero() {
+	if load.Rate.IsZero() {
 		run = p.closedLoop
 	}
 	err := run(ctx)
@@ -166,8 +182,8 @@ func (p *Producer) flush(ctx context.Context) error {
 func (p *Producer) closedLoop(ctx context.Context) error {
 	var msg driver.Message
 	last := p.clock.Now() // when the previous message was about to be handed over
-	total := uint64(p.cfg.Total)
-	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += total {
+	total := uint64(p.load.Total)
+	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; n += total {
 		if stopped(ctx) {
 			return nil
 		}
@@ -180,7 +196,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 			}
 		}
 		last = now
-		msg.More = p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
+		msg.More = p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
 			return err
 		}
@@ -194,14 +210,15 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	defer wait.Close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
-	total := uint64(p.cfg.Total)
-	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += total {
+	total := uint64(p.load.Total)
+	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; n += total {
 		if stopped(ctx) {
 			return nil
 		}
-		intended, now := p.cfg.Rate.At(n), p.clock.Now()
+		due, now := p.load.Rate.At(n), p.clock.Now()
+		intended := p.load.Start + min(due, maxDue)
 		held += p.heldUp(now - last)
-		if p.cfg.Until > 0 && intended >= p.cfg.Until {
+		if p.load.Until > 0 && due >= p.load.Until {
 			p.rec.Wait(now)
 			<-ctx.Done() // the load goes on until then, but nothing more is due
 			return nil
@@ -228,7 +245,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			p.rec.Late()
 		}
 		last = now
-		msg.More = p.cfg.Rate.At(n+total) <= now && p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
+		msg.More = p.load.Rate.At(n+total) <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
 			return err
 		}
@@ -280,7 +297,7 @@ func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, 
 func (p *Producer) send(
 	ctx context.Context, msg *driver.Message, index uint32, intended, actual time.Duration,
 ) (stopped bool, err error) {
-	due := p.phase(intended)
+	due := p.cfg.Phases.Of(intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual = intended, actual
 	msg.Time = p.stampOf(due, actual)
@@ -320,7 +337,7 @@ func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
 		if stamp == p.stamp {
 			stamp++
 		}
-		p.cfg.Boundary.set(p.cfg.Index, stamp)
+		p.cfg.Boundary.set(p.cfg.ID, stamp)
 	}
 	p.stamp = stamp
 	return stamp

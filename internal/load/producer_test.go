@@ -50,7 +50,7 @@ func TestRateIsMet(t *testing.T) {
 				for i := range tt.producers {
 					rec := stats.NewProducerRecorder(true, nil)
 					recs = append(recs, rec)
-					p := load.NewProducer(load.ProducerConfig{
+					p := newRunning(setup{
 						Index: i, Total: tt.producers, Rate: rate(t, tt.rate), MaxPending: 1,
 					}, clock, rec)
 					p.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -81,7 +81,7 @@ func TestCountIsExact(t *testing.T) {
 		t.Run(fmt.Sprintf("%d over %d", tt.count, tt.producers), func(t *testing.T) {
 			var sent uint64
 			for i := range tt.producers {
-				r := newRig(load.ProducerConfig{Index: i, Total: tt.producers, Count: tt.count, MaxPending: 1})
+				r := newRig(setup{Index: i, Total: tt.producers, Count: tt.count, MaxPending: 1})
 				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 					r.Done(m.Slot, driver.Outcome{})
 					return nil
@@ -101,7 +101,7 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 		for _, paced := range []string{"", "1000"} {
 			t.Run(fmt.Sprintf("%d rate %s", limit, paced), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					cfg := load.ProducerConfig{MaxPending: limit, Count: 500}
+					cfg := setup{MaxPending: limit, Count: 500}
 					if paced != "" {
 						cfg.Rate = rate(t, paced)
 					}
@@ -115,7 +115,7 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 						})
 						return nil
 					}))
-					runFor(t, r.Producer, time.Hour)
+					runFor(t, r, time.Hour)
 					pass(time.Minute)
 					require.Equal(t, min(limit, 500), in.most)
 					n := r.snapshot().Total
@@ -140,7 +140,7 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 // Completions race with sends, from many goroutines and before Send returns: for the race detector.
 func TestSlotsAreUniqueUnderRace(t *testing.T) {
 	const limit, count = 16, 20_000
-	r, in := newRig(load.ProducerConfig{MaxPending: limit, Count: count}), newPending(t, limit)
+	r, in := newRig(setup{MaxPending: limit, Count: count}), newPending(t, limit)
 	work := make(chan driver.Slot, limit)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -175,7 +175,7 @@ func TestStopping(t *testing.T) {
 		for _, where := range []string{"slot", "send", "timer"} {
 			t.Run(where+" rate "+paced, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					cfg := load.ProducerConfig{MaxPending: 1}
+					cfg := setup{MaxPending: 1}
 					if paced != "" {
 						cfg.Rate = rate(t, paced)
 					}
@@ -194,7 +194,7 @@ func TestStopping(t *testing.T) {
 						return nil
 					}))
 					begun := time.Now()
-					runFor(t, r.Producer, 4500*time.Millisecond)
+					runFor(t, r, 4500*time.Millisecond)
 					require.InDelta(t, 4500*time.Millisecond, time.Since(begun), float64(time.Millisecond))
 					s := r.snapshot()
 					require.Equal(t, sends, s.Total.Sent, "what did not leave does not count")
@@ -212,7 +212,7 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 	for _, paced := range []string{"", "1000"} {
 		t.Run(paced, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := load.ProducerConfig{MaxPending: 3}
+				cfg := setup{MaxPending: 3}
 				if paced != "" {
 					cfg.Rate = rate(t, paced)
 				}
@@ -243,7 +243,7 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 // The message says when it was actually sent, in wall-clock microseconds, also when it was late.
 func TestStamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(load.ProducerConfig{Rate: rate(t, "10"), MaxPending: 1, Count: 3})
+		r := newRig(setup{Rate: rate(t, "10"), MaxPending: 1, Count: 3})
 		var stamps []int64
 		start := time.Now().UnixMicro()
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -260,7 +260,7 @@ func TestStamp(t *testing.T) {
 
 // An answer that comes again or too late, to a slot whose place carries another message by now, is counted and ends nothing.
 func TestStrayAnswers(t *testing.T) {
-	r := newRig(load.ProducerConfig{MaxPending: 1, Count: 3})
+	r := newRig(setup{MaxPending: 1, Count: 3})
 	var last driver.Slot
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 		require.Zero(t, m.Slot.Index())
@@ -283,7 +283,7 @@ func TestStrayAnswers(t *testing.T) {
 // A range is ended as each of its messages would be, whatever its length.
 func TestDoneAll(t *testing.T) {
 	for _, count := range []int{1, 63, 64, 65, 1000} {
-		r := newRig(load.ProducerConfig{MaxPending: count, Count: uint64(count)})
+		r := newRig(setup{MaxPending: count, Count: uint64(count)})
 		var list []driver.Slot
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			list = append(list, m.Slot)
@@ -304,15 +304,15 @@ func TestDoneAll(t *testing.T) {
 func TestMore(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		cfg     load.ProducerConfig
+		cfg     setup
 		pending bool // messages stay in flight
 		want    []bool
 	}{
-		{"closed loop", load.ProducerConfig{MaxPending: 10, Count: 3}, true, []bool{true, true, false}},
-		{"one at a time", load.ProducerConfig{MaxPending: 1, Count: 3}, false, []bool{false, false, false}},
-		{"the last slot", load.ProducerConfig{MaxPending: 2, Count: 3}, true, []bool{true, false}},
-		{"behind schedule", load.ProducerConfig{Rate: rate(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
-		{"on schedule", load.ProducerConfig{Rate: rate(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
+		{"closed loop", setup{MaxPending: 10, Count: 3}, true, []bool{true, true, false}},
+		{"one at a time", setup{MaxPending: 1, Count: 3}, false, []bool{false, false, false}},
+		{"the last slot", setup{MaxPending: 2, Count: 3}, true, []bool{true, false}},
+		{"behind schedule", setup{Rate: rate(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
+		{"on schedule", setup{Rate: rate(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestMore(t *testing.T) {
 					pass(time.Microsecond)
 					return nil
 				}))
-				runFor(t, r.Producer, time.Minute)
+				runFor(t, r, time.Minute)
 				require.Equal(t, tt.want, more)
 			})
 		})

@@ -18,7 +18,7 @@ import (
 func TestNumbering(t *testing.T) {
 	body := []byte("body")
 	ledger := verify.NewLedger(42, 3, driver.Destination{Name: "Q"}, verify.BodySum(body))
-	r := newRig(load.ProducerConfig{MaxPending: 10, Count: 10, Ledger: ledger})
+	r := newRig(setup{MaxPending: 10, Count: 10, Ledger: ledger})
 	var numbers []int64
 	refuse := true
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -40,7 +40,7 @@ func TestNumbering(t *testing.T) {
 	}))
 	require.Error(t, r.Run(t.Context()))
 	refuse = false
-	runFor(t, r.Producer, 100*time.Millisecond) // ends as no slot is free any more
+	runFor(t, r, 100*time.Millisecond) // ends as no slot is free any more
 	want := make([]int64, len(numbers))
 	for i := range want {
 		want[i] = int64(i)

@@ -72,8 +72,7 @@ func (w Work) next() time.Duration {
 
 // worker lets one goroutine work on messages one after the other.
 type worker struct {
-	work  Work
-	each  time.Duration // the shortest time from one message to the next, of a rate; 0 for any
+	job   *Job
 	clock *Clock
 	wait  *Waiter
 	late  time.Duration // by how much the last sleep ended late: the next work is shorter by that
@@ -83,21 +82,21 @@ type worker struct {
 // grace bounds how much of a late sleep is made up for.
 const grace = 2 * time.Millisecond
 
-func newWorker(ctx context.Context, cfg *ConsumerConfig, clock *Clock) *worker {
-	return &worker{work: cfg.Work, each: cfg.Each, clock: clock, wait: NewWaiter(ctx, clock, cfg.Precise)}
+func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worker {
+	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
 // do works on a message that was received at that time. It returns early when the context ends.
 func (w *worker) do(received time.Duration) {
 	end := received
-	if work := w.work.next(); work > 0 {
+	if work := w.job.Work.next(); work > 0 {
 		end += work - w.late
 	}
-	if w.each > 0 {
+	if w.job.Each > 0 {
 		if received > w.next+grace { // a rate does not make up for idle time
 			w.next = received
 		}
-		w.next += w.each
+		w.next += w.job.Each
 		end = max(end, w.next)
 	}
 	w.wait.Until(end)

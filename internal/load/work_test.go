@@ -43,7 +43,7 @@ func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := NewClock()
 		clock.Begin()
-		w := newWorker(t.Context(), &ConsumerConfig{Work: Work{Min: work, Max: work}}, clock)
+		w := newWorker(t.Context(), &Job{Work: Work{Min: work, Max: work}}, clock, false)
 		defer w.wait.Close()
 		for range 500 {
 			w.do(clock.Now())
@@ -68,7 +68,7 @@ func TestWorkerOfARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := NewClock()
 		clock.Begin()
-		w := newWorker(t.Context(), &ConsumerConfig{Each: 2 * time.Millisecond}, clock)
+		w := newWorker(t.Context(), &Job{Each: 2 * time.Millisecond}, clock, false)
 		defer w.wait.Close()
 		for range 500 {
 			w.do(clock.Now())

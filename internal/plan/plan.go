@@ -1,6 +1,6 @@
 // Package plan holds the resolved description of a run: what the flags, the environment and the defaults came to.
 //
-// A [Plan] is data. The command line fills it in, [Plan.Validate] finds everything that is wrong with it, --dry-run
+// A [Plan] is data. The command line or a scenario fills it in, [Plan.Validate] finds everything that is wrong with it, --dry-run
 // prints it, and the engine carries it out without looking at a flag again.
 package plan
 
@@ -35,6 +35,11 @@ const UnlimitedPending = 1 << 20
 
 // Endpoint is a broker as one side of the run reaches it.
 type Endpoint struct {
+	// Broker is the name of the broker in its scenario; empty for that of a command line.
+	Broker string
+	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the same;
+	// empty if the run has only one.
+	Site    string
 	Factory driver.Factory
 	Open    driver.OpenOptions
 }
@@ -47,6 +52,11 @@ func (e *Endpoint) Client() string {
 	return e.Factory.Client
 }
 
+// Same tells whether both are one broker, reached in one way, so that they may share connections.
+func (e *Endpoint) Same(o *Endpoint) bool {
+	return e.Broker == o.Broker && e.Factory.Name == o.Factory.Name && e.Client() == o.Client() && e.Open.URL == o.Open.URL
+}
+
 // title is the protocol, and the client library if it is one.
 func title(f *driver.Factory) string {
 	if f.Client == "" || f.Client == driver.Native {
@@ -55,8 +65,63 @@ func title(f *driver.Factory) string {
 	return f.Title + " over " + f.Client
 }
 
-// Plan is everything that a run needs to know.
+// Plan is everything that a run needs to know: what is the same for all of it, and its steps.
 type Plan struct {
+	// Name is the name of the scenario; empty for a command line.
+	Name string
+	// Labels are free texts of the user's, such as the broker's version, for the outputs.
+	Labels map[string]string
+	// Threads bounds the operating system threads that run load at once; 0 means one per processor.
+	Threads int
+	// DrainTimeout bounds the wait for completions and deliveries after the load.
+	DrainTimeout time.Duration
+	// WaitForBroker is for how long a broker that cannot be reached is tried again; 0 for not at all.
+	WaitForBroker time.Duration
+	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
+	// the kernel's are used if there are any. Tests with a fake clock need it.
+	CoarseTimers bool
+	// Verify lets messages carry numbers and checksums, and checks what arrives against what was sent.
+	Verify bool
+	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
+	VerifyFile string
+	// Allow says which findings of the verification do not make the run a failure.
+	Allow verify.Allow
+	// Thresholds are demands on the figures of the run.
+	Thresholds []threshold.Threshold
+	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
+	Steps []Step
+}
+
+// Step is a part of a run: groups that work side by side until something ends it.
+type Step struct {
+	// Name is the name of the step; [OnlyStep] for that of a command line.
+	Name string
+	// Duration bounds the load, warm-up included; 0 means no limit.
+	Duration time.Duration
+	// Warmup is the first part of the load, whose latencies do not enter the summary.
+	Warmup time.Duration
+	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last step
+	// of a run always does. A step without producers and without a duration ends when that is so.
+	Drained bool
+	// Groups work side by side. A group of the same name in the step before goes on with its connections and subscriptions,
+	// if nothing but its load is different.
+	Groups []*Group
+	// Thresholds are demands on the figures of the step.
+	Thresholds []threshold.Threshold
+	// Before and After are commands for the shell, which run before the groups of the step are opened and after it has ended.
+	Before, After []string
+}
+
+// OnlyStep is the name of the step of a command line.
+const OnlyStep = "load"
+
+// Rated tells whether any messages of the plan have intended times.
+func (p *Plan) Rated() bool { return p.Has()&threshold.Rate != 0 }
+
+// Group are producers or consumers, or as many of both as a client command has, with one setting.
+type Group struct {
+	// Name is the name of the group; empty for that of a command line.
+	Name               string
 	Role               Role
 	Producer, Consumer Endpoint // only the side that the role has is set
 
@@ -73,34 +138,15 @@ type Plan struct {
 	ConsumerConnections int
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string
-	// Threads bounds the operating system threads that run load at once; 0 means one per processor.
-	Threads int
 
 	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
 	MaxPending int
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate load.Rate
-	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
-	// the kernel's are used if there are any. Tests with a fake clock need it.
-	CoarseTimers bool
+	// Relative is the target instead of Rate if it is a share of what an earlier step has reached; else nil.
+	Relative *Relative
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
-	// Duration bounds the load, warm-up included; 0 means no limit.
-	Duration time.Duration
-	// Warmup is the first part of the load, whose latencies do not enter the summary.
-	Warmup time.Duration
-	// DrainTimeout bounds the wait for completions and deliveries after the load.
-	DrainTimeout time.Duration
-
-	// Verify lets messages carry numbers and checksums, and checks what arrives against what was sent.
-	Verify bool
-	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
-	VerifyFile string
-	// Allow says which findings of the verification do not make the run a failure.
-	Allow verify.Allow
-
-	// Thresholds are demands on the figures of the run.
-	Thresholds []threshold.Threshold
 
 	// Body is the payload of every message.
 	Body []byte
@@ -109,7 +155,7 @@ type Plan struct {
 	Persistent     bool
 	TTL            time.Duration
 	Priority       int // 0 to 9, -1 for the protocol's default
-	Group          string
+	MessageGroup   string
 	Properties     []driver.Property
 	CommitInterval int
 
@@ -125,111 +171,147 @@ type Plan struct {
 	TransactionSize int // messages per transaction with Transacted; 0 is 1
 }
 
-// Pending returns the number of slots of each producer: at least as many as a transaction has messages, since those
-// end together.
-func (p *Plan) Pending() int {
-	if p.MaxPending == 0 {
+// Pending returns the number of slots of each producer.
+func (g *Group) Pending() int {
+	if g.MaxPending == 0 {
 		return UnlimitedPending
 	}
-	return max(p.MaxPending, p.CommitInterval)
+	return max(g.MaxPending, g.CommitInterval)
 }
 
 // ProducerSpecs returns what each producer of the run is opened with. Producers of different destinations alternate, so
 // that a rate is spread over the destinations evenly.
-func (p *Plan) ProducerSpecs(process string) []driver.ProducerSpec {
-	if !p.Role.Produces() {
+func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
+	if !g.Role.Produces() {
 		return nil
 	}
-	total := p.Producers * len(p.Destinations)
-	variants := []driver.Variant{{Body: p.Body, Priority: p.Priority, Group: p.Group, Properties: p.Properties}}
+	total := g.Producers * len(g.Destinations)
+	variants := []driver.Variant{{Body: g.Body, Priority: g.Priority, Group: g.MessageGroup, Properties: g.Properties}}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
 		conn := i
-		if p.SharedConnections {
-			conn = i % p.ProducerConnections
+		if g.SharedConnections {
+			conn = i % g.ProducerConnections
 		}
 		specs = append(specs, driver.ProducerSpec{
-			Connection:     p.connection("producer", conn, process),
-			Destination:    p.Destinations[i%len(p.Destinations)],
-			Name:           fmt.Sprintf("producer-%d", i),
-			MaxPending:     p.Pending(),
-			Persistent:     p.Persistent,
-			TTL:            p.TTL,
+			Connection:     g.connection("producer", conn, process),
+			Destination:    g.Destinations[i%len(g.Destinations)],
+			Name:           g.worker("producer", i),
+			MaxPending:     g.Pending(),
+			Persistent:     g.Persistent,
+			TTL:            g.TTL,
 			Variants:       variants,
-			CommitInterval: p.CommitInterval,
+			CommitInterval: g.CommitInterval,
 		})
 	}
 	return specs
 }
 
 // ConsumerSpecs returns what each consumer of the run is opened with.
-func (p *Plan) ConsumerSpecs(process string) []driver.ConsumerSpec {
-	if !p.Role.Consumes() {
+func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
+	if !g.Role.Consumes() {
 		return nil
 	}
-	groups := max(p.Shared, 1)
+	subscriptions := max(g.Shared, 1)
 	var specs []driver.ConsumerSpec
-	for _, dest := range p.Destinations {
-		for g := range groups {
-			for range p.Consumers {
-				specs = append(specs, p.consumerSpec(len(specs), g, dest, process))
+	for _, dest := range g.Destinations {
+		for sub := range subscriptions {
+			for range g.Consumers {
+				specs = append(specs, g.consumerSpec(len(specs), sub, dest, process))
 			}
 		}
 	}
 	return specs
 }
 
-func (p *Plan) consumerSpec(i, group int, dest driver.Destination, process string) driver.ConsumerSpec {
+func (g *Group) consumerSpec(i, sub int, dest driver.Destination, process string) driver.ConsumerSpec {
 	conn := i
 	switch {
-	case p.Shared > 0 && p.ClientID != "":
+	case g.Shared > 0 && g.ClientID != "":
 		// A shared subscription belongs to a client ID, and a client ID to one connection.
-		conn = i / p.Consumers
-	case p.ConsumerConnections > 0:
-		conn = i % p.ConsumerConnections
+		conn = i / g.Consumers
+	case g.ConsumerConnections > 0:
+		conn = i % g.ConsumerConnections
 	}
 	spec := driver.ConsumerSpec{
-		Connection:       p.connection("consumer", conn, process),
+		Connection:       g.connection("consumer", conn, process),
 		Destination:      dest,
-		Name:             fmt.Sprintf("consumer-%d", i),
-		Credit:           p.Credit,
-		Selector:         p.Selector,
-		KeepSubscription: p.KeepSubscription,
-		TransactionSize:  p.transactionSize(),
+		Name:             g.worker("consumer", i),
+		Credit:           g.Credit,
+		Selector:         g.Selector,
+		KeepSubscription: g.KeepSubscription,
+		TransactionSize:  g.transactionSize(),
 	}
 	if dest.Kind == driver.Topic {
-		spec.Durable = p.Durable
-		spec.Shared = p.Shared > 0
+		spec.Durable = g.Durable
+		spec.Shared = g.Shared > 0
 		switch {
 		case spec.Shared:
-			spec.Subscription = fmt.Sprintf("perfmq-%s-%d", dest.Name, group)
+			spec.Subscription = g.subscription(dest, sub)
 		case spec.Durable:
-			spec.Subscription = fmt.Sprintf("perfmq-%s-%d", dest.Name, i)
+			spec.Subscription = g.subscription(dest, i)
 		}
 	}
 	return spec
 }
 
 // transactionSize is the number of messages per transaction of a consumer.
-func (p *Plan) transactionSize() int {
-	if !p.Transacted {
+func (g *Group) transactionSize() int {
+	if !g.Transacted {
 		return 0
 	}
-	return max(p.TransactionSize, 1)
+	return max(g.TransactionSize, 1)
 }
 
-func (p *Plan) connection(role string, index int, process string) driver.Connection {
-	c := driver.Connection{
-		Key:  fmt.Sprintf("%s-%d", role, index),
-		Name: fmt.Sprintf("%s-%s-%d", process, role, index),
+// worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have names.
+func (g *Group) worker(role string, index int) string {
+	if g.Name != "" {
+		role = g.Name
 	}
-	if p.ClientID != "" {
-		c.ClientID = fmt.Sprintf("%s-%s-%d", p.ClientID, role, index)
+	return fmt.Sprintf("%s-%d", role, index)
+}
+
+// subscription returns the name of a subscription at the broker. It is the same in every run.
+func (g *Group) subscription(topic driver.Destination, index int) string {
+	if g.Name != "" {
+		return fmt.Sprintf("perfmq-%s-%s-%d", g.Name, topic.Name, index)
+	}
+	return fmt.Sprintf("perfmq-%s-%d", topic.Name, index)
+}
+
+func (g *Group) connection(role string, index int, process string) driver.Connection {
+	worker := g.worker(role, index)
+	c := driver.Connection{Key: worker, Name: process + "-" + worker}
+	if g.ClientID != "" {
+		c.ClientID = g.ClientID + "-" + worker
 	}
 	return c
 }
 
-// SameBroker tells whether both sides use the same driver.
-func (p *Plan) SameBroker() bool {
-	return p.Producer.Factory.Name == p.Consumer.Factory.Name && p.Producer.Open.URL == p.Consumer.Open.URL
+// SameBroker tells whether both sides of the group are at one broker.
+func (g *Group) SameBroker() bool { return g.Producer.Same(&g.Consumer) }
+
+// Endpoints returns the brokers of the group's role, each once.
+func (g *Group) Endpoints() []*Endpoint {
+	switch {
+	case !g.Role.Consumes():
+		return []*Endpoint{&g.Producer}
+	case !g.Role.Produces():
+		return []*Endpoint{&g.Consumer}
+	case g.SameBroker():
+		return []*Endpoint{&g.Producer}
+	default:
+		return []*Endpoint{&g.Producer, &g.Consumer}
+	}
+}
+
+// Sides returns the brokers of both sides that the group has, also if they are the same.
+func (g *Group) Sides() (list []*Endpoint) {
+	if g.Role.Produces() {
+		list = append(list, &g.Producer)
+	}
+	if g.Role.Consumes() {
+		list = append(list, &g.Consumer)
+	}
+	return list
 }

@@ -58,11 +58,23 @@ func endpoint(f driver.Factory) Endpoint {
 }
 
 // valid returns a plan without mistakes.
-func valid() *Plan {
-	return &Plan{
+// flat is a plan of one step with one group.
+type flat struct {
+	*Plan
+	*Step
+	*Group
+}
+
+func newFlat(g *Group) *flat {
+	p := &Plan{DrainTimeout: time.Second, Steps: []Step{{Name: OnlyStep, Groups: []*Group{g}}}}
+	return &flat{p, &p.Steps[0], g}
+}
+
+func valid() *flat {
+	return newFlat(&Group{
 		Role: Client, Producer: endpoint(able()), Consumer: endpoint(able()), Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1,
-		Destinations: []driver.Destination{{Name: "A"}}, DrainTimeout: time.Second, BodySource: "3 bytes", Body: []byte("abc"),
-	}
+		Destinations: []driver.Destination{{Name: "A"}}, BodySource: "3 bytes", Body: []byte("abc"),
+	})
 }
 
 func rate(t *testing.T, s string) load.Rate {
@@ -74,20 +86,20 @@ func rate(t *testing.T, s string) load.Rate {
 
 func TestValidPlans(t *testing.T) {
 	require.NoError(t, valid().Validate())
-	for name, change := range map[string]func(*Plan){
-		"producer has no consumer side": func(p *Plan) { p.Role, p.Consumer, p.Consumers = Producer, Endpoint{}, 0 },
-		"consumer has no producer side": func(p *Plan) { p.Role, p.Producer, p.Producers, p.Body = Consumer, Endpoint{}, 0, nil },
-		"durable topic":                 func(p *Plan) { p.Destinations[0].Kind, p.Durable, p.ClientID = driver.Topic, true, "x" },
-		"durable shared needs no client ID": func(p *Plan) {
+	for name, change := range map[string]func(*flat){
+		"producer has no consumer side": func(p *flat) { p.Role, p.Consumer, p.Consumers = Producer, Endpoint{}, 0 },
+		"consumer has no producer side": func(p *flat) { p.Role, p.Producer, p.Producers, p.Body = Consumer, Endpoint{}, 0, nil },
+		"durable topic":                 func(p *flat) { p.Destinations[0].Kind, p.Durable, p.ClientID = driver.Topic, true, "x" },
+		"durable shared needs no client ID": func(p *flat) {
 			p.Destinations[0].Kind, p.Durable, p.Shared = driver.Topic, true, 2
 		},
-		"a producer may ignore --durable": func(p *Plan) { p.Role, p.Durable = Producer, true },
-		"password for the URL's user":     func(p *Plan) { p.Producer.Open.URL, p.Producer.Open.Password = "able://u@h", "secret" },
-		"tls": func(p *Plan) {
+		"a producer may ignore --durable": func(p *flat) { p.Role, p.Durable = Producer, true },
+		"password for the URL's user":     func(p *flat) { p.Producer.Open.URL, p.Producer.Open.Password = "able://u@h", "secret" },
+		"tls": func(p *flat) {
 			p.Role, p.Producer.Open.URL, p.Producer.Open.TLS.ServerName = Producer, "ables://h", "x"
 		},
-		"warm-up without an end": func(p *Plan) { p.Warmup = time.Hour },
-		"limits":                 func(p *Plan) { p.Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
+		"warm-up without an end": func(p *flat) { p.Warmup = time.Hour },
+		"limits":                 func(p *flat) { p.Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := valid()
@@ -101,39 +113,39 @@ func TestMistakes(t *testing.T) {
 	topic := driver.Destination{Kind: driver.Topic, Name: "T"}
 	for _, c := range []struct {
 		name   string
-		change func(*Plan)
+		change func(*flat)
 		want   string // the only mistake
 		hint   string // part of it
 	}{
-		{"durable queue", func(p *Plan) { p.Durable, p.ClientID = true, "x" }, "--durable subscriptions exist on topics only", "topic://NAME"},
+		{"durable queue", func(p *flat) { p.Durable, p.ClientID = true, "x" }, "--durable subscriptions exist on topics only", "topic://NAME"},
 		{
-			"durable without client ID", func(p *Plan) { p.Durable, p.Destinations = true, []driver.Destination{topic} },
+			"durable without client ID", func(p *flat) { p.Durable, p.Destinations = true, []driver.Destination{topic} },
 			"Cannot create durable subscription - client ID has not been set", "--clientID PREFIX",
 		},
-		{"shared queue", func(p *Plan) { p.Shared = 2 }, "--shared subscriptions exist on topics only", "topic://NAME"},
+		{"shared queue", func(p *flat) { p.Shared = 2 }, "--shared subscriptions exist on topics only", "topic://NAME"},
 		{
-			"shared on both", func(p *Plan) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
+			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
 			"--shared 2 does not work with queues and topics in one run", "two runs",
 		},
-		{"keep what", func(p *Plan) { p.KeepSubscription = true }, "--keep-subscription works only with durable subscriptions", "--durable"},
+		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription works only with durable subscriptions", "--durable"},
 		{
-			"warm-up too long", func(p *Plan) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
+			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
 			"--warmup 20s leaves nothing to measure of --duration 20s", "--duration 40s",
 		},
-		{"negative", func(p *Plan) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
-		{"negative time", func(p *Plan) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
-		{"pending", func(p *Plan) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
-		{"priority", func(p *Plan) { p.Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
-		{"no producers", func(p *Plan) { p.Producers = 0 }, "--producers 0: at least 1 is needed", "consumer command"},
-		{"no consumers", func(p *Plan) { p.Consumers = 0 }, "--consumers 0: at least 1 is needed", "producer command"},
-		{"too many", func(p *Plan) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
-		{"shared connections", func(p *Plan) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
-		{"no destination", func(p *Plan) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
-		{"time property", func(p *Plan) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: the time of sending travels in it", "another key"},
-		{"password alone", func(p *Plan) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
-		{"connect timeout", func(p *Plan) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
+		{"negative", func(p *flat) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
+		{"negative time", func(p *flat) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
+		{"pending", func(p *flat) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
+		{"priority", func(p *flat) { p.Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
+		{"no producers", func(p *flat) { p.Producers = 0 }, "--producers 0: at least 1 is needed", "consumer command"},
+		{"no consumers", func(p *flat) { p.Consumers = 0 }, "--consumers 0: at least 1 is needed", "producer command"},
+		{"too many", func(p *flat) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
+		{"shared connections", func(p *flat) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
+		{"no destination", func(p *flat) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
+		{"time property", func(p *flat) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: the time of sending travels in it", "another key"},
+		{"password alone", func(p *flat) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
+		{"connect timeout", func(p *flat) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
 		{
-			"tls without encryption", func(p *Plan) { p.Role, p.Producer.Open.TLS.CAFile = Producer, "ca.pem" },
+			"tls without encryption", func(p *flat) { p.Role, p.Producer.Open.TLS.CAFile = Producer, "ca.pem" },
 			"--tls flags were given, but able://localhost is not encrypted", "ables://",
 		},
 	} {
@@ -157,30 +169,30 @@ func TestCapabilities(t *testing.T) {
 	topic := []driver.Destination{{Kind: driver.Topic, Name: "T"}}
 	for _, c := range []struct {
 		without func(*driver.Capabilities)
-		change  func(*Plan)
+		change  func(*flat)
 		want    string
 	}{
-		{func(c *driver.Capabilities) { c.Queue.Exists = false }, func(*Plan) {}, "Able 2.0 has no queues: queue://A"},
-		{func(c *driver.Capabilities) { c.Topic.Exists = false }, func(p *Plan) { p.Destinations = topic }, "Able 2.0 has no topics: topic://T"},
+		{func(c *driver.Capabilities) { c.Queue.Exists = false }, func(*flat) {}, "Able 2.0 has no queues: queue://A"},
+		{func(c *driver.Capabilities) { c.Topic.Exists = false }, func(p *flat) { p.Destinations = topic }, "Able 2.0 has no topics: topic://T"},
 		{
 			func(c *driver.Capabilities) { c.Topic.DurableSubscription = false },
-			func(p *Plan) { p.Destinations, p.Durable, p.ClientID = topic, true, "x" }, "--durable: Able 2.0 cannot keep subscriptions",
+			func(p *flat) { p.Destinations, p.Durable, p.ClientID = topic, true, "x" }, "--durable: Able 2.0 cannot keep subscriptions",
 		},
 		{
 			func(c *driver.Capabilities) { c.Topic.SharedSubscription = false },
-			func(p *Plan) { p.Destinations, p.Shared = topic, 1 }, "--shared: Able 2.0 cannot share subscriptions",
+			func(p *flat) { p.Destinations, p.Shared = topic, 1 }, "--shared: Able 2.0 cannot share subscriptions",
 		},
-		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *Plan) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
-		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *Plan) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
-		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *Plan) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
-		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *Plan) { p.Group = "g" }, "--group: Able 2.0 cannot name a message group"},
-		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *Plan) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
-		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *Plan) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
-		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *Plan) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
-		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *Plan) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *flat) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
+		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *flat) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
+		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *flat) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
+		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.MessageGroup = "g" }, "--group: Able 2.0 cannot name a message group"},
+		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *flat) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
+		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *flat) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
+		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *flat) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
 		{
 			func(c *driver.Capabilities) { c.TLS = false },
-			func(p *Plan) { p.Producer.Open.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
+			func(p *flat) { p.Producer.Open.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
 		},
 	} {
 		t.Run(c.want, func(t *testing.T) {
@@ -288,23 +300,23 @@ func TestBody(t *testing.T) {
 func TestPrint(t *testing.T) {
 	var small strings.Builder
 	p := valid()
-	require.NoError(t, Print(&small, p, safetext.Line))
+	require.NoError(t, Print(&small, p.Plan, safetext.Line))
 	golden(t, "small.txt", small.String())
 
 	other := able()
 	other.Name, other.Title = "other", "Other 1.0"
-	p = &Plan{
+	p = newFlat(&Group{
 		Role: Client, Producer: endpoint(able()), Consumer: endpoint(other), Producers: 3, Consumers: 2, Shared: 2, ClientID: "id",
-		SharedConnections: true, ProducerConnections: 2, Threads: 2, MaxPending: 0, Rate: rate(t, "0.5"), Count: 10,
-		Duration: time.Minute, Warmup: time.Second, DrainTimeout: time.Second, BodySource: "body.bin, 3 bytes", Persistent: true,
-		TTL: time.Second, Priority: 3, Group: "g", Properties: []driver.Property{{Key: "k", Value: "v=w"}}, CommitInterval: 5,
+		SharedConnections: true, ProducerConnections: 2, MaxPending: 0, Rate: rate(t, "0.5"), Count: 10, BodySource: "body.bin, 3 bytes", Persistent: true,
+		TTL: time.Second, Priority: 3, MessageGroup: "g", Properties: []driver.Property{{Key: "k", Value: "v=w"}}, CommitInterval: 5,
 		Durable: true, KeepSubscription: true, Selector: "a = 1", Credit: 7, Transacted: true,
-	}
+	})
+	p.Threads, p.Duration, p.Warmup = 2, time.Minute, time.Second
 	p.Producer.Open.URL, p.Producer.Open.User, p.Producer.Open.Password = "ables://x:secret@h1,h2", "joe", "secret"
 	p.Producer.Open.TLS = driver.TLS{CAFile: "ca.pem", CertFile: "c.pem", KeyFile: "k.pem", ServerName: "s", InsecureSkipVerify: true}
 	p.Destinations, _ = Destinations([]string{"topic://T"}, 30)
 	var large strings.Builder
-	require.NoError(t, Print(&large, p, safetext.Line))
+	require.NoError(t, Print(&large, p.Plan, safetext.Line))
 	require.NotContains(t, large.String(), "secret")
 	golden(t, "large.txt", large.String())
 
@@ -312,7 +324,7 @@ func TestPrint(t *testing.T) {
 		p := valid()
 		p.Role, p.Count = role, 5
 		var b strings.Builder
-		require.NoError(t, Print(&b, p, safetext.Line))
+		require.NoError(t, Print(&b, p.Plan, safetext.Line))
 		golden(t, string(role)+".txt", b.String())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,15 +33,11 @@ func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 
 func describe(p *Plan, clean func(string) string) *printer {
 	pr := &printer{plan: p, clean: clean}
-	pr.brokers()
-	pr.destinations()
-	pr.workers()
-	pr.load()
-	if p.Role.Produces() {
-		pr.message()
-	}
-	if p.Role.Consumes() {
-		pr.consumer()
+	if len(p.Steps) == 1 && len(p.Steps[0].Groups) == 1 {
+		pr.step = &p.Steps[0]
+		pr.alone(pr.step.Groups[0])
+	} else {
+		pr.scenario()
 	}
 	if p.Verify {
 		pr.verification()
@@ -48,6 +46,12 @@ func describe(p *Plan, clean func(string) string) *printer {
 		pr.section("Thresholds")
 		for _, t := range p.Thresholds {
 			pr.item("%s", t.String())
+		}
+	}
+	if len(p.Labels) > 0 {
+		pr.section("Labels")
+		for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
+			pr.line(pr.clean(name), "%s", p.Labels[name])
 		}
 	}
 	pr.options()
@@ -60,8 +64,105 @@ func describe(p *Plan, clean func(string) string) *printer {
 	return pr
 }
 
+// alone prints the only group of the only step.
+func (pr *printer) alone(g *Group) {
+	pr.group = g
+	pr.brokers()
+	pr.destinations()
+	pr.workers()
+	pr.load()
+	if g.Role.Produces() {
+		pr.message()
+	}
+	if g.Role.Consumes() {
+		pr.consumer()
+	}
+}
+
+// scenario prints the groups, each as its first step has it, and the steps with their loads.
+func (pr *printer) scenario() {
+	p := pr.plan
+	pr.section("Run")
+	pr.line("threads", "%s", pr.threads())
+	pr.line("drain timeout", "%v", p.DrainTimeout)
+	for _, g := range p.Groups() {
+		pr.group = g
+		pr.prefix = "Group " + pr.clean(g.Name) + ": "
+		pr.brokers()
+		pr.destinations()
+		pr.workers()
+		if g.Role.Produces() {
+			pr.message()
+		}
+		if g.Role.Consumes() {
+			pr.consumer()
+		}
+	}
+	pr.prefix = ""
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		pr.step = s
+		pr.section("Step " + pr.clean(s.Name))
+		for _, command := range s.Before {
+			pr.line("before", "%s", command)
+		}
+		for _, g := range s.Groups {
+			pr.group = g
+			pr.line(pr.clean(g.Name), "%s", pr.loadOf(g))
+		}
+		pr.line("ends", "%s", pr.end())
+		pr.line("warm-up", "%s", orNone(duration(s.Warmup)))
+		for _, t := range s.Thresholds {
+			pr.line("threshold", "%s", t.String())
+		}
+		for _, command := range s.After {
+			pr.line("after", "%s", command)
+		}
+	}
+}
+
+// loadOf says what a group does in a step.
+func (pr *printer) loadOf(g *Group) string {
+	var parts []string
+	if g.Role.Produces() {
+		pending := fmt.Sprintf("max pending %d", g.Pending())
+		if g.MaxPending == 0 {
+			pending = "max pending unbounded"
+		}
+		parts = append(parts, pr.schedule(), pending)
+	}
+	if !g.ConsumerWork.IsZero() {
+		parts = append(parts, "work per message "+g.ConsumerWork.String())
+	}
+	if !g.ConsumerRate.IsZero() {
+		parts = append(parts, fmt.Sprintf("at most %g msg/s in all", g.ConsumerRate.PerSecond()))
+	}
+	if g.Count > 0 {
+		parts = append(parts, "message count "+strconv.FormatUint(g.Count, 10))
+	}
+	if len(parts) == 0 {
+		return "receives as fast as possible"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Groups returns the groups of all steps, each as the first step that names it has it.
+func (p *Plan) Groups() (list []*Group) {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if !slices.ContainsFunc(list, func(o *Group) bool { return o.Name == g.Name }) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
 type printer struct {
 	plan     *Plan
+	step     *Step
+	group    *Group
+	prefix   string // of the titles of sections
 	clean    func(string) string
 	text     strings.Builder
 	sections []section // the same as text
@@ -79,6 +180,7 @@ type line struct {
 }
 
 func (pr *printer) section(title string) {
+	title = pr.prefix + title
 	if pr.text.Len() > 0 {
 		pr.text.WriteByte('\n')
 	}
@@ -111,13 +213,13 @@ func (pr *printer) value(format string, args []any) string {
 }
 
 func (pr *printer) brokers() {
-	p := pr.plan
+	g := pr.group
 	pr.section("Broker")
-	endpoints := p.Endpoints()
+	endpoints := g.Endpoints()
 	for _, e := range endpoints {
 		name := "url"
 		if len(endpoints) > 1 {
-			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &p.Producer]
+			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &g.Producer]
 		}
 		pr.line(name, "%s (%s)", RedactURL(e.Open.URL), e.Factory.Title)
 		pr.line("  client", "%s", e.Client())
@@ -127,7 +229,7 @@ func (pr *printer) brokers() {
 		}
 	}
 	pr.line("connect timeout", "%v", endpoints[0].Open.ConnectTimeout)
-	pr.line("client ID prefix", "%s", orNone(p.ClientID))
+	pr.line("client ID prefix", "%s", orNone(g.ClientID))
 }
 
 func userOf(o *driver.OpenOptions) string {
@@ -161,7 +263,7 @@ func describeTLS(t driver.TLS) string {
 }
 
 func (pr *printer) destinations() {
-	list := pr.plan.Destinations
+	list := pr.group.Destinations
 	pr.section(fmt.Sprintf("Destinations (%d)", len(list)))
 	for i, d := range list {
 		if i == maxListed && len(list) > maxListed+1 {
@@ -173,75 +275,94 @@ func (pr *printer) destinations() {
 }
 
 func (pr *printer) workers() {
-	p := pr.plan
+	g := pr.group
 	pr.section("Workers")
-	if specs := p.ProducerSpecs(""); len(specs) > 0 {
+	if specs := g.ProducerSpecs(""); len(specs) > 0 {
 		connections := map[string]bool{}
 		for i := range specs {
 			connections[specs[i].Connection.Key] = true
 		}
-		pr.line("producers", "%d (%d per destination) on %s", len(specs), p.Producers, plural(len(connections), "connection"))
+		pr.line("producers", "%d (%d per destination) on %s", len(specs), g.Producers, plural(len(connections), "connection"))
 	}
-	if specs := p.ConsumerSpecs(""); len(specs) > 0 {
+	if specs := g.ConsumerSpecs(""); len(specs) > 0 {
 		connections := map[string]bool{}
 		for i := range specs {
 			connections[specs[i].Connection.Key] = true
 		}
-		per := fmt.Sprintf("%d per destination", p.Consumers)
-		if p.Shared > 0 {
-			per = fmt.Sprintf("%d for each of %d shared subscriptions per destination", p.Consumers, p.Shared)
+		per := fmt.Sprintf("%d per destination", g.Consumers)
+		if g.Shared > 0 {
+			per = fmt.Sprintf("%d for each of %d shared subscriptions per destination", g.Consumers, g.Shared)
 		}
 		pr.line("consumers", "%d (%s) on %s", len(specs), per, plural(len(connections), "connection"))
 	}
-	threads := "one per processor"
-	if p.Threads > 0 {
-		threads = strconv.Itoa(p.Threads)
+	if g.Name == "" {
+		pr.line("threads", "%s", pr.threads())
 	}
-	pr.line("threads", "%s", threads)
+}
+
+func (pr *printer) threads() string {
+	if pr.plan.Threads > 0 {
+		return strconv.Itoa(pr.plan.Threads)
+	}
+	return "one per processor"
 }
 
 func (pr *printer) load() {
-	p := pr.plan
+	g := pr.group
 	pr.section("Load")
-	if p.Role.Produces() {
+	if g.Role.Produces() {
 		pr.line("rate", "%s", pr.schedule())
-		pending := fmt.Sprintf("%d per producer", p.Pending())
-		if p.MaxPending == 0 {
+		pending := fmt.Sprintf("%d per producer", g.Pending())
+		if g.MaxPending == 0 {
 			pending = fmt.Sprintf("unbounded (%d per producer)", UnlimitedPending)
 		}
 		pr.line("max pending", "%s", pending)
 	}
 	pr.line("ends", "%s", pr.end())
-	pr.line("warm-up", "%s", orNone(duration(p.Warmup)))
-	pr.line("drain timeout", "%v", p.DrainTimeout)
+	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))
+	pr.line("drain timeout", "%v", pr.plan.DrainTimeout)
 }
 
 // schedule says when messages are sent.
 func (pr *printer) schedule() string {
-	p := pr.plan
-	if p.Rate.IsZero() {
+	g := pr.group
+	if g.Relative != nil {
+		return g.Relative.String()
+	}
+	if g.Rate.IsZero() {
 		return "as fast as max pending allows"
 	}
-	producers := p.Producers * len(p.Destinations)
-	text := fmt.Sprintf("%s msg/sec in all, one message every %v", number(p.Rate.PerSecond()), p.Rate.At(1))
+	producers := g.Producers * len(g.Destinations)
+	text := fmt.Sprintf("%s msg/sec in all, one message every %v", number(g.Rate.PerSecond()), g.Rate.At(1))
 	if producers > 1 {
-		text += fmt.Sprintf("; each of %d producers every %v in turn", producers, p.Rate.At(uint64(producers)))
+		text += fmt.Sprintf("; each of %d producers every %v in turn", producers, g.Rate.At(uint64(producers)))
 	}
 	return text
 }
 
 func (pr *printer) end() string {
-	p := pr.plan
 	var ends []string
-	if p.Duration > 0 {
-		ends = append(ends, fmt.Sprintf("after %v (warm-up included)", p.Duration))
+	if d := pr.step.Duration; d > 0 {
+		ends = append(ends, fmt.Sprintf("after %v (warm-up included)", d))
 	}
-	if p.Count > 0 {
+	for _, g := range pr.step.Groups {
+		if g.Count == 0 {
+			continue
+		}
 		verb := "sent"
-		if !p.Role.Produces() {
+		if !g.Role.Produces() {
 			verb = "received"
 		}
-		ends = append(ends, fmt.Sprintf("after %d messages %s", p.Count, verb))
+		if g.Name != "" {
+			verb += " by " + pr.clean(g.Name)
+		}
+		ends = append(ends, fmt.Sprintf("after %d messages %s", g.Count, verb))
+	}
+	if pr.step.Drained {
+		if len(ends) == 0 {
+			return "when drained"
+		}
+		return strings.Join(ends, " or ") + ", and then when drained"
 	}
 	if len(ends) == 0 {
 		return "when interrupted (Ctrl-C)"
@@ -250,56 +371,56 @@ func (pr *printer) end() string {
 }
 
 func (pr *printer) message() {
-	p := pr.plan
+	g := pr.group
 	pr.section("Message")
-	pr.line("body", "%s", p.BodySource)
-	pr.line("persistent", "%s", yesNo(p.Persistent))
-	pr.line("time to live", "%s", orNone(duration(p.TTL)))
+	pr.line("body", "%s", g.BodySource)
+	pr.line("persistent", "%s", yesNo(g.Persistent))
+	pr.line("time to live", "%s", orNone(duration(g.TTL)))
 	priority := "the protocol's default"
-	if p.Priority >= 0 {
-		priority = strconv.Itoa(p.Priority)
+	if g.Priority >= 0 {
+		priority = strconv.Itoa(g.Priority)
 	}
 	pr.line("priority", "%s", priority)
-	pr.line("group", "%s", orNone(p.Group))
-	if p.CommitInterval > 0 {
-		pr.line("transactions", "of %s", plural(p.CommitInterval, "message"))
+	pr.line("group", "%s", orNone(g.MessageGroup))
+	if g.CommitInterval > 0 {
+		pr.line("transactions", "of %s", plural(g.CommitInterval, "message"))
 	}
-	for _, property := range p.Properties {
+	for _, property := range g.Properties {
 		pr.line("property", "%s=%s", property.Key, property.Value)
 	}
 }
 
 func (pr *printer) consumer() {
-	p := pr.plan
+	g := pr.group
 	pr.section("Consumer")
 	subscription := "ends with the consumer"
 	switch {
-	case !p.hasKind(driver.Topic):
+	case !g.hasKind(driver.Topic):
 		subscription = "none: queues"
-	case p.Durable && p.KeepSubscription:
+	case g.Durable && g.KeepSubscription:
 		subscription = "durable, kept at the broker"
-	case p.Durable:
+	case g.Durable:
 		subscription = "durable, removed at the end"
 	}
-	if p.Shared > 0 {
-		subscription += fmt.Sprintf(", %d shared", p.Shared)
+	if g.Shared > 0 {
+		subscription += fmt.Sprintf(", %d shared", g.Shared)
 	}
 	pr.line("subscription", "%s", subscription)
 	credit := "the protocol's default"
-	if p.Credit > 0 {
-		credit = strconv.Itoa(p.Credit)
+	if g.Credit > 0 {
+		credit = strconv.Itoa(g.Credit)
 	}
 	pr.line("credit", "%s", credit)
-	if !p.ConsumerWork.IsZero() {
-		pr.line("work per message", "%s", p.ConsumerWork.String())
+	if !g.ConsumerWork.IsZero() {
+		pr.line("work per message", "%s", g.ConsumerWork.String())
 	}
-	if !p.ConsumerRate.IsZero() {
-		pr.line("rate of consumers", "at most %g msg/s in all", p.ConsumerRate.PerSecond())
+	if !g.ConsumerRate.IsZero() {
+		pr.line("rate of consumers", "at most %g msg/s in all", g.ConsumerRate.PerSecond())
 	}
-	pr.line("largest message", "%d bytes are accepted", p.Consumer.Open.LargestBody())
-	pr.line("selector", "%s", orNone(p.Selector))
-	if p.Transacted {
-		pr.line("transactions", "of %s", plural(p.transactionSize(), "message"))
+	pr.line("largest message", "%d bytes are accepted", g.Consumer.Open.LargestBody())
+	pr.line("selector", "%s", orNone(g.Selector))
+	if g.Transacted {
+		pr.line("transactions", "of %s", plural(g.transactionSize(), "message"))
 	}
 }
 
@@ -307,7 +428,7 @@ func (pr *printer) verification() {
 	p := pr.plan
 	pr.section("Verification")
 	pr.line("file", "%s", orNone(p.VerifyFile))
-	if !p.Role.Consumes() {
+	if !p.Roles().Consumes() {
 		return
 	}
 	for _, l := range []struct {
@@ -325,22 +446,26 @@ func (pr *printer) verification() {
 }
 
 func (pr *printer) options() {
-	p := pr.plan
-	endpoints := []*Endpoint{&p.Producer, &p.Consumer}
-	if !p.Role.Consumes() || p.Role.Produces() && p.Producer.Factory.Name == p.Consumer.Factory.Name {
-		endpoints = endpoints[:1] // the same protocol gets the same options on both sides
-	}
-	if !p.Role.Produces() {
-		endpoints = endpoints[1:]
-	}
-	for _, e := range endpoints {
-		options := driver.Describe(e.Open.Options)
-		if len(options) == 0 {
-			continue
-		}
-		pr.section(e.Factory.Title + " options")
-		for _, o := range options {
-			pr.line(o.Name, "%s", orNone(o.Default))
+	var printed []*Endpoint
+	for _, g := range pr.plan.Groups() {
+		for _, e := range g.Sides() {
+			// The same protocol gets the same options on both sides.
+			if slices.ContainsFunc(printed, func(o *Endpoint) bool { return o.Broker == e.Broker && o.Factory.Name == e.Factory.Name }) {
+				continue
+			}
+			printed = append(printed, e)
+			options := driver.Describe(e.Open.Options)
+			if len(options) == 0 {
+				continue
+			}
+			title := e.Factory.Title + " options"
+			if e.Broker != "" {
+				title += " of broker " + pr.clean(e.Broker)
+			}
+			pr.section(title)
+			for _, o := range options {
+				pr.line(o.Name, "%s", orNone(o.Default))
+			}
 		}
 	}
 }

@@ -7,26 +7,54 @@ import (
 )
 
 // Has tells which figures the run will have.
-func (p *Plan) Has() threshold.Needs {
-	var has threshold.Needs
-	for needs, yes := range map[threshold.Needs]bool{
-		threshold.Producers:    p.Role.Produces(),
-		threshold.Consumers:    p.Role.Consumes(),
-		threshold.Rate:         p.Role.Produces() && !p.Rate.IsZero(),
-		threshold.Verification: p.Verify,
-		threshold.Transactions: p.Role.Produces() && p.CommitInterval > 0 || p.Role.Consumes() && p.Transacted,
-	} {
-		if yes {
-			has |= needs
+func (p *Plan) Has() (has threshold.Needs) {
+	for i := range p.Steps {
+		has |= p.Steps[i].Has(p.Verify)
+	}
+	return has
+}
+
+// Has tells which figures the step will have.
+func (s *Step) Has(verified bool) (has threshold.Needs) {
+	if verified {
+		has |= threshold.Verification
+	}
+	for _, g := range s.Groups {
+		for needs, yes := range map[threshold.Needs]bool{
+			threshold.Producers:    g.Role.Produces(),
+			threshold.Consumers:    g.Role.Consumes(),
+			threshold.Rate:         g.Role.Produces() && g.Rated(),
+			threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
+		} {
+			if yes {
+				has |= needs
+			}
 		}
 	}
 	return has
 }
 
-// thresholds refuses those on figures that the run will not have.
-func (v *validator) thresholds() {
-	for _, t := range v.plan.Thresholds {
-		lacks := t.Lacks(v.plan.Has())
+// Rated tells whether the messages of the group have intended times.
+func (g *Group) Rated() bool { return !g.Rate.IsZero() || g.Relative != nil }
+
+// Roles returns which sides all groups of the plan have together.
+func (p *Plan) Roles() Role {
+	has := p.Has()
+	switch {
+	case has&threshold.Consumers == 0:
+		return Producer
+	case has&threshold.Producers == 0:
+		return Consumer
+	default:
+		return Client
+	}
+}
+
+// thresholds refuses those on figures that there will not be.
+func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs) {
+	v.group = nil
+	for _, t := range list {
+		lacks := t.Lacks(has)
 		var hints []string
 		for _, need := range []struct {
 			needs threshold.Needs

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,138 +16,180 @@ const maxWorkers = 100_000
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake] or
 // [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate() error {
-	v := validator{plan: p}
-	v.numbers()
-	v.load()
-	v.destinations()
-	v.subscriptions()
-	v.thresholds()
-	if p.Role.Produces() {
-		v.producing(&p.Producer.Factory)
-	}
-	if p.Role.Consumes() {
-		v.consuming(&p.Consumer.Factory)
-	}
-	for _, e := range p.Endpoints() {
-		v.endpoint(e)
+	v := validator{seen: map[string]bool{}}
+	v.times(p)
+	v.thresholds(p.Thresholds, p.Has())
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		v.step(step)
+		v.thresholds(step.Thresholds, step.Has(p.Verify))
+		for _, g := range step.Groups {
+			v.check(g)
+		}
 	}
 	return errors.Join(v.errs...)
 }
 
-// Endpoints returns the brokers of the plan's role, each once.
-func (p *Plan) Endpoints() []*Endpoint {
-	switch {
-	case !p.Role.Consumes():
-		return []*Endpoint{&p.Producer}
-	case !p.Role.Produces():
-		return []*Endpoint{&p.Consumer}
-	case p.SameBroker():
-		return []*Endpoint{&p.Producer}
-	default:
-		return []*Endpoint{&p.Producer, &p.Consumer}
+// check finds the mistakes of a group.
+func (v *validator) check(g *Group) {
+	v.group = g
+	v.numbers()
+	v.workers()
+	v.destinations()
+	v.subscriptions()
+	if g.Role.Produces() {
+		v.producing(&g.Producer.Factory)
+	}
+	if g.Role.Consumes() {
+		v.consuming(&g.Consumer.Factory)
+	}
+	for _, e := range g.Endpoints() {
+		v.endpoint(e)
 	}
 }
 
 // Notes returns what the user should know about a plan that is valid nevertheless, one sentence each.
 func (p *Plan) Notes() []string {
 	var notes []string
-	if p.Role.Produces() && p.MaxPending == 0 {
-		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's own bound): "+
-			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
-	}
-	if p.Role.Produces() && p.MaxPending > 0 && p.MaxPending < p.CommitInterval {
-		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", p.CommitInterval))
-	}
-	if !p.Role.Produces() && p.CommitInterval > 0 {
-		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a consumer receives per transaction")
-	}
-	if p.Role == Client && p.Producer.Factory.Name == p.Consumer.Factory.Name {
-		_, _, from, _ := splitUserinfo(p.Producer.Open.URL)
-		if _, _, to, _ := splitUserinfo(p.Consumer.Open.URL); from != to {
-			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, note := range g.notes() {
+				if g.Name != "" {
+					note = "group " + g.Name + ": " + note
+				}
+				if !slices.Contains(notes, note) {
+					notes = append(notes, note)
+				}
+			}
 		}
 	}
-	if _, usual := bodyLimits(&p.Producer.Factory); p.Role.Produces() && usual > 0 && len(p.Body) > usual {
-		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that brokers of %s take unless they are told otherwise: "+
-			"expect them to be refused, or the connection to be ended", len(p.Body), usual, p.Producer.Factory.Title))
-	}
-	if p.Verify && p.VerifyFile == "" && p.Role != Client {
+	if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
 		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, perfmq verify can")
 	}
 	return notes
 }
 
+func (g *Group) notes() (notes []string) {
+	if g.Role.Produces() && g.MaxPending == 0 {
+		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's own bound): "+
+			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
+	}
+	if g.Role.Produces() && g.MaxPending > 0 && g.MaxPending < g.CommitInterval {
+		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", g.CommitInterval))
+	}
+	if !g.Role.Produces() && g.CommitInterval > 0 {
+		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a consumer receives per transaction")
+	}
+	if g.Role == Client && g.Producer.Factory.Name == g.Consumer.Factory.Name {
+		_, _, from, _ := splitUserinfo(g.Producer.Open.URL)
+		if _, _, to, _ := splitUserinfo(g.Consumer.Open.URL); from != to {
+			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
+		}
+	}
+	if _, usual := bodyLimits(&g.Producer.Factory); g.Role.Produces() && usual > 0 && len(g.Body) > usual {
+		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that brokers of %s take unless they are told otherwise: "+
+			"expect them to be refused, or the connection to be ended", len(g.Body), usual, g.Producer.Factory.Title))
+	}
+	return notes
+}
+
 type validator struct {
-	plan *Plan
-	errs []error
+	group *Group // of which the mistakes are
+	errs  []error
+	seen  map[string]bool // texts of errs: a group is in several steps
+}
+
+// add records a mistake, once.
+func (v *validator) add(err error) {
+	var m *Mistake
+	if v.group != nil && v.group.Name != "" && errors.As(err, &m) {
+		err = &Mistake{Text: "group " + v.group.Name + ": " + m.Text, Hint: m.Hint}
+	}
+	if v.group != nil && v.group.Name != "" {
+		if v.seen[err.Error()] {
+			return
+		}
+		v.seen[err.Error()] = true
+	}
+	v.errs = append(v.errs, err)
 }
 
 // refuse records a mistake if wrong is true.
 func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
 	if wrong {
-		v.errs = append(v.errs, mistake(hint, format, args...))
+		v.add(mistake(hint, format, args...))
 	}
 }
 
-func (v *validator) numbers() {
-	p := v.plan
-	const positive = "leave it out, or give a number that is not negative"
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"--shared", p.Shared},
-		{"--threads", p.Threads},
-		{"--max-pending", p.MaxPending},
-		{"--commit-interval", p.CommitInterval},
-		{"--credit", p.Credit},
-		{"--consumer-connections", p.ConsumerConnections},
-	} {
-		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"--duration", p.Duration},
-		{"--warmup", p.Warmup},
-		{"--drain-timeout", p.DrainTimeout},
-		{"--ttl", p.TTL},
-	} {
-		v.refuse(d.value < 0, positive, "%s %v is negative", d.name, d.value)
-	}
-	v.refuse(p.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
-		"--max-pending %d is more than the tool allows (%d per producer)", p.MaxPending, UnlimitedPending)
-	v.refuse(p.Priority < -1 || p.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
-		"--priority %d is not 0 to 9", p.Priority)
+const positive = "leave it out, or give a number that is not negative"
+
+// times checks the times of the run.
+func (v *validator) times(p *Plan) {
+	v.refuse(p.Threads < 0, positive, "--threads %d is negative", p.Threads)
+	v.refuse(p.DrainTimeout < 0, positive, "--drain-timeout %v is negative", p.DrainTimeout)
 }
 
-func (v *validator) load() {
-	p := v.plan
-	v.refuse(p.Duration > 0 && p.Warmup >= p.Duration,
-		fmt.Sprintf("the duration includes the warm-up: try --duration %v", p.Warmup+max(p.Duration, time.Second)),
-		"--warmup %v leaves nothing to measure of --duration %v", p.Warmup, p.Duration)
-	v.refuse(p.SharedConnections && p.ProducerConnections < 1, "--threads N is the number of shared connections",
-		"--shared-connections needs at least one connection")
-	groups := max(p.Shared, 1)
-	var workers int
-	if p.Role.Produces() {
-		v.refuse(p.Producers < 1, "to receive only, use the consumer command", "--producers %d: at least 1 is needed", p.Producers)
-		workers += p.Producers * len(p.Destinations)
-	}
-	if p.Role.Consumes() {
-		v.refuse(p.Consumers < 1, "to send only, use the producer command", "--consumers %d: at least 1 is needed", p.Consumers)
-		workers += p.Consumers * len(p.Destinations) * groups
+// step checks what is the same for all groups of a step.
+func (v *validator) step(s *Step) {
+	v.group = nil
+	v.refuse(s.Duration < 0, positive, "--duration %v is negative", s.Duration)
+	v.refuse(s.Warmup < 0, positive, "--warmup %v is negative", s.Warmup)
+	v.refuse(s.Duration > 0 && s.Warmup >= s.Duration,
+		fmt.Sprintf("the duration includes the warm-up: try --duration %v", s.Warmup+max(s.Duration, time.Second)),
+		"--warmup %v leaves nothing to measure of --duration %v", s.Warmup, s.Duration)
+	workers := 0
+	for _, g := range s.Groups {
+		workers += g.workers()
 	}
 	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
 		"the plan comes to %d producers and consumers", workers)
 }
 
+func (v *validator) numbers() {
+	g := v.group
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"--shared", g.Shared},
+		{"--max-pending", g.MaxPending},
+		{"--commit-interval", g.CommitInterval},
+		{"--credit", g.Credit},
+		{"--consumer-connections", g.ConsumerConnections},
+	} {
+		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
+	}
+	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
+	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
+		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
+	v.refuse(g.Priority < -1 || g.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
+		"--priority %d is not 0 to 9", g.Priority)
+}
+
+func (v *validator) workers() {
+	g := v.group
+	v.refuse(g.SharedConnections && g.ProducerConnections < 1, "--threads N is the number of shared connections",
+		"--shared-connections needs at least one connection")
+	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command", "--producers %d: at least 1 is needed", g.Producers)
+	v.refuse(g.Role.Consumes() && g.Consumers < 1, "to send only, use the producer command", "--consumers %d: at least 1 is needed", g.Consumers)
+}
+
+// workers returns the number of producers and consumers of the group.
+func (g *Group) workers() (n int) {
+	if g.Role.Produces() {
+		n += g.Producers * len(g.Destinations)
+	}
+	if g.Role.Consumes() {
+		n += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+	}
+	return n
+}
+
 func (v *validator) destinations() {
-	p := v.plan
-	v.refuse(len(p.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
-	for _, e := range p.Endpoints() {
-		for _, d := range p.Destinations {
+	g := v.group
+	v.refuse(len(g.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
+	for _, e := range g.Endpoints() {
+		for _, d := range g.Destinations {
 			if !e.Factory.Capabilities.Of(d.Kind).Exists {
 				other := driver.Destination{Kind: driver.Queue, Name: d.Name}
 				if d.Kind == driver.Queue {
@@ -160,24 +203,24 @@ func (v *validator) destinations() {
 }
 
 func (v *validator) subscriptions() {
-	p := v.plan
-	if !p.Role.Consumes() {
+	g := v.group
+	if !g.Role.Consumes() {
 		return
 	}
-	topics := p.hasKind(driver.Topic)
+	topics := g.hasKind(driver.Topic)
 	const useTopic = "name the destination topic://NAME; what waits in a queue is kept without it"
-	v.refuse(p.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
-	v.refuse(p.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages anyway",
+	v.refuse(g.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
+	v.refuse(g.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages anyway",
 		"--shared subscriptions exist on topics only")
-	v.refuse(p.Shared > 0 && topics && p.hasKind(driver.Queue), "measure queues and topics in two runs",
-		"--shared %d does not work with queues and topics in one run", p.Shared)
-	v.refuse(p.Durable && p.Shared == 0 && p.ClientID == "", "add --clientID PREFIX",
+	v.refuse(g.Shared > 0 && topics && g.hasKind(driver.Queue), "measure queues and topics in two runs",
+		"--shared %d does not work with queues and topics in one run", g.Shared)
+	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
-	v.refuse(p.KeepSubscription && !p.Durable, "add --durable", "--keep-subscription works only with durable subscriptions")
+	v.refuse(g.KeepSubscription && !g.Durable, "add --durable", "--keep-subscription works only with durable subscriptions")
 }
 
-func (p *Plan) hasKind(kind driver.Kind) bool {
-	for _, d := range p.Destinations {
+func (g *Group) hasKind(kind driver.Kind) bool {
+	for _, d := range g.Destinations {
 		if d.Kind == kind {
 			return true
 		}
@@ -186,20 +229,20 @@ func (p *Plan) hasKind(kind driver.Kind) bool {
 }
 
 func (v *validator) producing(f *driver.Factory) {
-	p := v.plan
-	v.refuse(p.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
+	g := v.group
+	v.refuse(g.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
 		leaveOut("--commit-interval", f), "%s", noTransactions(f))
 	for _, s := range []setting{
-		{p.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
-		{p.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
-		{p.Priority >= 0, func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
-		{p.Group != "", func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
-		{len(p.Properties) > 0, func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
+		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
+		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
+		{g.Priority >= 0, func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
+		{g.MessageGroup != "", func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
+		{len(g.Properties) > 0, func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
 	} {
 		v.cannot(f, &s)
 	}
-	v.refuse(len(p.Body) > MaxMessageSize, "", "the body of %d bytes is larger than %d", len(p.Body), MaxMessageSize)
-	for _, property := range p.Properties {
+	v.refuse(len(g.Body) > MaxMessageSize, "", "the body of %d bytes is larger than %d", len(g.Body), MaxMessageSize)
+	for _, property := range g.Properties {
 		v.refuse(property.Key == driver.TimeProperty, "choose another key",
 			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
 		v.refuse(property.Key == driver.IDProperty, "choose another key",
@@ -208,22 +251,22 @@ func (v *validator) producing(f *driver.Factory) {
 }
 
 func (v *validator) consuming(f *driver.Factory) {
-	p := v.plan
-	v.refuse(p.Credit > 0 && p.transactionSize() > p.Credit, "lower --tx-size or raise --credit",
-		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", p.TransactionSize, p.Credit)
-	v.refuse(p.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
+	g := v.group
+	v.refuse(g.Credit > 0 && g.transactionSize() > g.Credit, "lower --tx-size or raise --credit",
+		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
+	v.refuse(g.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
 		leaveOut("--tx", f), "%s", noTransactions(f))
 	for _, s := range []setting{
-		{p.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
-		{p.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
+		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
+		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
 	} {
 		v.cannot(f, &s)
 	}
 	// These concern topics only, whatever else there is.
 	topic := &f.Capabilities.Topic
-	v.refuse(p.Durable && p.hasKind(driver.Topic) && !topic.DurableSubscription,
+	v.refuse(g.Durable && g.hasKind(driver.Topic) && !topic.DurableSubscription,
 		leaveOut("--durable", f), "--durable: %s cannot keep subscriptions", title(f))
-	v.refuse(p.Shared > 0 && p.hasKind(driver.Topic) && !topic.SharedSubscription,
+	v.refuse(g.Shared > 0 && g.hasKind(driver.Topic) && !topic.SharedSubscription,
 		leaveOut("--shared", f), "--shared: %s cannot share subscriptions", title(f))
 }
 
@@ -244,7 +287,7 @@ func (v *validator) cannot(f *driver.Factory, s *setting) {
 // lacks tells whether a capability is missing for one of the kinds of destinations.
 func (v *validator) lacks(f *driver.Factory, can func(*capabilities) bool) bool {
 	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
-		if c := f.Capabilities.Of(kind); v.plan.hasKind(kind) && c.Exists && !can(c) {
+		if c := f.Capabilities.Of(kind); v.group.hasKind(kind) && c.Exists && !can(c) {
 			return true
 		}
 	}
@@ -282,7 +325,7 @@ func (v *validator) endpoint(e *Endpoint) {
 	checked := *o
 	checked.ConnectTimeout = max(checked.ConnectTimeout, 1) // reported above
 	if err := e.Factory.Check(checked); err != nil {
-		v.errs = append(v.errs, err)
+		v.add(err)
 	}
 }
 

@@ -14,6 +14,13 @@ type Worker struct {
 	Destination string
 	Counters    driver.Counting // nil if it has no counters of its protocol's own
 	Waits       driver.Waiter   // nil if it cannot tell what it waits for
+	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the broker
+	// gave those no leave to send.
+	Closed bool
+	// Openings counts its connections so far.
+	Openings int
+	Before []driver.Counter
+	Denied uint64
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
@@ -33,6 +40,8 @@ type Collector struct {
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
 	work      workMeter
+	rated     bool
+	step      *stepMeter // of the present step; nil if the run has only one
 }
 
 // NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made with
@@ -43,12 +52,25 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		start: now, last: now, meter: newHealthMeter(now), ended: make([]uint64, len(producers)),
 	}
 	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
+	for _, p := range producers {
+		c.rated = c.rated || p.rated
+	}
 	c.whole = c.newLatencies()
 	return c
 }
 
-// Watch names the workers, the producers first and in the order of their recorders. Call it before the first Collect.
-func (c *Collector) Watch(workers []Worker) { c.workers = workers }
+// Rate says that some of the messages will have intended times, in a later step.
+func (c *Collector) Rate() {
+	c.rated = true
+	c.whole = c.newLatencies()
+}
+
+// Watch names the workers, the producers first and in the order of their recorders: before the first Collect, and when some
+// of them were opened or closed.
+func (c *Collector) Watch(workers []Worker) {
+	c.workers = workers
+	c.work.reopened(workers)
+}
 
 // Beat names the pulse of the tester. Call it before the first Collect.
 func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
@@ -60,7 +82,7 @@ func (c *Collector) newLatencies() Latencies {
 	var l Latencies
 	if len(c.producers) > 0 {
 		l.Ack = NewLatency()
-		if c.producers[0].rated {
+		if c.rated {
 			l.Delay, l.Response = NewLatency(), NewLatency()
 		}
 	}
@@ -86,7 +108,7 @@ func (c *Collector) newLatencies() Latencies {
 func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
 		Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start),
-		Latencies: c.newLatencies(), Workers: len(c.producers) + len(c.consumers),
+		Latencies: c.newLatencies(), Workers: c.open(),
 	}
 	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
 	if phase == Warmup {
@@ -135,8 +157,22 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	} else {
 		c.whole.join(s.Latencies)
 	}
+	if c.step != nil {
+		c.step.add(c, s)
+	}
 	c.total, c.parts, c.last = s.Total, counts, now
 	return s
+}
+
+// open returns the number of workers that have a connection.
+func (c *Collector) open() int {
+	n := len(c.producers) + len(c.consumers)
+	for i := range c.workers {
+		if c.workers[i].Closed {
+			n--
+		}
+	}
+	return n
 }
 
 // sent returns how many messages are known to have left. That is those which the driver took, and also one that it is
@@ -259,20 +295,25 @@ func move(to **Latency, from *Latency) {
 }
 
 // sumCounters adds up the counters of the same name, in the order in which the names first come.
-func sumCounters(workers []Worker) []driver.Counter {
-	var sum []driver.Counter
+func sumCounters(workers []Worker) (sum []driver.Counter) {
 	for _, w := range workers {
-		if w.Counters == nil {
+		sum = AddCounters(sum, w.Before)
+		if w.Counters != nil {
+			sum = AddCounters(sum, w.Counters.Counters())
+		}
+	}
+	return sum
+}
+
+// AddCounters adds those of more to sum, by their names.
+func AddCounters(sum, more []driver.Counter) []driver.Counter {
+	for _, counter := range more {
+		i := slices.IndexFunc(sum, func(c driver.Counter) bool { return c.Name == counter.Name })
+		if i < 0 {
+			sum = append(sum, counter)
 			continue
 		}
-		for _, counter := range w.Counters.Counters() {
-			i := slices.IndexFunc(sum, func(c driver.Counter) bool { return c.Name == counter.Name })
-			if i < 0 {
-				sum = append(sum, counter)
-				continue
-			}
-			sum[i].Value += counter.Value
-		}
+		sum[i].Value += counter.Value
 	}
 	return sum
 }

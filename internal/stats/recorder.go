@@ -21,8 +21,8 @@ type ProducerRecorder struct {
 	waited        atomic.Int64  // nanoseconds for which the producer waited, the wait in progress not included
 	waiting       atomic.Int64  // since when it waits, nanoseconds from the start of the run plus 1; 0 if it does not
 
-	rated bool   // never changes
-	pulse *Pulse // the same
+	rated bool   // written under mu, while nothing is being sent
+	pulse *Pulse // never changes
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
@@ -111,6 +111,20 @@ func (r *ProducerRecorder) Wait(now time.Duration) { r.waiting.Store(int64(now) 
 func (r *ProducerRecorder) Waited(now time.Duration) {
 	r.waited.Add(max(0, int64(now)+1-r.waiting.Load()))
 	r.waiting.Store(0)
+}
+
+// Resume ends the wait, if there is one, from the end of the last step's load to the beginning of the next one's.
+func (r *ProducerRecorder) Resume(now time.Duration) {
+	if r.waiting.Load() > 0 {
+		r.Waited(now)
+	}
+}
+
+// SetRated tells whether the messages of the next step have intended times. No message is being sent.
+func (r *ProducerRecorder) SetRated(rated bool) {
+	r.mu.Lock()
+	r.rated = rated
+	r.mu.Unlock()
 }
 
 // HeldUp adds a wait that is over.

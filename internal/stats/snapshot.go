@@ -151,10 +151,17 @@ type Run struct {
 	ConsumerClient       string        // of ConsumerProtocol
 	Destinations         []string
 	Transacted           bool // messages are sent or received in transactions
+	Scenario             string            // name of the scenario; empty for a command line
+	Steps                []string          // names of the steps
+	Labels               map[string]string // free texts of the user's
 }
+
+// Several tells whether the run has more than one step.
+func (r *Run) Several() bool { return len(r.Steps) > 1 }
 
 // Snapshot is what happened between two moments, and the totals at the second. Nobody changes it once it is published.
 type Snapshot struct {
+	Step     string // name of the step
 	Phase    Phase
 	From, To time.Time     // wall clock
 	Elapsed  time.Duration // from the start of the load to To
@@ -216,6 +223,10 @@ type Summary struct {
 	Verification *verify.Result
 	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
 	Thresholds []threshold.Outcome
+	// Steps are the steps of a run that has several, in order.
+	Steps []StepSummary
+	// Commands are those that ran before and after steps.
+	Commands []Command
 	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }

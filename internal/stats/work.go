@@ -29,6 +29,8 @@ type workMeter struct {
 // workerMeter is what is known of a worker as of the last interval.
 type workerMeter struct {
 	own, reader, writer time.Duration // for how long each of its goroutines has waited so far
+	openings            int           // connections so far
+	fresh               bool          // the present one has not been looked at
 	saturated           bool          // in the last interval
 	saturation          Saturation
 }
@@ -47,6 +49,11 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	m.noLeave = 0
 	for i := range m.workers {
 		at := &m.workers[i]
+		at.saturated = false
+		m.noLeave += c.worker(i).Denied
+		if c.worker(i).Closed {
+			continue
+		}
 		var waits driver.Waits
 		if waiter := c.worker(i).Waits; waiter != nil {
 			waits = waiter.Waits()
@@ -59,10 +66,13 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 			}
 		}
 		m.noLeave += waits.Credit.Times
-		at.saturated = false
 		busy := lap(&at.own, own, little)
 		connection := lap(&at.reader, waits.Reader, little)
 		connection = lap(&at.writer, waits.Writer, little) || connection
+		if at.fresh {
+			at.fresh = false
+			continue
+		}
 		if !counts || !own.Known && !waits.Reader.Known && !waits.Writer.Known {
 			continue
 		}
@@ -80,6 +90,15 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 		}
 	}
 	return w
+}
+
+// reopened begins anew with workers that have a new connection.
+func (m *workMeter) reopened(workers []Worker) {
+	for i := range min(len(workers), len(m.workers)) {
+		at := &m.workers[i]
+		at.fresh = at.openings != workers[i].Openings && at.openings > 0
+		at.openings = workers[i].Openings
+	}
 }
 
 // crowded says that others kept the machine busy in the last interval.

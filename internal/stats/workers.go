@@ -31,6 +31,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		if waiter := c.worker(i).Waits; waiter != nil {
 			total.NoLeave = waiter.Waits().Credit.Times
 		}
+		total.NoLeave += c.worker(i).Denied
 		total.Blocked, total.LateSends, total.Strays = r.blocked.Load()+total.NoLeave, r.late.Load(), r.stray.Load()
 	}
 	for _, r := range c.consumers {

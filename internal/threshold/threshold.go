@@ -127,6 +127,8 @@ func (t *Threshold) Lacks(has Needs) Needs {
 
 // Outcome is a threshold and what was measured.
 type Outcome struct {
+	// Step is the step that the threshold is about; empty for the whole run.
+	Step string
 	Threshold Threshold
 	Known     bool    // the run has a value of the metric
 	Measured  float64 // in the metric's unit
@@ -181,5 +183,9 @@ func (o *Outcome) String() string {
 	if !o.Kept {
 		verdict = "NOT KEPT"
 	}
-	return o.Threshold.String() + ": " + verdict + ", " + measured
+	text := o.Threshold.String() + ": " + verdict + ", " + measured
+	if o.Step != "" {
+		text = o.Step + ": " + text
+	}
+	return text
 }

@@ -2,11 +2,14 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"io"
 	"strings"
 
@@ -73,7 +76,15 @@ type jsonReceived struct {
 	Drained      bool         `json:"drained,omitempty"`
 	Foreign      uint64       `json:"foreign,omitempty"`
 	Illegible    uint64       `json:"illegible,omitempty"`
+	Sent         []jsonBounds `json:"sent,omitempty"`
 	Streams      []jsonStream `json:"streams,omitempty"`
+}
+
+type jsonBounds struct {
+	Run      int64   `json:"run"`
+	Producer int64   `json:"producer"`
+	From     uint64  `json:"from,omitempty"`
+	To       *uint64 `json:"to,omitempty"` // missing: no bound
 }
 
 // jsonStream has the sets arrived (from Low on), doubled, marked, late and lateMarked.
@@ -102,6 +113,14 @@ func Encode(side *Side) ([]byte, error) {
 			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained,
 			Foreign: r.Foreign, Illegible: r.Illegible,
 		}
+		for stream, b := range r.Sent {
+			bounds := jsonBounds{Run: stream.Run, Producer: stream.Producer, From: b.From}
+			if b.To != math.MaxUint64 {
+				bounds.To = &b.To
+			}
+			j.Sent = append(j.Sent, bounds)
+		}
+		slices.SortFunc(j.Sent, func(a, b jsonBounds) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer)) })
 		for _, s := range r.streams {
 			j.Streams = append(j.Streams, jsonStream{
 				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
@@ -244,6 +263,16 @@ func (j *jsonReceived) read(r *reader) (*Received, error) {
 	part := &Received{
 		Destination: d, Subscription: j.Subscription, Private: j.Private, Selective: j.Selective, Late: j.Late,
 		Opened: j.Opened, Ended: j.Ended, Last: j.Last, Drained: j.Drained, Foreign: j.Foreign, Illegible: j.Illegible,
+	}
+	for _, b := range j.Sent {
+		if part.Sent == nil {
+			part.Sent = map[Stream]Bounds{}
+		}
+		bounds := Bounds{From: b.From, To: math.MaxUint64}
+		if b.To != nil {
+			bounds.To = *b.To
+		}
+		part.Sent[Stream{b.Run, b.Producer}] = bounds
 	}
 	seen := map[streamKey]bool{}
 	for i := range j.Streams {

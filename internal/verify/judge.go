@@ -110,7 +110,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 	if s.Known {
 		for _, key := range j.order {
 			if sent := j.sent[key]; sent.Destination == parts[0].Destination {
-				s.compare(key, sent, streams[key], j.when(parts, sent))
+				s.compare(key, sent, streams[key], j.when(parts, key), boundsOf(parts, key, sent))
 			}
 		}
 	}
@@ -147,8 +147,9 @@ type timing struct {
 	left  bool // the consumers did not wait for all: it may still be at the broker
 }
 
-func (j *judge) when(parts []*Received, sent *Sent) timing {
+func (j *judge) when(parts []*Received, key streamKey) timing {
 	var ended int64
+	sent := j.sent[key]
 	for _, other := range j.sent {
 		if other.Destination == sent.Destination {
 			ended = max(ended, other.Ended)
@@ -156,7 +157,8 @@ func (j *judge) when(parts []*Received, sent *Sent) timing {
 	}
 	t := timing{late: true, never: true, left: true}
 	for _, part := range parts {
-		late := part.Late && part.Opened > sent.Started
+		_, known := part.Sent[Stream{key.run, key.producer}] // what was before it
+		late := part.Late && part.Opened > sent.Started && !known
 		t.late = t.late && late
 		t.never = t.never && late && part.Opened > sent.Ended
 		if part.Drained && part.Ended >= ended {
@@ -166,13 +168,32 @@ func (j *judge) when(parts []*Received, sent *Sent) timing {
 	return t
 }
 
+// boundsOf returns which messages of a producer were sent while a subscription existed.
+func boundsOf(parts []*Received, key streamKey, sent *Sent) Bounds {
+	b := Bounds{To: sent.Count}
+	for i, part := range parts {
+		of, ok := part.Sent[Stream{key.run, key.producer}]
+		if !ok {
+			return Bounds{To: sent.Count}
+		}
+		if i == 0 {
+			b = of
+		}
+		b.From, b.To = min(b.From, of.From), max(b.To, of.To)
+	}
+	b.To = min(b.To, sent.Count)
+	b.From = min(b.From, b.To)
+	return b
+}
+
 // compare counts what was to arrive of a producer and did not, and the other way round.
-func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing) {
+func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds Bounds) {
 	if st == nil {
 		st = newStream(key)
 	}
 	a := &st.arrived
-	expected, got := sent.Count, a.below(sent.Count)
+	within := func(b *roaring64.Bitmap) uint64 { return below(b, bounds.To) - below(b, bounds.From) }
+	expected, got := bounds.To-bounds.From, a.below(sent.Count)
 	for _, e := range []struct {
 		numbers *roaring64.Bitmap
 		arrived *uint64
@@ -184,7 +205,7 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing) {
 	} {
 		n := both(a, e.numbers)
 		*e.arrived += n
-		expected -= e.numbers.GetCardinality()
+		expected -= within(e.numbers)
 		got -= n
 		if n > 0 {
 			for it := e.numbers.Iterator(); it.HasNext(); {
@@ -194,22 +215,22 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing) {
 			}
 		}
 	}
-	s.UnconfirmedMissing += sent.unconfirmed.GetCardinality() - both(a, sent.unconfirmed)
+	s.UnconfirmedMissing += within(sent.unconfirmed) - min(within(sent.unconfirmed), both(a, sent.unconfirmed))
 	s.Expected += expected
-	missing := expected - got
+	missing := expected - min(expected, got)
 	if missing == 0 {
 		return
 	}
-	var first uint64
+	first := bounds.From
 	if t.late && a.Len() > 0 {
-		first = firstOf(a)
+		first = max(first, firstOf(a))
 	} else if t.never {
-		first = sent.Count
+		first = bounds.To
 	}
-	if first > 0 {
-		early := first
+	if first > bounds.From {
+		early := first - bounds.From
 		for _, e := range []*roaring64.Bitmap{sent.unconfirmed, sent.refused, sent.withheld} {
-			early -= e.Rank(first - 1)
+			early -= below(e, first) - below(e, bounds.From)
 		}
 		s.Early += early
 		missing -= early
@@ -220,7 +241,7 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing) {
 	}
 	s.Lost += missing
 	if missing > 0 {
-		a.missing(sent.Count, func(n uint64) bool {
+		a.missing(bounds.To, func(n uint64) bool {
 			if n < first || sent.unconfirmed.Contains(n) || sent.refused.Contains(n) || sent.withheld.Contains(n) {
 				return true
 			}

@@ -40,6 +40,12 @@ func (l *Ledger) Next(variant int) driver.ID {
 	return l.id
 }
 
+// Count returns how many messages have been numbered.
+func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
+
+// Producer returns the number of the producer.
+func (l *Ledger) Producer() int64 { return l.id.Producer }
+
 // Unsent takes the number of the last message back, as it did not leave: the next message gets it.
 func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
 
@@ -85,17 +91,25 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	return s
 }
 
-// open returns how many messages were sent that are to arrive and are not in arrived.
-func (l *Ledger) open(arrived *Set) uint64 {
+// open returns how many messages from a number on were sent that are to arrive and are not in arrived.
+func (l *Ledger) open(arrived *Set, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent := uint64(l.next.Load())
-	expected, got := sent, arrived.below(sent)
+	expected, got := sent-min(from, sent), arrived.below(sent)
 	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
-		expected -= exception.GetCardinality()
+		expected -= exception.GetCardinality() - below(exception, from)
 		got -= both(arrived, exception)
 	}
 	return expected - min(got, expected)
+}
+
+// below returns how many numbers of a set are below n.
+func below(b *roaring64.Bitmap, n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return b.Rank(n - 1)
 }
 
 // both returns how many numbers are in both sets.

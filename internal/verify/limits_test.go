@@ -54,13 +54,13 @@ func TestTrackerUnderRace(t *testing.T) {
 			ledger.Done(id.Number, driver.Outcome{State: driver.Unknown})
 		}
 		if i%1000 == 0 {
-			tracker.Open([]*Ledger{ledger})
+			tracker.Open([]*Ledger{ledger}, nil)
 			tracker.Progress(1)
 		}
 	}
 	close(ids)
 	wg.Wait()
-	require.Zero(t, tracker.Open([]*Ledger{ledger}))
+	require.Zero(t, tracker.Open([]*Ledger{ledger}, nil))
 	require.EqualValues(t, count, tracker.Progress(1).Received)
 	require.Positive(t, tracker.Last())
 	received := tracker.Seal()

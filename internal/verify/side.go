@@ -44,6 +44,9 @@ type Received struct {
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
 	Opened, Ended, Last int64
+	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and not all. The
+	// others are not for it.
+	Sent map[Stream]Bounds
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
 	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
@@ -51,6 +54,12 @@ type Received struct {
 
 	streams []*stream
 }
+
+// Stream are the messages of a producer of a run.
+type Stream struct{ Run, Producer int64 }
+
+// Bounds are numbers of messages: From and those after it, below To.
+type Bounds struct{ From, To uint64 }
 
 // join returns what arrived from one producer at two places that share its messages.
 func (s *stream) join(o *stream) *stream {

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// step is the state of a step.
+type step struct {
+	plan  *plan.Step
+	index int
+	uses  []*use
+
+	start  time.Duration // of its load, since the start of the run
+	loaded time.Duration // how long its load took
+	used   chan struct{} // closed when all quotas are used up
+	quotas atomic.Int64  // not used up
+}
+
+// use is a group with the setting that it has in a step.
+type use struct {
+	*group
+	plan *plan.Group
+	base uint64 // messages that the group had sent when the load of the step began
+
+	due, sentInStep uint64 // as of the end of the step
+}
+
+func newStep(r *run, index int) *step {
+	s := &step{plan: &r.plan.Steps[index], index: index, used: make(chan struct{})}
+	for _, g := range s.plan.Groups {
+		for _, workers := range r.groups {
+			if workers.plan.Name == g.Name {
+				s.uses = append(s.uses, &use{group: workers, plan: g})
+			}
+		}
+		if !g.Role.Produces() && g.Count > 0 {
+			s.quotas.Add(1)
+		}
+	}
+	return s
+}
+
+// quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of such
+// groups ends the step.
+func (s *step) quotaUsed(u *use) func() {
+	return func() {
+		for _, c := range u.consumers {
+			c.stop()
+		}
+		if s.quotas.Add(-1) == 0 {
+			close(s.used)
+		}
+	}
+}
+
+// producers returns the producers of the step.
+func (s *step) producers() (list []*producer) {
+	for _, u := range s.uses {
+		list = append(list, u.producers...)
+	}
+	return list
+}
+
+// consumers returns the consumers of the step.
+func (s *step) consumers() (list []*consumer) {
+	for _, u := range s.uses {
+		list = append(list, u.consumers...)
+	}
+	return list
+}
+
+// sides are which workers a step, or a run, has.
+type sides struct{ sends, receives bool }
+
+func (s *step) role() sides { return sides{len(s.producers()) > 0, len(s.consumers()) > 0} }
+
+// target returns the rate of all groups of the step together; 0 if one of them has none.
+func (s *step) target() (perSecond float64) {
+	for _, u := range s.uses {
+		switch {
+		case len(u.producers) == 0:
+		case u.plan.Rate.IsZero():
+			return 0
+		default:
+			perSecond += u.plan.Rate.PerSecond()
+		}
+	}
+	return perSecond
+}
+
+// returns tells whether a later step has the group, after one that has not, or with another setting.
+func (r *run) returns(g *plan.Group) bool {
+	for _, s := range r.steps[r.step.index+1:] {
+		for _, u := range s.uses {
+			if u.plan.Name == g.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// begin does what is before the load of the present step: its commands, and opening its groups.
+func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
+	if err := r.commandsBefore(ctx, stop); err != nil {
+		return err
+	}
+	return interruptible(ctx, stop, r.open)
+}
+
+// next ends the present step, goes over to the next one and carries out its load.
+func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending {
+	r.sampler.enter(stats.Drain)
+	r.settle(ctx)
+	following := r.steps[r.step.index+1]
+	r.leave(ctx, following)
+	r.command(ctx, &end, r.step.plan.After)
+	if end.err != nil {
+		return end
+	}
+	r.endStep(end, r.sampler.endStep())
+	r.step = following
+	err := r.begin(ctx, stop)
+	if err == nil {
+		err = r.rate()
+	}
+	r.watch()
+	if err != nil {
+		return ending{reason: "step " + following.plan.Name + " could not begin", err: err, interrupted: errors.Is(err, errInterrupted)}
+	}
+	following.start = r.clock.Now()
+	return r.load(ctx, stop)
+}
+
+// settle waits until the messages in flight have ended, and, if the step wants it, all have been received.
+func (r *run) settle(ctx context.Context) {
+	if r.step.plan.Drained {
+		r.drain(ctx)
+		return
+	}
+	started := time.Now()
+	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return r.inFlight() == 0 })
+	r.drained = time.Since(started)
+}
+
+// leave closes the groups that the following step does not have, or has with other workers, and those whose messages the broker
+// has not answered.
+func (r *run) leave(ctx context.Context, following *step) {
+	var leaving []*use
+	for _, u := range r.step.uses {
+		stays := false
+		for _, f := range following.uses {
+			stays = stays || f.group == u.group && sameWorkers(u.plan, f.plan) && inFlight(u.producers) == 0
+		}
+		if !stays {
+			leaving = append(leaving, u)
+		}
+	}
+	if len(leaving) == 0 {
+		return
+	}
+	r.unanswered = r.inFlight() > 0
+	var consumers []*consumer
+	for _, u := range leaving {
+		consumers = append(consumers, u.consumers...)
+	}
+	r.stopped(ctx, r.subscriptionsOf(consumers))
+	for _, text := range r.closeGroups(ctx, leaving) {
+		r.left = append(r.left, fmt.Sprintf("after step %s: %s", r.step.plan.Name, text))
+	}
+	r.watch()
+}
+
+// endStep takes the figures of the step.
+func (r *run) endStep(end ending, sum stats.StepSummary) {
+	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded, r.dueInStep()
+	r.due += sum.Due
+	sum.Figures = r.step.role().figures(&sum)
+	sum.Thresholds = judgeThresholds(r.step.plan.Thresholds, r.step.target(), sum.Figures)
+	for i := range sum.Thresholds {
+		sum.Thresholds[i].Step = sum.Name
+	}
+	r.ended = append(r.ended, sum)
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// place is a destination at a broker, or at brokers that pass messages on to each other.
+type place struct {
+	site        string
+	destination driver.Destination
+}
+
+func (p *producer) place() place { return place{p.site, p.spec.Destination} }
+
+func (c *consumer) place() place { return place{c.site, c.spec.Destination} }
+
+// subscription is a set of consumers of which one gets each message: all consumers of a queue, one consumer of a topic,
+// or the consumers that share a subscription.
+type subscription struct {
+	place
+	name      string // among those of the place; empty for a queue
+	consumers []*consumer
+	lasting   bool // it keeps messages while it has no consumer
+	over      bool // it has no consumer and is gone from the broker
+
+	// What was completed at its place, by the time it began and, if it is over, ended; and what its consumers had received
+	// before it began.
+	before, until, had uint64
+
+	// With verification.
+	tracker  *verify.Tracker
+	vigil    *vigil
+	opened   int64                       // microseconds since the Unix epoch
+	from, to map[*verify.Ledger]uint64   // the messages sent when it began, if it did later than the run, and ended
+	ending   farewell                    // of its last consumers
+}
+
+// nameOf returns what tells a consumer's subscription from others at its place.
+func (c *consumer) nameOf() string {
+	switch {
+	case c.spec.Shared:
+		return c.spec.Subscription
+	case c.spec.Destination.Kind == driver.Topic:
+		return c.spec.Name
+	default:
+		return ""
+	}
+}
+
+// subscribe notes the subscriptions of the consumers of the present step that were opened and have not started yet.
+func (r *run) subscribe() {
+	own := int64(0)
+	if r.role.Produces() {
+		own = r.id
+	}
+	for _, c := range r.step.consumers() {
+		if c.load != nil {
+			continue
+		}
+		s := r.subscription(c)
+		if s == nil {
+			s = r.newSubscription(c)
+			r.mu.Lock()
+			r.subs = append(r.subs, s)
+			r.mu.Unlock()
+		}
+		if !slices.Contains(s.consumers, c) {
+			s.consumers = append(s.consumers, c)
+			s.had += c.rec.Total()
+		}
+		if r.verify != nil {
+			c.checker = verify.NewChecker(s.tracker, own)
+		}
+	}
+}
+
+// subscription returns the one that a consumer belongs to; nil if there is none yet.
+func (r *run) subscription(c *consumer) *subscription {
+	for _, s := range r.subs {
+		if !s.over && s.place == c.place() && s.name == c.nameOf() {
+			return s
+		}
+	}
+	return nil
+}
+
+func (r *run) newSubscription(c *consumer) *subscription {
+	s := &subscription{
+		place: c.place(), name: c.nameOf(), lasting: c.spec.Destination.Kind == driver.Queue || c.spec.Durable,
+		opened: r.clock.Epoch(r.clock.Now()),
+	}
+	if r.verify != nil {
+		s.tracker, s.vigil = verify.NewTracker(), new(vigil)
+	}
+	if s.name != "" && r.step.index > 0 {
+		s.before = r.completed()[s.place]
+		s.from = r.counts(s.place)
+	}
+	return s
+}
+
+// counts returns how many messages have been numbered by each ledger of a place; nil without verification.
+func (r *run) counts(at place) map[*verify.Ledger]uint64 {
+	if r.verify == nil {
+		return nil
+	}
+	n := map[*verify.Ledger]uint64{}
+	for _, l := range r.verify.ledgers[at] {
+		n[l] = l.Count()
+	}
+	return n
+}
+
+// subscriptionsOf returns the subscriptions that end, or have no consumer any more, when these consumers close.
+func (r *run) subscriptionsOf(closing []*consumer) (list []*subscription) {
+	for _, s := range r.subs {
+		if !s.over && !slices.ContainsFunc(s.consumers, func(c *consumer) bool {
+			return c.driver != nil && !slices.Contains(closing, c)
+		}) && slices.ContainsFunc(s.consumers, func(c *consumer) bool { return slices.Contains(closing, c) }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// end notes that a subscription has lost its last consumer, while the run goes on.
+func (r *run) end(s *subscription) {
+	if s.lasting {
+		return
+	}
+	s.over = true
+	s.until, s.to = r.completed()[s.place], r.counts(s.place)
+}
+
+func (s *subscription) received() (n uint64) {
+	for _, c := range s.consumers {
+		n += c.rec.Total()
+	}
+	return n - s.had
+}
+
+// expected returns how many messages completed at its place were for the subscription.
+func (s *subscription) expected(completed map[place]uint64) uint64 {
+	if s.over {
+		return s.until - s.before
+	}
+	return completed[s.place] - s.before
+}

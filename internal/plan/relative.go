@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/load"
+)
+
+// Relative is a rate that is a share of what an earlier step has reached.
+type Relative struct {
+	Percent float64 // above 0, at most 1000
+	Step    string  // name of the earlier step
+	Metric  string  // a rate among the metrics of thresholds, such as completed.avg
+}
+
+// maxPercent bounds a relative rate.
+const maxPercent = 1000
+
+// ParseRelative reads "80% of allout.completed.avg". It returns nil without an error if text is no relative rate.
+func ParseRelative(text string) (*Relative, error) {
+	share, of, ok := strings.Cut(text, "%")
+	if !ok {
+		return nil, nil //nolint:nilnil // it is another kind of rate
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
+	name, isOf := strings.CutPrefix(strings.TrimSpace(of), "of ")
+	i := strings.Index(name, ".")
+	for rest := i; rest >= 0 && i >= 0; { // step names may have dots, metrics have one
+		next := strings.Index(name[i+1:], ".")
+		if next < 0 || strings.Count(name[i+1:], ".") < 2 {
+			break
+		}
+		i += 1 + next
+	}
+	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
+		return nil, mistake("write it like 80% of allout.completed.avg",
+			"the rate %q is not a share, above 0 and at most %d%%, of a rate of an earlier step", text, maxPercent)
+	}
+	return &Relative{Percent: percent, Step: strings.TrimSpace(name[:i]), Metric: strings.TrimSpace(name[i+1:])}, nil
+}
+
+// String returns what [ParseRelative] reads.
+func (r *Relative) String() string {
+	return strconv.FormatFloat(r.Percent, 'f', -1, 64) + "% of " + r.Step + "." + r.Metric
+}
+
+// Of returns the rate, of what was reached.
+func (r *Relative) Of(perSecond float64) (load.Rate, error) {
+	rate, err := load.ParseRate(strconv.FormatFloat(perSecond*r.Percent/100, 'f', 6, 64))
+	if err != nil {
+		return load.Rate{}, fmt.Errorf("%s comes to %g messages per second, which is no rate", r, perSecond*r.Percent/100)
+	}
+	return rate, nil
+}

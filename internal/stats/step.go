@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+// StepSummary is the whole of a step.
+type StepSummary struct {
+	// Name of the step, and why its load ended.
+	Name, Reason string
+	// Start and End of the step, drain included, and how long its load took.
+	Start, End time.Time
+	Loaded     time.Duration
+	// Due is how many messages the rates wanted to be sent.
+	Due uint64
+
+	Total     Counters  // of the step, warm-up included
+	Measured  Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Latencies Latencies // of messages due after the warm-up
+	Health    Health
+	Minimum   Minimum
+	Average   Average
+
+	// Figures are the values of the metrics for thresholds, by name.
+	Figures map[string]float64
+	// Thresholds are the demands on the figures, and what was measured.
+	Thresholds []threshold.Outcome
+}
+
+// Command is a command that ran before or after a step.
+type Command struct {
+	Step, When, Command string
+	Status              int    // exit status; -1 if it could not be run
+	Output              string // the end of what it printed
+	Took                time.Duration
+}
+
+// stepMeter sums up the intervals of one step.
+type stepMeter struct {
+	sum            StepSummary
+	total, measure Counters // as of its begin
+}
+
+// Split lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first Collect.
+func (c *Collector) Split() { c.beginStep() }
+
+func (c *Collector) beginStep() {
+	c.step = &stepMeter{total: c.total, measure: c.parts[Measure]}
+	c.step.sum.Start = c.last
+	c.step.sum.Latencies = c.newLatencies()
+}
+
+// add takes an interval, before the collector takes its totals.
+func (m *stepMeter) add(c *Collector, s *Snapshot) {
+	m.sum.Health.add(&s.Health)
+	switch s.Phase {
+	case Warmup:
+		m.sum.Latencies.expect(s.Latencies)
+		return
+	case Measure:
+		m.sum.Minimum.add(s, c.total.Received > m.total.Received)
+		m.sum.Average.add(s)
+	case Drain:
+	}
+	m.sum.Latencies.join(s.Latencies)
+}
+
+// EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
+func (c *Collector) EndStep(name string) StepSummary {
+	sum := c.step.sum
+	sum.Name, sum.End = name, c.last
+	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
+	c.beginStep()
+	return sum
+}
