@@ -39,8 +39,8 @@ func setFaults(s *settings, t string) (err error) {
 	return err
 }
 
-// embed gives the sides of a plan the broker in this process, if that was asked for.
-func (r *resolver) embed(p *plan.Plan) {
+// embed gives the sides of a group the broker in this process, if that was asked for.
+func (r *resolver) embed(g *plan.Group) {
 	if !r.embedded {
 		if r.faults != (store.Faults{}) {
 			r.refuse("add --embedded", "--embedded-faults needs --embedded")
@@ -52,7 +52,7 @@ func (r *resolver) embed(p *plan.Plan) {
 			r.refuse("leave one of them out", "--embedded and --%s are both given", flag)
 		}
 	}
-	for _, e := range sides(p) {
+	for _, e := range g.Sides() {
 		if !canEmbed(&e.Factory) {
 			r.refuse("", "the embedded broker does not speak %s", e.Factory.Name)
 			continue
@@ -61,32 +61,45 @@ func (r *resolver) embed(p *plan.Plan) {
 	}
 }
 
-// sides returns the brokers of both sides of a plan that it has, also if they are the same.
-func sides(p *plan.Plan) (list []*plan.Endpoint) {
-	if p.Role.Produces() {
-		list = append(list, &p.Producer)
+// startEmbedded starts a broker for the plan, one for each of its sites, and puts its addresses into it.
+func startEmbedded(p *plan.Plan, f store.Faults) (started []*broker.Broker, err error) {
+	sites := map[string]*broker.Broker{}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Sides() {
+				if sites[e.Site] == nil {
+					b, err := startSite(p, e.Site, f)
+					if err != nil {
+						return started, err
+					}
+					sites[e.Site] = b
+					started = append(started, b)
+				}
+				e.Open.URL = e.Factory.Schemes[0] + "://" + sites[e.Site].Addr(e.Factory.Name)
+			}
+		}
 	}
-	if p.Role.Consumes() {
-		list = append(list, &p.Consumer)
-	}
-	return list
+	return started, nil
 }
 
-// startEmbedded starts a broker for the plan and puts its addresses into it.
-func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
+// startSite starts a broker for the groups of a plan at one site.
+func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error) {
 	cfg := broker.Config{Listen: map[string]string{}, Faults: f}
 	if drains(p) {
 		cfg.Limits.LimitBytes = backlog(p)
 	}
-	for _, e := range sides(p) {
-		cfg.Listen[e.Factory.Name] = "127.0.0.1:0"
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Sides() {
+				if e.Site == site {
+					cfg.Listen[e.Factory.Name] = "127.0.0.1:0"
+				}
+			}
+		}
 	}
 	b, err := broker.Start(cfg)
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassConnect, "start the embedded broker", "", "%w", err)
-	}
-	for _, e := range sides(p) {
-		e.Open.URL = e.Factory.Schemes[0] + "://" + b.Addr(e.Factory.Name)
 	}
 	return b, nil
 }
@@ -95,16 +108,35 @@ func startEmbedded(p *plan.Plan, f store.Faults) (*broker.Broker, error) {
 // queue until its commit, so that there is room for some.
 func backlog(p *plan.Plan) int64 {
 	const overhead = 1 << 10
-	transaction := max(1, p.TransactionSize*p.Consumers, p.CommitInterval*p.Producers)
-	return max(embeddedBacklog/int64(len(p.Destinations)), 1<<20, 4*int64(transaction)*int64(len(p.Body)+overhead))
+	var destinations, room int64
+	for _, g := range p.Groups() {
+		destinations += int64(len(g.Destinations))
+		transaction := max(1, g.TransactionSize*g.Consumers, g.CommitInterval*g.Producers)
+		room = max(room, 4*int64(transaction)*int64(len(g.Body)+overhead))
+	}
+	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
 }
 
 // embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers back. A
 // broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own memory.
 const embeddedBacklog = 16 << 20
 
-// drains tells whether the run's own consumers take all that its producers send, so that nothing but a backlog waits for room.
-func drains(p *plan.Plan) bool { return p.Role == plan.Client && p.Selector == "" }
+// drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room.
+func drains(p *plan.Plan) bool {
+	for i := range p.Steps {
+		produces, consumes := false, false
+		for _, g := range p.Steps[i].Groups {
+			if g.Selector != "" {
+				return false
+			}
+			produces, consumes = produces || g.Role.Produces(), consumes || g.Role.Consumes()
+		}
+		if produces && !consumes {
+			return false
+		}
+	}
+	return p.Roles() == plan.Client
+}
 
 // listening returns the URLs of a broker.
 func listening(b *broker.Broker) (urls []string) {

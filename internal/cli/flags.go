@@ -95,6 +95,10 @@ func brokerFlags(f *driver.Factory) []definition {
 			name: "connect-timeout", group: groupBroker, arg: argTime, def: "10s", help: "limit for opening a connection",
 			set: span("s", func(s *settings) *time.Duration { return &s.connectTimeout }),
 		},
+		{
+			name: "wait-for-broker", group: groupBroker, arg: argTime, def: "0s", help: "try a broker that cannot be reached again and again, for so long",
+			set: span("s", func(s *settings) *time.Duration { return &s.waitForBroker }),
+		},
 	}
 }
 
@@ -190,7 +194,7 @@ func messageFlags() []definition {
 		},
 		{
 			name: "group", group: groupMessage, arg: argName, roles: sending(), help: "message group of all messages",
-			set: text(func(s *settings) *string { return &s.group }),
+			set: text(func(s *settings) *string { return &s.messageGroup }),
 		},
 		{
 			name: "commit-interval", group: groupMessage, arg: argNumber, def: "no transactions",
@@ -256,6 +260,11 @@ func outputFlags() []definition {
 			help: "a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
 				"All metrics: perfmq scenario metrics",
 			set: setThreshold, suggest: suggestMetrics,
+		},
+		{
+			name: "label", group: groupOutput, arg: "NAME=TEXT", list: true,
+			help: "a note for all outputs, such as broker='Artemis 2.56' or heap=512m; may be repeated",
+			set:  setLabel,
 		},
 		{
 			name: "format", group: groupOutput, arg: argName, def: formatArtemis,

@@ -133,7 +133,7 @@ func (s *settings) reporters(
 		}
 		list = append(list, r)
 	}
-	options := report.ConsoleOptions{URL: plan.RedactURL(p.Endpoints()[0].Open.URL), ShowLatency: s.showLatency}
+	options := report.ConsoleOptions{URL: plan.RedactURL(p.Groups()[0].Endpoints()[0].Open.URL), ShowLatency: s.showLatency}
 	switch {
 	case s.silent:
 	case s.format == formatRocketMQ:

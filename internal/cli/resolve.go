@@ -30,40 +30,53 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 
 // resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
 func (r *resolver) resolve(destinations []string) *plan.Plan {
-	p := &plan.Plan{
-		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
-		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
-		ConsumerConnections: r.consumerConnections, ClientID: r.clientID, Threads: r.threads,
-		MaxPending: r.maxPending, Rate: r.rate, Count: r.count, Duration: r.duration,
-		Warmup: r.warmup, DrainTimeout: r.drainTimeout,
-		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, Group: r.group, Properties: r.properties,
-		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
-		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize, Thresholds: r.thresholds,
-		ConsumerWork: r.consumerWork, ConsumerRate: r.consumerRate,
-	}
-	r.endpoints(p)
-	r.destinations(p, destinations)
+	p := r.whole()
+	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.duration, Warmup: r.warmup, Groups: []*plan.Group{r.group(destinations)}}}
 	r.verification(p)
-	if r.role.Produces() {
-		r.body(p)
-	}
-	r.limit(p)
 	return p
 }
 
+// whole returns a plan with what is the same for all of a run.
+func (r *resolver) whole() *plan.Plan {
+	return &plan.Plan{
+		Labels: r.labels, Threads: r.threads, DrainTimeout: r.drainTimeout, WaitForBroker: r.waitForBroker, Thresholds: r.thresholds,
+	}
+}
+
+// group returns the producers and consumers of the role.
+func (r *resolver) group(destinations []string) *plan.Group {
+	g := &plan.Group{
+		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
+		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
+		ConsumerConnections: r.consumerConnections, ClientID: r.clientID,
+		MaxPending: r.maxPending, Rate: r.rate, Count: r.count,
+		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, MessageGroup: r.messageGroup, Properties: r.properties,
+		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
+		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,
+		ConsumerWork: r.consumerWork, ConsumerRate: r.consumerRate,
+	}
+	r.endpoints(g)
+	r.destinations(g, destinations)
+	if r.role.Produces() {
+		r.body(g)
+	}
+	r.limit(g)
+	return g
+}
+
 // limit bounds what is accepted from the brokers. What we send ourselves comes back, whatever its size.
-func (r *resolver) limit(p *plan.Plan) {
+func (r *resolver) limit(g *plan.Group) {
 	largest := r.maxMessageSize
 	if r.role.Produces() {
-		largest = max(largest, len(p.Body))
+		largest = max(largest, len(g.Body))
 		if r.bodyFile == "" {
 			largest = max(largest, r.messageSize)
 		}
 	}
-	p.Producer.Open.MaxBody, p.Consumer.Open.MaxBody = largest, largest
+	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = largest, largest
 }
 
-func (r *resolver) endpoints(p *plan.Plan) {
+func (r *resolver) endpoints(g *plan.Group) {
 	r.loadTLS()
 	if r.protocol != "" && !strings.EqualFold(r.protocol, r.own.Name) {
 		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
@@ -72,14 +85,14 @@ func (r *resolver) endpoints(p *plan.Plan) {
 	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
 	switch r.role {
 	case plan.Producer:
-		p.Producer = own
+		g.Producer = own
 	case plan.Consumer:
-		p.Consumer = own
+		g.Consumer = own
 	default:
-		p.Producer, p.Consumer = own, r.consumerEndpoint(own, password)
+		g.Producer, g.Consumer = own, r.consumerEndpoint(own, password)
 	}
-	r.setOptions(p)
-	r.embed(p)
+	r.setOptions(g)
+	r.embed(g)
 }
 
 // consumerEndpoint returns the broker of the consumers of a client.
@@ -241,13 +254,13 @@ func bare(err error) error {
 }
 
 // setOptions gives each side its options. With two protocols a key belongs to whichever knows it, or to both.
-func (r *resolver) setOptions(p *plan.Plan) {
+func (r *resolver) setOptions(g *plan.Group) {
 	var sides []*plan.Endpoint
 	if r.role.Produces() {
-		sides = append(sides, &p.Producer)
+		sides = append(sides, &g.Producer)
 	}
 	if r.role.Consumes() {
-		sides = append(sides, &p.Consumer)
+		sides = append(sides, &g.Consumer)
 	}
 	known := make([][]string, len(sides))
 	var all []string
@@ -293,7 +306,7 @@ func (r *resolver) unknownOption(key string, all []string) {
 	r.refuse(hint, "unknown option -o %s", key)
 }
 
-func (r *resolver) destinations(p *plan.Plan, names []string) {
+func (r *resolver) destinations(g *plan.Group, names []string) {
 	if len(names) == 0 {
 		names = []string{defaultDestination(&r.own)}
 	}
@@ -306,12 +319,12 @@ func (r *resolver) destinations(p *plan.Plan, names []string) {
 		usable = append(usable, name)
 	}
 	list, err := plan.Destinations(usable, r.numDestinations)
-	p.Destinations = list
+	g.Destinations = list
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
 	if len(list) == 0 { // reported already; let the rest of the plan be checked as well
-		p.Destinations, _ = plan.Destinations([]string{defaultDestination(&r.own)}, 1)
+		g.Destinations, _ = plan.Destinations([]string{defaultDestination(&r.own)}, 1)
 	}
 }
 
@@ -322,9 +335,9 @@ func defaultDestination(f *driver.Factory) string {
 	return "topic://TEST"
 }
 
-func (r *resolver) body(p *plan.Plan) {
+func (r *resolver) body(g *plan.Group) {
 	if r.bodyFile == "" {
-		p.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
+		g.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
 		r.check(plan.CheckBody(&r.own, r.messageSize))
 		return // the bytes are made when the plan turned out to be valid
 	}
@@ -335,7 +348,7 @@ func (r *resolver) body(p *plan.Plan) {
 	}
 	if size.flag { // the flag wins over the environment
 		r.bodyFile = ""
-		r.body(p)
+		r.body(g)
 		return
 	}
 	body, err := inputfile.Read(r.bodyFile, plan.MaxMessageSize)
@@ -343,7 +356,7 @@ func (r *resolver) body(p *plan.Plan) {
 		r.refuseFile("--body-file", err)
 		return
 	}
-	p.Body, p.BodySource = body, fmt.Sprintf("%s, %d bytes", r.bodyFile, len(body))
+	g.Body, g.BodySource = body, fmt.Sprintf("%s, %d bytes", r.bodyFile, len(body))
 	r.check(plan.CheckBody(&r.own, len(body)))
 }
 

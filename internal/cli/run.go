@@ -44,7 +44,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		return a.printPlan(cmd, p, list)
 	}
 	if role.Produces() && s.bodyFile == "" {
-		p.Body = plan.Body(s.messageSize)
+		p.Steps[0].Groups[0].Body = plan.Body(s.messageSize)
 	}
 	a.work = func() int { return a.execute(p, s) }
 	return nil
@@ -176,9 +176,9 @@ func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
 // opened is what a run needs beside its workers.
 type opened struct {
 	fan      *report.Fan
-	embedded *broker.Broker // nil if there is none
-	err      error          // why not all of it could be opened; what could be is closed again
-	status   int            // for err
+	embedded []*broker.Broker
+	err      error // why not all of it could be opened; what could be is closed again
+	status   int   // for err
 }
 
 // open opens the outputs and the embedded broker. It may wait: for a reader of a pipe.
@@ -196,6 +196,9 @@ func (a *app) open(p *plan.Plan, s *settings, stdout io.Writer) opened {
 	o := opened{fan: fan}
 	if s.embedded {
 		if o.embedded, err = startEmbedded(p, s.faults); err != nil {
+			for _, b := range o.embedded {
+				b.Close()
+			}
 			return opened{status: exitConnect, err: errors.Join(err, fan.Close())}
 		}
 	}
@@ -221,7 +224,7 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 		return open.status
 	}
 	fan := open.fan
-	if b := open.embedded; b != nil {
+	for _, b := range open.embedded {
 		defer b.Close()
 		if s.faults != (store.Faults{}) {
 			defer func() { a.errors.say("note: " + describeFaults(s.faults, b.Store().FaultCounts())) }()
@@ -231,7 +234,7 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 		if s.metricsAt != "" {
 			a.errors.say("note: metrics at http://" + s.metricsAt + "/metrics")
 		}
-		if b := open.embedded; b != nil {
+		for _, b := range open.embedded {
 			a.errors.say("note: " + aboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
 		}
 		for _, note := range p.Notes() {
@@ -239,7 +242,7 @@ func (a *app) execute(p *plan.Plan, s *settings) int {
 		}
 	}
 	drain := p.DrainTimeout
-	if p.Role == plan.Consumer {
+	if p.Roles() == plan.Consumer {
 		drain = 0 // a consumer has nothing in flight
 	}
 	return supervise(a.Signals, stdout.closed, a.errors.say, drain, func(ctx context.Context, stop <-chan struct{}) int {

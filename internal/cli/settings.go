@@ -38,7 +38,7 @@ type settings struct {
 	persistent                     bool
 	ttl                            time.Duration
 	priority                       int
-	group                          string
+	messageGroup                   string
 	properties                     []driver.Property
 	commitInterval                 int
 	durable, keepSubscription, tx  bool
@@ -55,6 +55,8 @@ type settings struct {
 	metricsLinger                  time.Duration
 	metricsAt                      string // where metrics are served, once they are
 	options                        []string
+	labels                         map[string]string
+	waitForBroker                  time.Duration
 	thresholds                     []threshold.Threshold
 	verifySettings
 	embedded bool
@@ -197,6 +199,34 @@ func setProperty(s *settings, t string) error {
 	}
 	s.properties = append(s.properties, p)
 	return nil
+}
+
+// The bounds of labels.
+const (
+	maxLabels   = 64
+	maxLabelLen = 1024
+)
+
+func setLabel(s *settings, t string) error {
+	name, text, ok := strings.Cut(t, "=")
+	switch {
+	case !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isLabelRune(r) }):
+		return errors.New("want NAME=TEXT, with letters, digits, - and _ in the name")
+	case len(t) > maxLabelLen:
+		return fmt.Errorf("want at most %d bytes", maxLabelLen)
+	}
+	if s.labels == nil {
+		s.labels = map[string]string{}
+	}
+	s.labels[name] = text
+	if len(s.labels) > maxLabels {
+		return fmt.Errorf("want at most %d labels", maxLabels)
+	}
+	return nil
+}
+
+func isLabelRune(r rune) bool {
+	return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
 func setOption(s *settings, t string) error {

@@ -95,11 +95,11 @@ type run struct {
 
 	mu sync.Mutex // of subs, which the sampler looks at
 
-	steps   []*step
-	step    *step    // the present one
-	due     uint64   // messages that were due in the steps that have ended, those without a rate not counted
-	left    []string // what could not be closed in the steps so far
-	ended   []stats.StepSummary
+	steps []*step
+	step  *step    // the present one
+	due   uint64   // messages that were due in the steps that have ended, those without a rate not counted
+	left  []string // what could not be closed in the steps so far
+	ended []stats.StepSummary
 
 	drained    time.Duration // how long the last drain took
 	silent     bool          // the load was given up because the broker did not answer any more

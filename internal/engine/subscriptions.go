@@ -33,9 +33,9 @@ type subscription struct {
 	// With verification.
 	tracker  *verify.Tracker
 	vigil    *vigil
-	opened   int64                       // microseconds since the Unix epoch
-	from, to map[*verify.Ledger]uint64   // the messages sent when it began, if it did later than the run, and ended
-	ending   farewell                    // of its last consumers
+	opened   int64                     // microseconds since the Unix epoch
+	from, to map[*verify.Ledger]uint64 // the messages sent when it began, if it did later than the run, and ended
+	ending   farewell                  // of its last consumers
 }
 
 // nameOf returns what tells a consumer's subscription from others at its place.

@@ -32,10 +32,10 @@ const glance = 25 * time.Millisecond
 
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
-	id      int64             // of the run
-	bodies  map[*byte]uint32  // the checksums of bodies, by their first bytes
+	id      int64            // of the run
+	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
-	sent    int64 // when the load had ended, in microseconds since the Unix epoch
+	sent    int64       // when the load had ended, in microseconds since the Unix epoch
 	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
 
 	unanswered bool // the broker had not answered a probe when the consumers ended
@@ -144,7 +144,7 @@ func (r *run) progress() verify.Progress {
 }
 
 // open returns how many messages are known to be missing at a subscription.
-func (v *verification) open(s *subscription) uint64 { 
+func (v *verification) open(s *subscription) uint64 {
 	return s.tracker.Open(v.ledgers[s.place], s.from)
 }
 

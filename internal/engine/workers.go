@@ -32,10 +32,10 @@ type producer struct {
 	spec   driver.ProducerSpec
 	site   string
 	rec    *stats.ProducerRecorder
-	ledger *verify.Ledger   // nil if nothing is verified
-	load   *load.Producer   // of the present connection
-	driver driver.Producer  // nil unless open
-	ended  chan struct{}    // closed when load.Run has returned; nil until started
+	ledger *verify.Ledger  // nil if nothing is verified
+	load   *load.Producer  // of the present connection
+	driver driver.Producer // nil unless open
+	ended  chan struct{}   // closed when load.Run has returned; nil until started
 
 	connections
 }

@@ -19,8 +19,8 @@ type Worker struct {
 	Closed bool
 	// Openings counts its connections so far.
 	Openings int
-	Before []driver.Counter
-	Denied uint64
+	Before   []driver.Counter
+	Denied   uint64
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.

@@ -150,7 +150,7 @@ type Run struct {
 	Client               string        // of Protocol: driver.Native, or a client library
 	ConsumerClient       string        // of ConsumerProtocol
 	Destinations         []string
-	Transacted           bool // messages are sent or received in transactions
+	Transacted           bool              // messages are sent or received in transactions
 	Scenario             string            // name of the scenario; empty for a command line
 	Steps                []string          // names of the steps
 	Labels               map[string]string // free texts of the user's

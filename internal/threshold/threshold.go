@@ -128,7 +128,7 @@ func (t *Threshold) Lacks(has Needs) Needs {
 // Outcome is a threshold and what was measured.
 type Outcome struct {
 	// Step is the step that the threshold is about; empty for the whole run.
-	Step string
+	Step      string
 	Threshold Threshold
 	Known     bool    // the run has a value of the metric
 	Measured  float64 // in the metric's unit

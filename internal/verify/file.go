@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
-	"io"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -120,7 +120,9 @@ func Encode(side *Side) ([]byte, error) {
 			}
 			j.Sent = append(j.Sent, bounds)
 		}
-		slices.SortFunc(j.Sent, func(a, b jsonBounds) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer)) })
+		slices.SortFunc(j.Sent, func(a, b jsonBounds) int {
+			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer))
+		})
 		for _, s := range r.streams {
 			j.Streams = append(j.Streams, jsonStream{
 				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
