@@ -26,9 +26,14 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	})
 }
 
-// command carries out the commands after the present step. The first that fails ends the run, if nothing else has.
-func (r *run) command(ctx context.Context, end *ending, texts []string) {
-	for _, text := range texts {
+// commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run, if nothing
+// else has.
+func (r *run) commandsAfter(ctx context.Context, end *ending) {
+	if r.step.ended {
+		return
+	}
+	r.step.ended = true
+	for _, text := range r.step.plan.After {
 		if err := r.shell(ctx, "after", text); err != nil {
 			if end.err == nil {
 				end.err, end.reason = err, "a command failed"

@@ -179,7 +179,9 @@ func (r *run) tally() (expected, missing, excess uint64) {
 	for _, s := range r.subs {
 		want, got := s.expected(completed), s.received()
 		expected += want
-		missing += max(want, got) - got
+		if !r.isParked(s) {
+			missing += max(want, got) - got
+		}
 		excess += max(want, got) - want
 	}
 	return expected, missing, excess

@@ -66,7 +66,7 @@ func Run(
 	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
-	r.command(ctx, &end, r.step.plan.After)
+	r.commandsAfter(ctx, &end)
 	r.sampler.finish()
 	r.pulse.Stop()
 	s := r.summarize(end, append(r.left, left...))

@@ -363,3 +363,38 @@ func (r *stuckReporter) Interval(s *stats.Snapshot) error {
 
 // pass lets time pass on the fake clock of a bubble; nothing really waits.
 func pass(d time.Duration) { <-time.After(d) }
+
+type ctx = context.Context
+
+// counting counts what is opened, by its name.
+func counting(
+	open func(ctx, driver.OpenOptions) (driver.Driver, error), opened map[string]int,
+) func(ctx, driver.OpenOptions) (driver.Driver, error) {
+	return func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
+		opened["driver"]++
+		d, err := open(ctx, o)
+		return &openingsDriver{Driver: d, opened: opened}, err
+	}
+}
+
+type openingsDriver struct {
+	driver.Driver
+	mu     sync.Mutex
+	opened map[string]int
+}
+
+func (d *openingsDriver) count(name string) {
+	d.mu.Lock()
+	d.opened[name]++
+	d.mu.Unlock()
+}
+
+func (d *openingsDriver) Producer(ctx ctx, spec driver.ProducerSpec, c driver.Completions) (driver.Producer, error) {
+	d.count(spec.Name)
+	return d.Driver.Producer(ctx, spec, c)
+}
+
+func (d *openingsDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	d.count(spec.Name)
+	return d.Driver.Consumer(ctx, spec)
+}

@@ -21,6 +21,7 @@ type step struct {
 	loaded time.Duration // how long its load took
 	used   chan struct{} // closed when all quotas are used up
 	quotas atomic.Int64  // not used up
+	ended  bool          // its commands have run
 }
 
 // use is a group with the setting that it has in a step.
@@ -121,7 +122,7 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 	r.settle(ctx)
 	following := r.steps[r.step.index+1]
 	r.leave(ctx, following)
-	r.command(ctx, &end, r.step.plan.After)
+	r.commandsAfter(ctx, &end)
 	if end.err != nil {
 		return end
 	}

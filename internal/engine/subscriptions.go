@@ -22,6 +22,7 @@ func (c *consumer) place() place { return place{c.site, c.spec.Destination} }
 type subscription struct {
 	place
 	name      string // among those of the place; empty for a queue
+	again     string // tells a later subscription of the same name from the first
 	consumers []*consumer
 	lasting   bool // it keeps messages while it has no consumer
 	over      bool // it has no consumer and is gone from the broker
@@ -95,6 +96,11 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	if r.verify != nil {
 		s.tracker, s.vigil = verify.NewTracker(), new(vigil)
 	}
+	for _, o := range r.subs {
+		if o.place == s.place && o.name == s.name {
+			s.again = " in step " + r.step.plan.Name
+		}
+	}
 	if s.name != "" && r.step.index > 0 {
 		s.before = r.completed()[s.place]
 		s.from = r.counts(s.place)
@@ -133,6 +139,21 @@ func (r *run) end(s *subscription) {
 	}
 	s.over = true
 	s.until, s.to = r.completed()[s.place], r.counts(s.place)
+}
+
+// isParked tells whether a subscription keeps messages that no consumer of the present step is to receive.
+func (r *run) isParked(s *subscription) bool {
+	return s.lasting && !slices.ContainsFunc(r.step.consumers(), func(c *consumer) bool { return slices.Contains(s.consumers, c) })
+}
+
+// parked returns how many messages of a verified run are, by plan, still at the broker.
+func (r *run) parked() (n uint64) {
+	for _, s := range r.subs {
+		if r.isParked(s) {
+			n += r.verify.open(s)
+		}
+	}
+	return n
 }
 
 func (s *subscription) received() (n uint64) {

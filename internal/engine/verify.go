@@ -249,7 +249,7 @@ func (r *run) side() *verify.Side {
 				part.Subscription = id + ":" + spec.Subscription
 			}
 		default:
-			part.Subscription, part.Private = spec.Name, true
+			part.Subscription, part.Private = spec.Name+s.again, true
 		}
 		side.Received = append(side.Received, part)
 	}
@@ -277,17 +277,19 @@ func (r *run) judge(s *stats.Summary) {
 	if r.verify == nil {
 		return
 	}
+	parked := r.parked()
 	side := r.side()
 	result := verify.Judge(side)
 	s.Verification = result
+	left := result.Total.Left - min(parked, result.Total.Left)
 	if s.ExpectedKnown {
-		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+result.Total.Left
+		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+left
 	}
-	if left := result.Total.Left; left > 0 {
+	if left > 0 {
 		s.Problems = append(s.Problems, fmt.Sprintf("messages not received when the drain ended after %s: %d of %d",
 			r.drained.Round(time.Millisecond), left, result.Total.Expected))
 	}
-	if result.Total.Left > 0 && r.verify.unanswered {
+	if left > 0 && r.verify.unanswered {
 		s.Warnings = append(s.Warnings, "the broker did not answer when it was asked, before the consumers ended: what it still holds is left, not lost")
 	}
 	s.Problems = append(s.Problems, result.Problems(r.plan.Allow)...)

@@ -334,7 +334,7 @@ func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
 	stamp := max(p.clock.Epoch(actual), p.stamp)
 	if due == stats.Measure && !p.measured {
 		p.measured = true
-		if stamp == p.stamp {
+		if from, to := p.cfg.Phases.warmup(); stamp == p.stamp && from < to {
 			stamp++
 		}
 		p.cfg.Boundary.set(p.cfg.ID, stamp)

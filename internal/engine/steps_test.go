@@ -1,0 +1,324 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// scenario builds a plan of several steps on one broker.
+type scenario struct {
+	plan     *plan.Plan
+	endpoint plan.Endpoint
+}
+
+func newScenario(f driver.Factory, verified bool) *scenario {
+	return &scenario{
+		plan:     &plan.Plan{Name: "test", DrainTimeout: drainTimeout, CoarseTimers: true, Verify: verified},
+		endpoint: plan.Endpoint{Broker: "main", Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}},
+	}
+}
+
+func (s *scenario) senders(name string, edit func(*plan.Group)) *plan.Group {
+	g := &plan.Group{
+		Name: name, Role: plan.Producer, Producer: s.endpoint, Destinations: []driver.Destination{{Name: "TEST"}}, Producers: 1, MaxPending: 10,
+		Priority: -1, Body: make([]byte, 64),
+	}
+	if edit != nil {
+		edit(g)
+	}
+	return g
+}
+
+func (s *scenario) readers(name string, edit func(*plan.Group)) *plan.Group {
+	g := &plan.Group{
+		Name: name, Role: plan.Consumer, Consumer: s.endpoint, Destinations: []driver.Destination{{Name: "TEST"}}, Consumers: 1, Priority: -1,
+	}
+	if edit != nil {
+		edit(g)
+	}
+	return g
+}
+
+func (s *scenario) step(name string, edit func(*plan.Step), groups ...*plan.Group) {
+	step := plan.Step{Name: name, Groups: groups}
+	if edit != nil {
+		edit(&step)
+	}
+	s.plan.Steps = append(s.plan.Steps, step)
+}
+
+// run carries the scenario out and checks what holds for every run of several steps.
+func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
+	t.Helper()
+	rep := new(recorder)
+	sum, err := engine.Run(t.Context(), stop, s.plan, rep)
+	require.NoError(t, err)
+	var total, steps stats.Counters
+	at, byStep := 0, map[string]stats.Counters{}
+	for i, snap := range rep.snapshots {
+		for snap.Step != s.plan.Steps[at].Name {
+			at++ // fails by running out of steps if they go back
+		}
+		if i > 0 {
+			require.False(t, snap.From.Before(rep.snapshots[i-1].To), "intervals do not overlap")
+		}
+		require.Equal(t, snap.Total, add(total, snap.Delta))
+		total = snap.Total
+		byStep[snap.Step] = add(byStep[snap.Step], snap.Delta)
+	}
+	require.Equal(t, sum.Total, total)
+	var acks int64
+	for i := range sum.Steps {
+		steps = add(steps, sum.Steps[i].Total)
+		require.Equal(t, byStep[sum.Steps[i].Name], sum.Steps[i].Total, "the intervals of a step add up to it")
+		if l := sum.Steps[i].Latencies.Ack; l != nil {
+			acks += l.Count()
+			require.EqualValues(t, sum.Steps[i].Measured.Completed, l.Count())
+		}
+	}
+	if len(s.plan.Steps) == 1 {
+		require.Empty(t, sum.Steps)
+		return sum
+	}
+	require.Equal(t, sum.Total, steps, "the steps add up to the run")
+	if sum.Latencies.Ack != nil {
+		require.Equal(t, sum.Latencies.Ack.Count(), acks)
+	}
+	return sum
+}
+
+func sending(n uint64) func(*plan.Group) { return func(g *plan.Group) { g.Count = n } }
+
+func paced(n string) func(*plan.Group) { return func(g *plan.Group) { g.Rate = rate(n) } }
+
+func lasting(d time.Duration) func(*plan.Step) { return func(s *plan.Step) { s.Duration = d } }
+
+func drainedStep(s *plan.Step) { s.Drained = true }
+
+// What a step leaves in a queue, a later one receives; the numbers of all steps add up.
+func TestStepsShareOneNumbering(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), verified)
+			s.step("fill", nil, s.senders("senders", sending(1000)))
+			s.step("both", lasting(10*time.Second), s.senders("senders", paced("50")), s.readers("readers", nil))
+			s.step("paced", func(step *plan.Step) { step.Duration, step.Warmup = 10*time.Second, 4*time.Second }, s.senders("senders", paced("100")))
+			s.step("drain", drainedStep, s.readers("readers", nil))
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			require.Zero(t, sum.Total.NegativeTransfers)
+			require.EqualValues(t, 1000+500+1000, sum.Total.Completed)
+			require.Equal(t, sum.Total.Completed, sum.Total.Received)
+			require.Equal(t, sum.Total.Received, sum.Expected)
+			require.Zero(t, sum.Missing)
+			var got [][2]uint64
+			for i := range sum.Steps {
+				got = append(got, [2]uint64{sum.Steps[i].Total.Completed, sum.Steps[i].Total.Received})
+			}
+			require.Equal(t, [][2]uint64{{1000, 0}, {500, 1500}, {1000, 0}, {0, 1000}}, got)
+			require.Equal(t, []string{"message count reached", "duration reached", "duration reached", "drained"},
+				[]string{sum.Steps[0].Reason, sum.Steps[1].Reason, sum.Steps[2].Reason, sum.Steps[3].Reason})
+			require.EqualValues(t, 600, sum.Steps[2].Measured.Sent, "the warm-up of a step is its own")
+			require.EqualValues(t, 500, sum.Steps[1].Measured.Sent)
+			require.EqualValues(t, 500+600, sum.Latencies.Response.Count(), "the messages of the first step had no rate")
+			if verified {
+				require.EqualValues(t, 2500, sum.Verification.Total.Once)
+			}
+		})
+	}
+}
+
+// Connections and subscriptions live through steps that follow each other; a group whose workers are different is opened anew.
+func TestStepsKeepConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := map[string]int{}
+		f := mem.New().Factory()
+		open := f.Open
+		f.Open = counting(open, opened)
+		s := newScenario(f, true)
+		s.step("one", lasting(2*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+		s.step("two", lasting(2*time.Second), s.senders("senders", paced("20")), s.readers("readers", func(g *plan.Group) {
+			g.ConsumerRate = rate("100")
+		}))
+		s.step("three", lasting(2*time.Second), s.senders("senders", paced("20")), s.readers("readers", func(g *plan.Group) { g.Credit = 7 }))
+		s.step("four", lasting(2*time.Second), s.senders("others", paced("30")), s.readers("readers", func(g *plan.Group) { g.Credit = 7 }))
+		s.step("five", lasting(2*time.Second), s.senders("senders", paced("40")))
+		s.step("six", drainedStep, s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.Equal(t, map[string]int{"driver": 1, "senders-0": 2, "others-0": 1, "readers-0": 3}, opened)
+		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total.Received)
+		require.EqualValues(t, sum.Total.Received, sum.Verification.Total.Once)
+		require.Zero(t, sum.Total.InFlight())
+		require.Empty(t, sum.LeftBehind)
+	})
+}
+
+// A group that is away for a step gets, on its return, what was sent meanwhile if its subscription is durable, and nothing of that
+// if it is not; neither counts as lost.
+func TestGroupsThatReturn(t *testing.T) {
+	topic := func(g *plan.Group) { g.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
+	durable := func(g *plan.Group) {
+		topic(g)
+		g.Durable, g.ClientID = true, "me"
+	}
+	for _, verified := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			s := newScenario(b.Factory(), verified)
+			senders := func(n uint64) *plan.Group {
+				return s.senders("senders", func(g *plan.Group) { topic(g); g.Count = n })
+			}
+			always, away, lost := s.readers("always", topic), s.readers("away", durable), s.readers("passing", topic)
+			s.step("all", drainedStep, senders(100), always, away, lost)
+			s.step("without", drainedStep, senders(250), always)
+			s.step("again", drainedStep, senders(30), always, away, lost)
+			s.step("end", drainedStep, senders(7), always)
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			got := map[string]uint64{}
+			for _, w := range sum.Workers {
+				got[w.Name] = w.Total.Received
+			}
+			require.EqualValues(t, map[string]uint64{"senders-0": 0, "always-0": 387, "away-0": 380, "passing-0": 130}, got)
+			if verified {
+				v := sum.Verification.Total
+				require.EqualValues(t, 387+387+130, v.Expected)
+				require.EqualValues(t, 7, v.Left, "the durable subscription has them")
+			}
+		})
+	}
+}
+
+// A rate may be a share of what an earlier step has reached.
+func TestRelativeRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.step("first", lasting(10*time.Second), s.senders("senders", paced("200")), s.readers("readers", nil))
+		s.step("half", lasting(10*time.Second), s.senders("senders", func(g *plan.Group) {
+			g.Relative = &plan.Relative{Percent: 50, Step: "first", Metric: "completed.avg"}
+		}), s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.EqualValues(t, 2000, sum.Steps[0].Total.Sent)
+		require.EqualValues(t, 1000, sum.Steps[1].Total.Sent)
+		require.EqualValues(t, 1000, sum.Steps[1].Latencies.Response.Count())
+		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
+	})
+}
+
+// Thresholds of a step are about that step alone.
+func TestThresholdsOfSteps(t *testing.T) {
+	demand := func(text string) []threshold.Threshold {
+		d, err := threshold.Parse(text)
+		require.NoError(t, err)
+		return []threshold.Threshold{d}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), true)
+		s.plan.Thresholds = demand("sent == 300")
+		s.step("one", func(step *plan.Step) { step.Thresholds = demand("sent == 100") }, s.senders("senders", sending(100)))
+		s.step("two", func(step *plan.Step) { step.Thresholds = demand("sent < 200") }, s.senders("senders", sending(200)))
+		s.step("three", drainedStep, s.readers("readers", nil))
+		sum := s.run(t, nil)
+		var got []string
+		for i := range sum.Thresholds {
+			got = append(got, sum.Thresholds[i].String())
+		}
+		require.Equal(t, []string{"sent == 300: kept, 300", "one: sent == 100: kept, 100", "two: sent < 200: NOT KEPT, 200"}, got)
+	})
+}
+
+// What ends the run ends it in whatever step it is, and nothing that was measured is lost.
+func TestStepsEndEarly(t *testing.T) {
+	t.Run("interrupted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stop := make(chan struct{})
+			time.AfterFunc(5*time.Second+50*time.Millisecond, func() { close(stop) })
+			s := newScenario(mem.New().Factory(), true)
+			s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+			s.step("two", lasting(30*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+			s.step("three", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+			sum := s.run(t, stop)
+			require.True(t, sum.Interrupted)
+			require.Len(t, sum.Steps, 2)
+			require.EqualValues(t, 30+21, sum.Total.Received)
+			require.Empty(t, sum.Problems)
+		})
+	})
+	t.Run("a broker that cannot be reached", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), false)
+			s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
+			s.endpoint.Open.URL = "mem://unreachable"
+			s.endpoint.Broker = "other"
+			s.step("two", lasting(3*time.Second), s.senders("others", paced("10")))
+			sum := s.run(t, nil)
+			require.False(t, sum.Success)
+			require.Equal(t, driver.ClassConnect, driver.ClassOf(sum.Err))
+			require.Contains(t, sum.Reason, "step two could not begin")
+			require.EqualValues(t, 30, sum.Total.Completed)
+		})
+	})
+}
+
+// Commands run before and after steps; the first that fails ends the run.
+func TestCommandsOfSteps(t *testing.T) {
+	s := newScenario(mem.New().Factory(), false)
+	s.step("one", func(step *plan.Step) {
+		step.Before, step.After = []string{"echo begun"}, []string{"echo ended; exit 3", "echo never"}
+	}, s.senders("senders", sending(10)))
+	s.step("two", nil, s.senders("senders", sending(10)))
+	sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+	require.NoError(t, err)
+	require.False(t, sum.Success)
+	require.EqualValues(t, 10, sum.Total.Completed)
+	require.Len(t, sum.Commands, 2)
+	for i := range sum.Commands {
+		require.Positive(t, sum.Commands[i].Took)
+		sum.Commands[i].Took = 0
+	}
+	require.Equal(t, []stats.Command{
+		{Step: "one", When: "before", Command: "echo begun", Output: "begun\n"},
+		{Step: "one", When: "after", Command: "echo ended; exit 3", Status: 3, Output: "ended\n"},
+	}, sum.Commands)
+	require.ErrorContains(t, sum.Err, `the command "echo ended; exit 3" after step one ended with status 3: ended`)
+
+	s.plan.Steps[0].Before = []string{"exit 1"}
+	_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
+	require.ErrorContains(t, err, "ended with status 1: it printed nothing")
+}
+
+// A broker that comes up late is waited for.
+func TestWaitForBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := mem.New().Factory()
+		begun, open := time.Now(), f.Open
+		f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
+			if time.Since(begun) < 5*time.Second {
+				return nil, driver.Errorf(driver.ClassConnect, "connect", "", "%w", errors.New("refused"))
+			}
+			return open(ctx, o)
+		}
+		s := newScenario(f, false)
+		s.step("one", nil, s.senders("senders", sending(10)))
+		_, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+		require.ErrorContains(t, err, "refused")
+		s.plan.WaitForBroker = 4 * time.Second
+		_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
+		require.ErrorContains(t, err, "refused")
+		s.plan.WaitForBroker = 6 * time.Second
+		require.True(t, s.run(t, nil).Success)
+	})
+}
