@@ -48,7 +48,7 @@ func newProducer(r *run, index int, spec driver.ProducerSpec) *producer {
 	}
 	return &producer{spec: spec, rec: rec, load: load.NewProducer(load.ProducerConfig{
 		Index: index, Total: r.plan.Producers * len(r.plan.Destinations),
-		Rate: r.plan.Rate, Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending,
+		Schedule: load.ConstantSchedule(r.plan.Rate), Count: r.plan.Count, Until: r.plan.Duration, MaxPending: spec.MaxPending,
 		Warmup: r.plan.Warmup, Boundary: r.boundary,
 		Ledger:  r.verify.ledger(index, &spec),
 		Precise: !r.plan.CoarseTimers,

@@ -36,11 +36,17 @@ type rig struct {
 	collector *stats.Collector
 }
 
+// constant returns the schedule of one rate for ever.
+func constant(t testing.TB, perSecond string) load.Schedule {
+	t.Helper()
+	return load.ConstantSchedule(rate(t, perSecond))
+}
+
 func newRig(cfg load.ProducerConfig) *rig {
 	if cfg.Total == 0 {
 		cfg.Total = 1
 	}
-	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero(), nil)}
+	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Schedule.IsZero(), nil)}
 	r.Producer = load.NewProducer(cfg, r.clock, r.rec)
 	r.collector = stats.NewCollector([]*stats.ProducerRecorder{r.rec}, nil, r.clock.Start())
 	return r

@@ -51,7 +51,7 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*load.P
 	for i := range producers {
 		rec := stats.NewProducerRecorder(true, nil)
 		cfg := load.ProducerConfig{
-			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100,
+			Index: i, Total: producers, Schedule: constant(b, paced), MaxPending: 100,
 		}
 		set(&cfg)
 		p := load.NewProducer(cfg, clock, rec)

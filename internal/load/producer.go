@@ -27,7 +27,7 @@ const flushTimeout = 5 * time.Second
 // ProducerConfig says what one producer of a run sends and when.
 type ProducerConfig struct {
 	Index, Total int            // this is producer Index of Total; it sends the messages n with n mod Total = Index
-	Rate         Rate           // of all producers together; zero for the closed loop
+	Schedule     Schedule       // of all producers together; zero for the closed loop
 	Count        uint64         // total of all producers; 0 for no limit
 	Until        time.Duration  // what is due from then on is not sent, open loop only; 0 for no limit. Run waits for its ctx
 	Warmup       time.Duration  // what is due before belongs to the warm-up
@@ -137,12 +137,13 @@ func (p *Producer) Seal() *verify.Sent {
 	return p.cfg.Ledger.Seal(inFlight)
 }
 
-// Run sends until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an error if the
-// driver refused a message: the producer cannot go on. Messages may still be in flight when it returns.
+// Run sends until ctx ends, the producer's share of the count is sent, or the schedule ends before Until and all that was
+// due is sent; then it returns nil. It returns an error if the driver refused a message: the producer cannot go on.
+// Messages may still be in flight when it returns.
 func (p *Producer) Run(ctx context.Context) error {
 	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
 	run := p.openLoop
-	if p.cfg.Rate.IsZero() {
+	if p.cfg.Schedule.IsZero() {
 		run = p.closedLoop
 	}
 	err := run(ctx)
@@ -194,13 +195,23 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	defer wait.Close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
+	end, ends := p.cfg.Schedule.End()
+	ends = ends && (p.cfg.Until == 0 || end < p.cfg.Until)
 	total := uint64(p.cfg.Total)
-	for n := uint64(p.cfg.Index); p.cfg.Count == 0 || n < p.cfg.Count; n += total {
+	n := uint64(p.cfg.Index)
+	intended := p.cfg.Schedule.At(n)
+	for p.cfg.Count == 0 || n < p.cfg.Count {
 		if stopped(ctx) {
 			return nil
 		}
-		intended, now := p.cfg.Rate.At(n), p.clock.Now()
+		now := p.clock.Now()
 		held += p.heldUp(now - last)
+		if ends && intended >= end {
+			p.rec.Wait(now)
+			wait.Until(end) // a pause may come last
+			p.rec.Waited(p.clock.Now())
+			return nil
+		}
 		if p.cfg.Until > 0 && intended >= p.cfg.Until {
 			p.rec.Wait(now)
 			<-ctx.Done() // the load goes on until then, but nothing more is due
@@ -228,10 +239,12 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			p.rec.Late()
 		}
 		last = now
-		msg.More = p.cfg.Rate.At(n+total) <= now && p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
+		next := p.cfg.Schedule.At(n + total)
+		msg.More = next <= now && p.slots.free() && (p.cfg.Count == 0 || n+total < p.cfg.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
 			return err
 		}
+		n, intended = n+total, next
 	}
 	return nil
 }
