@@ -301,6 +301,15 @@ func TestRampFromZero(t *testing.T) {
 	require.Equal(t, never, down.At(1_000_000))
 }
 
+func TestAtAllocatesNothing(t *testing.T) {
+	s := schedule(t, "ramp 0 to 2000 for 1000s, stair 1 to 100 by 1 every 1s, pause 1s, 5")
+	var n uint64
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		n += 1017
+		s.Due(s.At(n))
+	}))
+}
+
 func BenchmarkScheduleAt(b *testing.B) {
 	for _, text := range []string{
 		"33333.333",
