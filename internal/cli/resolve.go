@@ -32,6 +32,10 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 func (r *resolver) resolve(destinations []string) *plan.Plan {
 	p := r.whole()
 	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.duration, Warmup: r.warmup, Groups: []*plan.Group{r.group(destinations)}}}
+	if r.relative != nil {
+		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
+			"--rate %s: there is no earlier step", r.relative)
+	}
 	r.verification(p)
 	return p
 }
@@ -49,7 +53,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
 		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
 		ConsumerConnections: r.consumerConnections, ClientID: r.clientID,
-		MaxPending: r.maxPending, Rate: r.rate, Count: r.count,
+		MaxPending: r.maxPending, Rate: r.rate, Relative: r.relative, Count: r.count,
 		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, MessageGroup: r.messageGroup, Properties: r.properties,
 		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
 		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -30,7 +31,8 @@ type settings struct {
 	sharedConnections              bool
 	consumerConnections            int
 	maxPending                     int
-	rate                           load.Rate
+	rate                           load.Schedule
+	relative                       *plan.Relative
 	count                          uint64
 	duration, warmup               time.Duration
 	messageSize                    int
@@ -148,7 +150,11 @@ func span(unit string, field func(*settings) *time.Duration) setter {
 }
 
 func setRate(s *settings, t string) (err error) {
-	s.rate, err = load.ParseRate(t)
+	if s.relative, err = plan.ParseRelative(t); s.relative != nil || err != nil {
+		s.rate = load.Schedule{}
+		return err
+	}
+	s.rate, err = load.ParseSchedule(t)
 	return err
 }
 

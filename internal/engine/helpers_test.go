@@ -52,8 +52,8 @@ func newPlan(f driver.Factory, edit func(*flat)) *flat {
 	return p
 }
 
-func rate(s string) load.Rate {
-	r, err := load.ParseRate(s)
+func rate(s string) load.Schedule {
+	r, err := load.ParseSchedule(s)
 	if err != nil {
 		panic(err)
 	}
@@ -397,4 +397,12 @@ func (d *openingsDriver) Producer(ctx ctx, spec driver.ProducerSpec, c driver.Co
 func (d *openingsDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	d.count(spec.Name)
 	return d.Driver.Consumer(ctx, spec)
+}
+
+func plainRate(s string) load.Rate {
+	r, err := load.ParseRate(s)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

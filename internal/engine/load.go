@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -118,7 +119,7 @@ func (s *step) due(u *use) uint64 {
 	if s.plan.Duration > 0 {
 		span = min(span, s.plan.Duration)
 	}
-	due := uint64(u.plan.Rate.PerSecond() * span.Seconds())
+	due := u.plan.Rate.Due(span)
 	if u.plan.Count > 0 {
 		due = min(due, u.plan.Count)
 	}
@@ -151,7 +152,7 @@ func (r *run) rate() error {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}
 		g := *u.plan // the plan stays as it is
-		g.Rate = rate
+		g.Rate = load.ConstantSchedule(rate)
 		u.plan = &g
 	}
 	return nil

@@ -38,7 +38,7 @@ func TestRateThatWasNotReached(t *testing.T) {
 		},
 		{
 			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit: func(p *flat) { p.Rate, p.MaxPending = load.Rate{}, 1 },
+			edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 1 },
 		},
 	}
 	for _, tt := range tests {

@@ -90,7 +90,7 @@ func (s *step) target() (perSecond float64) {
 		case u.plan.Rate.IsZero():
 			return 0
 		default:
-			perSecond += u.plan.Rate.PerSecond()
+			perSecond += u.plan.Rate.Average(s.loaded)
 		}
 	}
 	return perSecond

@@ -149,7 +149,7 @@ func TestStepsKeepConnections(t *testing.T) {
 		s := newScenario(f, true)
 		s.step("one", lasting(2*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
 		s.step("two", lasting(2*time.Second), s.senders("senders", paced("20")), s.readers("readers", func(g *plan.Group) {
-			g.ConsumerRate = rate("100")
+			g.ConsumerRate = plainRate("100")
 		}))
 		s.step("three", lasting(2*time.Second), s.senders("senders", paced("20")), s.readers("readers", func(g *plan.Group) { g.Credit = 7 }))
 		s.step("four", lasting(2*time.Second), s.senders("others", paced("30")), s.readers("readers", func(g *plan.Group) { g.Credit = 7 }))

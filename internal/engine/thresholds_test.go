@@ -90,7 +90,7 @@ func TestThresholds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending, p.DrainTimeout = rate("1000"), 4*time.Second, time.Second, 1000, time.Minute
-			p.ConsumerRate = rate("500")
+			p.ConsumerRate = plainRate("500")
 			p.Plan.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
 		}), nil)
 		require.True(t, s.Success, s.Problems)

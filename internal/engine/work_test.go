@@ -19,9 +19,9 @@ func TestConsumerWork(t *testing.T) {
 	}{
 		"work":                {func(p *flat) { p.ConsumerWork = work }, 500},
 		"work, two consumers": {func(p *flat) { p.ConsumerWork, p.Consumers = work, 2 }, 1000},
-		"rate":                {func(p *flat) { p.ConsumerRate = rate("800") }, 800},
-		"rate, four":          {func(p *flat) { p.ConsumerRate, p.Consumers = rate("800"), 4 }, 800},
-		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, rate("100") }, 100},
+		"rate":                {func(p *flat) { p.ConsumerRate = plainRate("800") }, 800},
+		"rate, four":          {func(p *flat) { p.ConsumerRate, p.Consumers = plainRate("800"), 4 }, 800},
+		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, plainRate("100") }, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

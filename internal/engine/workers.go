@@ -361,7 +361,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			p.ended = ended
 			running = append(running, ended)
 			work := load.Load{
-				Index: i, Total: len(u.producers), Rate: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
+				Index: i, Total: len(u.producers), Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
 			}
 			send := p.load.Run
 			go func() {
@@ -389,7 +389,7 @@ func sameWorkers(a, b *plan.Group) bool {
 	}
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
-		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = load.Rate{}, 0, load.Work{}, load.Rate{}
+		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = load.Schedule{}, 0, load.Work{}, load.Rate{}
 		for _, e := range g.Sides() {
 			e.Factory = driver.Factory{Name: e.Factory.Name, Client: e.Factory.Client} // functions do not compare
 		}

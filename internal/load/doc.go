@@ -3,8 +3,8 @@
 // A [Producer] drives one driver.Producer. It owns a pool of slots, as many as messages may be in flight: a slot is the
 // leave to send, the name of the message until it completes, and the index of its times. Two loops share this pool:
 //
-//   - the closed loop (no rate) sends whenever a slot is free;
-//   - the open loop sends message n of the whole run at [Rate.At](n), whatever happened to the messages before. If it
+//   - the closed loop (no schedule) sends whenever a slot is free;
+//   - the open loop sends message n of the whole run at [Schedule.At](n), whatever happened to the messages before. If it
 //     is behind, it sends at once what is due, each message keeping its own intended time. So a stall of the broker
 //     shows in send delay and response time instead of vanishing (coordinated omission).
 //

@@ -37,10 +37,16 @@ type rig struct {
 	collector *stats.Collector
 }
 
+// constant returns the schedule of one rate for ever.
+func constant(t testing.TB, perSecond string) load.Schedule {
+	t.Helper()
+	return load.ConstantSchedule(rate(t, perSecond))
+}
+
 // setup is what a producer is made of, and its load.
 type setup struct {
 	ID, Index, Total int
-	Rate             load.Rate
+	Schedule         load.Schedule
 	Count            uint64
 	Until, Warmup    time.Duration
 	Boundary         *load.Boundary
@@ -56,7 +62,7 @@ func (s setup) config() load.ProducerConfig {
 }
 
 func (s setup) load() load.Load {
-	return load.Load{Index: s.Index, Total: max(s.Total, 1), Rate: s.Rate, Count: s.Count, Until: s.Until}
+	return load.Load{Index: s.Index, Total: max(s.Total, 1), Schedule: s.Schedule, Count: s.Count, Until: s.Until}
 }
 
 // running is a producer with its load.
@@ -72,7 +78,7 @@ func newRunning(s setup, clock *load.Clock, rec *stats.ProducerRecorder) *runnin
 func (r *running) Run(ctx context.Context) error { return r.Producer.Run(ctx, r.load) }
 
 func newRig(cfg setup) *rig {
-	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Rate.IsZero(), nil)}
+	r := &rig{clock: load.NewClock(), rec: stats.NewProducerRecorder(!cfg.Schedule.IsZero(), nil)}
 	r.running = newRunning(cfg, r.clock, r.rec)
 	r.collector = stats.NewCollector([]*stats.ProducerRecorder{r.rec}, nil, r.clock.Start())
 	return r

@@ -28,7 +28,7 @@ func TestStallOfOneSecond(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.pending), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(setup{Rate: rate(t, "1000"), MaxPending: tt.pending, Count: 2000})
+				r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: tt.pending, Count: 2000})
 				ack := 10 * time.Microsecond
 				r.Attach(r.later(func(at time.Duration) time.Duration {
 					if at >= 500*time.Millisecond && at < 1500*time.Millisecond {
@@ -66,7 +66,7 @@ func TestStallOfOneSecond(t *testing.T) {
 // stall in its ack time, the others in their delay.
 func TestStallInSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 1000, Count: 2000})
+		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1000, Count: 2000})
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			if m.Slot.Index() == 0 && r.clock.Now() < time.Millisecond {
 				pass(time.Second)
@@ -105,7 +105,7 @@ func TestLateSends(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(setup{Rate: rate(t, tt.rate), MaxPending: 10})
+				r := newRig(setup{Schedule: constant(t, tt.rate), MaxPending: 10})
 				var waits driver.Waits
 				send := sender(func(_ context.Context, m *driver.Message) error {
 					pass(tt.send)
@@ -138,7 +138,7 @@ func TestLateSends(t *testing.T) {
 // max-pending 1 and an acknowledgement that takes twice the period: the producer is held up at every message.
 func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 1})
+		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1})
 		r.Attach(r.later(func(time.Duration) time.Duration { return 2 * time.Millisecond }))
 		runFor(t, r, 2*time.Second)
 		s := r.snapshot()
@@ -152,7 +152,7 @@ func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 // The tester is starved: it wakes 200 ms late, once. The clock of the producer is what was wrong, not the broker.
 func TestStarvedTesterIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 10, Count: 1000})
+		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 1000})
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			r.Done(m.Slot, driver.Outcome{})
 			return nil
@@ -169,7 +169,7 @@ func TestStarvedTesterIsLate(t *testing.T) {
 // A stall of the broker must not excuse what the tester does wrong afterwards.
 func TestStallDoesNotHideLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Rate: rate(t, "1000"), MaxPending: 10, Count: 500})
+		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 500})
 		first := true
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 			if first {

@@ -82,7 +82,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 				const batch = 10_000
 				cfg := setup{MaxPending: pending, Count: batch}
 				if paced != "" {
-					cfg.Rate = rate(t, paced)
+					cfg.Schedule = constant(t, paced)
 				}
 				r := newMemRig(t, cfg, verified)
 				defer r.start(t)()
@@ -106,7 +106,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 func TestCallbacksAllocateNothing(t *testing.T) {
 	var r *rig
 	send := make(chan driver.Slot, 1)
-	r = newRig(setup{MaxPending: 1, Rate: rate(t, "1000000000")})
+	r = newRig(setup{MaxPending: 1, Schedule: constant(t, "1000000000")})
 	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
 		send <- m.Slot
 		return nil
@@ -138,7 +138,7 @@ func BenchmarkLoop(b *testing.B) {
 			cfg := setup{MaxPending: pending}
 			if paced != "" {
 				name = fmt.Sprintf("open-at-max/pending=%d", pending)
-				cfg.Rate = rate(b, paced)
+				cfg.Schedule = constant(b, paced)
 			}
 			if verified {
 				name += "/verified"

@@ -51,7 +51,7 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*setup)
 	for i := range producers {
 		rec := stats.NewProducerRecorder(true, nil)
 		cfg := setup{
-			Index: i, Total: producers, Rate: rate(b, paced), MaxPending: 100,
+			Index: i, Total: producers, Schedule: constant(b, paced), MaxPending: 100,
 		}
 		set(&cfg)
 		p := newRunning(cfg, clock, rec)

@@ -41,7 +41,7 @@ type ProducerConfig struct {
 // Load says what a producer sends in a step, and when.
 type Load struct {
 	Index, Total int           // this is producer Index of Total; it sends the messages n with n mod Total = Index
-	Rate         Rate          // of all producers together; zero for the closed loop
+	Schedule     Schedule      // of all producers together; zero for the closed loop
 	Count        uint64        // total of all producers; 0 for no limit
 	Start        time.Duration // of the step, from the start of the run: the first message is due then
 	Until        time.Duration // what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
@@ -150,15 +150,15 @@ func (p *Producer) Abandon() {
 	}
 }
 
-// Run sends what a step wants until ctx ends or the producer's share of the count is sent; then it returns nil. It returns an
-// error if the driver refused a message: the producer cannot go on. Messages may still be in flight when it returns. Runs
-// follow each other.
+// Run sends what a step wants until ctx ends, the producer's share of the count is sent, or the schedule ends before Until and
+// all that was due is sent; then it returns nil. It returns an error if the driver refused a message: the producer cannot go on.
+// Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.measured = load, false
 	p.rec.Resume(p.clock.Now())
 	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
 	run := p.openLoop
-	if load.Rate.IsZero() {
+	if load.Schedule.IsZero() {
 		run = p.closedLoop
 	}
 	err := run(ctx)
@@ -210,14 +210,24 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	defer wait.Close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
+	end, ends := p.load.Schedule.End()
+	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
-	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; n += total {
+	n := uint64(p.load.Index)
+	due := p.load.Schedule.At(n)
+	for p.load.Count == 0 || n < p.load.Count {
 		if stopped(ctx) {
 			return nil
 		}
-		due, now := p.load.Rate.At(n), p.clock.Now()
+		now := p.clock.Now()
 		intended := p.load.Start + min(due, maxDue)
 		held += p.heldUp(now - last)
+		if ends && due >= end {
+			p.rec.Wait(now)
+			wait.Until(p.load.Start + end) // a pause may come last
+			p.rec.Waited(p.clock.Now())
+			return nil
+		}
 		if p.load.Until > 0 && due >= p.load.Until {
 			p.rec.Wait(now)
 			<-ctx.Done() // the load goes on until then, but nothing more is due
@@ -245,10 +255,12 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			p.rec.Late()
 		}
 		last = now
-		msg.More = p.load.Rate.At(n+total) <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
+		next := p.load.Schedule.At(n + total)
+		msg.More = next <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
 			return err
 		}
+		n, due = n+total, next
 	}
 	return nil
 }

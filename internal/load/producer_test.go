@@ -51,7 +51,7 @@ func TestRateIsMet(t *testing.T) {
 					rec := stats.NewProducerRecorder(true, nil)
 					recs = append(recs, rec)
 					p := newRunning(setup{
-						Index: i, Total: tt.producers, Rate: rate(t, tt.rate), MaxPending: 1,
+						Index: i, Total: tt.producers, Schedule: constant(t, tt.rate), MaxPending: 1,
 					}, clock, rec)
 					p.Attach(sender(func(_ context.Context, m *driver.Message) error {
 						mu.Lock()
@@ -103,7 +103,7 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := setup{MaxPending: limit, Count: 500}
 					if paced != "" {
-						cfg.Rate = rate(t, paced)
+						cfg.Schedule = constant(t, paced)
 					}
 					r, in := newRig(cfg), newPending(t, limit)
 					r.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -177,7 +177,7 @@ func TestStopping(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := setup{MaxPending: 1}
 					if paced != "" {
-						cfg.Rate = rate(t, paced)
+						cfg.Schedule = constant(t, paced)
 					}
 					r := newRig(cfg)
 					var sends uint64
@@ -214,7 +214,7 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := setup{MaxPending: 3}
 				if paced != "" {
-					cfg.Rate = rate(t, paced)
+					cfg.Schedule = constant(t, paced)
 				}
 				r := newRig(cfg)
 				lost := driver.Errorf(driver.ClassConnectionLost, "send", "", "gone")
@@ -243,7 +243,7 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 // The message says when it was actually sent, in wall-clock microseconds, also when it was late.
 func TestStamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Rate: rate(t, "10"), MaxPending: 1, Count: 3})
+		r := newRig(setup{Schedule: constant(t, "10"), MaxPending: 1, Count: 3})
 		var stamps []int64
 		start := time.Now().UnixMicro()
 		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
@@ -311,8 +311,8 @@ func TestMore(t *testing.T) {
 		{"closed loop", setup{MaxPending: 10, Count: 3}, true, []bool{true, true, false}},
 		{"one at a time", setup{MaxPending: 1, Count: 3}, false, []bool{false, false, false}},
 		{"the last slot", setup{MaxPending: 2, Count: 3}, true, []bool{true, false}},
-		{"behind schedule", setup{Rate: rate(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
-		{"on schedule", setup{Rate: rate(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
+		{"behind schedule", setup{Schedule: constant(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
+		{"on schedule", setup{Schedule: constant(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

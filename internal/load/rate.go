@@ -49,6 +49,26 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.messages) / float64(r.nanos) * float64(time.Second)
 }
 
+// String returns what [ParseRate] reads, without an exponent; 0 for no target.
+func (r Rate) String() string {
+	if r.IsZero() {
+		return "0"
+	}
+	perSecond := new(big.Rat).SetFrac(new(big.Int).SetUint64(r.messages), new(big.Int).SetUint64(r.nanos))
+	perSecond.Mul(perSecond, big.NewRat(int64(time.Second), 1))
+	decimals, _ := perSecond.FloatPrec()
+	return perSecond.FloatString(decimals)
+}
+
+// billionths returns the rate in billionths of a message per second; it is false if that is no whole number.
+func (r Rate) billionths() (n uint64, ok bool) {
+	const perNano = 1_000_000_000_000_000_000 // billionths of a message per second in a message per nanosecond
+	if r.IsZero() {
+		return 0, true
+	}
+	return perNano / r.nanos * r.messages, perNano%r.nanos == 0
+}
+
 // At returns the intended time of message n (counted from 0 over all producers) from the start of the load:
 // n / rate, rounded down to a nanosecond. It is a pure function: the error of no message depends on another.
 // Times beyond the range of a Duration (292 years) are returned as the largest one.

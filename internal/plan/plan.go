@@ -142,7 +142,7 @@ type Group struct {
 	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
 	MaxPending int
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate load.Rate
+	Rate load.Schedule
 	// Relative is the target instead of Rate if it is a share of what an earlier step has reached; else nil.
 	Relative *Relative
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.

@@ -77,9 +77,9 @@ func valid() *flat {
 	})
 }
 
-func rate(t *testing.T, s string) load.Rate {
+func rate(t *testing.T, s string) load.Schedule {
 	t.Helper()
-	r, err := load.ParseRate(s)
+	r, err := load.ParseSchedule(s)
 	require.NoError(t, err)
 	return r
 }

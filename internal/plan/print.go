@@ -332,8 +332,12 @@ func (pr *printer) schedule() string {
 	if g.Rate.IsZero() {
 		return "as fast as max pending allows"
 	}
+	rate, constant := g.Rate.Constant()
+	if !constant {
+		return g.Rate.String() + " (msg/sec in all)"
+	}
 	producers := g.Producers * len(g.Destinations)
-	text := fmt.Sprintf("%s msg/sec in all, one message every %v", number(g.Rate.PerSecond()), g.Rate.At(1))
+	text := fmt.Sprintf("%s msg/sec in all, one message every %v", number(rate.PerSecond()), rate.At(1))
 	if producers > 1 {
 		text += fmt.Sprintf("; each of %d producers every %v in turn", producers, g.Rate.At(uint64(producers)))
 	}

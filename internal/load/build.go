@@ -1,0 +1,96 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxPieces bounds the memory of a schedule to some megabytes.
+const maxPieces = 100_000
+
+// builder makes a schedule of segments.
+type builder struct {
+	timetable
+	parts uint64 // of all segments: pieces, and the pauses between them
+	now   wide   // the integral at the end
+	open  bool   // it has no end
+}
+
+func (b *builder) add(g Segment) error {
+	if b.end+g.Length < b.end {
+		return errTooLong
+	}
+	parts := uint64(1)
+	switch g.Kind {
+	case SegmentStair:
+		parts = g.steps()
+	case SegmentBurst:
+		parts = 2 * ((uint64(g.Length)-1)/uint64(g.Every) + 1)
+	}
+	if parts > maxPieces-b.parts {
+		return fmt.Errorf("a step, a burst and the time between two bursts count as a segment each: "+
+			"want at most %d in all, this one has %d", maxPieces, parts)
+	}
+	b.parts += parts
+	g.Start = b.end
+	b.segments = append(b.segments, g)
+	from, _ := g.From.billionths()
+	to, _ := g.To.billionths()
+	switch g.Kind {
+	case SegmentStair:
+		b.stair(g, from, to)
+	case SegmentBurst:
+		over, _ := g.Over.billionths()
+		for left := g.Length; left > 0; left -= g.Every {
+			b.piece(from, from, min(left, g.Burst))
+			if left > g.Burst {
+				b.piece(over, over, min(left, g.Every)-g.Burst)
+			}
+		}
+	default:
+		b.piece(from, to, g.Length)
+	}
+	return nil
+}
+
+func (b *builder) stair(g Segment, from, to uint64) {
+	by, _ := g.By.billionths()
+	for rate := from; ; {
+		b.piece(rate, rate, g.Every)
+		switch {
+		case rate == to:
+			return
+		case rate < to:
+			rate += min(by, to-rate)
+		default:
+			rate -= min(by, rate-to)
+		}
+	}
+}
+
+// piece adds a piece that begins at the end; a length of 0 goes on for ever.
+func (b *builder) piece(from, to uint64, length time.Duration) {
+	if from > 0 || to > 0 {
+		p := piece{start: b.end, length: uint64(length), from: from, to: to, base: b.now}
+		b.pieces = append(b.pieces, p)
+		b.first = append(b.first, b.now.messages())
+		b.now = b.now.plus(product(from+to, p.length))
+		b.peak = max(b.peak, from, to)
+	}
+	b.end += length
+	b.open = length == 0
+}
+
+func (b *builder) schedule() (Schedule, error) {
+	if len(b.pieces) == 0 {
+		return Schedule{}, errors.New("want a rate above 0 beside the pauses")
+	}
+	if b.open {
+		b.end = 0
+	} else {
+		b.first = append(b.first, b.now.messages())
+	}
+	t := b.timetable
+	return Schedule{table: &t}, nil
+}

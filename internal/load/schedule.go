@@ -1,0 +1,160 @@
+package load
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Schedule says when each message of a load is due: a list of segments, each a rate or a change of it. The zero value is
+// the closed loop: no message has a time. A Schedule never changes: copy it, share it between goroutines.
+//
+// With C(t) the integral of the rate from the start of the load to t, message n is due when C begins to exceed n, rounded
+// down to a nanosecond. So message 0 of a rate is due at once, no message is due while the rate is 0, and the fraction of
+// a message that a segment leaves over is continued by the next rate above 0. C is an exact number: no error adds up, over
+// time or over segments.
+type Schedule struct {
+	rate  Rate       // of a schedule that is one rate for ever
+	table *timetable // of any other
+}
+
+// timetable is a list of segments in the form that messages are looked up in.
+type timetable struct {
+	segments []Segment
+	// pieces have a rate above 0; pauses are the time between them. Piece i has the messages from first[i] to below
+	// first[i+1]. If the schedule ends, first has one more element: the number of all messages.
+	pieces []piece
+	first  []uint64
+	end    time.Duration // 0 if there is none
+	peak   uint64        // in billionths of a message per second
+}
+
+// never is when a message is due that is not.
+const never = time.Duration(math.MaxInt64)
+
+// ConstantSchedule returns the schedule of one rate for ever. The zero rate makes the closed loop.
+func ConstantSchedule(r Rate) Schedule { return Schedule{rate: r} }
+
+// IsZero reports whether there is no schedule: the closed loop.
+func (s Schedule) IsZero() bool { return s.table == nil && s.rate.IsZero() }
+
+// Constant returns the rate of a schedule that is one rate for ever.
+func (s Schedule) Constant() (r Rate, ok bool) { return s.rate, !s.rate.IsZero() }
+
+// At returns the intended time of message n (counted from 0 over all producers) from the start of the load, rounded down
+// to a nanosecond. It never decreases with n. It is math.MaxInt64 for messages after the end of the schedule, beyond the
+// range of a Duration (292 years), and of the closed loop.
+func (s Schedule) At(n uint64) time.Duration {
+	if s.table == nil {
+		return s.rate.At(n)
+	}
+	return s.table.at(n)
+}
+
+func (t *timetable) at(n uint64) time.Duration {
+	i, above := 0, len(t.first)
+	for above-i > 1 { // first[i] <= n < first[above]
+		if m := int(uint(i+above) / 2); t.first[m] <= n {
+			i = m
+		} else {
+			above = m
+		}
+	}
+	if i == len(t.pieces) {
+		return never
+	}
+	return t.pieces[i].at(n)
+}
+
+// Due returns how many messages are due before t: those with At(n) < t.
+func (s Schedule) Due(t time.Duration) uint64 {
+	switch {
+	case t <= 0:
+		return 0
+	case s.table != nil:
+		return s.table.integral(t).messages()
+	case s.rate.IsZero():
+		return 0
+	default:
+		hi, lo := bits.Mul64(uint64(t), s.rate.messages)
+		n, rest := bits.Div64(hi, lo, s.rate.nanos) // at most one message per nanosecond
+		if rest > 0 {
+			n++
+		}
+		return n
+	}
+}
+
+// integral returns C(t), of t above 0.
+func (t *timetable) integral(at time.Duration) wide {
+	i := sort.Search(len(t.pieces), func(i int) bool { return t.pieces[i].start >= at })
+	if i == 0 {
+		return wide{}
+	}
+	return t.pieces[i-1].integral(at)
+}
+
+// End returns when the schedule ends. It is false if the last segment goes on for ever, and for the closed loop.
+func (s Schedule) End() (end time.Duration, ok bool) {
+	if s.table == nil {
+		return 0, false
+	}
+	return s.table.end, s.table.end > 0
+}
+
+// Peak returns the highest rate in messages per second; 0 for the closed loop.
+func (s Schedule) Peak() float64 {
+	if s.table == nil {
+		return s.rate.PerSecond()
+	}
+	return float64(s.table.peak) / float64(time.Second)
+}
+
+// Average returns the mean rate in messages per second over the given time from the start of the load, which may be beyond
+// the end of the schedule; 0 for a time of 0 and for the closed loop.
+func (s Schedule) Average(span time.Duration) float64 {
+	switch {
+	case span <= 0:
+		return 0
+	case s.table == nil:
+		return s.rate.PerSecond()
+	default:
+		return s.table.integral(span).float() / wholeMessage / span.Seconds()
+	}
+}
+
+// Segments returns the list of segments; nil for the closed loop.
+func (s Schedule) Segments() []Segment {
+	switch {
+	case s.table != nil:
+		return append([]Segment(nil), s.table.segments...)
+	case s.rate.IsZero():
+		return nil
+	default:
+		return []Segment{{Kind: SegmentConstant, From: s.rate, To: s.rate}}
+	}
+}
+
+// String returns what [ParseSchedule] reads, in one form for equal schedules; empty for the closed loop.
+func (s Schedule) String() string {
+	list := s.Segments()
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = list[i].String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// MarshalText implements [encoding.TextMarshaler]: it returns String.
+func (s Schedule) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseSchedule]; empty text is the closed loop.
+func (s *Schedule) UnmarshalText(text []byte) (err error) {
+	*s = Schedule{}
+	if len(text) > 0 {
+		*s, err = ParseSchedule(string(text))
+	}
+	return err
+}

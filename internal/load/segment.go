@@ -1,0 +1,290 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"time"
+)
+
+// SegmentKind is how the rate changes within a segment. Its text is the word that begins the segment in a schedule.
+type SegmentKind string
+
+// The kinds of segments. A constant rate begins with no word.
+const (
+	SegmentConstant SegmentKind = "constant"
+	SegmentRamp     SegmentKind = "ramp"
+	SegmentStair    SegmentKind = "stair"
+	SegmentBurst    SegmentKind = "burst"
+	SegmentPause    SegmentKind = "pause"
+)
+
+// Segment is a part of a [Schedule]. Zero rates are 0 messages per second.
+type Segment struct {
+	Kind     SegmentKind
+	Start    time.Duration // from the start of the load
+	Length   time.Duration // 0 if it goes on until the load ends
+	From, To Rate          // rate at the start and at the end; equal if constant, in the bursts if burst
+	By       Rate          // stair: height of a step
+	Every    time.Duration // stair: length of a step; burst: from one burst to the next
+	Burst    time.Duration // burst: length of one
+	Over     Rate          // burst: rate between the bursts
+}
+
+// String returns what [ParseSchedule] reads.
+func (g Segment) String() string {
+	length := timeText(g.Length)
+	switch {
+	case g.Kind == SegmentPause:
+		return "pause " + length
+	case g.Kind == SegmentRamp:
+		return fmt.Sprintf("ramp %s to %s for %s", g.From, g.To, length)
+	case g.Kind == SegmentStair:
+		return fmt.Sprintf("stair %s to %s by %s every %s", g.From, g.To, g.By, timeText(g.Every))
+	case g.Kind == SegmentBurst:
+		text := fmt.Sprintf("burst %s for %s every %s for %s", g.From, timeText(g.Burst), timeText(g.Every), length)
+		if !g.Over.IsZero() {
+			text += " over " + g.Over.String()
+		}
+		return text
+	case g.Length == 0:
+		return g.From.String()
+	default:
+		return g.From.String() + " for " + length
+	}
+}
+
+// timeText returns a time without units of zero: 5m, not 5m0s.
+func timeText(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// ParseSchedule reads segments separated by commas. Rates are numbers of messages per second of all producers together, as
+// in [ParseRate], with at most nine decimals. Times are such as 30s or 1m30s, and plain numbers of seconds; they are above
+// 0, and 292 years in all at most.
+//
+//	5000                                             a constant rate until the load ends: the last segment only
+//	5000 for 30s                                     a constant rate
+//	ramp 1000 to 5000 for 60s                        a linear change, up or down; one end may be 0
+//	stair 1000 to 5000 by 1000 every 30s             steps up or down; the last one has the last rate; one end may be 0
+//	burst 10000 for 1s every 10s for 5m [over 500]   bursts, the first one at once; the rate between them, 0 if none
+//	pause 10s                                        nothing is due, and nothing is made up for afterwards
+func ParseSchedule(text string) (Schedule, error) {
+	parts := strings.Split(text, ",")
+	if len(parts) == 1 {
+		if r, err := ParseRate(strings.TrimSpace(text)); err == nil { // for ever, where any rate is exact
+			return ConstantSchedule(r), nil
+		}
+	}
+	var b builder
+	for i, part := range parts {
+		part = strings.TrimSpace(part)
+		g, err := parseSegment(part)
+		if err == nil && g.Length == 0 && i < len(parts)-1 {
+			err = fmt.Errorf("goes on until the load ends, so only the last segment can do without a time; add a time: %q",
+				part+" for 30s")
+		}
+		if err == nil {
+			err = b.add(g)
+		}
+		switch {
+		case err == nil:
+		case len(parts) == 1:
+			return Schedule{}, err
+		default:
+			return Schedule{}, fmt.Errorf("segment %d of %d, %.80q: %w", i+1, len(parts), part, err)
+		}
+	}
+	return b.schedule()
+}
+
+// parseSegment reads one segment.
+func parseSegment(text string) (g Segment, err error) {
+	r := reader{words: strings.Fields(text)}
+	if len(r.words) == 0 {
+		return g, errors.New("is empty; want a rate such as 5000 for 30s, a ramp, stair, burst or pause")
+	}
+	example := ""
+	switch g.Kind = SegmentKind(r.words[0]); g.Kind {
+	case SegmentPause:
+		example = "pause 10s"
+		r.word("pause")
+		g.Length = r.time()
+	case SegmentRamp:
+		example = "ramp 1000 to 5000 for 60s"
+		r.word("ramp")
+		g.From = r.rateOrZero()
+		r.word("to")
+		g.To = r.rateOrZero()
+		r.word("for")
+		g.Length = r.time()
+	case SegmentStair:
+		example = "stair 1000 to 5000 by 1000 every 30s"
+		r.word("stair")
+		g.From = r.rateOrZero()
+		r.word("to")
+		g.To = r.rateOrZero()
+		r.word("by")
+		g.By = r.rate()
+		r.word("every")
+		g.Every = r.time()
+	case SegmentBurst:
+		example = "burst 10000 for 1s every 10s for 5m over 500"
+		r.burst(&g)
+	default:
+		example = "5000 for 30s"
+		g.Kind = SegmentConstant
+		r.constant(&g)
+	}
+	r.end()
+	if r.err == nil {
+		r.err = g.check()
+	}
+	if r.err != nil {
+		return Segment{}, fmt.Errorf("%w; for example %q", r.err, example)
+	}
+	return g, nil
+}
+
+func (r *reader) constant(g *Segment) {
+	g.From = r.rate()
+	if g.To = g.From; r.err != nil {
+		r.err = fmt.Errorf("%w, or a word that begins a segment: ramp, stair, burst or pause", r.err)
+	}
+	if len(r.words) > 0 {
+		r.word("for")
+		g.Length = r.time()
+	}
+}
+
+func (r *reader) burst(g *Segment) {
+	r.word("burst")
+	g.From = r.rate()
+	g.To = g.From
+	r.word("for")
+	g.Burst = r.time()
+	r.word("every")
+	g.Every = r.time()
+	r.word("for")
+	g.Length = r.time()
+	if len(r.words) > 0 {
+		r.word("over")
+		g.Over = r.rateOrZero()
+	}
+}
+
+// check looks at what the parts of a segment have to do with each other, and sets the length of a stair.
+func (g *Segment) check() error {
+	for _, r := range []Rate{g.From, g.To, g.By, g.Over} {
+		if _, ok := r.billionths(); !ok {
+			return errors.New("want at most nine decimals in a rate")
+		}
+	}
+	if (g.Kind == SegmentRamp || g.Kind == SegmentStair) && g.From.IsZero() && g.To.IsZero() {
+		return errors.New("want a rate above 0 at one end at least, or a pause")
+	}
+	if g.Kind == SegmentBurst {
+		if g.Burst >= g.Every {
+			return errors.New("want bursts that are shorter than the time from one to the next")
+		}
+		over, _ := g.Over.billionths()
+		if rate, _ := g.From.billionths(); over >= rate {
+			return errors.New("want a lower rate over the time between the bursts than in them")
+		}
+	}
+	if g.Kind == SegmentStair {
+		hi, lo := bits.Mul64(g.steps(), uint64(g.Every))
+		if hi > 0 || lo > uint64(never) {
+			return errTooLong
+		}
+		g.Length = time.Duration(lo)
+	}
+	return nil
+}
+
+var errTooLong = errors.New("the schedule is longer than 292 years")
+
+// steps returns how many steps a stair has.
+func (g *Segment) steps() uint64 {
+	from, _ := g.From.billionths()
+	to, _ := g.To.billionths()
+	by, _ := g.By.billionths()
+	n := (max(from, to) - min(from, to)) / by
+	if n*by != max(from, to)-min(from, to) {
+		n++
+	}
+	return n + 1
+}
+
+// reader takes a segment apart, word by word. After an error it reads nothing more.
+type reader struct {
+	words []string
+	last  string // the word before
+	err   error
+}
+
+// next returns the next word, which is to be what is wanted.
+func (r *reader) next(want string) (word string, ok bool) {
+	if r.err != nil {
+		return "", false
+	}
+	if len(r.words) == 0 {
+		r.err = fmt.Errorf("want %s after %.40q", want, r.last)
+		return "", false
+	}
+	r.last, r.words = r.words[0], r.words[1:]
+	return r.last, true
+}
+
+func (r *reader) word(want string) {
+	if word, ok := r.next(fmt.Sprintf("%q", want)); ok && word != want {
+		r.err = fmt.Errorf("want %q, not %.40q", want, word)
+	}
+}
+
+func (r *reader) rate() (rate Rate) {
+	if word, ok := r.next("a rate"); ok {
+		if rate, r.err = ParseRate(word); r.err != nil {
+			r.err = fmt.Errorf("%.40q: %w", word, r.err)
+		}
+	}
+	return rate
+}
+
+func (r *reader) rateOrZero() Rate {
+	if r.err == nil && len(r.words) > 0 && strings.Trim(r.words[0], "0") == "" {
+		r.last, r.words = r.words[0], r.words[1:]
+		return Rate{}
+	}
+	return r.rate()
+}
+
+func (r *reader) time() (d time.Duration) {
+	word, ok := r.next("a time")
+	if !ok {
+		return 0
+	}
+	text := word
+	if strings.Trim(text, "0123456789.") == "" {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || text[0] == '+' {
+		r.err = fmt.Errorf("%.40q: want a time above 0 such as 20, 20s, 1m30s or 250ms; a plain number is in seconds", word)
+		return 0
+	}
+	return d
+}
+
+func (r *reader) end() {
+	if r.err == nil && len(r.words) > 0 {
+		r.err = fmt.Errorf("want a comma or the end after %.40q, not %.40q", r.last, r.words[0])
+	}
+}
