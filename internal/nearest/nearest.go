@@ -12,12 +12,13 @@ func Nearest(word string, candidates []string) string {
 	}
 	best, bestDistance := "", max(1, min(3, len(word)/2))+1
 	for _, c := range candidates {
-		if len(c) > longest {
+		begins := len(word) > 2 && len(c) <= longest && strings.HasPrefix(strings.ToLower(c), strings.ToLower(word))
+		if !begins && max(len(c)-len(word), len(word)-len(c)) >= bestDistance {
 			continue
 		}
-		d := distance(strings.ToLower(word), strings.ToLower(c))
-		if strings.HasPrefix(strings.ToLower(c), strings.ToLower(word)) && len(word) > 2 {
-			d = min(d, 2)
+		d := 2
+		if !begins || len(c)-len(word) < d {
+			d = distance(strings.ToLower(word), strings.ToLower(c))
 		}
 		if d < bestDistance {
 			best, bestDistance = c, d

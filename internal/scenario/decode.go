@@ -194,6 +194,9 @@ func (d *decoder) twice(given map[string]*node, k *Key, key *node) bool {
 
 // unknown reports a key that has no place where it stands.
 func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
+	if len(d.mistakes) >= maxMistakes {
+		return
+	}
 	name := key.text
 	if elsewhere := d.keys.places(name); elsewhere != 0 {
 		hint := "it belongs to " + elsewhere.String()
@@ -317,6 +320,8 @@ func (d *decoder) refuse(n *node, k *Key, text string, err error) {
 
 var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
+const maxName = 64
+
 // goodName reports a name that cannot be used in metrics and thresholds.
 func (d *decoder) goodName(pos Pos, what, name string) {
 	if plainName.MatchString(name) {
@@ -331,13 +336,13 @@ func (d *decoder) goodName(pos Pos, what, name string) {
 
 // missing suggests what was meant by a name that there is not.
 func missing(name string, known []string) string {
+	const most = 10
 	if n := nearest.Nearest(name, known); n != "" {
 		return "did you mean " + n + "?"
 	}
 	if len(known) == 0 {
 		return "there is none"
 	}
-	const most = 10
 	if len(known) > most {
 		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
 	}

@@ -2,6 +2,13 @@ package scenario
 
 import "strings"
 
+// Limits, since each step may have all groups.
+const (
+	maxBrokers = 256
+	maxGroups  = 256
+	maxSteps   = 1024
+)
+
 // brokers reads `brokers`, or the settings of the only one.
 func (d *decoder) brokers(root *node) {
 	one, many := root.get("broker"), root.get("brokers")
@@ -9,12 +16,16 @@ func (d *decoder) brokers(root *node) {
 		d.bad(one.pos, "put it under brokers: with a name of its own", "there are both broker and brokers")
 	}
 	if one != nil {
-		d.broker(DefaultBroker, one.pos, one)
+		d.broker(DefaultBroker, "broker", one.pos, one)
 	}
 	if many != nil {
-		for _, p := range d.fields(many, "brokers", "NAME: {protocol: amqp, url: ...}") {
+		for i, p := range d.fields(many, "brokers", "NAME: {protocol: amqp, url: ...}") {
+			if i == maxBrokers {
+				d.bad(p.key.pos, "", "there are more than %d brokers", maxBrokers)
+				break
+			}
 			d.goodName(p.key.pos, "a broker", p.key.text)
-			d.broker(p.key.text, p.key.pos, p.value)
+			d.broker(p.key.text, "the broker "+p.key.text, p.key.pos, p.value)
 		}
 	}
 	if one == nil && many == nil {
@@ -22,9 +33,9 @@ func (d *decoder) brokers(root *node) {
 	}
 }
 
-func (d *decoder) broker(name string, pos Pos, n *node) {
+func (d *decoder) broker(name, what string, pos Pos, n *node) {
 	b := Broker{Name: name, Pos: pos}
-	b.Entries = d.entries(d.fields(n, "the broker "+name, "{protocol: amqp, url: ...}"), InBroker, "a broker")
+	b.Entries = d.entries(d.fields(n, what, "{protocol: amqp, url: ...}"), InBroker, "a broker")
 	d.file.Brokers = append(d.file.Brokers, b)
 }
 
@@ -37,7 +48,11 @@ func (d *decoder) allGroups(root *node) {
 	}
 	used := map[string]bool{}
 	pairs := d.fields(n, "groups", "NAME: {role: producer, destination: queue://TEST}")
-	for _, p := range pairs {
+	for i, p := range pairs {
+		if i == maxGroups {
+			d.bad(p.key.pos, "", "there are more than %d groups", maxGroups)
+			break
+		}
 		d.group(p, used)
 	}
 	for _, b := range d.file.Brokers {
@@ -53,7 +68,7 @@ func (d *decoder) group(p pair, used map[string]bool) {
 	places := inGroup
 	of := "a group"
 	role := p.value.get("role")
-	if pairs := d.fields(p.value, "the group "+g.Name, "{role: producer, destination: queue://TEST}"); role == nil && len(pairs) > 0 {
+	if pairs := d.fields(p.value, "the group "+g.Name, "{role: producer, destination: queue://TEST}"); role == nil && len(pairs) > 0 && !p.value.broken {
 		d.bad(p.key.pos, "role: producer, or role: consumer", "the group %s has no role", g.Name)
 	}
 	if role != nil {

@@ -103,7 +103,7 @@ func golden(t *testing.T, file, got string) {
 	require.Equal(t, string(want), got, "run the test with -update to write it")
 }
 
-func yamlFiles(t *testing.T, folder string) []string {
+func filesOf(t testing.TB, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))
 	require.NoError(t, err)

@@ -81,13 +81,15 @@ func (k *Key) spellings() []string {
 
 // table finds settings by their names. A name may stand for several settings in different places.
 type table struct {
-	keys   []Key
-	shape  map[string]*Key // about keys of the file's shape, not settings
-	byName map[string][]*Key
+	keys    []Key
+	shape   map[string]*Key // about keys of the file's shape, not settings
+	byName  map[string][]*Key
+	secrets []string        // names of secret settings
+	secret  map[string]bool // by names in lower case: found so far, and of settings
 }
 
 func newTable(keys []Key) *table {
-	t := &table{shape: map[string]*Key{}, byName: map[string][]*Key{}}
+	t := &table{shape: map[string]*Key{}, byName: map[string][]*Key{}, secret: map[string]bool{}}
 	for i := range keys {
 		switch k := &keys[i]; k.Name {
 		case "destination", "threshold", "label":
@@ -99,6 +101,10 @@ func newTable(keys []Key) *table {
 	for i := range t.keys {
 		for _, name := range t.keys[i].spellings() {
 			t.byName[name] = append(t.byName[name], &t.keys[i])
+			t.secret[strings.ToLower(name)] = t.secret[strings.ToLower(name)] || t.keys[i].Secret
+			if t.keys[i].Secret {
+				t.secrets = append(t.secrets, name)
+			}
 		}
 	}
 	return t
@@ -142,28 +148,13 @@ func (t *table) nearest(name string, places Scope, shape []string) string {
 // isSecret tells whether values of a key must not be printed: also one that is mistyped.
 func (t *table) isSecret(name string) bool {
 	name = strings.Trim(strings.ToLower(name), " \t\"'-")
-	known := false
-	for spelling, keys := range t.byName {
-		if strings.ToLower(spelling) == name {
-			known = true
-			if slices.ContainsFunc(keys, func(k *Key) bool { return k.Secret }) {
-				return true
-			}
-		}
+	secret, known := t.secret[name]
+	if !known {
+		secret = !strings.HasSuffix(name, "file") && (nearest.Nearest(name, t.secrets) != "" || slices.ContainsFunc(
+			[]string{"pass", "pwd", "secret", "token", "credential", "apikey", "api-key", "api_key"},
+			func(part string) bool { return strings.Contains(name, part) },
+		))
+		t.secret[name] = secret
 	}
-	if known || strings.HasSuffix(name, "file") {
-		return false
-	}
-	for _, part := range []string{"pass", "pwd", "secret", "token", "credential", "apikey", "api-key", "api_key"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	var secrets []string
-	for spelling, keys := range t.byName {
-		if slices.ContainsFunc(keys, func(k *Key) bool { return k.Secret }) {
-			secrets = append(secrets, spelling)
-		}
-	}
-	return nearest.Nearest(name, secrets) != ""
+	return secret
 }

@@ -16,7 +16,7 @@ type Mistake struct {
 	Hint string // what to do, "" if there is no suggestion
 	Line string // the line, or the part around the mistake
 
-	caret int // characters of Line before the mistake
+	caret int // columns of a terminal before the mistake
 }
 
 // Mistakes are all mistakes of a file.
@@ -26,7 +26,7 @@ const (
 	// maxPrinted limits what one file can write to the screen.
 	maxPrinted = 30
 	// maxMistakes limits the work on a file that has nothing but mistakes. Further ones are not counted.
-	maxMistakes = 1000
+	maxMistakes = 200
 )
 
 // Error returns the mistakes, each with its position, its line and a suggestion.

@@ -14,7 +14,7 @@ import (
 // TestGarbled: each file of testdata/garbled is refused with the messages beside it.
 func TestGarbled(t *testing.T) {
 	t.Parallel()
-	files := yamlFiles(t, "garbled")
+	files := filesOf(t, "garbled")
 	require.GreaterOrEqual(t, len(files), 60)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -50,17 +50,21 @@ func requireSound(t *testing.T, name string, text []byte, mistakes Mistakes) {
 		for _, shown := range []string{m.Text, m.Hint, m.Line} {
 			require.False(t, strings.ContainsFunc(shown, unicode.IsControl), "%q", shown)
 			require.Less(t, len(shown), 2000)
-			for _, secret := range []string{"hunter", "swordfish", "letmein", "opensesame", "secret1"} {
+			for _, secret := range testSecrets() {
 				require.NotContains(t, shown, secret)
 			}
 		}
 	}
 }
 
+func testSecrets() []string {
+	return []string{"hunter", "swordfish", "letmein", "opensesame", "secret1"}
+}
+
 // TestValid: the trees of the files of testdata/valid are as beside them.
 func TestValid(t *testing.T) {
 	t.Parallel()
-	for _, file := range yamlFiles(t, "valid") {
+	for _, file := range filesOf(t, "valid") {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		got, err := Parse(file[strings.LastIndexByte(file, '/')+1:], text, settingsTable(), setFor(text))

@@ -37,6 +37,9 @@ func (s *source) hideValues() []span {
 			continue
 		}
 		hidden[i] = span{utf8.RuneCountInString(line[:from]), utf8.RuneCountInString(line[:to])}
+		if value := line[from:to]; value != "" && !strings.ContainsAny(value[:1], "{[|>&*!#$") {
+			s.values = append(s.values, strings.Trim(value, "\"' \t"))
+		}
 		if to == len(line) {
 			quote = open
 			indent = len(line) - len(strings.TrimLeft(line, " \t"))
@@ -67,7 +70,7 @@ func (s *source) secretValue(line string) (from, to int, open string) {
 			return from, len(line), quote
 		}
 		rest := value[end+1:]
-		if !closed.MatchString(rest) || s.secretIn(rest) {
+		if !closed.MatchString(rest) || s.anySecret(rest) {
 			return from, len(line), ""
 		}
 		return from, from + end + 1, ""
@@ -75,10 +78,14 @@ func (s *source) secretValue(line string) (from, to int, open string) {
 	return -1, -1, ""
 }
 
-// secretIn tells whether there is a further secret value in a line.
-func (s *source) secretIn(line string) bool {
-	from, _, _ := s.secretValue(line)
-	return from >= 0
+// anySecret tells whether there is a secret key in a part of a line.
+func (s *source) anySecret(part string) bool {
+	for _, at := range keyBefore.FindAllStringIndex(part, -1) {
+		if s.keys.isSecret(strings.TrimRight(part[at[0]:at[1]], ":= \t")) {
+			return true
+		}
+	}
+	return false
 }
 
 // closingQuote returns where a quoted text ends, negative if it does not.
@@ -113,6 +120,9 @@ type learner struct {
 // these are too many to be kept out of messages.
 func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 	l := &learner{source: s, vars: vars, seen: map[string]bool{}}
+	for _, text := range s.values {
+		l.add(text)
+	}
 	for _, v := range vars {
 		for _, text := range []string{v.value, v.fallback} {
 			if s.keys.isSecret(v.name) {
@@ -124,7 +134,8 @@ func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 	}
 	l.walk(root, false)
 	if len(l.seen) > maxSecrets || l.long {
-		return []Mistake{s.mistake(1, 1, "use password-file", "has more than %d passwords, or one of more than %d bytes", maxSecrets, maxSecret)}
+		s.hidden = nil // shows no line
+		return []Mistake{s.mistake(1, 1, "use password-file", "the file has more than %d passwords, or one of more than %d bytes", maxSecrets, maxSecret)}
 	}
 	for text := range l.seen {
 		s.secrets.Add("", text)

@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/width"
+
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -15,7 +17,9 @@ type source struct {
 	path    string
 	text    []byte // without byte order mark
 	lines   []string
-	hidden  []span // of each line: what is a secret by the key before it
+	lengths []int    // of the lines, in characters
+	hidden  []span   // of each line: what is a secret by the key before it
+	values  []string // those secrets
 	keys    *table
 	secrets safetext.Secrets
 }
@@ -27,10 +31,10 @@ type span struct{ from, to int }
 func newSource(path string, text []byte, keys *table) (*source, []Mistake) {
 	s := &source{path: path, keys: keys}
 	if len(text) > MaxSize {
-		return s, []Mistake{s.mistake(1, 1, "split it into several scenarios", "is larger than %d bytes", MaxSize)}
+		return s, []Mistake{s.mistake(1, 1, "split it into several scenarios", "the file is larger than %d bytes", MaxSize)}
 	}
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		return s, []Mistake{s.mistake(1, 1, "save the file as UTF-8", "is UTF-16, not UTF-8")}
+		return s, []Mistake{s.mistake(1, 1, "save the file as UTF-8", "the file is UTF-16, not UTF-8")}
 	}
 	s.text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	s.lines = strings.Split(string(s.text), "\n")
@@ -39,12 +43,13 @@ func newSource(path string, text []byte, keys *table) (*source, []Mistake) {
 	}
 	for i := range s.lines {
 		s.lines[i] = strings.TrimSuffix(s.lines[i], "\r")
+		s.lengths = append(s.lengths, utf8.RuneCountInString(s.lines[i]))
 	}
 	s.hidden = s.hideValues()
 	var mistakes []Mistake
 	for i, line := range s.lines {
 		column, hint, text := unreadable(line)
-		if column > 0 {
+		if column > 0 && len(mistakes) < maxMistakes {
 			mistakes = append(mistakes, s.mistake(i+1, column, hint, "%s", text))
 		}
 	}
@@ -73,13 +78,13 @@ func (s *source) mistake(line, column int, hint, format string, args ...any) Mis
 
 // pos returns a position within the file, also for an end that a parser sees behind it.
 func (s *source) pos(line, column int) Pos {
-	if line > len(s.lines) && len(s.lines) > 0 {
-		line = len(s.lines)
-		column = utf8.RuneCountInString(s.lines[line-1]) + 1
+	switch last := len(s.lines); {
+	case last == 0 || line < 1:
+		return Pos{s.path, 1, 1}
+	case line > last:
+		return Pos{s.path, last, s.lengths[last-1] + 1}
 	}
-	line = max(1, line)
-	column = max(1, min(column, utf8.RuneCountInString(s.line(line))+1))
-	return Pos{s.path, line, column}
+	return Pos{s.path, line, max(1, min(column, s.lengths[line-1]+1))}
 }
 
 // line returns a line by its number.
@@ -137,7 +142,18 @@ func common(a, b []rune) int {
 	return n
 }
 
-// window returns what is shown of a line around a place, and the place in it.
+// cells is how many columns of a terminal a character takes.
+func cells(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
+		return 2
+	}
+	return 1
+}
+
+// window returns what is shown of a line around a place, and the place in it, in columns of a terminal.
 func window(line []rune, at int) (shown string, caret int) {
 	at = min(at, len(line))
 	from, to := 0, len(line)
@@ -146,7 +162,7 @@ func window(line []rune, at int) (shown string, caret int) {
 		to = from + maxShown
 	}
 	part := make([]rune, 0, to-from)
-	for _, r := range line[from:to] {
+	for i, r := range line[from:to] {
 		switch {
 		case r == '\t':
 			r = ' '
@@ -154,8 +170,11 @@ func window(line []rune, at int) (shown string, caret int) {
 			r = unicode.ReplacementChar
 		}
 		part = append(part, r)
+		if from+i < at {
+			caret += cells(r)
+		}
 	}
-	shown, caret = strings.TrimRight(string(part), " "), at-from
+	shown = strings.TrimRight(string(part), " ")
 	if from > 0 {
 		shown, caret = "..."+shown, caret+len("...")
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/nearest"
 )
 
 // steps reads `steps`, or makes the only one, with the settings given.
@@ -26,6 +28,11 @@ func (d *decoder) steps(root *node, entries []Entry) {
 	}
 	taken := map[string]Pos{}
 	for i, item := range n.items {
+		if i == maxSteps {
+			d.bad(item.pos, "", "there are more than %d steps", maxSteps)
+			n.items = n.items[:maxSteps]
+			break
+		}
 		s := d.step(item, i)
 		if before, twice := taken[s.Name]; twice {
 			d.bad(s.Pos, fmt.Sprintf("the first is in line %d", before.Line), "there are two steps %s", s.Name)
@@ -58,7 +65,10 @@ func (d *decoder) step(n *node, i int) Step {
 			d.goodName(name.pos, "a step", text)
 		}
 	}
-	if groups := n.get("groups"); groups != nil {
+	if groups := n.get("groups"); groups != nil && groups.null {
+		d.text(groups, "groups")
+		s.Uses = d.allUses()
+	} else if groups != nil {
 		s.Uses = d.uses(groups)
 	} else {
 		s.Uses = d.allUses()
@@ -239,57 +249,73 @@ func (d *decoder) thresholdMap(n *node) (text *node, abort, ok bool) {
 
 // relatives checks that rates such as "80% of allout.completed.avg" name steps before those they are for.
 func (d *decoder) relatives() {
+	index := map[string]int{}
+	for i := range d.file.Steps {
+		index[d.file.Steps[i].Name] = i
+	}
+	groups := map[string]*Group{}
+	for i := range d.file.Groups {
+		groups[d.file.Groups[i].Name] = &d.file.Groups[i]
+	}
+	checked := map[Pos]bool{} // the first step that an entry is for is enough
 	for i := range d.file.Steps {
 		s := &d.file.Steps[i]
 		for _, u := range s.Uses {
-			g := find(d.file.Groups, u.Group, groupName)
-			if g < 0 {
-				continue
-			}
 			given := map[string]bool{}
-			for _, entries := range [][]Entry{u.Entries, s.Entries, d.file.Groups[g].Entries, d.file.Defaults, d.file.Settings} {
+			for _, entries := range [][]Entry{u.Entries, s.Entries, groups[u.Group].Entries, d.file.Defaults, d.file.Settings} {
 				for _, e := range entries {
-					k := d.keys.byName[e.Key]
-					if !given[e.Key] && len(k) > 0 && k[0].Relative {
-						d.relative(e, i)
+					if given[e.Key] || !d.keys.byName[e.Key][0].Relative {
+						continue
 					}
 					given[e.Key] = true
+					if !checked[e.Pos] {
+						checked[e.Pos] = true
+						d.relative(e, i, index)
+					}
 				}
 			}
 		}
 	}
 }
 
-func (d *decoder) relative(e Entry, step int) {
-	for _, text := range e.Texts {
-		for _, m := range ofRate.FindAllStringSubmatch(text, -1) {
-			if m[1] == "target" {
-				continue
+// relative checks an entry that is for a step, and perhaps for later ones.
+func (d *decoder) relative(e Entry, step int, index map[string]int) {
+	known := names(d.file.Steps[:step], stepName)
+	hint := "the first step cannot have a relative " + e.Key
+	if step > 0 {
+		hint = "steps before it are " + strings.Join(known, ", ")
+	}
+	for _, m := range ofRate.FindAllStringSubmatch(strings.Join(e.Texts, " "), maxRelative) {
+		if m[1] == "target" {
+			continue
+		}
+		named, ok := -1, false
+		for end := min(len(m[1])-1, maxName); end > 0 && !ok; end-- { // a name may hold dots: the longest that fits is meant
+			if m[1][end] == '.' {
+				named, ok = index[m[1][:end]]
 			}
-			known := names(d.file.Steps, stepName)
-			named := -1
-			for i, name := range known { // a name may hold dots: the longest that fits is meant
-				if strings.HasPrefix(m[1], name+".") && (named < 0 || len(name) > len(known[named])) {
-					named = i
+		}
+		switch {
+		case !ok:
+			name, metric := m[1], ""
+			for range 2 { // a metric has two parts
+				if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+					name, metric = name[:dot], name[dot:]+metric
 				}
 			}
-			switch {
-			case named < 0:
-				name := m[1]
-				for range 2 { // a metric has two parts
-					name = name[:max(0, strings.LastIndexByte(name, '.'))]
+			if n := nearest.Nearest(name, known); n != "" {
+				if metric == "" {
+					metric = ".completed.avg"
 				}
-				if name == "" {
-					name, _, _ = strings.Cut(m[1], ".")
-				}
-				d.bad(e.Pos, missing(name, known[:step]), "%s: %s names no step", e.Key, quote(m[1]))
-			case named >= step:
-				hint := "the first step cannot have a relative " + e.Key
-				if step > 0 {
-					hint = "steps before it are " + strings.Join(known[:step], ", ")
-				}
-				d.bad(e.Pos, hint, "%s of the step %s cannot be relative to %s, which does not run before it", e.Key, known[step], known[named])
+				hint = "did you mean " + n + metric + "?"
 			}
+			d.bad(e.Pos, hint, "%s: %s names no step", e.Key, quote(m[1]))
+		case named >= step:
+			d.bad(e.Pos, hint, "%s of the step %s cannot be relative to %s, which does not run before it",
+				e.Key, d.file.Steps[step].Name, d.file.Steps[named].Name)
 		}
 	}
 }
+
+// maxRelative limits how many rates of one entry are looked at.
+const maxRelative = 64

@@ -62,6 +62,7 @@ type reader struct {
 	source   *source
 	mistakes []Mistake
 	open     map[*yaml.Node]bool // being read: an alias of one stands in itself
+	alias    Pos                 // the outermost being replaced; Line is 0 if none is
 	nodes    int
 	bytes    int
 	full     bool
@@ -69,9 +70,11 @@ type reader struct {
 
 // readTree reads the only document. The root is nil if that cannot be: then there are mistakes, else there may be some.
 func readTree(s *source) (*node, []Mistake) {
+	deep := false
 	limits := loaderlimits.New(
 		loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
 			if depth > maxDepth {
+				deep = true
 				return errDepth
 			}
 			return nil
@@ -80,20 +83,20 @@ func readTree(s *source) (*node, []Mistake) {
 	)
 	loader, err := yaml.NewLoader(bytes.NewReader(s.text), yaml.WithPlugin(limits))
 	if err != nil {
-		return nil, []Mistake{s.syntax(err)}
+		return nil, []Mistake{s.syntax(err, false)}
 	}
 	var document, second yaml.Node
 	if err := loader.Load(&document); errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
 		return nil, []Mistake{s.mistake(1, 1, "perfmq scenario init writes an example", "the file is empty")}
 	} else if err != nil {
-		return nil, []Mistake{s.syntax(err)}
+		return nil, []Mistake{s.syntax(err, deep)}
 	}
 	r := &reader{source: s, open: map[*yaml.Node]bool{}}
 	root := r.read(document.Content[0], 0)
 	if err := loader.Load(&second); err == nil {
 		r.bad(s.pos(second.Line, second.Column), "make it a file of its own", "a second document begins: a file is one scenario")
 	} else if !errors.Is(err, io.EOF) {
-		r.mistakes = append(r.mistakes, s.syntax(err))
+		r.mistakes = append(r.mistakes, s.syntax(err, deep))
 	}
 	switch {
 	case root == nil || r.full:
@@ -118,7 +121,10 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 	pos := r.source.pos(n.Line, n.Column)
 	if r.nodes, r.bytes = r.nodes+1, r.bytes+len(n.Value); r.nodes > maxNodes || r.bytes > maxTexts || depth > 2*maxDepth {
 		if !r.full {
-			r.bad(pos, "use fewer aliases", "the file is too large with all aliases replaced")
+			if r.alias.Line > 0 {
+				pos = r.alias
+			}
+			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases replaced", maxNodes, maxTexts)
 		}
 		r.full = true
 		return nil
@@ -127,6 +133,10 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 		if n.Alias == nil || r.open[n.Alias] {
 			r.bad(pos, "", "the alias *%s stands in what it stands for", n.Value)
 			return &node{pos: pos, broken: true}
+		}
+		if r.alias.Line == 0 {
+			r.alias = pos
+			defer func() { r.alias = Pos{} }()
 		}
 		return r.read(n.Alias, depth+1)
 	}
@@ -180,6 +190,7 @@ func (r *reader) readPairs(out *node, n *yaml.Node, depth int) bool {
 			r.bad(key.pos, "", "a key is missing before the colon")
 		case !key.quoted && key.text == "<<":
 			r.bad(key.pos, "put settings that several have under defaults:", "merge keys (<<) are not supported")
+			out.broken = true
 		case len(key.text) > maxKey:
 			r.bad(key.pos, "", "the key is longer than %d bytes", maxKey)
 		case twice:
@@ -206,14 +217,14 @@ func (n *node) what() string {
 	}
 }
 
-// syntax makes a mistake of an error of the library.
-func (s *source) syntax(err error) Mistake {
+// syntax makes a mistake of an error of the library. Deep tells that it is about the depth.
+func (s *source) syntax(err error, deep bool) Mistake {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {
-		return s.mistake(1, 1, "", "is not YAML: %v", err)
+		return s.mistake(1, 1, "", "the file is not YAML: %v", err)
 	}
-	if errors.Is(err, errDepth) {
-		return s.mistake(le.Mark.Line, le.Mark.Column, "", "is nested deeper than %d levels", maxDepth)
+	if deep {
+		return s.mistake(le.Mark.Line, le.Mark.Column, "", "the file is nested deeper than %d levels", maxDepth)
 	}
 	pos := s.pos(le.Mark.Line, le.Mark.Column)
 	line := s.line(pos.Line)
@@ -224,11 +235,11 @@ func (s *source) syntax(err error) Mistake {
 	text := le.Message
 	if le.ContextMsg != "" {
 		text += ", " + le.ContextMsg
-		if le.ContextMark.Line > 0 && le.ContextMark.Line != pos.Line {
-			text += fmt.Sprintf(" that begins in line %d", le.ContextMark.Line)
+		if begin := s.pos(le.ContextMark.Line, 1).Line; le.ContextMark.Line > 0 && begin != pos.Line {
+			text += fmt.Sprintf(" that begins in line %d", begin)
 		}
 	}
-	return Mistake{Pos: pos, Text: "is not YAML: " + text, Hint: s.syntaxHint(pos)}
+	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: s.syntaxHint(pos)}
 }
 
 // syntaxHint guesses from the line what broke the YAML.
@@ -242,6 +253,8 @@ func (s *source) syntaxHint(pos Pos) string {
 	switch {
 	case dollar >= 0 && strings.ContainsAny(line[:dollar], "{["):
 		return `put ${NAME} into quotes within { } and [ ]: "${NAME}"`
+	case strings.HasPrefix(at, "*"):
+		return "define what the alias stands for, & and its name, before it; or put a text into quotes"
 	case value != "" && strings.ContainsAny(value[:1], "@`%*&!"), at != "" && strings.ContainsAny(at[:1], "@`%"):
 		return fmt.Sprintf("put a value that begins with %c into quotes", firstOf(value, at))
 	case value != "" && !strings.ContainsAny(value[:1], "{[\"'|>#") && strings.Contains(value, ": "):

@@ -68,6 +68,7 @@ func (d *decoder) variable(p pair) {
 	v := &variable{name: name, pos: p.key.pos}
 	d.vars[name], d.order = v, append(d.order, v)
 	if !variableName.MatchString(name) {
+		v.used = true // one mistake is enough
 		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64", "%s cannot be the name of a variable", quote(name))
 	}
 	value := p.value
@@ -114,6 +115,9 @@ func (d *decoder) expand(n *node, left *int) {
 	var b strings.Builder
 	rest := n.raw
 	for {
+		if len(d.mistakes) >= maxMistakes {
+			return
+		}
 		i := strings.IndexByte(rest, '$')
 		if i < 0 || i+1 == len(rest) {
 			break
@@ -147,9 +151,14 @@ func (d *decoder) expand(n *node, left *int) {
 		v.used = true
 		n.uses = append(n.uses, name)
 		b.WriteString(v.value)
+		before := *left
 		if *left -= len(v.value); *left < 0 || b.Len() > maxText {
-			d.bad(n.pos, "", "the value is too long with its variables replaced")
 			n.broken = true
+			if b.Len() > maxText {
+				d.bad(n.pos, "", "the value is longer than %d bytes with its variables replaced", maxText)
+			} else if before >= 0 {
+				d.bad(n.pos, "", "the values are longer than %d bytes together with their variables replaced", maxTexts)
+			}
 			return
 		}
 	}
