@@ -57,6 +57,9 @@ func shapePlace(name string) string {
 
 // decode reads everything but the variables.
 func (d *decoder) decode(root *node) {
+	if d.tooMany(root) {
+		return
+	}
 	d.groups = map[string]bool{}
 	d.brokers(root)
 	d.allGroups(root)
@@ -114,6 +117,20 @@ func (d *decoder) decode(root *node) {
 		d.file.Thresholds = d.thresholds(n, "")
 	}
 	d.relatives()
+}
+
+// tooMany reports more parts than a file may have: each step may have all groups.
+func (d *decoder) tooMany(root *node) bool {
+	for _, limit := range []struct {
+		key  string
+		most int
+	}{{"brokers", 256}, {"groups", 256}, {"steps", 1024}} {
+		if n := root.get(limit.key); n != nil && len(n.pairs)+len(n.items) > limit.most {
+			d.bad(n.pos, "", "there are more than %d %s", limit.most, limit.key)
+			return true
+		}
+	}
+	return false
 }
 
 // fields returns the pairs of a map. What names it, and form is how to write it.

@@ -2,13 +2,6 @@ package scenario
 
 import "strings"
 
-// Limits, since each step may have all groups.
-const (
-	maxBrokers = 256
-	maxGroups  = 256
-	maxSteps   = 1024
-)
-
 // brokers reads `brokers`, or the settings of the only one.
 func (d *decoder) brokers(root *node) {
 	one, many := root.get("broker"), root.get("brokers")
@@ -19,11 +12,7 @@ func (d *decoder) brokers(root *node) {
 		d.broker(DefaultBroker, "broker", one.pos, one)
 	}
 	if many != nil {
-		for i, p := range d.fields(many, "brokers", "NAME: {protocol: amqp, url: ...}") {
-			if i == maxBrokers {
-				d.bad(p.key.pos, "", "there are more than %d brokers", maxBrokers)
-				break
-			}
+		for _, p := range d.fields(many, "brokers", "NAME: {protocol: amqp, url: ...}") {
 			d.goodName(p.key.pos, "a broker", p.key.text)
 			d.broker(p.key.text, "the broker "+p.key.text, p.key.pos, p.value)
 		}
@@ -48,11 +37,7 @@ func (d *decoder) allGroups(root *node) {
 	}
 	used := map[string]bool{}
 	pairs := d.fields(n, "groups", "NAME: {role: producer, destination: queue://TEST}")
-	for i, p := range pairs {
-		if i == maxGroups {
-			d.bad(p.key.pos, "", "there are more than %d groups", maxGroups)
-			break
-		}
+	for _, p := range pairs {
 		d.group(p, used)
 	}
 	for _, b := range d.file.Brokers {
@@ -121,7 +106,7 @@ func (d *decoder) groupBroker(g *Group, p pair, used map[string]bool) {
 	case len(known) == 1:
 		g.Broker = known[0]
 	case len(known) > 1 && p.value.kind == mapping:
-		d.bad(p.key.pos, "broker: "+strings.Join(known, ", or broker: "), "the group %s names no broker", g.Name)
+		d.bad(p.key.pos, "broker: NAME; "+missing("", known), "the group %s names no broker", g.Name)
 		return
 	}
 	used[g.Broker] = true

@@ -72,7 +72,7 @@ func TestMistake(t *testing.T) {
 	e := f.Brokers[0].Entries[1]
 	require.Equal(t, "protocol", e.Key)
 	m := f.Mistake(e.Pos, "hunter3 and amqp://a:hunter2@b do not fit\x07", "leave hunter3 out")
-	require.Equal(t, `a\x1b.yaml:1:46: *** and amqp://a@b do not fit\x07
+	require.Equal(t, `a\x1b.yaml:1:47: *** and amqp://a@b do not fit\x07
     1 | broker: {url: 'amqp://a@b', protocol: amqp, password: ***
       |                                       ^
   hint: leave *** out

@@ -39,10 +39,10 @@ func Schema(table []Key) []byte {
 		}, "role")
 	}
 	step := closedObject(keys, InStep, object{
-		"name": note("unique name, for thresholds and metrics", object{"type": "string"}),
+		"name": note("unique name, for thresholds and metrics", ref("value")),
 		"groups": note("groups that run together, with settings for this step; all if left out", object{"anyOf": []any{
-			object{"type": "string"},
-			object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "uniqueItems": true},
+			ref("value"),
+			object{"type": "array", "items": ref("value"), "minItems": 1, "uniqueItems": true},
 			object{"type": "object", "additionalProperties": object{"anyOf": []any{object{"type": "null"}, ref("override")}}, "minProperties": 1},
 		}}),
 		"until": until, "before": commands("before the step"), "after": commands("after the step"), "thresholds": thresholds,

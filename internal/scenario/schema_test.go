@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"testing"
 
@@ -29,6 +30,27 @@ func asJSON(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
 	require.NoError(t, yaml.Load(text, &v))
+	return jsonValue(v)
+}
+
+// jsonValue makes texts of keys that are numbers, as JSON has them.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = jsonValue(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = jsonValue(v[k])
+		}
+	case map[any]any:
+		texts := map[string]any{}
+		for k, value := range v {
+			texts[fmt.Sprint(k)] = jsonValue(value)
+		}
+		return texts
+	}
 	return v
 }
 

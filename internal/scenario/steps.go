@@ -28,11 +28,6 @@ func (d *decoder) steps(root *node, entries []Entry) {
 	}
 	taken := map[string]Pos{}
 	for i, item := range n.items {
-		if i == maxSteps {
-			d.bad(item.pos, "", "there are more than %d steps", maxSteps)
-			n.items = n.items[:maxSteps]
-			break
-		}
 		s := d.step(item, i)
 		if before, twice := taken[s.Name]; twice {
 			d.bad(s.Pos, fmt.Sprintf("the first is in line %d", before.Line), "there are two steps %s", s.Name)

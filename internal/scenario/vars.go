@@ -185,7 +185,7 @@ func (d *decoder) within(n *node, at int) Pos {
 	if n.quoted {
 		from = min(from+1, len(line))
 	}
-	if strings.HasPrefix(string(line[from:]), n.raw) {
+	if to := min(from+len(n.raw), len(line)); strings.HasPrefix(string(line[from:to]), n.raw) {
 		return d.file.source.pos(n.pos.Line, from+1+utf8.RuneCountInString(n.raw[:at]))
 	}
 	return n.pos
