@@ -3,9 +3,9 @@ package nearest
 
 import "strings"
 
-// Nearest returns the candidate that word was probably meant to be, "" if none is near: the one with the fewest insertions,
-// deletions, replacements and swaps of neighbours. More than three, or than half of the letters of word, are too many. The first
-// of equally near candidates wins. Upper and lower case are the same.
+// Nearest returns the candidate that word was probably meant to be, "" if none is near: the one with the fewest
+// insertions, deletions, replacements and swaps of neighbours. More than three, or than half of the letters of word,
+// are too many. The first of equally near candidates wins. Upper and lower case are the same.
 func Nearest(word string, candidates []string) string {
 	if len(word) > longest {
 		return ""

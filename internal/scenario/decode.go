@@ -29,7 +29,8 @@ func (d *decoder) bad(pos Pos, hint, format string, args ...any) {
 
 func topShape() []string {
 	return []string{
-		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "groups", "steps", "thresholds", "before", "after",
+		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "groups", "steps", "thresholds",
+		"before", "after",
 	}
 }
 
@@ -176,7 +177,8 @@ func (d *decoder) oneOrMore(n *node, what string) []*node {
 	return n.items
 }
 
-// entries reads settings of some places. Of names these, shape are the keys there that are no settings and were read before.
+// entries reads settings of some places. Of names these, shape are the keys there that are no settings and were read
+// before.
 func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string) (list []Entry) {
 	given := map[string]*node{}
 	for _, p := range pairs {

@@ -52,7 +52,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// containsTestSecret: requireSound knows the passwords of the files of testdata, which fuzzing puts where nobody can know them.
+// containsTestSecret: requireSound knows the passwords of the files of testdata, which fuzzing puts where nobody can
+// know them.
 func containsTestSecret(text []byte) bool {
 	for _, secret := range testSecrets() {
 		if bytes.Contains(text, []byte(secret)) {

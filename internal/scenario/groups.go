@@ -53,7 +53,8 @@ func (d *decoder) group(p pair, used map[string]bool) {
 	places := inGroup
 	of := "a group"
 	role := p.value.get("role")
-	if pairs := d.fields(p.value, "the group "+g.Name, "{role: producer, destination: queue://TEST}"); role == nil && len(pairs) > 0 && !p.value.broken {
+	pairs := d.fields(p.value, "the group "+g.Name, "{role: producer, destination: queue://TEST}")
+	if role == nil && len(pairs) > 0 && !p.value.broken {
 		d.bad(p.key.pos, "role: producer, or role: consumer", "the group %s has no role", g.Name)
 	}
 	if role != nil {

@@ -37,8 +37,8 @@ func (s Scope) String() string {
 	return strings.Join(places, " or ")
 }
 
-// Key is a setting. Of a Key whose name is destination, threshold or label only Check and Help count: they are about the file's keys
-// `destination`, `thresholds` and `labels`.
+// Key is a setting. Of a Key whose name is destination, threshold or label only Check and Help count: they are about
+// the file's keys `destination`, `thresholds` and `labels`.
 type Key struct {
 	// Name is the flag's name without the hyphens. A list has its plural as a further alias: options for option.
 	Name    string

@@ -56,7 +56,8 @@ func (m *Mistake) String() string {
 	return b.String()
 }
 
-// all finishes mistakes: sorts them and drops those that say the same of the same place, as an alias does that is used twice.
+// all finishes mistakes: sorts them and drops those that say the same of the same place, as an alias does that is used
+// twice.
 func (s *source) all(list []Mistake) Mistakes {
 	slices.SortStableFunc(list, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))

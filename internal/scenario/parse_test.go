@@ -71,6 +71,7 @@ func TestMistake(t *testing.T) {
 	require.NoError(t, err)
 	e := f.Brokers[0].Entries[1]
 	require.Equal(t, "protocol", e.Key)
+	require.Equal(t, []string{"hunter2", "hunter3"}, f.Secrets())
 	m := f.Mistake(e.Pos, "hunter3 and amqp://a:hunter2@b do not fit\x07", "leave hunter3 out")
 	require.Equal(t, `a\x1b.yaml:1:47: *** and amqp://a@b do not fit\x07
     1 | broker: {url: 'amqp://a@b', protocol: amqp, password: ***
@@ -93,6 +94,7 @@ func TestSecretValues(t *testing.T) {
 		"{password: hunter2", "\n  password: |\n    hunter2\n   bad\n  ulr: 5", "{url: 'amqp://a:hunter2@h', ulr: 'amqp://a:hunter2@h'}",
 		"{user: 'me:hunter2', ulr: hunter2}", "\n  user: me:hunter2: 5", "{option: {password: hunter2}, ulr: hunter2}",
 		"{option: ['password=hunter2'], ulr: x}", "\n  password: hunter2\t\n\tulr: x", "{password: \"hunter2\" , secret: hunter2, ulr: 5}",
+		"{password: *hunter2, ulr: x}", "\n  password: *hunter2", "\n  password: !hunter2 x", "{password: &hunter2 , ulr: *hunter3}",
 	} {
 		text := "broker: " + broker + "\ngroups: {senders: {role: producer, credit: 5}}\n"
 		_, err := Parse("x.yaml", []byte(text), settingsTable(), nil)

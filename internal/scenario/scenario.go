@@ -1,9 +1,10 @@
-// Package scenario reads scenario files: YAML that says which brokers there are, which groups of producers and consumers work on
-// them, and which groups run together in each step. [Parse] returns a tree in which each part has its position, or all mistakes of
-// the file at once, each with the line and a suggestion.
+// Package scenario reads scenario files: YAML that says which brokers there are, which groups of producers and
+// consumers work on them, and which groups run together in each step. [Parse] returns a tree in which each part has its
+// position, or all mistakes of the file at once, each with the line and a suggestion.
 //
-// The package knows the shape of a file, not the settings: these are a table that the caller gives. Values are texts, as they were
-// written: 0.10 stays "0.10". What they mean together is for the caller, who reports it with [File.Mistake].
+// The package knows the shape of a file, not the settings: these are a table that the caller gives. Values are texts,
+// as they were written: 0.10 stays "0.10". What they mean together is for the caller, who reports it with
+// [File.Mistake].
 package scenario
 
 import (
@@ -41,8 +42,8 @@ type Pos struct {
 	Column int
 }
 
-// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and ".". All references
-// between them are to what exists. A File is not changed after [Parse]; it is safe for concurrent use.
+// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and ".". All
+// references between them are to what exists. A File is not changed after [Parse]; it is safe for concurrent use.
 type File struct {
 	Path              string
 	Name, Description string
@@ -59,9 +60,10 @@ type File struct {
 	source *source
 }
 
-// Var is a variable. Value is what --set gave, else the default.
+// Var is a variable. Value is what --set gave, else the default. Secret tells that it is part of a secret setting.
 type Var struct {
 	Name, Default, Value, Description string
+	Secret                            bool
 	Pos                               Pos
 }
 
@@ -71,8 +73,8 @@ type Label struct {
 	Pos       Pos
 }
 
-// Entry is a setting that was given. Key is the setting's name, also if an alias was written. Texts has one element, or, of a list,
-// any number; of a setting with pairs each is KEY=VALUE. Pos is that of the value.
+// Entry is a setting that was given. Key is the setting's name, also if an alias was written. Texts has one element,
+// or, of a list, any number; of a setting with pairs each is KEY=VALUE. Pos is that of the value.
 type Entry struct {
 	Key   string
 	Texts []string
@@ -118,7 +120,8 @@ type Command struct {
 	Pos  Pos
 }
 
-// Threshold is a demand METRIC OPERATOR VALUE on a step, or, if Step is empty, on the whole run. Abort ends the run early.
+// Threshold is a demand METRIC OPERATOR VALUE on a step, or, if Step is empty, on the whole run. Abort ends the run
+// early.
 type Threshold struct {
 	Step, Text string
 	Abort      bool
@@ -130,8 +133,11 @@ func (f *File) Mistake(pos Pos, text, hint string) Mistake {
 	return f.source.finish(Mistake{Pos: pos, Text: text, Hint: hint})
 }
 
-// Parse reads a scenario file. Path is for messages only. Table has the settings. Set has the values of variables that override
-// those of the file. The error is of type [Mistakes], sorted by position.
+// Secrets returns the texts of the file that must not be printed: passwords, also of URLs.
+func (f *File) Secrets() []string { return slices.Clone(f.source.found) }
+
+// Parse reads a scenario file. Path is for messages only. Table has the settings. Set has the values of variables that
+// override those of the file. The error is of type [Mistakes], sorted by position.
 func Parse(path string, text []byte, table []Key, set map[string]string) (*File, error) {
 	keys := newTable(table)
 	src, mistakes := newSource(path, text, keys)
@@ -148,6 +154,9 @@ func Parse(path string, text []byte, table []Key, set map[string]string) (*File,
 		return nil, src.all(mistakes)
 	}
 	d.decode(root)
+	for _, v := range d.order {
+		d.file.Vars = append(d.file.Vars, Var{v.name, v.fallback, v.value, v.description, v.secret, v.pos})
+	}
 	if len(d.mistakes) > 0 {
 		return nil, src.all(d.mistakes)
 	}

@@ -30,7 +30,8 @@ func TestGarbled(t *testing.T) {
 	}
 }
 
-// requireSound: mistakes are within the file, in order, without control characters, and hold no secret of the test files.
+// requireSound: mistakes are within the file, in order, without control characters, and hold no secret of the test
+// files.
 func requireSound(t *testing.T, name string, text []byte, mistakes Mistakes) {
 	t.Helper()
 	lines := strings.Split(strings.TrimPrefix(string(text), "\ufeff"), "\n")

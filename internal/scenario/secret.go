@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,8 +14,9 @@ var keyBefore = regexp.MustCompile(`["']?[A-Za-z][A-Za-z0-9_.-]*["']?[ \t]*[:=]`
 // closed is what may follow a quoted value.
 var closed = regexp.MustCompile(`^[ \t]*([,}\]#].*)?$`)
 
-// hideValues finds the values of secret keys without reading the YAML, which may be broken: in a line from the key's value on to the
-// closing quote, or to the end, and the lines that belong to it: those that are indented more, and those before the closing quote.
+// hideValues finds the values of secret keys without reading the YAML, which may be broken: in a line from the key's
+// value on to the closing quote, or to the end, and the lines that belong to it: those that are indented more, and
+// those before the closing quote.
 func (s *source) hideValues() []span {
 	hidden := make([]span, len(s.lines))
 	indent, quote := -1, "" // of the secret that goes on from the line before
@@ -37,9 +40,7 @@ func (s *source) hideValues() []span {
 			continue
 		}
 		hidden[i] = span{utf8.RuneCountInString(line[:from]), utf8.RuneCountInString(line[:to])}
-		if value := line[from:to]; value != "" && !strings.ContainsAny(value[:1], "{[|>&*!#$") {
-			s.values = append(s.values, strings.Trim(value, "\"' \t"))
-		}
+		s.values = append(s.values, guessed(line[from:to])...)
 		if to == len(line) {
 			quote = open
 			indent = len(line) - len(strings.TrimLeft(line, " \t"))
@@ -48,8 +49,21 @@ func (s *source) hideValues() []span {
 	return hidden
 }
 
-// secretValue finds the first secret value in a line: where it begins and ends, in bytes; from is negative if there is none. Open is
-// the quote that the line does not close.
+// guessed returns the secret that a value in a line is, if it is not a variable, a map, a list or in the next lines.
+func guessed(value string) []string {
+	switch {
+	case value == "", strings.ContainsAny(value[:1], "{[|>#$"):
+		return nil
+	case strings.ContainsAny(value[:1], "&*!"): // without quotes it is the name of an anchor, an alias or a tag
+		word := strings.FieldsFunc(value[1:], func(r rune) bool { return strings.ContainsRune(" \t,{}[]", r) })
+		return word[:min(1, len(word))]
+	default:
+		return []string{strings.Trim(value, "\"' \t")}
+	}
+}
+
+// secretValue finds the first secret value in a line: where it begins and ends, in bytes; from is negative if there is
+// none. Open is the quote that the line does not close.
 func (s *source) secretValue(line string) (from, to int, open string) {
 	for _, at := range keyBefore.FindAllStringIndex(line, -1) {
 		name := strings.TrimRight(line[at[0]:at[1]], ":= \t")
@@ -116,16 +130,14 @@ type learner struct {
 	long   bool
 }
 
-// learn makes secrets of the values of secret keys, of the variables in them, and of the passwords in URLs. It returns a mistake if
-// these are too many to be kept out of messages.
+// learn makes secrets of the values of secret keys, of the variables in them, and of the passwords in URLs. It returns
+// a mistake if these are too many to be kept out of messages.
 func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 	l := &learner{source: s, vars: vars, seen: map[string]bool{}}
-	for _, text := range s.values {
-		l.add(text)
-	}
 	for _, v := range vars {
 		for _, text := range []string{v.value, v.fallback} {
 			if s.keys.isSecret(v.name) {
+				v.secret = true
 				l.add(text)
 			} else {
 				l.url(text)
@@ -133,9 +145,16 @@ func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 		}
 	}
 	l.walk(root, false)
+	s.found = slices.Sorted(maps.Keys(l.seen))
+	return s.hide(l)
+}
+
+// hide makes secrets of what was found.
+func (s *source) hide(l *learner) []Mistake {
 	if len(l.seen) > maxSecrets || l.long {
 		s.hidden = nil // shows no line
-		return []Mistake{s.mistake(1, 1, "use password-file", "the file has more than %d passwords, or one of more than %d bytes", maxSecrets, maxSecret)}
+		return []Mistake{s.mistake(1, 1, "use password-file", "the file has more than %d passwords, or one of more than %d bytes",
+			maxSecrets, maxSecret)}
 	}
 	for text := range l.seen {
 		s.secrets.Add("", text)
@@ -152,6 +171,7 @@ func (l *learner) walk(n *node, secret bool) {
 		l.add(n.raw)
 		for _, name := range n.uses {
 			if v := l.vars[name]; v != nil {
+				v.secret = true
 				l.add(v.value)
 				l.add(v.fallback)
 			}

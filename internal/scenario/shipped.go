@@ -25,7 +25,8 @@ type UnknownError struct{ Name, Hint string }
 // Error says so.
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no shipped scenario @%s", e.Name) }
 
-// Shipped lists the scenario files (*.yaml) of a file system, sorted by name. A file of broken YAML is an error of type [Mistakes].
+// Shipped lists the scenario files (*.yaml) of a file system, sorted by name. A file of broken YAML is an error of type
+// [Mistakes].
 func Shipped(fsys fs.FS) ([]Info, error) {
 	var list []Info
 	err := fs.WalkDir(fsys, ".", func(at string, entry fs.DirEntry, err error) error {

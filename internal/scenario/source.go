@@ -19,7 +19,8 @@ type source struct {
 	lines   []string
 	lengths []int    // of the lines, in characters
 	hidden  []span   // of each line: what is a secret by the key before it
-	values  []string // those secrets
+	values  []string // those secrets, as far as one can tell
+	found   []string // the secrets of the tree
 	keys    *table
 	secrets safetext.Secrets
 }
@@ -46,6 +47,13 @@ func newSource(path string, text []byte, keys *table) (*source, []Mistake) {
 		s.lengths = append(s.lengths, utf8.RuneCountInString(s.lines[i]))
 	}
 	s.hidden = s.hideValues()
+	guesses := &learner{seen: map[string]bool{}}
+	for _, text := range s.values {
+		guesses.add(text)
+	}
+	if mistakes := s.hide(guesses); len(mistakes) > 0 {
+		return s, mistakes
+	}
 	var mistakes []Mistake
 	for i, line := range s.lines {
 		column, hint, text := unreadable(line)
@@ -98,8 +106,8 @@ func (s *source) line(n int) string {
 const (
 	// maxShown is how much of a line is shown, in characters.
 	maxShown = 120
-	// maxRedacted is how much of a line on either side of a mistake is searched for secrets, in characters: more than is shown by
-	// the longest secret, since part of one would not be found.
+	// maxRedacted is how much of a line on either side of a mistake is searched for secrets, in characters: more than
+	// is shown by the longest secret, since part of one would not be found.
 	maxRedacted = maxShown + maxSecret
 )
 

@@ -124,7 +124,8 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 			if r.alias.Line > 0 {
 				pos = r.alias
 			}
-			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases replaced", maxNodes, maxTexts)
+			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases replaced",
+				maxNodes, maxTexts)
 		}
 		r.full = true
 		return nil

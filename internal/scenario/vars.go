@@ -14,7 +14,7 @@ import (
 // variable is a variable while a file is read.
 type variable struct {
 	name, value, fallback, description string
-	used                               bool
+	used, secret                       bool
 	pos                                Pos
 }
 
@@ -58,7 +58,6 @@ func (d *decoder) variables(root *node, set map[string]string) {
 		if !v.used {
 			d.bad(v.pos, "remove it, or use it as ${"+v.name+"}", "the variable %s is not used", v.name)
 		}
-		d.file.Vars = append(d.file.Vars, Var{Name: v.name, Default: v.fallback, Value: v.value, Description: v.description, Pos: v.pos})
 	}
 }
 
@@ -69,7 +68,7 @@ func (d *decoder) variable(p pair) {
 	d.vars[name], d.order = v, append(d.order, v)
 	if !variableName.MatchString(name) {
 		v.used = true // one mistake is enough
-		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64", "%s cannot be the name of a variable", quote(name))
+		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64 of them", "%s cannot be the name of a variable", quote(name))
 	}
 	value := p.value
 	if value.kind == mapping {
@@ -109,8 +108,8 @@ func (d *decoder) expandAll(n *node, left *int) {
 	}
 }
 
-// expand replaces ${NAME} by the variable's value and $$ by $. A $ before anything else stays. Left is how many bytes the values of
-// all together may still get.
+// expand replaces ${NAME} by the variable's value and $$ by $. A $ before anything else stays. Left is how many bytes
+// the values of all together may still get.
 func (d *decoder) expand(n *node, left *int) {
 	var b strings.Builder
 	rest := n.raw
@@ -178,7 +177,8 @@ func (d *decoder) undefined(name string) string {
 	return fmt.Sprintf("define it, vars: {%s: VALUE}, or write $${%s} for this text", name, name)
 }
 
-// within returns the position of a byte of a scalar's text, or of the scalar if it is written in another way than it reads.
+// within returns the position of a byte of a scalar's text, or of the scalar if it is written in another way than it
+// reads.
 func (d *decoder) within(n *node, at int) Pos {
 	line := []rune(d.file.source.line(n.pos.Line))
 	from := min(n.pos.Column-1, len(line))
