@@ -299,7 +299,7 @@ type wordError struct{ words []string }
 
 func (e *wordError) Error() string { return "want " + strings.Join(e.words, " or ") }
 
-// judge tells what is wrong with a value.
+// judge returns an error for a value that the setting cannot have.
 func (k *Key) judge(text string) error {
 	words := k.Words
 	if k.Switch {
@@ -353,7 +353,7 @@ func (d *decoder) goodName(pos Pos, what, name string) {
 	d.bad(pos, hint, "%s cannot be the name of %s", quote(name), what)
 }
 
-// missing suggests what was meant by a name that there is not.
+// missing is the hint for an unknown name: the nearest known name, or a list of them.
 func missing(name string, known []string) string {
 	const most = 10
 	if n := nearest.Nearest(name, known); n != "" {
@@ -386,7 +386,7 @@ func (d *decoder) commands(n *node, what string) (list []Command) {
 // quote puts a text of a file into quotes. Control characters and secrets are dealt with when a mistake is finished.
 func quote(text string) string { return `"` + text + `"` }
 
-// printable quotes what is no plain word.
+// printable quotes a name with blanks or quotes.
 func printable(name string) string {
 	if name == "" || strings.ContainsAny(name, " \t\n\"") {
 		return quote(name)

@@ -13,7 +13,7 @@ import (
 type Mistake struct {
 	Pos  Pos
 	Text string
-	Hint string // what to do, "" if there is no suggestion
+	Hint string // the suggestion, "" if there is none
 	Line string // the line, or the part around the mistake
 
 	caret int // columns of a terminal before the mistake
@@ -23,7 +23,7 @@ type Mistake struct {
 type Mistakes []Mistake
 
 const (
-	// maxPrinted limits what one file can write to the screen.
+	// maxPrinted limits the output for one file.
 	maxPrinted = 30
 	// maxMistakes limits the work on a file that has nothing but mistakes. Further ones are not counted.
 	maxMistakes = 200
@@ -56,8 +56,7 @@ func (m *Mistake) String() string {
 	return b.String()
 }
 
-// all finishes mistakes: sorts them and drops those that say the same of the same place, as an alias does that is used
-// twice.
+// all sorts and finishes mistakes. Equal ones at one place, such as those of an anchor with two aliases, become one.
 func (s *source) all(list []Mistake) Mistakes {
 	slices.SortStableFunc(list, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))

@@ -1,10 +1,9 @@
-// Package scenario reads scenario files: YAML that says which brokers there are, which groups of producers and
-// consumers work on them, and which groups run together in each step. [Parse] returns a tree in which each part has its
-// position, or all mistakes of the file at once, each with the line and a suggestion.
+// Package scenario reads scenario files: YAML with brokers, groups of producers and consumers, and steps of groups that run
+// together. [Parse] returns a tree with the position of each part, or all mistakes of the file at once, each with its line
+// and a suggestion.
 //
-// The package knows the shape of a file, not the settings: these are a table that the caller gives. Values are texts,
-// as they were written: 0.10 stays "0.10". What they mean together is for the caller, who reports it with
-// [File.Mistake].
+// The package knows the shape of a file, not the settings: the caller gives a table of them. Values are texts as written:
+// 0.10 stays "0.10". The caller judges combinations of settings and reports mistakes with [File.Mistake].
 package scenario
 
 import (
@@ -42,8 +41,8 @@ type Pos struct {
 	Column int
 }
 
-// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and ".". All
-// references between them are to what exists. A File is not changed after [Parse]; it is safe for concurrent use.
+// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and "."; every reference
+// names an existing one. A File does not change after [Parse]; it is safe for concurrent use.
 type File struct {
 	Path              string
 	Name, Description string
@@ -60,7 +59,7 @@ type File struct {
 	source *source
 }
 
-// Var is a variable. Value is what --set gave, else the default. Secret tells that it is part of a secret setting.
+// Var is a variable. Value comes from --set, else it is the default. Secret tells that it is part of a secret setting.
 type Var struct {
 	Name, Default, Value, Description string
 	Secret                            bool

@@ -11,12 +11,11 @@ import (
 // keyBefore finds keys with a colon, also where the blank behind it is missing.
 var keyBefore = regexp.MustCompile(`["']?[A-Za-z][A-Za-z0-9_.-]*["']?[ \t]*[:=]`)
 
-// closed is what may follow a quoted value.
+// closed matches the text behind a quoted value.
 var closed = regexp.MustCompile(`^[ \t]*([,}\]#].*)?$`)
 
-// hideValues finds the values of secret keys without reading the YAML, which may be broken: in a line from the key's
-// value on to the closing quote, or to the end, and the lines that belong to it: those that are indented more, and
-// those before the closing quote.
+// hideValues finds the values of secret keys line by line, since the YAML may be broken. A value ends with its closing quote
+// or its line. Following lines belong to it if they are indented more, or stand before the closing quote.
 func (s *source) hideValues() []span {
 	hidden := make([]span, len(s.lines))
 	indent, quote := -1, "" // of the secret that goes on from the line before
@@ -149,7 +148,7 @@ func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 	return s.hide(l)
 }
 
-// hide makes secrets of what was found.
+// hide makes secrets of the texts found.
 func (s *source) hide(l *learner) []Mistake {
 	if len(l.seen) > maxSecrets || l.long {
 		s.hidden = nil // shows no line

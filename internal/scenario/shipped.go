@@ -19,7 +19,7 @@ type Info struct {
 	Description string // the file's own, without variables replaced
 }
 
-// UnknownError is for a name that no scenario of a collection has. Hint is what to do.
+// UnknownError says that no scenario of a collection has the name. Hint is a suggestion.
 type UnknownError struct{ Name, Hint string }
 
 // Error says so.

@@ -18,7 +18,7 @@ type source struct {
 	text    []byte // without byte order mark
 	lines   []string
 	lengths []int    // of the lines, in characters
-	hidden  []span   // of each line: what is a secret by the key before it
+	hidden  []span   // of each line: the value of a secret key
 	values  []string // those secrets, as far as one can tell
 	found   []string // the secrets of the tree
 	keys    *table
@@ -161,7 +161,7 @@ func cells(r rune) int {
 	return 1
 }
 
-// window returns what is shown of a line around a place, and the place in it, in columns of a terminal.
+// window cuts the part around a place out of a line. Caret is the place in the part, in columns of a terminal.
 func window(line []rune, at int) (shown string, caret int) {
 	at = min(at, len(line))
 	from, to := 0, len(line)

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
@@ -259,7 +260,7 @@ func (d *decoder) relatives() {
 			given := map[string]bool{}
 			for _, entries := range [][]Entry{u.Entries, s.Entries, groups[u.Group].Entries, d.file.Defaults, d.file.Settings} {
 				for _, e := range entries {
-					if given[e.Key] || !d.keys.byName[e.Key][0].Relative {
+					if given[e.Key] || !slices.ContainsFunc(d.keys.byName[e.Key], func(k *Key) bool { return k.Relative }) {
 						continue
 					}
 					given[e.Key] = true

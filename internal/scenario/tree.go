@@ -20,7 +20,7 @@ const (
 	mapping
 )
 
-// node is a value with its position. Aliases are replaced by what they stand for.
+// node is a value with its position. Aliases are replaced by copies of their anchors.
 type node struct {
 	kind   kind
 	text   string   // of a scalar, with the values of variables
@@ -57,7 +57,7 @@ const (
 
 var errDepth = errors.New("too deep")
 
-// reader makes a tree of ours from that of the library.
+// reader turns the library's tree into nodes.
 type reader struct {
 	source   *source
 	mistakes []Mistake
@@ -132,7 +132,7 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 	}
 	if n.Kind == yaml.AliasNode {
 		if n.Alias == nil || r.open[n.Alias] {
-			r.bad(pos, "", "the alias *%s stands in what it stands for", n.Value)
+			r.bad(pos, "", "the alias *%s stands within its own anchor", n.Value)
 			return &node{pos: pos, broken: true}
 		}
 		if r.alias.Line == 0 {
@@ -206,7 +206,7 @@ func (r *reader) readPairs(out *node, n *yaml.Node, depth int) bool {
 
 const maxKey = 256
 
-// what names the kind of a value.
+// what returns the kind of a value, for messages.
 func (n *node) what() string {
 	switch n.kind {
 	case sequence:
@@ -243,7 +243,7 @@ func (s *source) syntax(err error, deep bool) Mistake {
 	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: s.syntaxHint(pos)}
 }
 
-// syntaxHint guesses from the line what broke the YAML.
+// syntaxHint guesses the cause of a syntax error from the line.
 func (s *source) syntaxHint(pos Pos) string {
 	line := s.line(pos.Line)
 	runes := []rune(line)

@@ -165,7 +165,7 @@ func (d *decoder) expand(n *node, left *int) {
 	n.text = b.String()
 }
 
-// undefined suggests what to do about a variable that there is not.
+// undefined is the hint for an unknown variable.
 func (d *decoder) undefined(name string) string {
 	if n := nearest.Nearest(name, slices.Sorted(maps.Keys(d.vars))); n != "" {
 		d.vars[n].used = true // as far as one can tell
