@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -166,7 +167,7 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		Text: fmt.Sprintf("unknown command %q of %s", args[0], cmd.CommandPath()),
 		Hint: "known are " + strings.Join(names, ", "),
 	}
-	if n := nearest(args[0], names); n != "" {
+	if n := nearest.Nearest(args[0], names); n != "" {
 		m.Hint = fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), n)
 	}
 	return a.usage(m)

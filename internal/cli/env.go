@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
@@ -65,7 +66,7 @@ func (e environment) unknown(known []string) []error {
 			continue
 		}
 		hint := "unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size"
-		if n := nearest(name[len(envPrefix):], trimPrefix(known)); n != "" {
+		if n := nearest.Nearest(name[len(envPrefix):], trimPrefix(known)); n != "" {
 			hint = "did you mean " + envPrefix + n + "?"
 		}
 		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})

@@ -88,19 +88,6 @@ func TestParseProperty(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"rate", "duration", "message-size", "message-count", "max-pending", "url", "tx", "ttl"}
-	for word, want := range map[string]string{
-		"rte": "rate", "raet": "rate", "RATE": "rate", "durration": "duration", "mesage-size": "message-size", "maxpending": "max-pending",
-		"message": "message-size", "xyz": "", "r": "", "completely-different": "", "t": "tx", "": "",
-	} {
-		require.Equal(t, want, nearest(word, known), word)
-	}
-	require.Equal(t, 1, distance("ab", "ba"))
-	require.Equal(t, 3, distance("", "abc"))
-	require.Equal(t, 3, distance("kitten", "sitting"))
-}
-
 func FuzzParseDuration(f *testing.F) {
 	for _, s := range []string{"20", "0.5", "1m30s", "-1", "1.2.3", ".", "9223372036"} {
 		f.Add(s)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -304,7 +305,7 @@ func (r *resolver) unknownOption(key string, all []string) {
 	if len(all) > 0 {
 		hint = "known are " + strings.Join(all, ", ")
 	}
-	if n := nearest(key, all); n != "" {
+	if n := nearest.Nearest(key, all); n != "" {
 		hint = "did you mean -o " + n + "=...?"
 	}
 	r.refuse(hint, "unknown option -o %s", key)

@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -106,7 +107,7 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	for _, d := range definitions(role, f) {
 		names = append(names, d.name)
 	}
-	if n := nearest(name, names); n != "" {
+	if n := nearest.Nearest(name, names); n != "" {
 		m.Hint = "did you mean --" + n + "?"
 	}
 	var others []string

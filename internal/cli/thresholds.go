@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
@@ -19,7 +20,7 @@ func setThreshold(s *settings, text string) error {
 		for _, m := range threshold.Metrics() {
 			names = append(names, m.Name)
 		}
-		if n := nearest(unknown.Name, names); n != "" {
+		if n := nearest.Nearest(unknown.Name, names); n != "" {
 			return fmt.Errorf("%w: did you mean %s? perfmq scenario metrics lists all", err, n)
 		}
 		return fmt.Errorf("%w: perfmq scenario metrics lists all", err)

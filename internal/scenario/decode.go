@@ -1,0 +1,395 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/nearest"
+)
+
+// decoder makes a File of a tree.
+type decoder struct {
+	file     *File
+	keys     *table
+	mistakes []Mistake
+	vars     map[string]*variable
+	order    []*variable // as in the file
+
+	groups map[string]bool // that some step uses, or was meant to
+}
+
+func (d *decoder) bad(pos Pos, hint, format string, args ...any) {
+	if len(d.mistakes) < maxMistakes {
+		d.mistakes = append(d.mistakes, Mistake{Pos: pos, Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+}
+
+func topShape() []string {
+	return []string{
+		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "groups", "steps", "thresholds",
+		"before", "after",
+	}
+}
+
+func groupShape() []string { return []string{"role", "broker", "destination", "destinations"} }
+
+func stepShape() []string {
+	return []string{"name", "groups", "until", "before", "after", "thresholds"}
+}
+
+// shapePlace says where a key of the file's shape stands, "" if it is none.
+func shapePlace(name string) string {
+	switch {
+	case name == "until":
+		return "a step"
+	case slices.Contains(topShape(), name):
+		return "the top of the file"
+	case slices.Contains(stepShape(), name):
+		return "a step"
+	case slices.Contains(groupShape(), name):
+		return "a group"
+	default:
+		return ""
+	}
+}
+
+// decode reads everything but the variables.
+func (d *decoder) decode(root *node) {
+	if d.tooMany(root) {
+		return
+	}
+	d.groups = map[string]bool{}
+	d.brokers(root)
+	d.allGroups(root)
+	places, shape := InRun, topShape()
+	steps := root.get("steps")
+	if steps == nil {
+		places, shape = InRun|InStep, append(shape, "until")
+	}
+	var entries []Entry // of the only step
+	given := map[string]*node{}
+	for _, p := range root.pairs {
+		switch p.key.text {
+		case "vars", "broker", "brokers", "groups", "steps", "until":
+			if p.key.text == "until" && steps != nil {
+				d.unknown(p.key, places, "the file", shape...)
+			}
+		case "version":
+			if text, ok := d.text(p.value, "version"); ok && text != Version {
+				d.bad(p.value.pos, "version: "+Version, "version %s of the format is not known", quote(text))
+			}
+		case "name":
+			d.file.Name, _ = d.text(p.value, "name")
+		case "description":
+			d.file.Description, _ = d.text(p.value, "description")
+		case "labels":
+			for _, l := range d.fields(p.value, "labels", "NAME: TEXT") {
+				if text, ok := d.text(l.value, "the label "+l.key.text); ok {
+					d.file.Labels = append(d.file.Labels, Label{l.key.text, text, l.key.pos})
+				}
+			}
+		case "defaults":
+			d.file.Defaults = d.entries(d.fields(p.value, "defaults", "SETTING: VALUE"), inDefaults, "the defaults")
+		case "before":
+			d.file.Before = d.commands(p.value, "before")
+		case "after":
+			d.file.After = d.commands(p.value, "after")
+		case "thresholds":
+		default:
+			switch k := d.keys.find(p.key.text, places); {
+			case k == nil:
+				d.unknown(p.key, places, "the file", shape...)
+			case d.twice(given, k, p.key):
+			default:
+				e, ok := d.entry(p.value, k)
+				if ok && k.Scopes&InRun != 0 {
+					d.file.Settings = append(d.file.Settings, e)
+				} else if ok {
+					entries = append(entries, e)
+				}
+			}
+		}
+	}
+	d.steps(root, entries)
+	if n := root.get("thresholds"); n != nil {
+		d.file.Thresholds = d.thresholds(n, "")
+	}
+	d.relatives()
+}
+
+// tooMany reports more parts than a file may have: each step may have all groups.
+func (d *decoder) tooMany(root *node) bool {
+	for _, limit := range []struct {
+		key  string
+		most int
+	}{{"brokers", 256}, {"groups", 256}, {"steps", 1024}} {
+		if n := root.get(limit.key); n != nil && len(n.pairs)+len(n.items) > limit.most {
+			d.bad(n.pos, "", "there are more than %d %s", limit.most, limit.key)
+			return true
+		}
+	}
+	return false
+}
+
+// fields returns the pairs of a map. What names it, and form is how to write it.
+func (d *decoder) fields(n *node, what, form string) []pair {
+	switch {
+	case n.broken:
+	case n.null:
+		d.bad(n.pos, form, "%s has no value", what)
+	case n.kind != mapping:
+		d.bad(n.pos, form, "%s must be a map, not %s", what, n.what())
+	case len(n.pairs) == 0:
+		d.bad(n.pos, form, "%s is empty", what)
+	}
+	return n.pairs
+}
+
+// text returns one value.
+func (d *decoder) text(n *node, what string) (text string, ok bool) {
+	switch {
+	case n.broken:
+	case n.null:
+		hint := "give one, or remove the key"
+		if n.raw != "" {
+			hint = fmt.Sprintf("put %s into quotes if it is meant as a text", n.raw)
+		}
+		d.bad(n.pos, hint, "%s has no value", what)
+	case n.kind != scalar:
+		d.bad(n.pos, "", "%s must be one value, not %s", what, n.what())
+	default:
+		return n.text, true
+	}
+	return "", false
+}
+
+// oneOrMore returns the elements of a list, or the only value.
+func (d *decoder) oneOrMore(n *node, what string) []*node {
+	if n.kind != sequence {
+		return []*node{n}
+	}
+	if len(n.items) == 0 {
+		d.bad(n.pos, "give one, or remove the key", "%s has no value", what)
+	}
+	return n.items
+}
+
+// entries reads settings of some places. Of names these, shape are the keys there that are no settings and were read
+// before.
+func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string) (list []Entry) {
+	given := map[string]*node{}
+	for _, p := range pairs {
+		if slices.Contains(shape, p.key.text) {
+			continue
+		}
+		k := d.keys.find(p.key.text, places)
+		if k == nil {
+			d.unknown(p.key, places, of, shape...)
+			continue
+		}
+		if d.twice(given, k, p.key) {
+			continue
+		}
+		if e, ok := d.entry(p.value, k); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// twice tells whether a setting was given before under another name.
+func (d *decoder) twice(given map[string]*node, k *Key, key *node) bool {
+	before := given[k.Name]
+	if before == nil {
+		given[k.Name] = key
+		return false
+	}
+	d.bad(key.pos, fmt.Sprintf("%s is in line %d", before.text, before.pos.Line), "%s is %s, which is given already", key.text, before.text)
+	return true
+}
+
+// unknown reports a key that has no place where it stands.
+func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
+	if len(d.mistakes) >= maxMistakes {
+		return
+	}
+	name := key.text
+	if elsewhere := d.keys.places(name); elsewhere != 0 {
+		hint := "it belongs to " + elsewhere.String()
+		switch {
+		case elsewhere == InRun:
+			hint = "it belongs to the top of the file"
+		case of == "the file":
+			hint += ", or under defaults:"
+		}
+		d.bad(key.pos, hint, "%s is no setting of %s", name, of)
+		return
+	}
+	if place := shapePlace(name); place != "" {
+		d.bad(key.pos, "it belongs to "+place, "%s is no setting of %s", name, of)
+		return
+	}
+	hint := ""
+	if n := d.keys.nearest(name, places, shape); n != "" {
+		hint = "did you mean " + n + "?"
+	} else if n := d.keys.nearest(name, ^Scope(0), nil); n != "" {
+		hint = fmt.Sprintf("did you mean %s, of %s?", n, d.keys.places(n))
+	} else if len(shape) > 0 && places == 0 {
+		hint = "known are " + strings.Join(shape, ", ")
+	}
+	d.bad(key.pos, hint, "unknown setting %s of %s", printable(name), of)
+}
+
+// entry reads the value of a setting.
+func (d *decoder) entry(n *node, k *Key) (Entry, bool) {
+	e := Entry{Key: k.Name, Pos: n.pos}
+	ok := true
+	check := func(item *node, text string) {
+		if err := k.judge(text); err != nil {
+			ok = false
+			d.refuse(item, k, text, err)
+		}
+		e.Texts = append(e.Texts, text)
+	}
+	switch {
+	case n.kind == mapping && k.Pairs:
+		for _, p := range d.fields(n, k.Name, "KEY: VALUE") {
+			text, good := d.text(p.value, k.Name+" "+p.key.text)
+			if strings.Contains(p.key.text, "=") {
+				d.bad(p.key.pos, "", "%s: a key cannot hold =", k.Name)
+				good = false
+			}
+			if !good {
+				ok = false
+				continue
+			}
+			check(p.value, p.key.text+"="+text)
+		}
+	case n.kind == sequence && (k.List || k.Join != ""):
+		var texts []string
+		for _, item := range d.oneOrMore(n, k.Name) {
+			text, good := d.text(item, k.Name)
+			switch {
+			case !good:
+				ok = false
+			case k.Join != "":
+				texts = append(texts, text)
+			default:
+				check(item, text)
+			}
+		}
+		if k.Join != "" && ok && len(texts) > 0 {
+			check(n, strings.Join(texts, k.Join))
+		}
+	default:
+		text, good := d.text(n, k.Name)
+		if !good {
+			return e, false
+		}
+		check(n, text)
+	}
+	return e, ok && len(e.Texts) > 0
+}
+
+// wordError is for a value that is not one of a few.
+type wordError struct{ words []string }
+
+func (e *wordError) Error() string { return "want " + strings.Join(e.words, " or ") }
+
+// judge returns an error for a value that the setting cannot have.
+func (k *Key) judge(text string) error {
+	words := k.Words
+	if k.Switch {
+		words = []string{"true", "false"}
+	}
+	if len(words) > 0 && !slices.Contains(words, text) {
+		return &wordError{words}
+	}
+	if len(text) > maxText {
+		return fmt.Errorf("is longer than %d bytes", maxText)
+	}
+	if k.Check != nil {
+		return k.Check(text)
+	}
+	return nil
+}
+
+// refuse reports a value that a setting cannot have.
+func (d *decoder) refuse(n *node, k *Key, text string, err error) {
+	hint := ""
+	var we *wordError
+	if errors.As(err, &we) && !k.Secret {
+		if near := nearest.Nearest(text, we.words); near != "" {
+			hint = "did you mean " + near + "?"
+		} else if k.Switch && slices.Contains([]string{"yes", "on", "1", "y"}, strings.ToLower(text)) {
+			hint = "did you mean true?"
+		} else if k.Switch && slices.Contains([]string{"no", "off", "0", "n"}, strings.ToLower(text)) {
+			hint = "did you mean false?"
+		}
+	}
+	written := ""
+	if n.kind == scalar && len(n.uses) > 0 && !k.Secret {
+		written = fmt.Sprintf("; with its variables it is %s", quote(text))
+	}
+	d.bad(n.pos, hint, "%s: %v%s", k.Name, err, written)
+}
+
+var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+
+const maxName = 64
+
+// goodName reports a name that cannot be used in metrics and thresholds.
+func (d *decoder) goodName(pos Pos, what, name string) {
+	if plainName.MatchString(name) {
+		return
+	}
+	hint := "use a-z, 0-9, -, _ and ., at most 64 of them"
+	if lower := strings.ReplaceAll(strings.ToLower(name), " ", "-"); plainName.MatchString(lower) {
+		hint = "write " + lower + ": names have a-z, 0-9, -, _ and ."
+	}
+	d.bad(pos, hint, "%s cannot be the name of %s", quote(name), what)
+}
+
+// missing is the hint for an unknown name: the nearest known name, or a list of them.
+func missing(name string, known []string) string {
+	const most = 10
+	if n := nearest.Nearest(name, known); n != "" {
+		return "did you mean " + n + "?"
+	}
+	if len(known) == 0 {
+		return "there is none"
+	}
+	if len(known) > most {
+		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
+// commands reads shell commands.
+func (d *decoder) commands(n *node, what string) (list []Command) {
+	for _, item := range d.oneOrMore(n, what) {
+		text, ok := d.text(item, what)
+		if ok && strings.TrimSpace(text) == "" {
+			d.bad(item.pos, "", "%s is an empty command", what)
+			continue
+		}
+		if ok {
+			list = append(list, Command{text, item.pos})
+		}
+	}
+	return list
+}
+
+// quote puts a text of a file into quotes. Control characters and secrets are dealt with when a mistake is finished.
+func quote(text string) string { return `"` + text + `"` }
+
+// printable quotes a name with blanks or quotes.
+func printable(name string) string {
+	if name == "" || strings.ContainsAny(name, " \t\n\"") {
+		return quote(name)
+	}
+	return name
+}

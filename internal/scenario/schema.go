@@ -1,0 +1,187 @@
+package scenario
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// SchemaID is the identifier of the JSON Schema of this version of the format.
+const SchemaID = "https://github.com/perfmq/perfmq/scenario/v1/schema.json"
+
+type object = map[string]any
+
+// Schema returns the JSON Schema (2020-12) of a scenario file with these settings, for editors. The same table gives the
+// same bytes. What the schema cannot say, such as that names exist and which values a setting has, is left to [Parse].
+func Schema(table []Key) []byte {
+	keys := newTable(table)
+	root := rootSchema(keys)
+	maps.Copy(root, object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
+		"$defs": object{
+			"value": object{"type": []string{"string", "number", "boolean"}},
+			"variable": object{"anyOf": []any{
+				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}, "default"),
+			}},
+			"broker": closedObject(keys, InBroker, object{}),
+			"group": object{
+				"type": "object", "required": []string{"role"}, "properties": object{"role": object{"enum": []string{Producer, Consumer}}},
+				"if":   object{"properties": object{"role": object{"const": Producer}}},
+				"then": ref("producers"), "else": ref("consumers"),
+			},
+			"producers": groupSchema(keys, Producer, InProducerGroup),
+			"consumers": groupSchema(keys, Consumer, InConsumerGroup),
+			"override":  closedObject(keys, inGroup, object{}),
+			"step":      stepSchema(keys),
+			"threshold": object{"anyOf": []any{
+				object{"type": "string"},
+				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}}, "threshold"),
+			}},
+		},
+	})
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil { // maps of texts always marshal
+		return nil
+	}
+	return append(text, '\n')
+}
+
+// rootSchema is of the top of the file.
+func rootSchema(keys *table) object {
+	notWithSteps := object{"not": object{"required": []string{"steps"}}}
+	onlyWithoutSteps := object{"until": notWithSteps}
+	for name := range settings(keys, InStep) {
+		if keys.find(name, InRun) == nil {
+			onlyWithoutSteps[name] = notWithSteps
+		}
+	}
+	root := closedObject(keys, InRun|InStep, object{
+		"version":     note("version of the format", object{"enum": []any{1, "1"}}),
+		"name":        note("name of the scenario", ref("value")),
+		"description": note("what the scenario shows", ref("value")),
+		"vars": note("variables, used as ${NAME}; --set NAME=VALUE overrides them", object{
+			"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": ref("variable"),
+		}),
+		"labels": note("free text about the run, for every output", object{"type": "object", "additionalProperties": ref("value")}),
+		"defaults": note("settings of all brokers, groups and steps that have them and do not give them",
+			closedObject(keys, inDefaults, object{})),
+		"broker":     note("the only broker", ref("broker")),
+		"brokers":    note("brokers by name", named(ref("broker"))),
+		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
+		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
+		"until":      untilSchema(),
+		"before":     note("command or commands, run by sh -c, before the run", oneOrMore(ref("value"))),
+		"after":      note("command or commands, run by sh -c, after the run", oneOrMore(ref("value"))),
+		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
+	}, "groups")
+	root["oneOf"] = []any{object{"required": []string{"broker"}}, object{"required": []string{"brokers"}}}
+	root["dependentSchemas"] = onlyWithoutSteps
+	return root
+}
+
+func groupSchema(keys *table, role string, place Scope) object {
+	return closedObject(keys, place, object{
+		"role":         object{"const": role},
+		"broker":       note("name of a broker; may be left out if there is only one", ref("value")),
+		"destination":  note(help(keys.shape["destination"], "destination or destinations"), oneOrMore(ref("value"))),
+		"destinations": note("the same as destination", oneOrMore(ref("value"))),
+	}, "role")
+}
+
+func stepSchema(keys *table) object {
+	return closedObject(keys, InStep, object{
+		"name": note("unique name, for thresholds and metrics", ref("value")),
+		"groups": note("groups that run together, with settings for this step; all if left out", object{"anyOf": []any{
+			oneOrMore(ref("value")), named(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
+		}}),
+		"until":      untilSchema(),
+		"before":     note("command or commands, run by sh -c, before the step", oneOrMore(ref("value"))),
+		"after":      note("command or commands, run by sh -c, after the step", oneOrMore(ref("value"))),
+		"thresholds": note("demands, METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
+	})
+}
+
+func untilSchema() object {
+	return note("what ends the step but for its duration and count", object{"enum": []string{UntilDrained, UntilCount}})
+}
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
+
+func note(text string, schema object) object {
+	schema["description"] = text
+	return schema
+}
+
+func nonEmpty(item object) object { return object{"type": "array", "items": item, "minItems": 1} }
+
+func oneOrMore(item object) object { return object{"anyOf": []any{item, nonEmpty(item)}} }
+
+// named is a map whose keys are names of brokers, groups or steps.
+func named(value object) object {
+	names := object{"pattern": plainName.String()}
+	return object{"type": "object", "propertyNames": names, "additionalProperties": value, "minProperties": 1}
+}
+
+// closedObject is a map with the settings of some places and further keys, and nothing else.
+func closedObject(keys *table, places Scope, more object, required ...string) object {
+	properties := settings(keys, places)
+	maps.Copy(properties, more)
+	o := object{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		o["required"] = required
+	}
+	return o
+}
+
+// settings returns the schemas of the settings of some places by their names.
+func settings(keys *table, places Scope) object {
+	all := object{}
+	if places == 0 {
+		return all
+	}
+	for _, name := range keys.names(places) {
+		all[name] = keys.find(name, places).schema()
+	}
+	return all
+}
+
+// schema returns the schema of a setting's value.
+func (k *Key) schema() object {
+	value := object{"$ref": "#/$defs/value"}
+	variable := object{"type": "string", "pattern": `\$\{`} // its value is not known
+	switch {
+	case k.Switch:
+		value = object{"anyOf": []any{object{"type": "boolean"}, object{"enum": []string{"true", "false"}}, variable}}
+	case len(k.Words) > 0:
+		value = object{"anyOf": []any{object{"enum": k.Words}, variable}}
+	}
+	forms := []any{value}
+	if k.List || k.Join != "" {
+		forms = append(forms, nonEmpty(value))
+	}
+	if k.Pairs {
+		forms = append(forms, object{"type": "object", "additionalProperties": value, "minProperties": 1})
+	}
+	if len(forms) > 1 {
+		value = object{"anyOf": forms}
+	}
+	value["description"] = help(k, k.Name)
+	return value
+}
+
+// help describes a setting.
+func help(k *Key, otherwise string) string {
+	if k == nil {
+		return otherwise
+	}
+	text := k.Help
+	if text == "" {
+		text = otherwise
+	}
+	if k.Arg != "" {
+		text = k.Arg + ": " + text
+	}
+	if k.Default != "" {
+		text += " (default: " + k.Default + ")"
+	}
+	return text
+}
