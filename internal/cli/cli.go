@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type Env struct {
 	Signals <-chan os.Signal
 	// Factories are the protocols, each with its native driver first. Others of the same name are on client libraries.
 	Factories []driver.Factory
+	// Scenarios are the scenario files inside the program; nil for none.
+	Scenarios fs.FS
 	// Version is what "perfmq version" prints first.
 	Version Version
 }
@@ -138,6 +141,7 @@ func (a *app) root() *cobra.Command {
 	for i := range a.Factories {
 		root.AddCommand(a.protocolCommand(&a.Factories[i]))
 	}
+	root.AddCommand(a.runCommand())
 	root.AddCommand(a.brokerCommand())
 	root.AddCommand(a.verifyCommand())
 	root.AddCommand(a.scenarioCommand())

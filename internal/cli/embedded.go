@@ -87,6 +87,10 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 	cfg := broker.Config{Listen: map[string]string{}, Faults: f}
 	if drains(p) {
 		cfg.Limits.LimitBytes = backlog(p)
+	} else if messages, bytes := stored(p); messages > 0 {
+		cfg.Limits.Limit = max(embeddedMessages, messages)
+		cfg.Limits.LimitBytes = max(embeddedBytes, bytes)
+		cfg.Limits.Memory = 2 * cfg.Limits.LimitBytes
 	}
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
@@ -112,7 +116,7 @@ func backlog(p *plan.Plan) int64 {
 	for _, g := range p.Groups() {
 		destinations += int64(len(g.Destinations))
 		transaction := max(1, g.TransactionSize*g.Consumers, g.CommitInterval*g.Producers)
-		room = max(room, 4*int64(transaction)*int64(len(g.Body)+overhead))
+		room = max(room, 4*int64(transaction)*int64(max(g.BodySize, len(g.Body))+overhead))
 	}
 	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
 }
@@ -120,6 +124,41 @@ func backlog(p *plan.Plan) int64 {
 // embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers back. A
 // broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own memory.
 const embeddedBacklog = 16 << 20
+
+// The bounds of a queue of the embedded broker where nothing else is known.
+const (
+	embeddedMessages = 1_000_000
+	embeddedBytes    = 256 << 20
+)
+
+// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones.
+func stored(p *plan.Plan) (messages, bytes int64) {
+	const overhead = 512 // of a message in the store
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for _, g := range s.Groups {
+			if !g.Role.Produces() {
+				continue
+			}
+			n := g.Count
+			if due := g.Rate.Due(s.Duration); n == 0 || due > 0 && due < n {
+				n = due
+			}
+			messages += int64(n)
+			bytes += int64(n) * int64(max(g.BodySize, len(g.Body))+overhead)
+		}
+	}
+	return messages, bytes
+}
+
+// embeddedMemory returns how many bytes of messages the embedded broker holds at most.
+func embeddedMemory(p *plan.Plan) int64 {
+	if drains(p) {
+		return backlog(p)
+	}
+	_, bytes := stored(p)
+	return max(embeddedBytes, bytes)
+}
 
 // drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room.
 func drains(p *plan.Plan) bool {

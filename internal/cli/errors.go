@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -86,12 +88,24 @@ func (ep *errorPrinter) print(errs ...error) {
 			ep.write(fmt.Sprintf("and %d more", len(list)-i), "")
 			return
 		}
+		var mistakes scenario.Mistakes
+		if errors.As(err, &mistakes) {
+			ep.lines(mistakes.Error())
+			continue
+		}
 		hint := driver.HintOf(err)
 		var m *plan.Mistake
 		if errors.As(err, &m) {
 			hint = m.Hint
 		}
 		ep.write(err.Error(), hint)
+	}
+}
+
+// lines prints a text of several lines.
+func (ep *errorPrinter) lines(text string) {
+	for line := range strings.Lines(text) {
+		ep.say(strings.TrimSuffix(line, "\n"))
 	}
 }
 

@@ -73,10 +73,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 func (r *resolver) limit(g *plan.Group) {
 	largest := r.maxMessageSize
 	if r.role.Produces() {
-		largest = max(largest, len(g.Body))
-		if r.bodyFile == "" {
-			largest = max(largest, r.messageSize)
-		}
+		largest = max(largest, len(g.Body), g.BodySize)
 	}
 	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = largest, largest
 }
@@ -342,6 +339,7 @@ func defaultDestination(f *driver.Factory) string {
 
 func (r *resolver) body(g *plan.Group) {
 	if r.bodyFile == "" {
+		g.BodySize = r.messageSize
 		g.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
 		r.check(plan.CheckBody(&r.own, r.messageSize))
 		return // the bytes are made when the plan turned out to be valid

@@ -26,7 +26,7 @@ import (
 
 // runRole is what perfmq PROTOCOL ROLE does.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	errs := a.unknownFlags(cmd, in, f, role)
+	errs := a.unknownFlags(cmd, in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
 	s, list, valueErrs := in.values(a.environ)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.unknown(a.known)...)
@@ -44,16 +44,14 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if s.dryRun {
 		return a.printPlan(cmd, p, list)
 	}
-	if role.Produces() && s.bodyFile == "" {
-		p.Steps[0].Groups[0].Body = plan.Body(s.messageSize)
-	}
+	p.MakeBodies()
 	a.work = func() int { return a.execute(p, s) }
 	return nil
 }
 
 // unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a value, as where a
 // variable is not set: for pflag, the next flag is the value.
-func (a *app) unknownFlags(cmd *cobra.Command, in *input, f *driver.Factory, role plan.Role) []error {
+func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name string) error) []error {
 	var errs []error
 	flags := cmd.Flags()
 	for i := 0; i < len(a.Args); i++ {
@@ -68,7 +66,7 @@ func (a *app) unknownFlags(cmd *cobra.Command, in *input, f *driver.Factory, rol
 			var name string
 			name, _, attached = strings.Cut(arg[2:], "=")
 			if flag = flags.Lookup(name); flag == nil {
-				errs = append(errs, a.unknownFlag(cmd, name, f, role))
+				errs = append(errs, unknown(name))
 				continue
 			}
 		case len(arg) > 1 && arg[0] == '-':

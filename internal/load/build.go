@@ -94,3 +94,32 @@ func (b *builder) schedule() (Schedule, error) {
 	t := b.timetable
 	return Schedule{table: &t}, nil
 }
+
+// Scale returns the schedule with all lengths multiplied by a factor above 0. Rates stay. It is the same schedule if it has no
+// lengths, or if they would be too long.
+func (s Schedule) Scale(factor float64) Schedule {
+	if s.table == nil {
+		return s
+	}
+	scaled := func(d time.Duration) time.Duration {
+		if d == 0 {
+			return 0
+		}
+		return max(time.Duration(float64(d)*factor), time.Millisecond)
+	}
+	var b builder
+	for _, g := range s.table.segments {
+		g.Length, g.Every, g.Burst = scaled(g.Length), scaled(g.Every), scaled(g.Burst)
+		if g.Kind == SegmentStair {
+			g.Length = time.Duration(g.steps()) * g.Every
+		}
+		if err := b.add(g); err != nil {
+			return s
+		}
+	}
+	shorter, err := b.schedule()
+	if err != nil {
+		return s
+	}
+	return shorter
+}

@@ -46,3 +46,19 @@ func bodyLimits(f *driver.Factory) (least, usual int) {
 	}
 	return 0, 0
 }
+
+// MakeBodies makes the bodies of fixed text, once the plan turned out to be valid. Groups share those of the same size.
+func (p *Plan) MakeBodies() {
+	made := map[int][]byte{}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if g.Body != nil || !g.Role.Produces() {
+				continue
+			}
+			if made[g.BodySize] == nil {
+				made[g.BodySize] = Body(g.BodySize)
+			}
+			g.Body = made[g.BodySize]
+		}
+	}
+}

@@ -148,8 +148,9 @@ type Group struct {
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 
-	// Body is the payload of every message.
-	Body []byte
+	// Body is the payload of every message: that of a file, or [Body] of BodySize, made by [Plan.MakeBodies].
+	Body     []byte `json:"-"`
+	BodySize int
 	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
 	BodySource     string
 	Persistent     bool

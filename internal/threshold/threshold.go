@@ -19,7 +19,9 @@ type Threshold struct {
 	// Value is in the metric's unit, or, with OfTarget, in percent of the run's target rate.
 	Value    float64
 	OfTarget bool
-	asked    string // the value as it was written
+	// Abort ends the run as soon as the demand cannot be kept any more.
+	Abort bool
+	asked string // the value as it was written
 }
 
 // String returns the demand with single spaces, which [Parse] reads.

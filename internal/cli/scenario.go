@@ -1,0 +1,415 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+// runCommand is perfmq run.
+func (a *app) runCommand() *cobra.Command {
+	in := newInput(a.runDefinitions())
+	var given runFlags
+	cmd := &cobra.Command{
+		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps", GroupID: groupOther,
+		Long: `Carry out scenario files, one after the other. A file says which brokers there are, which groups of producers and
+consumers work on them, and what they do in each step. @NAME is one of the scenarios inside this program.
+
+A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file says; --duration
+and --message-count only where the file has them, if it has them anywhere. The output says to which.`,
+		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runFiles(cmd, args, in, &given)
+		},
+	}
+	flags := cmd.Flags()
+	in.addTo(flags)
+	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
+	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and 100 messages at least; not rates, sizes or workers")
+	return cmd
+}
+
+// runFlags are those that only perfmq run has.
+type runFlags struct {
+	set   []string
+	scale string
+}
+
+// runDefinitions are the flags of all roles.
+func (a *app) runDefinitions() (list []definition) {
+	if len(a.Factories) == 0 {
+		return nil
+	}
+	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
+		for _, d := range definitions(role, &a.Factories[0]) {
+			switch d.name {
+			case "consumer-url", "consumer-protocol", "consumer-connections":
+				continue
+			case "url":
+				d.def, d.suggest = "that of the file", nil
+			case "protocol":
+				continue
+			}
+			if !slices.ContainsFunc(list, func(o definition) bool { return o.name == d.name }) {
+				d.roles = nil
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+// prepared is a scenario that is ready to be carried out.
+type prepared struct {
+	plan     *plan.Plan
+	settings *settings
+	notes    []string
+}
+
+// runFiles is what perfmq run does.
+func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
+	errs := a.unknownFlags(cmd, in, func(name string) error { return unknownRunFlag(cmd, name) })
+	errs = append(errs, a.environ.unknown(a.known)...)
+	if len(args) == 0 {
+		errs = append(errs, &plan.Mistake{Text: "there is no scenario file", Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp"})
+	}
+	scale, err := strconv.ParseFloat(given.scale, 64)
+	if err != nil || !(scale > 0 && scale <= 1) {
+		errs = append(errs, &plan.Mistake{Text: "--scale=" + quoted(given.scale) + ": want a number above 0 and at most 1, such as 0.01"})
+	}
+	set, setErrs := variablesOf(given.set)
+	errs = append(errs, setErrs...)
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	var list []prepared
+	for i, name := range args {
+		ready, err := a.prepare(name, len(args), in, set)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if scale < 1 {
+			ready.plan.Scale(scale)
+			ready.notes = append(ready.notes, fmt.Sprintf("--scale %s: durations, counts and backlogs are shortened; the figures are those of a try", given.scale))
+		}
+		errs = append(errs, a.separate(ready, i, len(args))...)
+		list = append(list, ready)
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	if list[0].settings.dryRun {
+		for i := range list {
+			if err := a.printScenario(cmd, &list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a.work = func() int { return a.executeAll(list) }
+	return nil
+}
+
+// separate keeps the outputs of several scenarios apart.
+func (a *app) separate(ready prepared, i, of int) (errs []error) {
+	if of == 1 {
+		return nil
+	}
+	s := ready.settings
+	for flag, path := range map[string]string{"--json": s.jsonFile, "--hdr": s.hdrFile, "--verify-file": s.verifyFile} {
+		if path != "" && i == 0 {
+			errs = append(errs, &plan.Mistake{
+				Text: flag + " names one file for several scenarios", Hint: "run them one by one, or use --result, which makes a folder for each",
+			})
+		}
+	}
+	return errs
+}
+
+// executeAll carries scenarios out, one after the other, and returns the exit status that matters most. An interruption ends all.
+func (a *app) executeAll(list []prepared) int {
+	status := exitOK
+	for i := range list {
+		p := &list[i]
+		for _, note := range p.notes {
+			if !p.settings.silent {
+				a.errors.say("note: " + note)
+			}
+		}
+		if len(list) > 1 && !p.settings.silent {
+			a.errors.say("scenario " + p.plan.Name)
+		}
+		next := a.execute(p.plan, p.settings)
+		status = graver(status, next)
+		if next == exitInterrupted {
+			break
+		}
+	}
+	return status
+}
+
+// graver returns the exit status that matters more.
+func graver(a, b int) int {
+	for _, status := range []int{exitUsage, exitConnect, exitFailed, exitThreshold, exitInterrupted} {
+		if a == status || b == status {
+			return status
+		}
+	}
+	return exitOK
+}
+
+// variablesOf reads the values of --set.
+func variablesOf(list []string) (map[string]string, []error) {
+	set := map[string]string{}
+	var errs []error
+	for _, text := range list {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			errs = append(errs, &plan.Mistake{Text: "--set=" + quoted(text) + ": want NAME=VALUE"})
+			continue
+		}
+		set[name] = value
+	}
+	return set, errs
+}
+
+// read returns the text of a scenario, and what to call it.
+func (a *app) read(name string) (path string, text []byte, err error) {
+	if scenario.IsShipped(name) {
+		if a.Scenarios == nil {
+			return "", nil, &plan.Mistake{Text: "this program has no scenarios inside", Hint: "name a file"}
+		}
+		_, text, err = scenario.Open(a.Scenarios, name)
+		var unknown *scenario.UnknownError
+		if errors.As(err, &unknown) {
+			return "", nil, &plan.Mistake{Text: unknown.Error(), Hint: unknown.Hint}
+		}
+		return name, text, err
+	}
+	text, err = inputfile.Read(name, scenario.MaxSize)
+	var fe *inputfile.Error
+	if errors.As(err, &fe) {
+		return "", nil, &plan.Mistake{Text: "scenario " + err.Error(), Hint: fe.Hint}
+	}
+	return name, text, err
+}
+
+// prepare reads one of several scenarios and makes its plan. The error holds all mistakes.
+func (a *app) prepare(name string, of int, in *input, set map[string]string) (prepared, error) {
+	path, text, err := a.read(name)
+	if err != nil {
+		return prepared{}, err
+	}
+	file, err := scenario.Parse(path, text, a.scenarioKeys(), set)
+	if err != nil {
+		return prepared{}, err
+	}
+	b := &builder{app: a, in: in, file: file}
+	p, whole := b.build()
+	if of > 1 && whole.resultDir != "" {
+		whole.resultDir = filepath.Join(whole.resultDir, filepath.Base(p.Name))
+	}
+	whole.outputs(a.Stdout, a.Stderr)
+	errs := slices.Concat(b.errs, whole.errs)
+	if err := p.Validate(); err != nil {
+		for _, err := range parts([]error{err}) {
+			errs = append(errs, b.place(err))
+		}
+	}
+	if len(b.mistakes) > 0 {
+		errs = append([]error{b.mistakes}, errs...)
+	}
+	if len(errs) > 0 {
+		return prepared{}, errors.Join(errs...)
+	}
+	p.MakeBodies()
+	return prepared{plan: p, settings: whole.settings, notes: b.notes()}, nil
+}
+
+// place gives a mistake of the plan the name of its file.
+func (b *builder) place(err error) error {
+	var m *plan.Mistake
+	if errors.As(err, &m) {
+		return &plan.Mistake{Text: b.file.Path + ": " + strings.ReplaceAll(m.Text, "--", ""), Hint: m.Hint}
+	}
+	return fmt.Errorf("%s: %w", b.file.Path, err)
+}
+
+// printScenario is --dry-run.
+func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: this is the plan of %s; nothing was connected or sent\n\n", cmd.CommandPath(), a.secrets.Line(p.plan.Name))
+	if err := plan.Print(&b, p.plan, a.secrets.Line); err != nil {
+		return err
+	}
+	for i, note := range p.notes {
+		if i == 0 {
+			b.WriteString("\nGiven besides the file\n")
+		}
+		b.WriteString("  " + a.secrets.Line(note) + "\n")
+	}
+	_, err := a.Stdout.Write([]byte(b.String()))
+	return err
+}
+
+// scenarioCommand is perfmq scenario.
+func (a *app) scenarioCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "scenario", Short: "List, show, make and check scenarios, and list what runs can be judged by", GroupID: groupOther,
+		Args: cobra.ArbitraryArgs, RunE: a.wantCommand,
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "list", Short: "List the scenarios inside this program", Args: noArguments, RunE: func(*cobra.Command, []string) error { return a.listScenarios() }},
+		&cobra.Command{Use: "show @NAME", Short: "Print a scenario inside this program", Args: cobra.ArbitraryArgs, RunE: a.showScenario},
+		&cobra.Command{Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with", Args: cobra.ArbitraryArgs, RunE: a.initScenario},
+		a.validateCommand(),
+		&cobra.Command{Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments, RunE: func(*cobra.Command, []string) error {
+			_, err := a.Stdout.Write(scenario.Schema(a.scenarioKeys()))
+			return err
+		}},
+		&cobra.Command{
+			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
+			Long: `List the metrics that --threshold, and the thresholds of scenario files, can be about, with their units.
+
+Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per second
+of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.`,
+			RunE: func(*cobra.Command, []string) error {
+				var b strings.Builder
+				w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+				for _, m := range threshold.Metrics() {
+					_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+				}
+				_ = w.Flush() // a strings.Builder takes all
+				_, err := a.Stdout.Write([]byte(b.String()))
+				return err
+			},
+		},
+	)
+	return cmd
+}
+
+func (a *app) listScenarios() error {
+	if a.Scenarios == nil {
+		return nil
+	}
+	list, err := scenario.Shipped(a.Scenarios)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, info := range list {
+		_, _ = fmt.Fprintf(w, "@%s\t%s\n", info.Name, info.Description)
+	}
+	_ = w.Flush() // a strings.Builder takes all
+	_, err = a.Stdout.Write([]byte(b.String()))
+	return err
+}
+
+func (a *app) showScenario(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one name", Hint: "perfmq scenario list shows all"})
+	}
+	_, text, err := a.read("@" + strings.TrimPrefix(args[0], "@"))
+	if err != nil {
+		return a.usage(err)
+	}
+	_, err = a.Stdout.Write(text)
+	return err
+}
+
+func (a *app) initScenario(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		_, err := a.Stdout.Write(scenario.Skeleton())
+		return err
+	case 1:
+	default:
+		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one file"})
+	}
+	f, err := os.OpenFile(filepath.Clean(args[0]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // to be shared in version control
+	if errors.Is(err, fs.ErrExist) {
+		return a.usage(&plan.Mistake{Text: args[0] + " is there already", Hint: "name another file, or remove it"})
+	}
+	if err == nil {
+		_, err = f.Write(scenario.Skeleton())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return a.usage(&plan.Mistake{Text: bare(err).Error(), Hint: "name a file that can be written"})
+	}
+	a.errors.say("wrote " + args[0] + "; perfmq scenario validate " + args[0] + " checks it, perfmq run " + args[0] + " carries it out")
+	return nil
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs,
+		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. What each would take in memory
+with perfmq run --embedded is printed.`,
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		values, errs := variablesOf(set)
+		if len(args) == 0 {
+			errs = append(errs, &plan.Mistake{Text: "there is no scenario file", Hint: cmd.CommandPath() + " FILE"})
+		}
+		var b strings.Builder
+		for _, name := range args {
+			ready, err := a.prepare(name, 1, newInput(nil), values)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			p := ready.plan
+			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name), count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
+				(embeddedMemory(p)+1<<20-1)>>20)
+		}
+		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
+			return err
+		}
+		if len(errs) > 0 {
+			return a.usage(errs...)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// unknownRunFlag reports a flag that perfmq run does not have.
+func unknownRunFlag(cmd *cobra.Command, name string) error {
+	m := &plan.Mistake{Text: "unknown flag --" + name, Hint: cmd.CommandPath() + " --help lists all flags"}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if n := nearest.Nearest(name, names); n != "" {
+		m.Hint = "did you mean --" + n + "?"
+	}
+	return m
+}

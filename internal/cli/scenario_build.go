@@ -1,0 +1,446 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// keySite is the setting of a broker that no flag has: brokers of one site hold the same destinations, such as two connectors of one
+// broker, or brokers that pass messages on.
+const keySite = "site"
+
+// scenarioKeys returns the settings as scenario files have them: those of the flags, each at its places, and the few of their own.
+func (a *app) scenarioKeys() []scenario.Key {
+	keys := []scenario.Key{{
+		Name: keySite, Scopes: scenario.InBroker, Arg: argName, Default: "the host of url",
+		Help: "name of the site; a destination is one and the same on all brokers of a site",
+		Check: func(text string) error {
+			if strings.TrimSpace(text) == "" {
+				return errors.New("is empty")
+			}
+			return nil
+		},
+	}}
+	f := &a.Factories[0]
+	var seen []string
+	for _, role := range []plan.Role{plan.Producer, plan.Consumer, plan.Client} {
+		for _, d := range definitions(role, f) {
+			places := a.places(&d)
+			shape := d.name == "threshold" || d.name == "label"
+			if slices.Contains(seen, d.name) || places == 0 && !shape {
+				continue
+			}
+			seen = append(seen, d.name)
+			k := scenario.Key{
+				Name: d.name, Aliases: d.aliases, Scopes: places, List: d.list, Switch: d.arg == "", Arg: d.arg, Default: d.def,
+				Help: d.help, Secret: d.secret, Pairs: d.name == "property" || d.name == "option",
+				Check: func(text string) error { return d.set(newSettings(), text) },
+			}
+			switch d.name {
+			case "rate":
+				k.Join, k.Relative = ", ", true
+			case "url":
+				k.Default, k.Help = "the protocol's", "the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."
+			case "protocol":
+				k.Default, k.Help = "that of url", "the protocol: "+strings.Join(factoryNames(a.Factories), ", ")
+			}
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// places returns where in a scenario file a setting may stand.
+func (a *app) places(d *definition) scenario.Scope {
+	switch d.name {
+	case "consumer-url", "consumer-protocol", "embedded", "embedded-faults", "verify-file":
+		return 0
+	case "threads", "drain-timeout", "wait-for-broker":
+		return scenario.InRun
+	case "duration", "warmup":
+		return scenario.InStep
+	case "clientID":
+		return scenario.InProducerGroup | scenario.InConsumerGroup
+	case "option":
+		return scenario.InBroker
+	}
+	switch d.group {
+	case groupBroker, groupTLS:
+		return scenario.InBroker
+	case groupVerification:
+		return scenario.InRun
+	case groupOutput:
+		return 0
+	}
+	var places scenario.Scope
+	if d.in(plan.Producer) {
+		places |= scenario.InProducerGroup
+	}
+	if d.in(plan.Consumer) {
+		places |= scenario.InConsumerGroup
+	}
+	return places
+}
+
+// builder makes a plan of a scenario, and of the flags and variables that were given with it.
+type builder struct {
+	app      *app
+	in       *input
+	file     *scenario.File
+	factory  *driver.Factory // that of the run's own settings, where the protocol does not matter
+	embedded bool
+
+	plan     *plan.Plan
+	brokers  map[string]*fileBroker
+	mistakes scenario.Mistakes
+	errs     []error
+	applied  map[string][]string // flags and variables, and what they were applied to
+}
+
+// fileBroker is a broker of the file.
+type fileBroker struct {
+	*scenario.Broker
+	factory driver.Factory
+	site    string
+}
+
+// build returns the plan, and the settings of the run, of which the outputs are.
+func (b *builder) build() (*plan.Plan, *resolver) {
+	b.applied, b.brokers = map[string][]string{}, map[string]*fileBroker{}
+	b.factory = &b.app.Factories[0]
+	whole := b.resolver(b.settings(plan.Client, b.factory, scenario.InRun, "the run", b.file.Settings), plan.Client, b.factory)
+	b.embedded = whole.embedded
+	b.plan = whole.whole()
+	b.plan.Name = b.file.Name
+	if b.plan.Name == "" {
+		b.plan.Name = strings.TrimSuffix(baseName(b.file.Path), ".yaml")
+	}
+	b.labels()
+	for i := range b.file.Brokers {
+		b.broker(&b.file.Brokers[i])
+	}
+	b.sites()
+	for i := range b.file.Steps {
+		b.step(&b.file.Steps[i], whole)
+	}
+	if last := len(b.plan.Steps) - 1; last >= 0 {
+		first := &b.plan.Steps[0]
+		first.Before = append(commands(b.file.Before), first.Before...)
+		b.plan.Steps[last].After = append(b.plan.Steps[last].After, commands(b.file.After)...)
+	}
+	for i := range b.file.Thresholds {
+		b.threshold(&b.file.Thresholds[i])
+	}
+	whole.verification(b.plan)
+	return b.plan, whole
+}
+
+func baseName(path string) string { return path[strings.LastIndexAny(path, "/@")+1:] }
+
+func (b *builder) resolver(s *settings, role plan.Role, f *driver.Factory) *resolver {
+	return &resolver{
+		settings: s, role: role, own: *f, factories: b.app.Factories, libraries: b.app.libraries, secrets: b.app.secrets,
+	}
+}
+
+func (b *builder) labels() {
+	labels := map[string]string{}
+	for _, l := range b.file.Labels {
+		labels[l.Key] = l.Text
+	}
+	maps.Copy(labels, b.plan.Labels) // those of flags
+	if len(labels) > 0 {
+		b.plan.Labels = labels
+	}
+}
+
+// settings returns the settings that entries of the file, variables and flags come to, the later ones over the earlier; of variables
+// and flags those that have one of the places.
+func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry) *settings {
+	s := newSettings()
+	list := definitions(role, f)
+	for _, entries := range lists {
+		for _, e := range entries {
+			i := slices.IndexFunc(list, func(d definition) bool { return d.name == e.Key })
+			if i < 0 {
+				continue
+			}
+			s.origins[e.Key] = origin{}
+			for _, text := range e.Texts {
+				if err := list[i].set(s, text); err != nil { // with another value it may be one
+					b.mistakes = append(b.mistakes, b.file.Mistake(e.Pos, e.Key+": "+err.Error(), ""))
+				}
+			}
+		}
+	}
+	for i := range list {
+		d := &list[i]
+		output := places == scenario.InRun && b.app.places(d) == 0
+		if b.app.places(d)&places == 0 && !output {
+			continue
+		}
+		b.over(s, d, to)
+	}
+	return s
+}
+
+// over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not added.
+func (b *builder) over(s *settings, d *definition, to string) {
+	if (d.name == "duration" || d.name == "message-count") && !s.has(d.name) && b.given(d.name) {
+		return
+	}
+	variable, texts := b.app.environ.lookup(d)
+	label, from := variable, origin{env: true}
+	if flags := b.in.texts[d.name]; len(flags) > 0 {
+		label, texts, from = "--"+d.name, flags, origin{flag: true, env: variable != ""}
+	}
+	if len(texts) == 0 || b.in.missing[d.name] {
+		return
+	}
+	if !d.list {
+		texts = texts[len(texts)-1:]
+	}
+	s.origins[d.name] = from
+	for _, text := range texts {
+		shown := text
+		if d.secret {
+			shown = "***"
+		}
+		if err := d.set(s, text); err != nil {
+			b.refuse("", "%s=%s: %v", label, quoted(shown), err)
+			return
+		}
+	}
+	if to != "the run" {
+		b.applied[label] = append(b.applied[label], to)
+	}
+}
+
+// given tells whether any group or step of the file has a setting.
+func (b *builder) given(key string) bool {
+	has := func(list []scenario.Entry) bool {
+		return slices.ContainsFunc(list, func(e scenario.Entry) bool { return e.Key == key })
+	}
+	given := has(b.file.Defaults)
+	for i := range b.file.Groups {
+		given = given || has(b.file.Groups[i].Entries)
+	}
+	for i := range b.file.Steps {
+		given = given || has(b.file.Steps[i].Entries)
+		for _, u := range b.file.Steps[i].Uses {
+			given = given || has(u.Entries)
+		}
+	}
+	return given
+}
+
+// refuse notes a mistake that is at no place of the file.
+func (b *builder) refuse(hint, format string, args ...any) {
+	m := &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+	if !slices.ContainsFunc(b.errs, func(err error) bool { return err.Error() == m.Text }) {
+		b.errs = append(b.errs, m)
+	}
+}
+
+// bad notes a mistake at a place of the file, once.
+func (b *builder) bad(pos scenario.Pos, hint, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(b.mistakes, func(m scenario.Mistake) bool { return m.Pos == pos && m.Text == text }) {
+		b.mistakes = append(b.mistakes, b.file.Mistake(pos, text, hint))
+	}
+}
+
+func entry(list []scenario.Entry, key string) (text string, ok bool) {
+	for _, e := range list {
+		if e.Key == key && len(e.Texts) > 0 {
+			text, ok = e.Texts[len(e.Texts)-1], true
+		}
+	}
+	return text, ok
+}
+
+// broker finds the protocol of a broker.
+func (b *builder) broker(of *scenario.Broker) {
+	at := &fileBroker{Broker: of}
+	b.brokers[of.Name] = at
+	entries := slices.Concat(b.file.Defaults, of.Entries)
+	name, named := entry(entries, "protocol")
+	address, _ := entry(entries, "url")
+	for _, key := range []string{"user", "password"} { // not to be shown
+		if key == "password" {
+			user, _ := entry(entries, "user")
+			password, _ := entry(entries, key)
+			b.app.secrets.Add(user, password)
+		}
+	}
+	b.app.secrets.AddURL(address, true)
+	at.site, _ = entry(entries, keySite)
+	if at.site == "" {
+		at.site = "host " + hosts(address)
+	}
+	i := slices.IndexFunc(b.app.Factories, func(f driver.Factory) bool {
+		if named {
+			return strings.EqualFold(f.Name, name)
+		}
+		return slices.Contains(f.Schemes, plan.Scheme(address))
+	})
+	switch {
+	case i >= 0:
+		at.factory = b.app.Factories[i]
+	case named:
+		b.bad(of.Pos, "known are "+strings.Join(factoryNames(b.app.Factories), ", "), "the broker %s has the unknown protocol %s", of.Name, name)
+	default:
+		b.bad(of.Pos, "protocol: "+strings.Join(factoryNames(b.app.Factories), ", or protocol: "), "the broker %s has no protocol", of.Name)
+	}
+	if i < 0 {
+		at.factory = *b.factory
+	}
+}
+
+// hosts returns the hosts of a URL without their ports.
+func hosts(address string) string {
+	_, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return ""
+	}
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	rest, _, _ = strings.Cut(rest, "/")
+	rest, _, _ = strings.Cut(rest, "?")
+	var list []string
+	for _, host := range strings.Split(rest, ",") {
+		u, err := url.Parse("x://" + host)
+		if err == nil {
+			host = u.Hostname()
+		}
+		list = append(list, host)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+// sites names the sites: not at all if there is one, else by their own names or those of their first brokers.
+func (b *builder) sites() {
+	names := map[string]string{}
+	for i := range b.file.Brokers {
+		of := b.brokers[b.file.Brokers[i].Name]
+		if _, ok := names[of.site]; !ok {
+			names[of.site] = of.Name
+			if own, ok := entry(of.Entries, keySite); ok {
+				names[of.site] = own
+			}
+		}
+	}
+	for _, of := range b.brokers {
+		if len(names) == 1 {
+			of.site = ""
+		} else {
+			of.site = names[of.site]
+		}
+	}
+}
+
+// step adds a step with its groups.
+func (b *builder) step(of *scenario.Step, whole *resolver) {
+	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
+	step := plan.Step{
+		Name: of.Name, Duration: s.duration, Warmup: s.warmup, Drained: of.Until == scenario.UntilDrained,
+		Before: commands(of.Before), After: commands(of.After),
+	}
+	for i := range of.Uses {
+		use := &of.Uses[i]
+		at := slices.IndexFunc(b.file.Groups, func(g scenario.Group) bool { return g.Name == use.Group })
+		step.Groups = append(step.Groups, b.group(&b.file.Groups[at], use, whole))
+	}
+	counted := slices.ContainsFunc(step.Groups, func(g *plan.Group) bool { return g.Count > 0 })
+	if of.Until == scenario.UntilCount && !counted {
+		b.bad(of.Pos, "message-count: 10000 in one of its groups", "the step %s lasts until a count, but no group of it has one", of.Name)
+	}
+	for _, t := range of.Thresholds {
+		if d, ok := b.demand(&t); ok {
+			step.Thresholds = append(step.Thresholds, d)
+		}
+	}
+	b.plan.Steps = append(b.plan.Steps, step)
+}
+
+// group returns a group with the settings that it has in a step.
+func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) *plan.Group {
+	at := b.brokers[of.Broker]
+	role, places := plan.Producer, scenario.InProducerGroup
+	if of.Role == scenario.Consumer {
+		role, places = plan.Consumer, scenario.InConsumerGroup
+	}
+	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries)
+	s.threads, s.embedded, s.faults = whole.threads, whole.embedded, whole.faults
+	if s.embedded && !whole.has("url") {
+		delete(s.origins, "url") // that of the file
+		s.url = ""
+	}
+	r := b.resolver(s, role, &at.factory)
+	g := r.group(of.Destinations)
+	g.Name = of.Name
+	for _, e := range g.Sides() {
+		e.Broker, e.Site = at.Name, at.site
+	}
+	for _, err := range parts(r.errs) {
+		var m *plan.Mistake
+		if !errors.As(err, &m) {
+			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
+		}
+		b.bad(use.Pos, m.Hint, "group %s: %s", of.Name, m.Text)
+	}
+	return g
+}
+
+func commands(list []scenario.Command) (texts []string) {
+	for _, c := range list {
+		texts = append(texts, c.Text)
+	}
+	return texts
+}
+
+// threshold adds a demand that stands under the run's: on a step, or on the run.
+func (b *builder) threshold(of *scenario.Threshold) {
+	d, ok := b.demand(of)
+	if !ok {
+		return
+	}
+	if of.Step == "" {
+		b.plan.Thresholds = append(b.plan.Thresholds, d)
+		return
+	}
+	for i := range b.plan.Steps {
+		if b.plan.Steps[i].Name == of.Step {
+			b.plan.Steps[i].Thresholds = append(b.plan.Steps[i].Thresholds, d)
+		}
+	}
+}
+
+func (b *builder) demand(of *scenario.Threshold) (d threshold.Threshold, ok bool) {
+	d, err := parseThreshold(of.Text)
+	if err != nil {
+		b.bad(of.Pos, "perfmq scenario metrics lists all metrics", "threshold %s %v", quoted(of.Text), err)
+		return d, false
+	}
+	d.Abort = of.Abort
+	return d, true
+}
+
+// notes says what flags and variables were applied to.
+func (b *builder) notes() (list []string) {
+	for _, label := range slices.Sorted(maps.Keys(b.applied)) {
+		to := b.applied[label]
+		slices.Sort(to)
+		list = append(list, label+" applies to "+strings.Join(slices.Compact(to), ", "))
+	}
+	return list
+}

@@ -1,0 +1,37 @@
+package plan
+
+import "time"
+
+// The least that [Plan.Scale] leaves.
+const (
+	leastDuration = 2 * time.Second
+	leastCount    = 100
+)
+
+// Scale shortens durations and counts by a factor from 0 to 1, to 2 s and 100 messages at least, if they were more. Rates, sizes and
+// workers stay.
+func (p *Plan) Scale(factor float64) {
+	shorter := func(d time.Duration) time.Duration {
+		return max(time.Duration(float64(d)*factor), min(d, leastDuration))
+	}
+	seen := map[*Group]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		whole := s.Duration
+		s.Duration = shorter(s.Duration)
+		switch {
+		case whole > 0: // in proportion, or nothing might be left to measure
+			s.Warmup = time.Duration(float64(s.Warmup) * float64(s.Duration) / float64(whole))
+		default:
+			s.Warmup = time.Duration(float64(s.Warmup) * factor)
+		}
+		for _, g := range s.Groups {
+			if seen[g] {
+				continue
+			}
+			seen[g] = true
+			g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
+			g.Rate = g.Rate.Scale(factor)
+		}
+	}
+}
