@@ -147,10 +147,8 @@ func loadFlags(role plan.Role) []definition {
 	return []definition{
 		{
 			name: "rate", group: groupLoad, arg: argNumber, def: "as fast as possible", roles: sending(),
-			help: "messages per second of all producers together, such as 30000 or 0.5; or segments: 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s, " +
-				"burst 9000 for 1s every 10s for 1m over 500, stair 1000 to 5000 by 1000 every 30s'",
-
-			set: setRate,
+			help: "messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'",
+			set:  setRate,
 		},
 		{
 			name: "max-pending", group: groupLoad, arg: argNumber, def: "1", roles: sending(), help: "messages in flight per producer; 0 is unbounded",

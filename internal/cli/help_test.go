@@ -63,7 +63,7 @@ func TestCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\nscenario\tWhat runs can be judged by\n" +
+			"help\tHelp about any command\nmem\tLoad over in-process broker\nrun\tCarry out scenario files: several brokers, groups and steps\nscenario\tList, show, make and check scenarios, and list what runs can be judged by\n" +
 			"verify\tJoin the files of --verify-file: was anything lost, doubled or damaged?\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
@@ -80,7 +80,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"alpha", "client", "--rate", ""}, ":4\n"},
 		{[]string{"alpha", "client", "--json", ""}, ":0\n"},
 		{[]string{"alpha", "consumer", "--ra"}, ":4\n"},
-		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers together, such as 30000 or 0.5\n:4\n"},
+		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'\n:4\n"},
 	} {
 		got := call(nil, append([]string{"__complete"}, c.words...)...)
 		require.Equal(t, 0, got.status, c.words)

@@ -38,7 +38,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client --url --rate 5", "error: --url has no value: --rate follows\nhint: give --url a value, or leave it out; --url=--rate if that is meant\n"},
-		{"alpha client --rate=-1", "error: --rate=-1: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
+		{"alpha client --rate=-1", "error: --rate=-1: \"-1\": want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
 		{"alpha client --producers 0", "error: --producers=0: want a whole number of at least 1\n"},
 		{"alpha client --producers 1.5", "error: --producers=1.5: want a whole number\n"},
 		{"alpha client --priority 10", "error: --priority=10: want a whole number from 0 to 9\n"},
@@ -87,7 +87,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --format csv", "error: --format=csv: want one of artemis, rocketmq\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
-		{"alpha client --rate x", "error: --rate=x: want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5\n"},
+		{"alpha client --rate x", "error: --rate=x: \"x\": want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", want queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
 		{"mem producer --tls-insecure", "error: --tls: in-process broker connections cannot be encrypted\nhint: leave the --tls flags out\n"},
