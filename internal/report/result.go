@@ -136,7 +136,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		text := "rows are missing from row " + strconv.Itoa(r.rows+1) + " on: " + r.err.Error()
 		out.Outcome.Warnings = append(out.Outcome.Warnings, text)
 		out.Outcome.Status = statusFailed
-		out.Findings = append(out.Findings, result.Finding{Kind: "rows-missing", Count: 1, Subject: "tester", Text: text})
+		out.Findings = append(out.Findings, result.Finding{Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: text})
 	}
 	return resultError("write the result in "+r.dir, r.writer.Finish(out))
 }
