@@ -351,23 +351,6 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 	}
 }
 
-// failuresByClass returns numbers of messages by state and class.
-func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
-	failures := map[string]map[string]uint64{}
-	for _, f := range failuresOf(c) {
-		classes := map[string]uint64{}
-		for class, n := range f.classes {
-			if n > 0 {
-				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
-			}
-		}
-		if len(classes) > 0 {
-			failures[f.name] = classes
-		}
-	}
-	return failures
-}
-
 func toJSONLowest(measured bool, l *stats.Lowest) *jsonLowest {
 	if !measured || !l.Known() {
 		return nil

@@ -43,8 +43,8 @@ const (
 // not tell them apart count both as Send Failed.
 //
 // Of several steps each begins with a line [Step] and its name, and is looked at as a run of its own: windows, and seconds up to
-// the first line, begin anew, and Max RT is that of the step. Failures go on counting; [Complete] is about the last step, but for
-// its counts.
+// the first line, begin anew, and Max RT is that of the step. Failures go on counting, and [Complete] has only the counts of all
+// steps.
 //
 // What is ours: RTs have fractions of a millisecond before they are averaged, and maxima are rounded down; what the
 // protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total is
@@ -146,7 +146,7 @@ func (r *RocketMQ) Summary(s *stats.Summary) error {
 	if r.run.Producing {
 		line := fmt.Sprintf("[Complete] Send Total: %d Send Failed: %d Response Failed: %d\n",
 			s.Total.Sent, s.Total.Unsent, responseFailed(&s.Total))
-		if r.end.at.After(r.begin.at) {
+		if r.end.at.After(r.begin.at) && !r.run.Several() {
 			line = fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total.Sent, r.producer(&r.begin, &r.end, &s.Total))
 		}
 		if err := r.print(line); err != nil {
