@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -340,4 +341,23 @@ func TestHostileSteps(t *testing.T) {
 	require.Equal(t, got.Steps[0].Name, records[0]["step"])
 	require.True(t, strings.HasPrefix(f.run.Steps[0], "allout\x1b") && strings.Contains(f.summary.Commands[0].Output, "hunter2"),
 		"the engine's own texts are left alone")
+}
+
+// A tester that was stopped makes one interval of many seconds: a window then does not reach back into the step before.
+func TestRocketMQWindowOfAStep(t *testing.T) {
+	t.Parallel()
+	f := fakeSteps(t, 12, 1, 1)
+	for i, s := range f.snapshots {
+		if s.Step != "allout" {
+			s.Elapsed += 12 * time.Second
+			s.To = s.To.Add(12 * time.Second)
+		}
+		if i > 0 && f.snapshots[i-1].Step != "allout" {
+			s.From = f.snapshots[i-1].To
+		}
+	}
+	var out bytes.Buffer
+	f.feed(t, nil, NewRocketMQ(&out, ConsoleOptions{}))
+	_, paced, _ := strings.Cut(out.String(), "[Step] paced\n")
+	require.True(t, strings.HasPrefix(paced, "[Step] drain\n[Complete] "), paced)
 }
