@@ -104,12 +104,15 @@ func (s *sampler) watch(workers []stats.Worker) {
 	s.collector.Watch(workers)
 }
 
-// endStep ends the current interval and returns the figures of the step.
-func (s *sampler) endStep() stats.StepSummary {
+// endStep ends the current interval and returns the figures of the step. What happens until the load of the following one begins
+// counts in that, so that the intervals of a step add up to its figures.
+func (s *sampler) endStep(following string) stats.StepSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collect(false)
-	return s.collector.EndStep(s.step)
+	sum := s.collector.EndStep(s.step)
+	s.step = following
+	return sum
 }
 
 // cut ends the current interval, unless the reporters are far behind.

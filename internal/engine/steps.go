@@ -126,7 +126,7 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 	if end.err != nil {
 		return end
 	}
-	r.endStep(end, r.sampler.endStep())
+	r.endStep(end, r.sampler.endStep(following.plan.Name))
 	r.step = following
 	err := r.begin(ctx, stop)
 	if err == nil {

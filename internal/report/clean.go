@@ -1,10 +1,12 @@
 package report
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -15,15 +17,47 @@ import (
 
 func cleanRun(secrets *safetext.Secrets, run stats.Run) stats.Run {
 	run.Destinations = cleanTexts(secrets, run.Destinations)
+	run.Scenario = secrets.Short(run.Scenario)
+	run.Steps = slices.Clone(run.Steps)
+	for i := range run.Steps {
+		run.Steps[i] = secrets.Short(run.Steps[i])
+	}
+	run.Labels = cleanLabels(secrets, run.Labels)
 	return run
+}
+
+// maxLabels is how many labels the outputs take. Command lines and scenarios cannot have more.
+const maxLabels = 64
+
+// cleanLabels shortens labels so that all of them fit into one line of a file.
+func cleanLabels(secrets *safetext.Secrets, labels map[string]string) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	clean := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if len(clean) == maxLabels {
+			break
+		}
+		short := secrets.Short(name)
+		if _, there := clean[short]; !there {
+			clean[short] = secrets.Short(labels[name])
+		}
+	}
+	return clean
 }
 
 // cleanSnapshot returns s itself if there is nothing to be changed, which is the rule.
 func cleanSnapshot(secrets *safetext.Secrets, s *stats.Snapshot) *stats.Snapshot {
-	if s == nil || len(s.Protocol) == 0 {
+	if s == nil {
+		return nil
+	}
+	step := secrets.Short(s.Step)
+	if len(s.Protocol) == 0 && step == s.Step {
 		return s
 	}
 	c := *s
+	c.Step = step
 	c.Protocol = cleanCounters(secrets, s.Protocol)
 	return &c
 }
@@ -46,6 +80,18 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	for i := range c.Errors {
 		c.Errors[i].First = secrets.Field(c.Errors[i].First)
 	}
+	c.Thresholds = cleanOutcomes(secrets, s.Thresholds)
+	c.Steps = slices.Clone(s.Steps)
+	for i := range c.Steps {
+		step := &c.Steps[i]
+		step.Name, step.Reason = secrets.Short(step.Name), secrets.Field(step.Reason)
+		step.Thresholds = cleanOutcomes(secrets, step.Thresholds)
+	}
+	c.Commands = slices.Clone(s.Commands)
+	for i := range c.Commands {
+		command := &c.Commands[i]
+		command.Step, command.Command, command.Output = secrets.Short(command.Step), secrets.Field(command.Command), secrets.Field(command.Output)
+	}
 	if s.Verification != nil {
 		c.Verification = CleanVerification(secrets, s.Verification)
 	}
@@ -63,6 +109,14 @@ func CleanVerification(secrets *safetext.Secrets, r *verify.Result) *verify.Resu
 	c.Unwatched = cleanTexts(secrets, r.Unwatched)
 	c.Notes = cleanTexts(secrets, r.Notes)
 	return &c
+}
+
+func cleanOutcomes(secrets *safetext.Secrets, outcomes []threshold.Outcome) []threshold.Outcome {
+	list := slices.Clone(outcomes)
+	for i := range list {
+		list[i].Step = secrets.Short(list[i].Step)
+	}
+	return list
 }
 
 func cleanTexts(secrets *safetext.Secrets, texts []string) []string {

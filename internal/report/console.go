@@ -42,6 +42,7 @@ type Console struct {
 	options ConsoleOptions
 	run     stats.Run
 	short   *stats.Snapshot // was too short for a block; nil if there is none
+	step    string          // that was named last
 }
 
 // NewConsole returns a console that prints to out, one write per block.
@@ -59,11 +60,18 @@ func (c *Console) Start(run stats.Run) error {
 }
 
 // Interval prints a block. What remains of a second at the end of a phase, if that is shorter than shortest, goes into the
-// next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement.
+// next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement, and none of
+// a step into one of the next.
 func (c *Console) Interval(s *stats.Snapshot) error {
-	if c.short != nil {
+	switch {
+	case c.short == nil:
+	case c.short.Step == s.Step:
 		s = c.short.Join(s)
 		c.short = nil
+	default:
+		if err := c.remains(); err != nil {
+			return err
+		}
 	}
 	if s.To.Sub(s.From) < shortest && s.Phase != stats.Warmup {
 		c.short = s
@@ -72,8 +80,22 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 	return c.block(s)
 }
 
+// remains prints what was too short for a block, and has nothing to follow it.
+func (c *Console) remains() error {
+	short := c.short
+	c.short = nil
+	if short == nil || short.Delta == (stats.Counters{}) {
+		return nil
+	}
+	return c.block(short)
+}
+
 func (c *Console) block(s *stats.Snapshot) error {
 	var b strings.Builder
+	if c.run.Several() && s.Step != c.step {
+		c.step = s.Step
+		fmt.Fprintf(&b, "\n--- STEP %s\n", oneLine(s.Step))
+	}
 	fmt.Fprintf(&b, "\n--- warmup %t\n", s.Phase == stats.Warmup)
 	line := func(label string, delta uint64) {
 		fmt.Fprintf(&b, "%-*s %8d msg/sec\n", rateLabel, label, rate(delta, s.To.Sub(s.From)))
@@ -100,12 +122,11 @@ func (c *Console) block(s *stats.Snapshot) error {
 // Summary prints the totals of the run. Lines of ours that are always there are rejected, released and failed sends,
 // missing messages (if the number is known), why the run stopped, and how the tester itself fared. The lowest rates of a
 // second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
-// the protocol has them. The others only show what is not zero.
+// the protocol has them. The others only show what is not zero. Of several steps each has a block of its own, after which
+// follows what is to be read first: thresholds, warnings and problems.
 func (c *Console) Summary(s *stats.Summary) error {
-	if c.short != nil && c.short.Delta != (stats.Counters{}) {
-		if err := c.block(c.short); err != nil {
-			return err
-		}
+	if err := c.remains(); err != nil {
+		return err
 	}
 	var b strings.Builder
 	b.WriteString("\n--- SUMMARY\n")
@@ -139,13 +160,20 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
 	c.writeTester(&b, s)
+	writeLabels(&b, c.run.Labels)
+	c.writeSteps(&b, s.Steps)
+	var rest strings.Builder
+	writeCommands(&rest, s.Commands)
 	for i := range s.Thresholds {
-		writeList(&b, "--- threshold:", []string{s.Thresholds[i].String()})
+		writeList(&rest, "--- threshold:", []string{s.Thresholds[i].String()})
 	}
-	writeList(&b, "--- left behind:", s.LeftBehind)
-	writeList(&b, "--- warning:", s.Warnings)
-	writeList(&b, "--- problem:", s.Problems)
-	return c.print(b.String())
+	writeList(&rest, "--- left behind:", s.LeftBehind)
+	writeList(&rest, "--- warning:", s.Warnings)
+	writeList(&rest, "--- problem:", s.Problems)
+	if len(s.Steps) > 0 && rest.Len() > 0 {
+		b.WriteString("\n") // it is not about the last step
+	}
+	return c.print(b.String() + rest.String())
 }
 
 // Close does nothing: the console belongs to the caller.

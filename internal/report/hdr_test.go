@@ -175,7 +175,6 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
 	require.NoError(t, err)
 	log := writeHDR(t)
-
 	process := func(args ...string) string {
 		args = append([]string{"-Xmx64m", "-cp", jar, "org.HdrHistogram.HistogramLogProcessor", "-i", log}, args...)
 		out, err := exec.CommandContext(ctx, "java", args...).CombinedOutput() //nolint:gosec // a test's own arguments
@@ -205,4 +204,19 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 	whole := process("-tag", "transfer", "-outputValueUnitRatio", "1")
 	require.Regexp(t, `Total count    = +203\]`, whole)
 	require.Regexp(t, `Max     = +1080\d{7}\.00, `, whole) // three hours, to two digits
+
+	log = writeStepsHDR(t) // of several steps
+	process("-tag", "transfer", "-csv", "-outputValueUnitRatio", "1", "-o", out)
+	series, err = os.ReadFile(out)
+	require.NoError(t, err)
+	rows = strings.Split(strings.TrimSpace(string(series)), "\n")
+	var ends []string
+	for _, row := range rows[len(rows)-8:] {
+		end, rest, _ := strings.Cut(row, ",")
+		count, _, _ := strings.Cut(rest, ",")
+		ends = append(ends, end+" "+count)
+	}
+	require.Equal(t, []string{ // as Java's floating point rounds them
+		"2.537 20", "3.537 20", "3.588 0", "4.589 20", "5.590 20", "5.639 0", "6.641 20", "6.691 0",
+	}, ends)
 }

@@ -49,6 +49,7 @@ type jsonInterval struct {
 	B2CTime      *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime      *jsonLatency `json:"s2cTime,omitempty"`
 	CommitTime   *jsonLatency `json:"commitTime,omitempty"` // from asking the broker to commit a transaction to its confirmation
+	Step         string       `json:"step,omitempty"`       // if there are several
 	Phase        string       `json:"phase"`
 	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
 	Length       float64      `json:"intervalSeconds"` // that the rates refer to
@@ -65,33 +66,15 @@ type jsonInterval struct {
 }
 
 type jsonSummary struct {
-	SampleType         string       `json:"sampleType"`
-	Time               int64        `json:"time"`
-	Result             string       `json:"result"`
-	TotalSent          *uint64      `json:"totalSent,omitempty"`
-	TotalBlocked       *uint64      `json:"totalBlocked,omitempty"`
-	TotalCompleted     *uint64      `json:"totalCompleted,omitempty"`
-	TotalReceived      *uint64      `json:"totalReceived,omitempty"`
-	TotalDelaySendTime *jsonLatency `json:"totalDelaySendTime,omitempty"`
-	TotalSendTime      *jsonLatency `json:"totalSendTime,omitempty"`
-	TotalTransferTime  *jsonLatency `json:"totalTransferTime,omitempty"`
-
-	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
-	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
-	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
-	TotalCommitTime   *jsonLatency `json:"totalCommitTime,omitempty"`
-	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
-	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
-	Start             int64        `json:"start"` // of the load, ms since the epoch
-	Reason            string       `json:"reason"`
-	TotalExpected     *uint64      `json:"totalExpected,omitempty"`
-	TotalMissing      *uint64      `json:"totalMissing,omitempty"`
-	TotalRejected     *uint64      `json:"totalRejected,omitempty"`
-	TotalReleased     *uint64      `json:"totalReleased,omitempty"`
-	TotalModified     *uint64      `json:"totalModified,omitempty"`
-	TotalFailed       *uint64      `json:"totalFailed,omitempty"`
-	TotalUnconfirmed  *uint64      `json:"totalUnconfirmed,omitempty"`
-	jsonCounts
+	SampleType string `json:"sampleType"`
+	Time       int64  `json:"time"`
+	Result     string `json:"result"`
+	jsonFigures
+	Start         int64   `json:"start"` // of the load, ms since the epoch
+	Reason        string  `json:"reason"`
+	TotalExpected *uint64 `json:"totalExpected,omitempty"`
+	TotalMissing  *uint64 `json:"totalMissing,omitempty"`
+	jsonEnds
 	ProtocolCounters map[string]uint64 `json:"protocolCounters,omitempty"`
 	Verification     *verify.Result    `json:"verification,omitempty"`
 
@@ -110,6 +93,10 @@ type jsonSummary struct {
 	Problems   []string           `json:"problems"`
 	Warnings   []string           `json:"warnings"`
 	LeftBehind []string           `json:"leftBehind"`
+	Scenario   string             `json:"scenario,omitempty"`
+	Labels     map[string]string  `json:"labels,omitempty"`
+	Steps      []jsonStep         `json:"steps,omitempty"` // if there are several
+	Commands   []jsonCommand      `json:"commands,omitempty"`
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -204,7 +191,10 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 	perSecond := func(measured bool, delta uint64) *uint64 {
 		return valueIf(measured, rate(delta, s.To.Sub(s.From)))
 	}
-	producing := j.run.Producing
+	producing, step := j.run.Producing, ""
+	if j.run.Several() {
+		step = s.Step
+	}
 	return j.write(jsonInterval{
 		SampleType:    "interval",
 		Warmup:        s.Phase == stats.Warmup,
@@ -220,6 +210,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		B2CTime:       toJSONLatency(s.Latencies.B2C),
 		S2CTime:       toJSONLatency(s.Latencies.S2C),
 		CommitTime:    toJSONLatency(s.Latencies.Commit),
+		Step:          step,
 		Phase:         s.Phase.String(),
 		Elapsed:       s.Elapsed.Seconds(),
 		Length:        s.Seconds(),
@@ -246,48 +237,34 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		}
 		return value
 	}
-	producing := j.run.Producing
 	return j.write(jsonSummary{
-		SampleType:         "summary",
-		Time:               s.End.UnixMilli(),
-		Result:             result,
-		TotalSent:          valueIf(producing, s.Total.Sent),
-		TotalBlocked:       valueIf(producing, s.Total.Blocked),
-		TotalCompleted:     valueIf(producing, s.Total.Completed),
-		TotalReceived:      valueIf(j.run.Consuming, s.Total.Received),
-		TotalDelaySendTime: toJSONLatency(s.Latencies.Delay),
-		TotalSendTime:      toJSONLatency(s.Latencies.Ack),
-		TotalTransferTime:  toJSONLatency(s.Latencies.Transfer),
-		TotalResponseTime:  toJSONLatency(s.Latencies.Response),
-		TotalB2CTime:       toJSONLatency(s.Latencies.B2C),
-		TotalS2CTime:       toJSONLatency(s.Latencies.S2C),
-		TotalCommitTime:    toJSONLatency(s.Latencies.Commit),
-		MinimumCompleted:   toJSONLowest(producing, &s.Minimum.Completed),
-		MinimumReceived:    toJSONLowest(j.run.Consuming, &s.Minimum.Received),
-		Start:              s.Start.UnixMilli(),
-		Reason:             s.Reason,
-		TotalExpected:      valueIf(s.ExpectedKnown, s.Expected),
-		TotalMissing:       valueIf(s.ExpectedKnown, s.Missing),
-		TotalRejected:      valueIf(producing, s.Total.Rejected),
-		TotalReleased:      valueIf(producing, s.Total.Released),
-		TotalModified:      valueIf(producing, s.Total.Modified),
-		TotalFailed:        valueIf(producing, s.Total.Failed),
-		TotalUnconfirmed:   valueIf(producing, s.Total.Unconfirmed),
-		jsonCounts:         toJSONCounts(&s.Total),
-		ProtocolCounters:   countersByName(s.Protocol),
-		Verification:       s.Verification,
-		Measured:           j.measured(&s.Measured),
-		Saturated:          toJSONSaturation(s.Saturation),
-		Health:             toJSONHealth(&s.Health),
-		Protocol:           j.run.Protocol,
-		Consumer:           ifOther(j.run.ConsumerProtocol, j.run.Protocol),
-		Client:             j.run.Client,
-		ConsumerClient:     ifOther(j.run.ConsumerClient, j.run.Client),
-		Destinations:       notNil(j.run.Destinations),
-		Thresholds:         thresholds(s.Thresholds),
-		Problems:           notNil(s.Problems),
-		Warnings:           notNil(s.Warnings),
-		LeftBehind:         notNil(s.LeftBehind),
+		SampleType:       "summary",
+		Time:             s.End.UnixMilli(),
+		Result:           result,
+		jsonFigures:      j.figures(&s.Total, &s.Latencies, &s.Minimum),
+		Start:            s.Start.UnixMilli(),
+		Reason:           s.Reason,
+		TotalExpected:    valueIf(s.ExpectedKnown, s.Expected),
+		TotalMissing:     valueIf(s.ExpectedKnown, s.Missing),
+		jsonEnds:         j.ends(&s.Total),
+		ProtocolCounters: countersByName(s.Protocol),
+		Verification:     s.Verification,
+		Measured:         j.measured(&s.Measured),
+		Saturated:        toJSONSaturation(s.Saturation),
+		Health:           toJSONHealth(&s.Health),
+		Protocol:         j.run.Protocol,
+		Consumer:         ifOther(j.run.ConsumerProtocol, j.run.Protocol),
+		Client:           j.run.Client,
+		ConsumerClient:   ifOther(j.run.ConsumerClient, j.run.Client),
+		Destinations:     notNil(j.run.Destinations),
+		Thresholds:       thresholds(s.Thresholds),
+		Problems:         notNil(s.Problems),
+		Warnings:         notNil(s.Warnings),
+		LeftBehind:       notNil(s.LeftBehind),
+		Scenario:         j.run.Scenario,
+		Labels:           j.run.Labels,
+		Steps:            j.steps(s.Steps),
+		Commands:         toJSONCommands(s.Commands),
 	})
 }
 
@@ -372,23 +349,6 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
 		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
 	}
-}
-
-// failuresByClass returns numbers of messages by state and class.
-func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
-	failures := map[string]map[string]uint64{}
-	for _, f := range failuresOf(c) {
-		classes := map[string]uint64{}
-		for class, n := range f.classes {
-			if n > 0 {
-				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
-			}
-		}
-		if len(classes) > 0 {
-			failures[f.name] = classes
-		}
-	}
-	return failures
 }
 
 func toJSONLowest(measured bool, l *stats.Lowest) *jsonLowest {

@@ -22,7 +22,8 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first
+// summary). Counters and histograms go on from step to step; perfmq_step_info names the present one, if there are several.
+// The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first
 // message whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
 //
 // Buckets of the histograms are 1, 2.5 and 5 times each power of ten from 100 us to 100 s. Sums and counts are exact;
@@ -114,7 +115,9 @@ type collector struct {
 
 	mu         sync.Mutex
 	run        stats.Run
+	info       prometheus.Metric // of the run
 	started    bool
+	step       string // the present one; empty if there is only one, or when all have ended
 	phase      string
 	total      stats.Counters
 	protocol   []driver.Counter
@@ -145,7 +148,10 @@ func newCollector(version string) *collector {
 func (c *collector) start(run stats.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.run, c.started = run, true
+	c.run, c.info, c.started = run, runInfo(&run), true
+	if run.Several() {
+		c.step = run.Steps[0]
+	}
 	if run.Warmup <= 0 {
 		c.phase = stats.Measure.String()
 	}
@@ -154,6 +160,9 @@ func (c *collector) start(run stats.Run) {
 func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.run.Several() {
+		c.step = s.Step
+	}
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
 	c.protocol, c.verified = s.Protocol, s.Verified
 	c.cpu += s.Health.CPU
@@ -194,6 +203,6 @@ func (c *collector) add(key histogramKey, l *stats.Latency) {
 func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phase, c.total, c.inFlight, c.workers, c.final = ended, s.Total, 0, 0, s
+	c.step, c.phase, c.total, c.inFlight, c.workers, c.final = "", ended, s.Total, 0, 0, s
 	c.protocol = s.Protocol
 }

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +17,7 @@ import (
 
 // descriptions are the names, helps and labels of all metrics of ours.
 type descriptions struct {
-	build, run, start, phase, workers, inFlight        *prometheus.Desc
+	build, step, start, phase, workers, inFlight       *prometheus.Desc
 	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
 	received, redelivered, foreign, unstamped          *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
@@ -31,8 +34,7 @@ func describe(version string) descriptions {
 	return descriptions{
 		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
 			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
-		run: desc("run_info", "What is measured; always 1.", "protocol", "consumer_protocol", "client", "consumer_client", "destinations"),
-
+		step:     desc("step_info", "The step that the run is in, if it has several; always 1.", "step"),
 		start:    desc("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
 		phase:    desc("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
 		workers:  desc("workers", "Open producers and consumers."),
@@ -78,6 +80,41 @@ func describe(version string) descriptions {
 	}
 }
 
+// runInfo says what is measured. It has labels for the name of the scenario, and for labels of the user's, only if there are such.
+func runInfo(run *stats.Run) prometheus.Metric {
+	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
+	values := []string{
+		run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient, safetext.Line(strings.Join(run.Destinations, ",")),
+	}
+	if run.Scenario != "" {
+		labels, values = append(labels, "scenario"), append(values, safetext.Line(run.Scenario))
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Labels)) {
+		label := labelName(name)
+		for n := 2; slices.Contains(labels, label); n++ { // a-b and a_b
+			label = fmt.Sprintf("%s_%d", labelName(name), n)
+		}
+		labels, values = append(labels, label), append(values, safetext.Line(run.Labels[name]))
+	}
+	desc := prometheus.NewDesc("perfmq_run_info", "What is measured; always 1.", labels, nil)
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, 1, values...)
+}
+
+// maxLabelName bounds the names of labels, in bytes.
+const maxLabelName = 128
+
+// labelName returns the name of a label of the user's as one of a metric (data model of Prometheus: [a-zA-Z_][a-zA-Z0-9_]*). The
+// text in front of it keeps it apart from labels of ours.
+func labelName(name string) string {
+	name = name[:min(len(name), maxLabelName)]
+	return "label_" + strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
 // Describe sends nothing: which metrics there are depends on the run.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -90,8 +127,10 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if !c.started {
 		return
 	}
-	destinations := safetext.Line(strings.Join(c.run.Destinations, ","))
-	emit.gauge(c.d.run, 1, c.run.Protocol, c.run.ConsumerProtocol, c.run.Client, c.run.ConsumerClient, destinations)
+	metrics <- c.info
+	if c.step != "" {
+		emit.gauge(c.d.step, 1, safetext.Line(c.step))
+	}
 	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
 		emit.gauge(c.d.phase, oneIf(phase == c.phase), phase)

@@ -64,6 +64,7 @@ func NewResult(dir string, options ResultOptions) (*Result, error) {
 func (r *Result) Start(run stats.Run) error {
 	r.run = run
 	head := &r.options.Head
+	head.Scenario, head.Labels = run.Scenario, run.Labels
 	head.RunID, head.Start, head.Warmup = strconv.FormatInt(run.ID, 10), run.Start.UnixMicro(), run.Warmup.Microseconds()
 	client := func(role, protocol, name string) {
 		c := result.Client{Role: role, Protocol: protocol, Name: name}
@@ -87,7 +88,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		return nil //nolint:nilerr // it was reported
 	}
 	row := result.Row{
-		Step: loadStep, Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
+		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health),
 	}
@@ -119,9 +120,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	}
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
-	out.Steps = []result.Step{{
-		Name: loadStep, Start: out.Start, End: out.End, Counts: out.Total, Latencies: out.Latencies,
-	}}
+	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)
 	if s.ExpectedKnown {
 		out.Expected, out.Missing = &s.Expected, &s.Missing
 	}
@@ -136,9 +135,36 @@ func (r *Result) Summary(s *stats.Summary) error {
 		text := "rows are missing from row " + strconv.Itoa(r.rows+1) + " on: " + r.err.Error()
 		out.Outcome.Warnings = append(out.Outcome.Warnings, text)
 		out.Outcome.Status = statusFailed
-		out.Findings = append(out.Findings, result.Finding{Kind: "rows-missing", Count: 1, Subject: "tester", Text: text})
+		out.Findings = append(out.Findings, result.Finding{Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: text})
 	}
 	return resultError("write the result in "+r.dir, r.writer.Finish(out))
+}
+
+// steps returns the steps of a run; that of a plain command line is the whole of it.
+func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
+	if len(s.Steps) == 0 {
+		return []result.Step{{
+			Name: loadStep, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
+		}}
+	}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		list = append(list, result.Step{
+			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
+			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
+		})
+	}
+	return list
+}
+
+func commands(ran []stats.Command) (list []result.Command) {
+	for i := range ran {
+		c := &ran[i]
+		list = append(list, result.Command{
+			Step: c.Step, When: c.When, Command: c.Command, Status: status(c), Took: c.Took.Microseconds(), Output: c.Output,
+		})
+	}
+	return list
 }
 
 // Close closes the files. Of a run that did not begin it leaves none.

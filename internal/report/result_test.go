@@ -65,6 +65,9 @@ func TestResult(t *testing.T) {
 	require.NoError(t, r.Interval(first))
 	require.NoError(t, r.Interval(second))
 	s := brokenResult()
+	s.Total.NoLeave = 4
+	last := snapshot(stats.Drain, 2, s.Total.Sub(first.Delta).Sub(second.Delta), openLoop()) // the rows add up to the total
+	require.NoError(t, r.Interval(last))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())
 
@@ -78,7 +81,7 @@ func TestResult(t *testing.T) {
 		{Role: "producers", Protocol: "amqp", Name: "native"}, {Role: "consumers", Protocol: "amqp", Name: "go-amqp", Version: "v9"},
 	}, got.Versions.Clients)
 
-	require.Len(t, got.Rows, 2)
+	require.Len(t, got.Rows, 3)
 	row := &got.Rows[1]
 	assert.Equal(t, "measure", row.Phase)
 	assert.Equal(t, second.To.UnixMicro(), row.Time)
@@ -157,6 +160,7 @@ func TestResultOfSuccess(t *testing.T) {
 	require.NoError(t, r.Start(run))
 	s := summary(stats.Counters{Sent: 10, Completed: 10}, stats.Latencies{Ack: latency(10, time.Millisecond)})
 	s.Interrupted = true
+	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())
 	got, err := result.Read(dir)

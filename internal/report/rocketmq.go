@@ -42,18 +42,23 @@ const (
 // which it did not answer in time or before the connection ended. Together they are all failures. The two lines that do
 // not tell them apart count both as Send Failed.
 //
+// Of several steps each begins with a line [Step] and its name, and is looked at as a run of its own: windows, and seconds up to
+// the first line, begin anew, and Max RT is that of the step. Failures go on counting, and [Complete] has only the counts of all
+// steps.
+//
 // What is ours: RTs have fractions of a millisecond before they are averaged, and maxima are rounded down; what the
 // protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total is
 // all that was sent.
 type RocketMQ struct {
 	*Console
-	now     sample   // the totals so far
-	samples []sample // the last ones
-	begin   sample   // first sample of the load's last window
-	end     sample   // and its last; the same one if there was no second
-	seconds int64    // whole ones at the last sample, from the start of the load
+	now     sample        // the totals so far
+	samples []sample      // the last ones
+	begin   sample        // first sample of the load's last window
+	end     sample        // and its last; the same one if there was no second
+	from    time.Duration // when the step began, from the start of the load; 0 if it is the only one
+	seconds int64         // whole ones at the last sample, since then
 
-	maxAck                    int64 // since the start, microseconds
+	maxAck                    int64 // since then, microseconds
 	lineAck, lineB2C, lineS2C int64 // since the last line
 }
 
@@ -91,6 +96,11 @@ func NewRocketMQ(out io.Writer, options ConsoleOptions) *RocketMQ {
 
 // Interval takes the sample of a second, and prints if it is time to.
 func (r *RocketMQ) Interval(s *stats.Snapshot) error {
+	if r.run.Several() && s.Step != r.step {
+		if err := r.beginStep(s); err != nil {
+			return err
+		}
+	}
 	r.now.at, r.now.total, r.now.own = s.To, s.Total, countersByName(s.Protocol)
 	r.now.ack.add(s.Latencies.Ack, &r.maxAck, &r.lineAck)
 	r.now.ack.add(s.Leftover.Ack, &r.maxAck, &r.lineAck)
@@ -98,7 +108,7 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	r.now.s2c.add(s.Latencies.S2C, &r.lineS2C)
 
 	before := r.seconds
-	if r.seconds = int64(s.Elapsed / time.Second); r.seconds == before {
+	if r.seconds = int64((s.Elapsed - r.from) / time.Second); r.seconds == before {
 		return nil // the end of a phase, within a second
 	}
 	r.samples = append(r.samples, r.now)
@@ -123,12 +133,20 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	return r.print(b.String())
 }
 
+// beginStep forgets what is not of the step that begins with s, but for the totals.
+func (r *RocketMQ) beginStep(s *stats.Snapshot) error {
+	r.step, r.from, r.seconds = s.Step, max(0, s.Elapsed-s.To.Sub(s.From)), 0
+	r.samples, r.begin, r.end = nil, sample{}, sample{}
+	r.maxAck, r.lineAck, r.lineB2C, r.lineS2C = 0, 0, 0, 0
+	return r.print("[Step] " + oneLine(s.Step) + "\n")
+}
+
 // Summary prints the line [Complete], if messages were sent, and the summary.
 func (r *RocketMQ) Summary(s *stats.Summary) error {
 	if r.run.Producing {
 		line := fmt.Sprintf("[Complete] Send Total: %d Send Failed: %d Response Failed: %d\n",
 			s.Total.Sent, s.Total.Unsent, responseFailed(&s.Total))
-		if r.end.at.After(r.begin.at) {
+		if r.end.at.After(r.begin.at) && !r.run.Several() {
 			line = fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total.Sent, r.producer(&r.begin, &r.end, &s.Total))
 		}
 		if err := r.print(line); err != nil {

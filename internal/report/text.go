@@ -65,6 +65,23 @@ func failuresOf(c *stats.Counters) [5]failure {
 	return list
 }
 
+// failuresByClass returns numbers of messages by state and class.
+func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
+	failures := map[string]map[string]uint64{}
+	for _, f := range failuresOf(c) {
+		classes := map[string]uint64{}
+		for class, n := range f.classes {
+			if n > 0 {
+				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
+			}
+		}
+		if len(classes) > 0 {
+			failures[f.name] = classes
+		}
+	}
+	return failures
+}
+
 // rate returns the whole messages per second that delta over an interval amounts to, rounded to nearest: an interval is
 // always a little longer than a second, and 10 msg/s shall not show as 9. It is 0 for an interval without length.
 func rate(delta uint64, interval time.Duration) uint64 {

@@ -112,6 +112,12 @@ func (s *Secrets) Field(text string) string {
 	return bounded(text, MaxField, beyond)
 }
 
+// Short is Field for a name or a label: it bounds the text by [MaxLine].
+func (s *Secrets) Short(text string) string {
+	text, beyond := s.redact(text)
+	return bounded(text, MaxLine, beyond)
+}
+
 // redact also returns how many bytes at the end of text were not looked at, and left out.
 func (s *Secrets) redact(text string) (redacted string, beyond int) {
 	const most = 2 * MaxField // looking through more would take a peer's remark of many megabytes seconds

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Limits of what is read: a result may be from a stranger.
@@ -68,6 +69,55 @@ func (r *Result) check() error {
 	}
 	return nil
 }
+
+// checkSteps compares the rows of each step with the step. They cannot be of more messages than the step, nor of a step that there
+// is not. Where they are of less, rows are missing, as after a full disk: a warning says so, unless a finding does.
+func (r *Result) checkSteps() error {
+	ofRows, ofSteps := map[string]*Counts{}, map[string]*Counts{}
+	var names []string
+	sum := func(sums map[string]*Counts, step string, c *Counts) error {
+		if sums[step] == nil {
+			sums[step] = &Counts{}
+		}
+		return sums[step].add(c)
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if ofSteps[s.Name] == nil {
+			names = append(names, s.Name)
+		}
+		if err := sum(ofSteps, s.Name, &s.Counts); err != nil {
+			return err
+		}
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if ofSteps[row.Step] == nil {
+			return fmt.Errorf("row %d is of step %q, which the result does not have", i+1, row.Step)
+		}
+		if err := sum(ofRows, row.Step, &row.Counts); err != nil {
+			return err
+		}
+	}
+	known := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
+	for _, name := range names {
+		rows := ofRows[name]
+		if rows == nil {
+			rows = &Counts{}
+		}
+		more, less := rows.differ(ofSteps[name])
+		if more {
+			return fmt.Errorf("the rows of step %q count more than the step", name)
+		}
+		if less && !known {
+			r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("the rows of step %q count less than the step: some are missing", name))
+		}
+	}
+	return nil
+}
+
+// RowsMissing is the kind of the finding that rows could not be written.
+const RowsMissing = "rows-missing"
 
 // check refuses latencies whose numbers contradict each other. Where there is a histogram, the percentiles are computed
 // from it.

@@ -1,6 +1,9 @@
 package result
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // add adds other.
 func (c *Counts) add(other *Counts) error {
@@ -24,6 +27,27 @@ func (c *Counts) add(other *Counts) error {
 		[]*uint64{&c.Commits, &c.CommitsFailed, &c.OutOfRange, &c.Paused},
 		[]*uint64{&other.Commits, &other.CommitsFailed, &other.OutOfRange, &other.Paused},
 	)
+}
+
+// differ tells whether some of the counts are more, and some less, than those of other.
+func (c *Counts) differ(other *Counts) (more, less bool) {
+	a, b := c.counters(), other.counters()
+	for i := range a {
+		more, less = more || *a[i] > *b[i], less || *a[i] < *b[i]
+	}
+	return more, less
+}
+
+// counters are all counts; those of a role that there is not are zero.
+func (c *Counts) counters() []*uint64 {
+	p, k := c.Producers, c.Consumers
+	if p == nil {
+		p = &Producers{}
+	}
+	if k == nil {
+		k = &Consumers{}
+	}
+	return slices.Concat(p.counters(), k.counters(), []*uint64{&c.Commits, &c.CommitsFailed, &c.OutOfRange, &c.Paused})
 }
 
 func (p *Producers) add(other *Producers) error {

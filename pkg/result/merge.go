@@ -120,6 +120,10 @@ func (r *Result) merge(part *Result) error {
 		w.Host = cmp.Or(w.Host, part.Host.Name)
 		r.Workers = append(r.Workers, w)
 	}
+	for _, c := range part.Commands { // each host has run its own
+		c.Host = cmp.Or(c.Host, part.Host.Name)
+		r.Commands = append(r.Commands, c)
+	}
 	r.mergeFindings(part)
 	return errors.Join(r.mergeSteps(part), r.mergeErrors(part))
 }
@@ -141,9 +145,7 @@ func (o *Outcome) merge(other *Outcome, host string) {
 	if severity(other.Status) > severity(o.Status) {
 		o.Status = other.Status
 	}
-	if other.Reason != o.Reason {
-		o.Reason = "different reasons"
-	}
+	o.Reason = mergedReason(o.Reason, other.Reason)
 	o.Interrupted = o.Interrupted || other.Interrupted
 	for _, list := range []struct {
 		to   *[]string
@@ -155,15 +157,23 @@ func (o *Outcome) merge(other *Outcome, host string) {
 	}
 }
 
+func mergedReason(a, b string) string {
+	if a != b {
+		return "different reasons"
+	}
+	return a
+}
+
 func (r *Result) mergeSteps(part *Result) error {
 	for i := range part.Steps {
 		from := &part.Steps[i]
 		at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == from.Name })
 		if at < 0 {
-			r.Steps = append(r.Steps, Step{Name: from.Name, Start: from.Start})
+			r.Steps = append(r.Steps, Step{Name: from.Name, Reason: from.Reason, Start: from.Start})
 			at = len(r.Steps) - 1
 		}
 		to := &r.Steps[at]
+		to.Reason = mergedReason(to.Reason, from.Reason)
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
 		if err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies)); err != nil {
 			return err

@@ -76,6 +76,11 @@ func Read(dir string, options ...Option) (*Result, error) {
 		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 	}
 	r.Rows = rows
+	if complete {
+		if err := r.checkSteps(); err != nil {
+			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
+		}
+	}
 	if complete && !o.histograms {
 		return r, nil
 	}
@@ -200,6 +205,9 @@ func readRows(path string) (head *Head, rows []Row, err error) {
 		}
 		if n := len(rows); n > 0 && rows[n-1].Elapsed > row.Elapsed {
 			return errors.New("the rows are not in the order of time")
+		}
+		if n := len(rows); row.Shared && (n == 0 || rows[n-1].Step != row.Step || rows[n-1].Phase != row.Phase) {
+			return errors.New("a row shares histograms with no row, or with one of another step or phase")
 		}
 		rows = append(rows, row)
 		return nil

@@ -18,7 +18,7 @@ type Head struct {
 	RunID string `json:"runId"`
 	// Start is the moment at which the load began.
 	Start int64 `json:"start"`
-	// Warmup is the length of the first part of the load, which is not measured.
+	// Warmup is the length of the first part of the load, which is not measured; of several steps, that of the first one.
 	Warmup int64 `json:"warmup"`
 	// Plan describes what was to be done, with all defaults. It holds no secrets.
 	Plan json.RawMessage `json:"plan,omitempty"`
@@ -30,6 +30,8 @@ type Head struct {
 	Host Host `json:"host"`
 	// Labels are free texts of the user's, such as the broker's version or heap.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Scenario is the name of the scenario; missing for a plain command line.
+	Scenario string `json:"scenario,omitempty"`
 }
 
 // Versions are versions of programs.
@@ -93,8 +95,10 @@ type Result struct {
 	Missing  *uint64 `json:"missing,omitempty"`
 	// Latencies are the latencies of the messages that were due after the warm-up, with their histograms.
 	Latencies Latencies `json:"latencies"`
-	// Steps are the steps of the run, in order. A plain command line is one step.
+	// Steps are the steps of the run, in order. Their counts add up to the total. A plain command line is one step.
 	Steps []Step `json:"steps"`
+	// Commands are the commands that the scenario ran before and after its steps, in order.
+	Commands []Command `json:"commands,omitempty"`
 	// Workers are the totals of each producer and consumer.
 	Workers []Worker `json:"workers,omitempty"`
 	// Errors are the failures by class, each with its first examples.
@@ -146,13 +150,33 @@ type Outcome struct {
 type Step struct {
 	// Name is the name of the step; that of a plain command line is "load".
 	Name string `json:"name"`
+	// Reason says why the load of the step ended, where there are several; missing if it is not known.
+	Reason string `json:"reason,omitempty"`
 	// Start and End are the moments at which the step began and ended.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Counts of the step, warm-up included.
+	// Counts of the step, warm-up included: those of its rows.
 	Counts Counts `json:"counts"`
 	// Latencies of the messages that were due in the step after its warm-up.
 	Latencies Latencies `json:"latencies"`
+}
+
+// Command is a command that ran before or after a step.
+type Command struct {
+	// Step is the name of the step.
+	Step string `json:"step"`
+	// When is "before" or "after" the step.
+	When string `json:"when"`
+	// Command is the text that the shell was given.
+	Command string `json:"command"`
+	// Status is the exit status; missing if the command could not be run, or was killed.
+	Status *int `json:"status,omitempty"`
+	// Took is how long it ran.
+	Took int64 `json:"took"`
+	// Output is the end of what it printed.
+	Output string `json:"output,omitempty"`
+	// Host is the host that ran it, in merged results.
+	Host string `json:"host,omitempty"`
 }
 
 // Worker is a producer or consumer with its totals, warm-up included.
@@ -198,6 +222,8 @@ type Finding struct {
 
 // Threshold is a demand on the result. One that was not kept does not make the run a failure, but its exit status 3.
 type Threshold struct {
+	// Step is the step that the demand is about; missing if it is about the whole run.
+	Step string `json:"step,omitempty"`
 	// Threshold is the demand as it was given, such as "ack.p99 < 50ms".
 	Threshold string `json:"threshold"`
 	// Metric is the name of the metric.

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// fakeRun is a run as the engine tells of it.
+type fakeRun struct {
+	run       stats.Run
+	snapshots []*stats.Snapshot
+	summary   *stats.Summary
+}
+
+// fakeSteps plays a scenario of three steps that take so many seconds each: allout, whose first second is a warm-up, paced, with
+// messages that failed, and drain, which only receives. Each ends with 50 ms of draining; those of allout receive a message.
+func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
+	t.Helper()
+	run := clientRun(true)
+	run.Scenario, run.Steps = "night", []string{"allout", "paced", "drain"}
+	run.Labels = map[string]string{"broker": "Artemis 2.56", "heap-size": "4g", "empty": ""}
+	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}
+	at := loadStart()
+	for i, name := range run.Steps {
+		step := stats.StepSummary{Name: name, Reason: "duration reached", Start: at, Latencies: noLatencies()}
+		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l stats.Latencies) {
+			f.summary.Total, step.Total = f.summary.Total.Add(delta), step.Total.Add(delta)
+			s := &stats.Snapshot{
+				Step: name, Phase: phase, From: at, To: at.Add(length), Elapsed: at.Add(length).Sub(loadStart()),
+				Total: f.summary.Total, Delta: delta, Latencies: l, InFlight: f.summary.Total.InFlight(), Workers: 2,
+				Health: stats.Health{CPU: 100 * time.Millisecond, Wall: length, Cores: 2, Sent: delta.Sent},
+			}
+			f.snapshots, at = append(f.snapshots, s), s.To
+			if phase == stats.Warmup {
+				return
+			}
+			f.summary.Measured, step.Measured = f.summary.Measured.Add(delta), step.Measured.Add(delta)
+			addLatencies(&f.summary.Latencies, l)
+			addLatencies(&step.Latencies, l)
+			if phase == stats.Measure {
+				step.Average.Span += length
+				step.Average.Sent += delta.Sent
+				step.Average.Completed += delta.Completed
+				step.Average.Received += delta.Received
+			}
+		}
+		for second := range seconds[i] {
+			phase := stats.Measure
+			if i == 0 && second == 0 {
+				phase = stats.Warmup
+			}
+			delta, l := fakeSecond(i, second)
+			play(phase, 1001*time.Millisecond, delta, l)
+		}
+		step.Loaded = at.Sub(step.Start)
+		last := stats.Counters{}
+		if i == 0 {
+			last.Received = 1
+		}
+		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
+		step.End = at
+		step.Health = stats.Health{CPU: time.Second, Wall: step.End.Sub(step.Start), Cores: 2}
+		step.Minimum = stats.Minimum{Completed: stats.Lowest{Seconds: seconds[i], PerSecond: 7, To: at, Elapsed: time.Second}}
+		f.summary.Steps = append(f.summary.Steps, step)
+	}
+	f.summary.Steps[2].Reason = "drained"
+	f.summary.End = at
+	f.demand(t, "", "lost == 0", nil)
+	kept := 199.0
+	f.demand(t, "paced", "ack.p99 < 50ms", &kept)
+	f.summary.Commands = []stats.Command{
+		{Step: "allout", When: "before", Command: "start-broker 4g", Took: 1234 * time.Millisecond, Output: "started\n"},
+		{Step: "paced", When: "after", Command: "check\n  the log", Status: 3, Took: time.Millisecond},
+		{Step: "drain", When: "after", Command: "killed", Status: -1, Took: 10 * time.Second},
+	}
+	f.summary.Warnings = []string{"step paced: the rate of group load was not reached"}
+	return f
+}
+
+// fakeSecond is what happens in a second of the step of that index.
+func fakeSecond(step, second int) (stats.Counters, stats.Latencies) {
+	l := noLatencies()
+	l.Transfer = latency(20, time.Duration(step+1)*time.Millisecond)
+	if step == 2 {
+		return stats.Counters{Received: 500}, l
+	}
+	l.Ack = latency(10, time.Duration(step+1)*100*time.Microsecond)
+	l.Delay, l.Response = latency(5, time.Microsecond), latency(10, time.Duration(step+1)*110*time.Microsecond)
+	c := stats.Counters{Sent: 1000, Blocked: 3, Completed: 1000, Received: 900}
+	if step == 1 && second == 0 {
+		c.Completed, c.Failed = 998, 2
+		c.Failures[driver.ClassTimeout], c.FailuresOf[driver.Failed][driver.ClassTimeout] = 2, 2
+	}
+	return c, l
+}
+
+func noLatencies() stats.Latencies {
+	return stats.Latencies{Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency()}
+}
+
+func addLatencies(to *stats.Latencies, l stats.Latencies) {
+	to.Delay.Merge(l.Delay)
+	to.Ack.Merge(l.Ack)
+	to.Response.Merge(l.Response)
+	to.Transfer.Merge(l.Transfer)
+}
+
+// demand adds a threshold, of a step if that has a name.
+func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
+	t.Helper()
+	parsed, err := threshold.Parse(text)
+	require.NoError(t, err)
+	o := threshold.Outcome{Step: step, Threshold: parsed}
+	if measured != nil {
+		o.Known, o.Kept, o.Measured = true, true, *measured
+	}
+	f.summary.Thresholds = append(f.summary.Thresholds, o)
+	for i := range f.summary.Steps {
+		if f.summary.Steps[i].Name == step {
+			f.summary.Steps[i].Thresholds = append(f.summary.Steps[i].Thresholds, o)
+		}
+	}
+}
+
+// feed gives all of it to reporters, by way of a Fan.
+func (f *fakeRun) feed(t *testing.T, secrets *safetext.Secrets, reporters ...Reporter) {
+	t.Helper()
+	fan := NewFan(reporters...)
+	if secrets != nil {
+		fan.Secrets = secrets
+	}
+	require.NoError(t, fan.Start(f.run))
+	for _, s := range f.snapshots {
+		require.NoError(t, fan.Interval(s))
+	}
+	require.NoError(t, fan.Summary(f.summary))
+}

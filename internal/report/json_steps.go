@@ -1,0 +1,152 @@
+package report
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// jsonFigures are the figures of a run or a step, those of artemis perf first and in its order.
+type jsonFigures struct {
+	TotalSent          *uint64      `json:"totalSent,omitempty"`
+	TotalBlocked       *uint64      `json:"totalBlocked,omitempty"`
+	TotalCompleted     *uint64      `json:"totalCompleted,omitempty"`
+	TotalReceived      *uint64      `json:"totalReceived,omitempty"`
+	TotalDelaySendTime *jsonLatency `json:"totalDelaySendTime,omitempty"`
+	TotalSendTime      *jsonLatency `json:"totalSendTime,omitempty"`
+	TotalTransferTime  *jsonLatency `json:"totalTransferTime,omitempty"`
+
+	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
+	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
+	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
+	TotalCommitTime   *jsonLatency `json:"totalCommitTime,omitempty"`
+	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
+	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
+}
+
+// jsonEnds are the messages of a run or a step that did not end as they should, and other counts of ours.
+type jsonEnds struct {
+	TotalRejected    *uint64 `json:"totalRejected,omitempty"`
+	TotalReleased    *uint64 `json:"totalReleased,omitempty"`
+	TotalModified    *uint64 `json:"totalModified,omitempty"`
+	TotalFailed      *uint64 `json:"totalFailed,omitempty"`
+	TotalUnconfirmed *uint64 `json:"totalUnconfirmed,omitempty"`
+	jsonCounts
+}
+
+// jsonStep has the keys of the summary for a step; its thresholds are among those of the summary, too.
+type jsonStep struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Start  int64  `json:"start"` // of its load, ms since the epoch
+	Time   int64  `json:"time"`  // its end, drain included
+	// Loaded is how long the load took, and Due how many messages the rates wanted to be sent in that time.
+	Loaded float64 `json:"loadSeconds"`
+	Due    uint64  `json:"due,omitempty"`
+	jsonFigures
+	// Average has messages per second of the measured time, which is without warm-up and drain; missing if there was none.
+	Average *jsonAverage `json:"average,omitempty"`
+	jsonEnds
+	Measured   jsonTotals         `json:"measured"`
+	Health     jsonHealth         `json:"health"`
+	Thresholds []result.Threshold `json:"thresholds,omitempty"`
+}
+
+// jsonAverage are messages per second, to two digits behind the point.
+type jsonAverage struct {
+	Seconds   float64  `json:"seconds"`
+	Sent      *float64 `json:"sent,omitempty"`
+	Completed *float64 `json:"completed,omitempty"`
+	Received  *float64 `json:"received,omitempty"`
+}
+
+// jsonCommand is a command that ran before or after a step.
+type jsonCommand struct {
+	Step    string  `json:"step"`
+	When    string  `json:"when"` // "before" or "after" the step
+	Command string  `json:"command"`
+	Status  *int    `json:"status"` // null if it could not be run, or was killed
+	Seconds float64 `json:"seconds"`
+	Output  string  `json:"output"` // the end of it
+}
+
+func (j *JSON) figures(total *stats.Counters, l *stats.Latencies, m *stats.Minimum) jsonFigures {
+	producing := j.run.Producing
+	return jsonFigures{
+		TotalSent:          valueIf(producing, total.Sent),
+		TotalBlocked:       valueIf(producing, total.Blocked),
+		TotalCompleted:     valueIf(producing, total.Completed),
+		TotalReceived:      valueIf(j.run.Consuming, total.Received),
+		TotalDelaySendTime: toJSONLatency(l.Delay),
+		TotalSendTime:      toJSONLatency(l.Ack),
+		TotalTransferTime:  toJSONLatency(l.Transfer),
+		TotalResponseTime:  toJSONLatency(l.Response),
+		TotalB2CTime:       toJSONLatency(l.B2C),
+		TotalS2CTime:       toJSONLatency(l.S2C),
+		TotalCommitTime:    toJSONLatency(l.Commit),
+		MinimumCompleted:   toJSONLowest(producing, &m.Completed),
+		MinimumReceived:    toJSONLowest(j.run.Consuming, &m.Received),
+	}
+}
+
+func (j *JSON) ends(total *stats.Counters) jsonEnds {
+	producing := j.run.Producing
+	return jsonEnds{
+		TotalRejected:    valueIf(producing, total.Rejected),
+		TotalReleased:    valueIf(producing, total.Released),
+		TotalModified:    valueIf(producing, total.Modified),
+		TotalFailed:      valueIf(producing, total.Failed),
+		TotalUnconfirmed: valueIf(producing, total.Unconfirmed),
+		jsonCounts:       toJSONCounts(total),
+	}
+}
+
+func (j *JSON) steps(list []stats.StepSummary) (out []jsonStep) {
+	for i := range list {
+		s := &list[i]
+		out = append(out, jsonStep{
+			Name: s.Name, Reason: s.Reason, Start: s.Start.UnixMilli(), Time: s.End.UnixMilli(),
+			Loaded: s.Loaded.Seconds(), Due: s.Due,
+			jsonFigures: j.figures(&s.Total, &s.Latencies, &s.Minimum), Average: j.average(&s.Average), jsonEnds: j.ends(&s.Total),
+			Measured: j.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
+		})
+	}
+	return out
+}
+
+func (j *JSON) average(a *stats.Average) *jsonAverage {
+	if a.Span <= 0 {
+		return nil
+	}
+	perSecond := func(known bool, n uint64) *float64 {
+		if !known {
+			return nil
+		}
+		v := math.Round(float64(n)*100*float64(time.Second)/float64(a.Span)) / 100
+		return &v
+	}
+	return &jsonAverage{
+		Seconds: a.Span.Seconds(), Sent: perSecond(j.run.Producing, a.Sent), Completed: perSecond(j.run.Producing, a.Completed),
+		Received: perSecond(j.run.Consuming, a.Received),
+	}
+}
+
+func toJSONCommands(list []stats.Command) (out []jsonCommand) {
+	for i := range list {
+		c := &list[i]
+		out = append(out, jsonCommand{
+			Step: c.Step, When: c.When, Command: c.Command, Status: status(c), Seconds: c.Took.Seconds(), Output: c.Output,
+		})
+	}
+	return out
+}
+
+// status returns the exit status of a command; nil if it has none.
+func status(c *stats.Command) *int {
+	if c.Status < 0 {
+		return nil
+	}
+	return &c.Status
+}

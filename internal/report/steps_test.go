@@ -1,0 +1,363 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+func TestConsoleSteps(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	fakeSteps(t, 3, 2, 1).feed(t, nil, NewConsole(&out, ConsoleOptions{ShowLatency: true}))
+	golden(t, "console-steps.txt", out.String())
+	for line := range strings.Lines(out.String()) {
+		require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no space at a line's end")
+	}
+	// The 50 ms of allout have a block of their own, and are not in the first one of paced.
+	require.Equal(t, 3+1+2+1, strings.Count(out.String(), "\n--- warmup "))
+	for _, name := range []string{"allout", "paced", "drain"} {
+		require.Equal(t, 1, strings.Count("\n"+out.String(), "\n\n--- STEP "+name+"\n\n--- warmup "))
+		require.Equal(t, 1, strings.Count(out.String(), "\n\n--- STEP "+name+": "))
+	}
+}
+
+// Labels of a plain command line are in its summary; it says nothing of steps.
+func TestConsoleLabels(t *testing.T) {
+	t.Parallel()
+	var plain, labelled bytes.Buffer
+	run := clientRun(false)
+	run.Steps = []string{"load"}
+	f := &fakeRun{run: run, summary: summary(stats.Counters{Sent: 1, Completed: 1}, closedLoop())}
+	f.snapshots = []*stats.Snapshot{snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())}
+	f.snapshots[0].Step = "load"
+	f.feed(t, nil, NewConsole(&plain, ConsoleOptions{}))
+	f.run.Labels = map[string]string{"heap": "4g", "broker": "Artemis 2.56"}
+	f.feed(t, nil, NewConsole(&labelled, ConsoleOptions{}))
+	require.Equal(t, plain.String()+"--- label broker: Artemis 2.56\n--- label heap: 4g\n", labelled.String())
+	require.NotContains(t, plain.String(), "STEP")
+}
+
+func TestRocketMQSteps(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	fakeSteps(t, 12, 21, 3).feed(t, nil, NewRocketMQ(&out, ConsoleOptions{}))
+	lines, rest, ok := strings.Cut(out.String(), "\n--- SUMMARY\n")
+	require.True(t, ok)
+	golden(t, "rocketmq-steps.txt", lines)
+	require.Contains(t, rest, "\n--- STEP paced: duration reached, ")
+}
+
+func TestJSONSteps(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	f := fakeSteps(t, 3, 2, 1)
+	f.feed(t, nil, j)
+	require.NoError(t, j.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	golden(t, "steps.json", string(text))
+
+	records := readJSON(t, path)
+	whole := records[len(records)-1]
+	for _, key := range []string{"totalSent", "totalBlocked", "totalCompleted", "totalReceived", "totalFailed"} {
+		sum, ofRows := 0.0, map[string]float64{}
+		for _, record := range records[:len(records)-1] {
+			counts := record["counts"].(map[string]any)
+			ofRows[record["step"].(string)] += asFloat(counts[strings.ToLower(key[5:])])
+		}
+		for _, step := range whole["steps"].([]any) {
+			step := step.(map[string]any)
+			sum += asFloat(step[key])
+			if key != "totalFailed" { // counts of intervals have failures by class
+				assert.InDelta(t, asFloat(step[key]), ofRows[step["name"].(string)], 0, "%s of %s", key, step["name"])
+			}
+		}
+		assert.InDelta(t, asFloat(whole[key]), sum, 0, key)
+	}
+	paced := whole["steps"].([]any)[1].(map[string]any)
+	assert.Equal(t, map[string]any{"seconds": 2.002, "sent": 999.0, "completed": 998.0, "received": 899.1}, paced["average"])
+	assert.Equal(t, "paced", paced["thresholds"].([]any)[0].(map[string]any)["step"])
+	assert.NotContains(t, whole["thresholds"].([]any)[0], "step", "it is about the whole run")
+	assert.Nil(t, whole["commands"].([]any)[2].(map[string]any)["status"])
+
+	// A plain command line has none of that.
+	j, err = NewJSON(path)
+	require.NoError(t, err)
+	f.run.Steps, f.run.Scenario, f.run.Labels = []string{"load"}, "", nil
+	f.summary.Steps, f.summary.Commands, f.summary.Thresholds = nil, nil, nil
+	f.feed(t, nil, j)
+	require.NoError(t, j.Close())
+	for _, record := range readJSON(t, path) {
+		for _, key := range []string{"step", "steps", "scenario", "labels", "commands"} {
+			require.NotContains(t, record, key)
+		}
+	}
+}
+
+func asFloat(v any) float64 {
+	if v == nil {
+		return 0
+	}
+	return v.(float64)
+}
+
+func TestResultSteps(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	f := fakeSteps(t, 3, 2, 1)
+	f.feed(t, nil, r)
+	require.NoError(t, r.Close())
+	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
+	got, err := result.Read(dir, result.RowHistograms())
+	require.NoError(t, err)
+	require.Empty(t, got.Outcome.Warnings[1:], "the rows add up to their steps")
+	assert.Equal(t, "night", got.Scenario)
+	assert.Equal(t, f.run.Labels, got.Labels)
+	var sent, received uint64
+	require.Len(t, got.Steps, 3)
+	for i := range got.Steps {
+		s, want := &got.Steps[i], &f.summary.Steps[i]
+		assert.Equal(t, want.Name, s.Name)
+		assert.Equal(t, want.Reason, s.Reason)
+		assert.Equal(t, want.Start.UnixMicro(), s.Start)
+		assert.Equal(t, want.End.UnixMicro(), s.End)
+		requireSameLatency(t, want.Latencies.Transfer, s.Latencies.Transfer)
+		if i < 2 {
+			requireSameLatency(t, want.Latencies.Ack, s.Latencies.Ack)
+			requireSameLatency(t, want.Latencies.Response, s.Latencies.Response)
+		}
+		sent, received = sent+s.Counts.Producers.Sent, received+s.Counts.Consumers.Received
+	}
+	assert.Equal(t, got.Total.Producers.Sent, sent)
+	assert.Equal(t, got.Total.Consumers.Received, received)
+	assert.EqualValues(t, 2, got.Steps[1].Counts.Producers.Failures["failed"]["timeout"])
+	var steps []string
+	for i := range got.Rows {
+		steps = append(steps, got.Rows[i].Step)
+	}
+	assert.Equal(t, strings.Fields("allout allout allout allout paced paced paced drain drain"), steps)
+	zero, three := 0, 3
+	assert.Equal(t, []result.Command{
+		{Step: "allout", When: "before", Command: "start-broker 4g", Status: &zero, Took: 1_234_000, Output: "started\n"},
+		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000},
+		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
+	}, got.Commands)
+	assert.Equal(t, []string{"", "paced"}, []string{got.Thresholds[0].Step, got.Thresholds[1].Step})
+
+	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile))) // as after a kill
+	killed, err := result.Read(dir)
+	require.NoError(t, err)
+	require.False(t, killed.Complete)
+	for i := range got.Steps {
+		assert.Equal(t, got.Steps[i].Counts, killed.Steps[i].Counts)
+		assert.Equal(t, got.Steps[i].Latencies, killed.Steps[i].Latencies)
+	}
+	assert.Equal(t, f.run.Labels, killed.Labels)
+}
+
+// Counters and histograms go on from step to step.
+func TestPrometheusSteps(t *testing.T) {
+	t.Parallel()
+	f := fakeSteps(t, 3, 2, 1)
+	f.run.Labels = map[string]string{"broker": "Artemis 2.56", "heap-size": "4g", "heap_size": "8g", "1\xff\u00e9": "\xff", "protocol": "x"}
+	p, url := startPrometheus(t, f.run)
+	info := "run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST label_1__=\\xff " +
+		"label_broker=Artemis 2.56 label_heap_size=4g label_heap_size_2=8g label_protocol=x protocol=amqp scenario=night"
+	m := scrape(t, url)
+	m.require(t, map[string]float64{info: 1, "step_info step=allout": 1})
+	last := map[string]float64{}
+	for _, s := range f.snapshots {
+		require.NoError(t, p.Interval(s))
+		m := scrape(t, url)
+		m.require(t, map[string]float64{info: 1, "step_info step=" + s.Step: 1, "messages_sent_total": float64(s.Total.Sent)})
+		steps := 0
+		for name, value := range m.values {
+			if strings.HasPrefix(name, "perfmq_step_info") {
+				steps++
+			}
+			if strings.Contains(name, "_total") {
+				require.GreaterOrEqual(t, value, last[name], name)
+				last[name] = value
+			}
+		}
+		require.Equal(t, 1, steps)
+		for name, h := range m.histograms {
+			require.GreaterOrEqual(t, float64(h.GetSampleCount()), last[name], name)
+			last[name] = float64(h.GetSampleCount())
+		}
+	}
+	require.EqualValues(t, 4000+2000, last["perfmq_messages_sent_total"]+1000, "three seconds of allout, two of paced")
+	require.EqualValues(t, 40, last["perfmq_send_ack_seconds phase=measure"])
+	require.NoError(t, p.Summary(f.summary))
+	m = scrape(t, url)
+	m.require(t, map[string]float64{info: 1, "messages_sent_total": 5000, "phase phase=ended": 1})
+	for name := range m.values {
+		require.False(t, strings.HasPrefix(name, "perfmq_step_info"), "no step is present any more")
+	}
+	problems, err := testutil.GatherAndLint(p.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	p.collector.interval(f.snapshots[0])
+	p.collector.final = nil
+	problems, err = testutil.GatherAndLint(p.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// writeStepsHDR writes the log of a run of three steps.
+func writeStepsHDR(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "steps.hdr")
+	h, err := NewHDR(path)
+	require.NoError(t, err)
+	fakeSteps(t, 3, 2, 1).feed(t, nil, h)
+	require.NoError(t, h.Close())
+	return path
+}
+
+// Times rise through all steps, without overlap, and no value is missing.
+func TestHDRSteps(t *testing.T) {
+	t.Parallel()
+	file, err := os.Open(writeStepsHDR(t))
+	require.NoError(t, err)
+	defer file.Close()
+	reader := hdrhistogram.NewHistogramLogReader(file)
+	count := int64(0)
+	end := int64(0)
+	for {
+		h, err := reader.NextIntervalHistogram()
+		require.NoError(t, err)
+		if h == nil {
+			break
+		}
+		if h.Tag() == "transfer" {
+			count += h.TotalCount()
+			require.GreaterOrEqual(t, h.StartTimeMs(), end-1) // the reader's floats
+			require.Greater(t, h.EndTimeMs(), h.StartTimeMs())
+			end = h.EndTimeMs()
+		}
+	}
+	require.EqualValues(t, 5*20, count)
+}
+
+// TestHostileSteps: names of steps, labels and commands are a user's, the output of commands is anybody's.
+func TestHostileSteps(t *testing.T) {
+	t.Parallel()
+	text := hostile()
+	f := fakeSteps(t, 1, 1, 1)
+	for i, name := range f.run.Steps {
+		hostileName := name + text
+		f.run.Steps[i] = hostileName
+		f.summary.Steps[i].Name, f.summary.Steps[i].Reason = hostileName, text
+		for _, s := range f.snapshots {
+			if s.Step == name {
+				s.Step = hostileName
+			}
+		}
+		for k := range f.summary.Thresholds {
+			if f.summary.Thresholds[k].Step == name {
+				f.summary.Thresholds[k].Step = hostileName
+				f.summary.Steps[i].Thresholds[0].Step = hostileName
+			}
+		}
+	}
+	f.run.Scenario, f.run.Labels = text, map[string]string{text: text}
+	for i := range 200 {
+		f.run.Labels[fmt.Sprint("label ", i)] = text
+	}
+	f.summary.Commands = []stats.Command{{Step: f.run.Steps[0], When: "before", Command: text, Output: text}}
+
+	jsonFile, hdrFile := filepath.Join(t.TempDir(), "a.json"), filepath.Join(t.TempDir(), "a.hdr")
+	var console, benchmark bytes.Buffer
+	toJSON, err := NewJSON(jsonFile)
+	require.NoError(t, err)
+	toHDR, err := NewHDR(hdrFile)
+	require.NoError(t, err)
+	toResult, dir := newTestResult(t, ResultOptions{})
+	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	secrets := &safetext.Secrets{}
+	secrets.Add("app", "hunter2")
+	f.feed(t, secrets, NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}), toJSON, toHDR, toResult, metrics)
+	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
+	for _, r := range []Reporter{toJSON, toHDR, toResult, metrics} {
+		require.NoError(t, r.Close())
+	}
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	for name, out := range map[string]struct {
+		text string
+		most int
+	}{
+		"console":     {console.String(), 200 << 10},
+		"rocketmq":    {benchmark.String(), 200 << 10},
+		"json":        {read(jsonFile), 3 << 20},
+		"hdr":         {read(hdrFile), 10 << 10},
+		"metrics":     {scraped, 200 << 10},
+		"rows.jsonl":  {read(filepath.Join(dir, result.RowsFile)), 600 << 10},
+		"result.json": {read(filepath.Join(dir, result.ResultFile)), 3 << 20},
+	} {
+		assert.Less(t, len(out.text), out.most, name)
+		assert.False(t, strings.ContainsAny(out.text, "\x1b\x07\u009b\u202e"), "escape sequences in %s", name)
+		assert.False(t, strings.Contains(out.text, "hunter2"), "the password in %s", name)
+		if name != "hdr" {
+			assert.True(t, strings.Contains(out.text, "bytes left out)"), "how much more there was, in %s", name)
+		}
+		if name != "result.json" {
+			assert.LessOrEqual(t, strings.Count(out.text, "\n--- result:"), 1, "lines of others in %s", name)
+		}
+	}
+	got, err := result.Read(dir)
+	require.NoError(t, err, "also the longest head is read again")
+	require.Len(t, got.Labels, maxLabels)
+	require.Len(t, got.Steps, 3)
+	require.Equal(t, got.Steps[0].Name, got.Rows[0].Step, "one name everywhere")
+	require.Equal(t, got.Steps[0].Name, got.Commands[0].Step)
+	require.Equal(t, got.Steps[1].Name, got.Thresholds[1].Step)
+	require.True(t, strings.HasPrefix(got.Labels["label 0"], "\x1b[2J"), "JSON means the same as before")
+	var records []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(read(jsonFile)), &records))
+	require.Equal(t, got.Steps[0].Name, records[0]["step"])
+	require.True(t, strings.HasPrefix(f.run.Steps[0], "allout\x1b") && strings.Contains(f.summary.Commands[0].Output, "hunter2"),
+		"the engine's own texts are left alone")
+}
+
+// A tester that was stopped makes one interval of many seconds: a window then does not reach back into the step before.
+func TestRocketMQWindowOfAStep(t *testing.T) {
+	t.Parallel()
+	f := fakeSteps(t, 12, 1, 1)
+	for i, s := range f.snapshots {
+		if s.Step != "allout" {
+			s.Elapsed += 12 * time.Second
+			s.To = s.To.Add(12 * time.Second)
+		}
+		if i > 0 && f.snapshots[i-1].Step != "allout" {
+			s.From = f.snapshots[i-1].To
+		}
+	}
+	var out bytes.Buffer
+	f.feed(t, nil, NewRocketMQ(&out, ConsoleOptions{}))
+	_, paced, _ := strings.Cut(out.String(), "[Step] paced\n")
+	require.True(t, strings.HasPrefix(paced, "[Step] drain\n[Complete] "), paced)
+}

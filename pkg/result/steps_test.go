@@ -1,0 +1,205 @@
+package result
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// sampleSteps is a run of a scenario: fill, hold and drain, of so many seconds each.
+func sampleSteps(t testing.TB, seed uint64, seconds, messages int) *Result {
+	t.Helper()
+	names := []string{"fill", "hold", "drain"}
+	r := sample(t, seed, len(names)*seconds, messages)
+	r.Scenario, r.Steps = "backlog", nil
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.Step = names[i/seconds]
+		if i%seconds == seconds-1 {
+			row.Phase = Drain
+		}
+		if i%seconds == 0 {
+			r.Steps = append(r.Steps, Step{Name: row.Step, Reason: "duration reached", Start: row.Time - row.Length})
+		}
+		s := &r.Steps[len(r.Steps)-1]
+		s.End = row.Time
+		require.NoError(t, s.Counts.add(&row.Counts))
+		if row.Phase != Warmup {
+			require.NoError(t, s.Latencies.add(&row.Latencies))
+		}
+	}
+	failed, value := 1, 51_000.0
+	r.Commands = []Command{
+		{Step: "fill", When: "before", Command: "start-broker 4g", Status: new(int), Took: 1_234_567, Output: "started\n"},
+		{Step: "drain", When: "after", Command: "check\x1b[2J\u202e", Status: &failed, Took: 5},
+		{Step: "drain", When: "after", Command: "killed", Took: 10 * second},
+	}
+	r.Thresholds = []Threshold{
+		{Threshold: "lost == 0", Metric: "lost", Unit: "messages"},
+		{Step: "hold", Threshold: "ack.p99 < 50ms", Metric: "ack.p99", Unit: "us", Measured: &value},
+	}
+	return r
+}
+
+// The files of a run of several steps are those that are kept, are read again number by number, and the schema describes them.
+func TestGoldenSteps(t *testing.T) {
+	t.Parallel()
+	want := sampleSteps(t, 8, 2, 20)
+	dir, kept := write(t, want), filepath.Join("testdata", "v1-steps")
+	resulttest.Compile(t, Schema(), SchemaID).Validate(t, dir)
+	for _, name := range names(t, dir) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "\x1b")
+		if *update {
+			require.NoError(t, os.MkdirAll(kept, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(kept, name), text, 0o600))
+		}
+		golden, err := os.ReadFile(filepath.Join(kept, name))
+		require.NoError(t, err, "run the test with -update to write it")
+		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
+	}
+	got, err := Read(kept, RowHistograms())
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, want), asJSON(t, got))
+	var sum Counts
+	for i := range got.Steps {
+		require.NoError(t, sum.add(&got.Steps[i].Counts))
+	}
+	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
+}
+
+// A killed run has the steps of its rows, with exact counts and latencies, wherever it was killed and also where seconds share
+// their histograms, which those of two steps never do.
+func TestKilledInAStep(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		whole := sampleSteps(t, 9, 4, 40)
+		dir := filepath.Join(t.TempDir(), "result")
+		w, err := NewWriter(dir)
+		require.NoError(t, err)
+		require.NoError(t, w.Start(whole.Head))
+		if shared {
+			exhaust(w)
+		}
+		var want []Step
+		sharing := 0
+		for i := range whole.Rows {
+			row := &whole.Rows[i]
+			require.NoError(t, w.Row(*row))
+			if i%4 == 0 {
+				want = append(want, Step{Name: row.Step, Start: row.Time - row.Length})
+			}
+			s := &want[len(want)-1]
+			s.End = row.Time
+			require.NoError(t, s.Counts.add(&row.Counts))
+			if row.Phase != Warmup {
+				require.NoError(t, s.Latencies.add(&row.Latencies))
+			}
+			got, err := Read(dir)
+			require.NoError(t, err)
+			require.False(t, got.Complete)
+			require.Equal(t, "backlog", got.Scenario)
+			require.Equal(t, asJSON(t, want), asJSON(t, got.Steps))
+			if last := &got.Rows[i]; last.Shared {
+				sharing++
+				require.Equal(t, got.Rows[i-1].Step, last.Step)
+			}
+		}
+		require.Equal(t, shared, sharing > 0)
+		require.NoError(t, w.Close())
+	}
+}
+
+// Rows that do not fit the steps are refused; where they are of less, a warning says so, once.
+func TestRowsOfSteps(t *testing.T) {
+	t.Parallel()
+	edit := func(file, old, with string) (string, string) {
+		r := sampleSteps(t, 10, 3, 10)
+		dir := write(t, r)
+		path := filepath.Join(dir, file)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		changed := strings.Replace(string(text), old, with, 1)
+		require.NotEqual(t, string(text), changed)
+		require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+		return dir, path
+	}
+	for _, c := range []struct{ old, with, says string }{
+		{`"step":"hold"`, `"step":"other"`, `row 4 is of step "other", which the result does not have`},
+		{`"step":"hold"`, `"step":"fill"`, `the rows of step "fill" count more than the step`},
+		{`"sent":10`, `"sent":11`, `the rows of step "fill" count more than the step`},
+		{`"step":"fill"`, `"shared":true,"step":"fill"`, "line 2: a row shares histograms with no row, or with one of another step or phase"},
+		{`"step":"hold"`, `"shared":true,"step":"hold"`, "line 5: a row shares histograms with no row, or with one of another step or phase"},
+	} {
+		dir, path := edit(RowsFile, c.old, c.with)
+		_, err := Read(dir)
+		require.ErrorContains(t, err, c.says)
+		require.ErrorContains(t, err, path)
+	}
+	dir, _ := edit(RowsFile, `"received":10`, `"received":9`)
+	got, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{`the rows of step "fill" count less than the step: some are missing`}, got.Outcome.Warnings)
+
+	// The same of a result that tells it.
+	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
+	require.NoError(t, err)
+	var r Result
+	require.NoError(t, json.Unmarshal(text, &r))
+	r.Findings[0].Kind = RowsMissing
+	text, err = encode(r, "")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o600))
+	got, err = Read(dir)
+	require.NoError(t, err)
+	require.Empty(t, got.Outcome.Warnings)
+}
+
+// Steps of the same name merge; commands and their hosts are kept; a step that one part did not reach is that of the others.
+func TestMergeSteps(t *testing.T) {
+	t.Parallel()
+	a, b := sampleSteps(t, 11, 3, 20), sampleSteps(t, 12, 3, 30)
+	b.RunID, b.Host.Name = "2", "host-2"
+	b.Steps[1].Reason = "interrupted"
+	b.Steps, b.Rows, b.Commands = b.Steps[:2], b.Rows[:6], b.Commands[:1]
+	got, err := Merge(a, b)
+	require.NoError(t, err)
+	require.Equal(t, "backlog", got.Scenario)
+	var steps, reasons []string
+	var sent []uint64
+	for i := range got.Steps {
+		s := &got.Steps[i]
+		steps, reasons, sent = append(steps, s.Name), append(reasons, s.Reason), append(sent, s.Counts.Producers.Sent)
+	}
+	require.Equal(t, []string{"fill", "hold", "drain"}, steps)
+	require.Equal(t, []string{"duration reached", "different reasons", "duration reached"}, reasons)
+	require.Equal(t, []uint64{150, 150, 60}, sent)
+	require.EqualValues(t, 100, got.Steps[0].Latencies.Ack.Count, "the warm-up is in none")
+	require.EqualValues(t, 150, got.Steps[1].Latencies.Ack.Count)
+	require.EqualValues(t, 150, got.Steps[1].Latencies.Ack.Histogram.Count())
+	var hosts []string
+	for _, c := range got.Commands {
+		hosts = append(hosts, c.Host+" "+c.When+" "+c.Step)
+	}
+	require.Equal(t, []string{"host-1 before fill", "host-1 after drain", "host-1 after drain", "host-2 before fill"}, hosts)
+	require.Nil(t, got.Thresholds)
+	require.Empty(t, a.Commands[0].Host, "the parts stay as they are")
+	byStep := map[string]uint64{}
+	for i := range got.Rows {
+		byStep[got.Rows[i].Step] += got.Rows[i].Producers.Sent
+	}
+	require.Equal(t, map[string]uint64{"fill": 150, "hold": 150, "drain": 60}, byStep)
+
+	c := sample(t, 13, 1, 1)
+	c.RunID, c.Host.Name = "3", "host-3"
+	again, err := Merge(got, c)
+	require.NoError(t, err)
+	require.Equal(t, got.Commands, again.Commands, "their hosts are those of the first merge")
+}
