@@ -162,11 +162,9 @@ func newModel(random *rand.Rand, order float64) *model {
 			_, byText := number(by)
 			m.texts = append(m.texts, fmt.Sprintf("stair %s to %s by %s every %s", fromText, toText, byText, time.Duration(length)))
 			for step := int64(0); ; step++ {
-				r := low
+				r := max(from-step*by, low)
 				if from < to {
 					r = min(from+step*by, high)
-				} else {
-					r = max(from-step*by, low)
 				}
 				v, _ := number(r)
 				m.line(v, v, length)

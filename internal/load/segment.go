@@ -111,7 +111,7 @@ func parseSegment(text string) (g Segment, err error) {
 	if len(r.words) == 0 {
 		return g, errors.New("is empty; want a rate such as 5000 for 30s, a ramp, stair, burst or pause")
 	}
-	example := ""
+	var example string
 	switch g.Kind = SegmentKind(r.words[0]); g.Kind {
 	case SegmentPause:
 		example = "pause 10s"
