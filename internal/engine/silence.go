@@ -32,8 +32,11 @@ type signs struct{ sent, ended, received uint64 }
 
 // listen returns nil if the run needs no such watch.
 func (r *run) listen() *silence {
-	counted := slices.ContainsFunc(r.step.uses, func(u *use) bool { return len(u.producers) > 0 && u.plan.Count > 0 })
-	if !counted || r.step.plan.Duration > 0 {
+	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
+		_, scheduled := u.plan.Rate.End()
+		return len(u.producers) > 0 && (u.plan.Count > 0 || scheduled)
+	})
+	if !ends || r.step.plan.Duration > 0 {
 		return nil
 	}
 	return &silence{run: r, limit: max(r.plan.DrainTimeout, leastSilence), looked: time.Now()}
@@ -45,6 +48,7 @@ func (s *silence) broken() error {
 	r := s.run
 	now := signs{received: r.received()}
 	var waiting, unsent, count uint64
+	of := "--message-count"
 	later := false // no message is due now or was lately
 	for _, u := range r.step.uses {
 		if len(u.producers) == 0 {
@@ -63,9 +67,16 @@ func (s *silence) broken() error {
 			now.sent += sent
 		}
 		waiting += inFlight
-		count += u.plan.Count
-		unsent += u.plan.Count - min(sent, u.plan.Count)
-		later = later || !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(sent) < s.limit
+		all := u.plan.Count
+		if all == 0 {
+			of = "the messages of --rate"
+		}
+		if end, ok := u.plan.Rate.End(); ok && (all == 0 || u.plan.Rate.Due(end) < all) {
+			all = u.plan.Rate.Due(end)
+		}
+		count += all
+		unsent += all - min(sent, all)
+		later = later || sent < all && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(sent) < s.limit
 	}
 	s.lasted += min(time.Since(s.looked), 2*interval)
 	s.looked = time.Now()
@@ -78,6 +89,6 @@ func (s *silence) broken() error {
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
 		"look at the broker: is it stalled, or a queue full? --drain-timeout says how long to wait for it (10s at least); with --duration the run goes on until that is over",
-		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent of --message-count %d: %d",
-		s.limit, waiting, count, unsent)
+		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent of %s %d: %d",
+		s.limit, waiting, of, count, unsent)
 }

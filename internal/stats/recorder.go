@@ -104,8 +104,8 @@ func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
 // Wait says that the producer begins to wait, for whatever it may be; now is the time since the start of the run. One that
-// never waits is at the limit of the tester.
-func (r *ProducerRecorder) Wait(now time.Duration) { r.waiting.Store(int64(now) + 1) }
+// never waits is at the limit of the tester. A wait that goes on already goes on.
+func (r *ProducerRecorder) Wait(now time.Duration) { r.waiting.CompareAndSwap(0, int64(now)+1) }
 
 // Waited says that the wait is over.
 func (r *ProducerRecorder) Waited(now time.Duration) {
