@@ -113,7 +113,7 @@ func (d *decoder) uses(n *node) (list []Use) {
 				continue
 			}
 			u := Use{Group: p.key.text, Pos: p.key.pos}
-			if !p.value.null && !(p.value.kind == mapping && len(p.value.pairs) == 0) {
+			if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
 				u.Entries = d.overrides(p.value, &d.file.Groups[i])
 			}
 			list = append(list, u)
