@@ -102,11 +102,16 @@ func (ep *errorPrinter) print(errs ...error) {
 	}
 }
 
-// lines prints a text of several lines.
+// lines prints a text of several lines, with the spaces that they begin with: a caret stands below what it points to.
 func (ep *errorPrinter) lines(text string) {
+	var b strings.Builder
 	for line := range strings.Lines(text) {
-		ep.say(strings.TrimSuffix(line, "\n"))
+		words := strings.TrimLeft(strings.TrimSuffix(line, "\n"), " ")
+		b.WriteString(line[:len(line)-len(strings.TrimLeft(line, " "))] + ep.secrets.Line(words) + "\n")
 	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	_, _ = io.WriteString(ep.w, b.String()) // nobody to tell
 }
 
 // parts returns errors without nil and without joins.

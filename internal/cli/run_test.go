@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func freePort(t *testing.T) net.Listener {
 }
 
 func TestMetricsDuringARun(t *testing.T) {
-	sentSome := regexp.MustCompile(`(?m)^perfmq_sent_messages_total(\{[^}]*\})? [1-9]`)
+	sentSome := regexp.MustCompile(`(?m)^perfmq_messages_sent_total(\{[^}]*\})? [1-9]`)
 	listener := freePort(t)
 	address := listener.Addr().String()
 

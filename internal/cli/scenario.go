@@ -112,6 +112,11 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 			ready.notes = append(ready.notes, fmt.Sprintf("--scale %s: durations, counts and backlogs are shortened; the figures are those of a try", given.scale))
 		}
 		errs = append(errs, a.separate(ready, i, len(args))...)
+		if ready.settings.resultDir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.settings.resultDir == ready.settings.resultDir }) {
+			errs = append(errs, &plan.Mistake{
+				Text: "two scenarios are called " + ready.plan.Name + " and would write the same folder of --result", Hint: "give one of them another name:",
+			})
+		}
 		list = append(list, ready)
 	}
 	if len(errs) > 0 {

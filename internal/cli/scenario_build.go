@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,6 +29,12 @@ func (a *app) scenarioKeys() []scenario.Key {
 				return errors.New("is empty")
 			}
 			return nil
+		},
+	}, {
+		Name: "destination", Help: "where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
+		Check: func(text string) error {
+			_, err := plan.Destinations([]string{text}, 1)
+			return err
 		},
 	}}
 	f := &a.Factories[0]
@@ -117,6 +124,9 @@ type fileBroker struct {
 func (b *builder) build() (*plan.Plan, *resolver) {
 	b.applied, b.brokers = map[string][]string{}, map[string]*fileBroker{}
 	b.factory = &b.app.Factories[0]
+	for _, secret := range b.file.Secrets() {
+		b.app.secrets.Add("", secret)
+	}
 	whole := b.resolver(b.settings(plan.Client, b.factory, scenario.InRun, "the run", b.file.Settings), plan.Client, b.factory)
 	b.embedded = whole.embedded
 	b.plan = whole.whole()
@@ -176,6 +186,9 @@ func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Sc
 			}
 			s.origins[e.Key] = origin{}
 			for _, text := range e.Texts {
+				if list[i].files {
+					text = b.beside(text)
+				}
 				if err := list[i].set(s, text); err != nil { // with another value it may be one
 					b.mistakes = append(b.mistakes, b.file.Mistake(e.Pos, e.Key+": "+err.Error(), ""))
 				}
@@ -191,6 +204,14 @@ func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Sc
 		b.over(s, d, to)
 	}
 	return s
+}
+
+// beside returns the path of a file that the scenario names: it is relative to the folder of the scenario.
+func (b *builder) beside(path string) string {
+	if filepath.IsAbs(path) || scenario.IsShipped(b.file.Path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(b.file.Path), path)
 }
 
 // over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not added.
@@ -275,14 +296,6 @@ func (b *builder) broker(of *scenario.Broker) {
 	entries := slices.Concat(b.file.Defaults, of.Entries)
 	name, named := entry(entries, "protocol")
 	address, _ := entry(entries, "url")
-	for _, key := range []string{"user", "password"} { // not to be shown
-		if key == "password" {
-			user, _ := entry(entries, "user")
-			password, _ := entry(entries, key)
-			b.app.secrets.Add(user, password)
-		}
-	}
-	b.app.secrets.AddURL(address, true)
 	at.site, _ = entry(entries, keySite)
 	if at.site == "" {
 		at.site = "host " + hosts(address)

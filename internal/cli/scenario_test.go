@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// write writes a scenario into a folder of its own and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+const twoSteps = `
+name: two
+vars: {count: 500, size: 64}
+labels: {broker: none, heap: 1g}
+verify: true
+broker: {url: "mem://local"}
+groups:
+  senders: {role: producer, destination: queue://A, message-count: "${count}", message-size: "${size}", max-pending: 10}
+  readers: {role: consumer, destination: queue://A}
+steps:
+  - name: fill
+    groups: [senders]
+  - name: both
+    until: drained
+    groups:
+      senders: {message-count: 300}
+      readers:
+thresholds:
+  - lost == 0
+  - "fill: completed == ${count}"
+  - "both: received == 800"
+`
+
+// A scenario of several steps is carried out, and its result says so.
+func TestRunScenario(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	for _, want := range []string{
+		"--- STEP fill", "--- STEP both", "--- total completed:         800\n", "--- threshold: both: received == 800: kept, 800\n", "--- label broker: none\n",
+	} {
+		require.Contains(t, got.stdout, want)
+	}
+	r, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, "two", r.Scenario)
+	require.Equal(t, map[string]string{"broker": "none", "heap": "1g"}, r.Labels)
+	require.Len(t, r.Steps, 2)
+	require.EqualValues(t, 500, r.Steps[0].Counts.Producers.Completed)
+	require.EqualValues(t, 800, r.Steps[1].Counts.Consumers.Received)
+	require.EqualValues(t, 800, r.Verification.Total.Once)
+	var plan map[string]any
+	require.NoError(t, json.Unmarshal([]byte(`{"plan":`+string(r.Plan)+`}`), &plan))
+}
+
+// Defaults, the file, --set, variables and flags: the later ones win. The output says to what they were applied.
+func TestPrecedenceOfScenarios(t *testing.T) {
+	file := write(t, "two.yaml", twoSteps)
+	for _, c := range []struct {
+		name, environ, args string
+		sent                string
+		note                string
+	}{
+		{"file", "", "", "800", ""},
+		{"set", "", "--set count=200", "500", ""},
+		{"flag", "", "--message-count 100", "200", "note: --message-count applies to group senders\n"},
+		{"variable", "PERFMQ_MESSAGE_COUNT=150", "", "300", "note: PERFMQ_MESSAGE_COUNT applies to group senders\n"},
+		{"flag over variable", "PERFMQ_MESSAGE_COUNT=150", "--message-count 100", "200", "note: --message-count applies to group senders\n"},
+		{"scale", "", "--scale 0.5", "400", "note: --scale 0.5: "},
+		{"to all", "", "--clientID me --connect-timeout 3", "800", "note: --clientID applies to group readers, group senders\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := call(strings.Fields(c.environ), append([]string{"run", file}, strings.Fields(c.args)...)...)
+			require.Contains(t, got.stdout, "--- total sent:"+strings.Repeat(" ", 17-len(c.sent))+c.sent+"\n", got.stderr)
+			require.Contains(t, got.stderr, c.note)
+		})
+	}
+}
+
+// Mistakes of the file, of its settings and of their combination come with their places, all at once, and nothing is sent.
+func TestMistakesOfScenarios(t *testing.T) {
+	file := write(t, "bad.yaml", `name: bad
+broker: {protocol: mem, url: "mem://u:topsecret@local", passwrod: topsecret}
+groups:
+  senders: {role: producer, destination: queue://A, max-pendng: 5, rate: fast}
+steps:
+  - {name: one, duration: soon}
+thresholds: [received.avgg > 1]
+`)
+	got := call(nil, "run", file)
+	require.Equal(t, exitUsage, got.status)
+	require.NotContains(t, got.stderr, "topsecret")
+	for _, want := range []string{
+		file + ":2:", "received.avgg", "did you mean password?", file + ":4:", "did you mean max-pending?", "ramp, stair, burst or pause", file + ":6:", "want a time such as",
+	} {
+		require.Contains(t, got.stderr, want)
+	}
+	file = write(t, "bad.yaml", `broker: {protocol: mem}
+groups:
+  senders: {role: producer, destination: queue://A, priority: 9, commit-interval: 5, max-pending: 2}
+  readers: {role: consumer, destination: queue://A, durable: true, tx-size: 10, credit: 5}
+steps:
+  - {name: one, duration: 5, warmup: 9}
+thresholds: [lost == 0]
+`)
+	got = call(nil, "run", file)
+	require.Equal(t, exitUsage, got.status)
+	for _, want := range []string{
+		"group readers: durable subscriptions exist on topics only", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
+		`threshold "lost == 0": this run measures nothing of that`,
+	} {
+		require.Contains(t, got.stderr, want)
+	}
+	for _, c := range [][2]string{
+		{"run", "there is no scenario file"},
+		{"run " + file + " --scale 2", "want a number above 0 and at most 1"},
+		{"run " + file + " --set x", "--set=x: want NAME=VALUE"},
+		{"run " + file + " --set nope=1", "nope"},
+		{"run nofile.yaml", "scenario nofile.yaml"},
+		{"run @nope", "this program has no scenarios inside"},
+		{"run " + file + " --max-pendin 5", "did you mean --max-pending?"},
+		{"run " + file + " --json", "flag needs an argument"},
+	} {
+		got := call(nil, strings.Fields(c[0])...)
+		require.Equal(t, exitUsage, got.status, c[0])
+		require.Contains(t, got.stderr, c[1], c[0])
+	}
+}
+
+// The commands beside run.
+func TestScenarioCommands(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new.yaml")
+	got := call(nil, "scenario", "init", file)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, scenario.Skeleton(), text)
+	require.Equal(t, exitUsage, call(nil, "scenario", "init", file).status, "it is there already")
+	require.Equal(t, string(text), call(nil, "scenario", "init").stdout)
+
+	two := write(t, "two.yaml", twoSteps)
+	got = call(nil, "scenario", "validate", two)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, two+": good: 2 steps, 2 groups; embedded, up to 256 MiB of messages\n", got.stdout)
+	require.Equal(t, exitUsage, call(nil, "scenario", "validate").status)
+	require.Equal(t, exitUsage, call(nil, "scenario", "validate", two, "nofile").status)
+
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal([]byte(call(nil, "scenario", "schema").stdout), &schema))
+	got = call(nil, "run", "--dry-run", two)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	golden(t, "dry-run-scenario.txt", strings.ReplaceAll(got.stdout, filepath.Dir(two), "DIR"))
+}
+
+// Several files run one after the other, and the gravest status counts.
+func TestSeveralScenarios(t *testing.T) {
+	good := write(t, "good.yaml", strings.Replace(twoSteps, "name: two", "name: good", 1))
+	missed := write(t, "missed.yaml", strings.Replace(twoSteps, "received == 800", "received == 1", 1))
+	dir := t.TempDir()
+	got := call(nil, "run", good, missed, good, "--result", dir)
+	require.Equal(t, exitUsage, got.status, "two of the same name have the same folder")
+	require.Contains(t, got.stderr, "two scenarios are called good")
+	got = call(nil, "run", good, missed, "--result", dir)
+	require.Equal(t, exitThreshold, got.status, got.stderr)
+	for _, name := range []string{"good", "two"} {
+		r, err := result.Read(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.EqualValues(t, 800, r.Total.Producers.Completed)
+	}
+	require.Equal(t, exitUsage, call(nil, "run", good, missed, "--json", filepath.Join(dir, "x.json")).status)
+	require.Equal(t, exitOK, graver(exitOK, exitOK))
+	require.Equal(t, exitFailed, graver(exitThreshold, exitFailed))
+	require.Equal(t, exitConnect, graver(exitConnect, exitFailed))
+}
