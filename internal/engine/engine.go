@@ -58,7 +58,7 @@ func Run(
 		return nil, err
 	}
 	end := r.load(ctx, stop)
-	for end.err == nil && !end.interrupted && r.step.index+1 < len(r.steps) {
+	for !end.last() && r.step.index+1 < len(r.steps) {
 		end = r.next(ctx, stop, end)
 	}
 	r.sampler.enter(stats.Drain)

@@ -8,14 +8,19 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // ending says why the load ended.
 type ending struct {
 	reason      string
 	interrupted bool
+	aborted     bool // by a threshold
 	err         error
 }
+
+// last tells whether no further step follows.
+func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted }
 
 // load lets the workers of the present step run until something ends its load, and stops the producers.
 func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
@@ -66,8 +71,14 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		defer ticker.Stop()
 		attend = ticker.C
 	}
+	judge, endJudging := r.abortTicker()
+	defer endJudging()
 	for sending := true; sending; {
 		select {
+		case <-judge:
+			if t := r.broken(); t != nil {
+				return ending{reason: "threshold not kept: " + t.String(), aborted: true}
+			}
 		case <-elapsed:
 			return ending{reason: "duration reached"}
 		case <-s.used:
@@ -98,6 +109,57 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	default:
 		return ending{reason: "message count reached"}
 	}
+}
+
+// abortTicker ticks, each interval, if a threshold may end the run early.
+func (r *run) abortTicker() (<-chan time.Time, func()) {
+	aborts := func(list []threshold.Threshold) bool {
+		return slices.ContainsFunc(list, func(t threshold.Threshold) bool { return t.Abort })
+	}
+	if !aborts(r.plan.Thresholds) && !aborts(r.step.plan.Thresholds) {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(interval)
+	return ticker.C, ticker.Stop
+}
+
+// broken returns a threshold that ends the run, as it will not be kept; nil if there is none.
+func (r *run) broken() *threshold.Threshold {
+	whole, step := r.sampler.soFar()
+	r.step.loaded = r.clock.Now() - r.step.start
+	for _, of := range []struct {
+		list    []threshold.Threshold
+		figures map[string]float64
+		target  float64
+	}{
+		{r.plan.Thresholds, r.withProgress(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole)), r.wholeTarget()},
+		{r.step.plan.Thresholds, r.step.role().figures(&step), r.step.target()},
+	} {
+		for i := range of.list {
+			t := &of.list[i]
+			if v, ok := of.figures[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target) {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// withProgress adds what the verification has found so far.
+func (r *run) withProgress(f map[string]float64) map[string]float64 {
+	if r.verify != nil && r.role.Consumes() {
+		p := r.progress()
+		f["duplicated"], f["out_of_order"], f["damaged"] = float64(p.Duplicates), float64(p.Disordered), float64(p.Damaged)
+	}
+	return f
+}
+
+// wholeTarget returns the rate of a run of one step; 0 if there are several.
+func (r *run) wholeTarget() float64 {
+	if len(r.steps) > 1 {
+		return 0
+	}
+	return r.step.target()
 }
 
 // dueInStep returns how many messages the rates wanted to be sent while the load of the present step lasted.

@@ -104,6 +104,13 @@ func (s *sampler) watch(workers []stats.Worker) {
 	s.collector.Watch(workers)
 }
 
+// soFar returns the figures of the run and of the step, as of the last cut.
+func (s *sampler) soFar() (whole, step stats.StepSummary) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.collector.SoFar()
+}
+
 // endStep ends the current interval and returns the figures of the step. What happens until the load of the following one begins
 // counts in that, so that the intervals of a step add up to its figures.
 func (s *sampler) endStep(following string) stats.StepSummary {

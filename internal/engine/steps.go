@@ -82,7 +82,7 @@ type sides struct{ sends, receives bool }
 
 func (s *step) role() sides { return sides{len(s.producers()) > 0, len(s.consumers()) > 0} }
 
-// target returns the rate of all groups of the step together; 0 if one of them has none.
+// target returns the rate of all groups of the step together, on average so far; 0 if one of them has none.
 func (s *step) target() (perSecond float64) {
 	for _, u := range s.uses {
 		switch {

@@ -240,6 +240,50 @@ func TestThresholdsOfSteps(t *testing.T) {
 	})
 }
 
+// A threshold that says so ends the run as soon as it is not kept.
+func TestThresholdsThatAbort(t *testing.T) {
+	demand := func(text string) []threshold.Threshold {
+		d, err := threshold.Parse(text)
+		require.NoError(t, err)
+		d.Abort = true
+		return []threshold.Threshold{d}
+	}
+	for _, tt := range []struct {
+		name, run, step string
+		steps           int
+		sent            uint64
+		kept            []bool
+	}{
+		{"kept", "sent <= 3000", "completed.min >= 90% of target", 2, 3000, []bool{true, true}},
+		{"of the run", "sent <= 2200", "completed.min >= 90", 2, 2300, []bool{false, true}},
+		{"of a step", "sent < 5000", "sent <= 450", 1, 500, []bool{true, false}},
+		{"never above", "sent == 250", "sent <= 2000", 1, 300, []bool{false, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScenario(mem.New().Factory(), true)
+				s.plan.Thresholds = demand(tt.run)
+				s.step("one", func(step *plan.Step) { step.Duration, step.Thresholds = 20*time.Second, demand(tt.step) },
+					s.senders("senders", paced("100")), s.readers("readers", nil))
+				s.step("two", lasting(10*time.Second), s.senders("senders", paced("100")), s.readers("readers", nil))
+				sum := s.run(t, nil)
+				require.True(t, sum.Success, "%q", sum.Problems)
+				require.Len(t, sum.Steps, tt.steps)
+				require.InDelta(t, tt.sent, sum.Total.Sent, 102, "it looks once a second, at the last second")
+				require.Equal(t, sum.Total.Sent, sum.Total.Received, "nothing that was measured is lost")
+				var kept []bool
+				for i := range sum.Thresholds {
+					kept = append(kept, sum.Thresholds[i].Kept)
+				}
+				require.Equal(t, tt.kept, kept)
+				if !(tt.kept[0] && tt.kept[1]) {
+					require.Contains(t, sum.Reason, "threshold not kept: ")
+				}
+			})
+		})
+	}
+}
+
 // What ends the run ends it in whatever step it is, and nothing that was measured is lost.
 func TestStepsEndEarly(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) {

@@ -44,11 +44,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
-	target := 0.0
-	if len(r.steps) == 1 {
-		target = r.step.target()
-	}
-	s.Thresholds = judgeThresholds(r.plan.Thresholds, target, r.figuresOf(s))
+	s.Thresholds = judgeThresholds(r.plan.Thresholds, r.wholeTarget(), r.figuresOf(s))
 	for i := range r.ended {
 		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
 	}

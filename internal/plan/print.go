@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -21,14 +20,6 @@ const maxListed = 20
 func Print(w io.Writer, p *Plan, clean func(string) string) error {
 	_, err := io.WriteString(w, describe(p, clean).text.String())
 	return err
-}
-
-// JSON returns the same as data, without the names of output files: an array of sections, each with its lines. It is what a
-// result holds of its plan, so that runs that did the same have the same.
-func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
-	c := *p
-	c.VerifyFile = ""
-	return json.Marshal(describe(&c, clean).sections)
 }
 
 func describe(p *Plan, clean func(string) string) *printer {
@@ -159,24 +150,12 @@ func (p *Plan) Groups() (list []*Group) {
 }
 
 type printer struct {
-	plan     *Plan
-	step     *Step
-	group    *Group
-	prefix   string // of the titles of sections
-	clean    func(string) string
-	text     strings.Builder
-	sections []section // the same as text
-}
-
-type section struct {
-	Section string   `json:"section"`
-	Lines   []line   `json:"lines,omitempty"`
-	Items   []string `json:"items,omitempty"`
-}
-
-type line struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	plan   *Plan
+	step   *Step
+	group  *Group
+	prefix string // of the titles of sections
+	clean  func(string) string
+	text   strings.Builder
 }
 
 func (pr *printer) section(title string) {
@@ -185,22 +164,17 @@ func (pr *printer) section(title string) {
 		pr.text.WriteByte('\n')
 	}
 	pr.text.WriteString(title + "\n")
-	pr.sections = append(pr.sections, section{Section: title})
 }
 
 func (pr *printer) line(name, format string, args ...any) {
 	value := pr.value(format, args)
 	fmt.Fprintf(&pr.text, "  %-20s %s\n", name, value)
-	s := &pr.sections[len(pr.sections)-1]
-	s.Lines = append(s.Lines, line{strings.TrimSpace(name), value})
 }
 
 // item is a line without a name.
 func (pr *printer) item(format string, args ...any) {
 	value := pr.value(format, args)
 	pr.text.WriteString("  " + value + "\n")
-	s := &pr.sections[len(pr.sections)-1]
-	s.Items = append(s.Items, value)
 }
 
 func (pr *printer) value(format string, args []any) string {

@@ -54,6 +54,8 @@ func (p *Plan) Roles() Role {
 func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs) {
 	v.group = nil
 	for _, t := range list {
+		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
+			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
 		lacks := t.Lacks(has)
 		var hints []string
 		for _, need := range []struct {

@@ -75,3 +75,24 @@ func (c *Collector) EndStep(name string) StepSummary {
 	c.beginStep()
 	return sum
 }
+
+// SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
+func (c *Collector) SoFar() (whole, step StepSummary) {
+	whole = StepSummary{
+		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Average: c.average,
+	}
+	if c.step == nil {
+		return whole, whole
+	}
+	step = c.step.sum
+	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
+	step.Latencies = c.step.sum.Latencies.copied()
+	return whole, step
+}
+
+// copied returns latencies that share nothing with l.
+func (l *Latencies) copied() (c Latencies) {
+	c.expect(*l)
+	c.join(*l)
+	return c
+}

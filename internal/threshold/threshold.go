@@ -191,3 +191,30 @@ func (o *Outcome) String() string {
 	}
 	return text
 }
+
+// CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower ones of the
+// lowest rate. What is lost, left or missing is known only at the end.
+func (t *Threshold) CanAbort() bool {
+	switch t.Metric.Name {
+	case "lost", "left", "missing":
+		return false
+	}
+	switch t.Op {
+	case "<", "<=":
+		return true
+	case "==":
+		return t.Metric.Unit == Messages
+	case ">", ">=":
+		return strings.HasSuffix(t.Metric.Name, ".min")
+	default:
+		return false
+	}
+}
+
+// Broken tells whether a value that was measured while the run goes on does not keep the demand.
+func (t *Threshold) Broken(v, target float64) bool {
+	if t.Op == "==" { // it may still be reached
+		return v > t.Value
+	}
+	return !t.holds(v, target)
+}
