@@ -95,11 +95,11 @@ func (r *run) closed(u *use) {
 		r.end(s)
 	}
 	for _, p := range u.producers {
-		p.connections.add(p.driver)
+		p.add(p.driver)
 		p.driver = nil
 	}
 	for _, c := range u.consumers {
-		c.connections.add(c.driver)
+		c.add(c.driver)
 		c.driver = nil
 	}
 }

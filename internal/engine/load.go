@@ -25,16 +25,7 @@ func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted
 // load lets the workers of the present step run until something ends its load, and stops the producers.
 func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	s := r.step
-	r.phases.Begin(s.start, s.plan.Warmup)
-	r.boundary.Begin()
-	for _, u := range s.uses {
-		for _, p := range u.producers {
-			p.rec.SetRated(!u.plan.Rate.IsZero())
-			u.base += p.rec.Ended() + p.rec.InFlight()
-		}
-	}
-	r.sampler.begin(s.plan.Name, r.clock.Start().Add(s.start), s.plan.Warmup, s.plan.Duration)
-	r.startConsumers()
+	r.beginLoad()
 	finished, stopProducers := r.startProducers(ctx)
 	defer func() {
 		stopProducers()
@@ -107,8 +98,33 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	case f := <-r.failures:
 		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
 	default:
-		return ending{reason: "message count reached"}
+		return ending{reason: r.step.allSent()}
 	}
+}
+
+// allSent says why producers have ended that did not fail.
+func (s *step) allSent() string {
+	for _, u := range s.uses {
+		if len(u.producers) > 0 && u.plan.Count == 0 {
+			return "schedule ended"
+		}
+	}
+	return "message count reached"
+}
+
+// beginLoad prepares the recorders, the sampler and the consumers for the load of the present step, which begins.
+func (r *run) beginLoad() {
+	s := r.step
+	r.phases.Begin(s.start, s.plan.Warmup)
+	r.boundary.Begin()
+	for _, u := range s.uses {
+		for _, p := range u.producers {
+			p.rec.SetRated(!u.plan.Rate.IsZero())
+			u.base += p.rec.Ended() + p.rec.InFlight()
+		}
+	}
+	r.sampler.begin(s.plan.Name, r.clock.Start().Add(s.start), s.plan.Warmup, s.plan.Duration)
+	r.startConsumers()
 }
 
 // abortTicker ticks, each interval, if a threshold may end the run early.

@@ -276,7 +276,7 @@ func TestThresholdsThatAbort(t *testing.T) {
 					kept = append(kept, sum.Thresholds[i].Kept)
 				}
 				require.Equal(t, tt.kept, kept)
-				if !(tt.kept[0] && tt.kept[1]) {
+				if !tt.kept[0] || !tt.kept[1] {
 					require.Contains(t, sum.Reason, "threshold not kept: ")
 				}
 			})

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func (pr *printer) message() {
+	g := pr.group
+	pr.section("Message")
+	pr.line("body", "%s", g.BodySource)
+	pr.line("persistent", "%s", yesNo(g.Persistent))
+	pr.line("time to live", "%s", orNone(duration(g.TTL)))
+	priority := "the protocol's default"
+	if g.Priority >= 0 {
+		priority = strconv.Itoa(g.Priority)
+	}
+	pr.line("priority", "%s", priority)
+	pr.line("group", "%s", orNone(g.MessageGroup))
+	if g.CommitInterval > 0 {
+		pr.line("transactions", "of %s", plural(g.CommitInterval, "message"))
+	}
+	for _, property := range g.Properties {
+		pr.line("property", "%s=%s", property.Key, property.Value)
+	}
+}
+
+func (pr *printer) consumer() {
+	g := pr.group
+	pr.section("Consumer")
+	subscription := "ends with the consumer"
+	switch {
+	case !g.hasKind(driver.Topic):
+		subscription = "none: queues"
+	case g.Durable && g.KeepSubscription:
+		subscription = "durable, kept at the broker"
+	case g.Durable:
+		subscription = "durable, removed at the end"
+	}
+	if g.Shared > 0 {
+		subscription += fmt.Sprintf(", %d shared", g.Shared)
+	}
+	pr.line("subscription", "%s", subscription)
+	credit := "the protocol's default"
+	if g.Credit > 0 {
+		credit = strconv.Itoa(g.Credit)
+	}
+	pr.line("credit", "%s", credit)
+	if !g.ConsumerWork.IsZero() {
+		pr.line("work per message", "%s", g.ConsumerWork.String())
+	}
+	if !g.ConsumerRate.IsZero() {
+		pr.line("rate of consumers", "at most %g msg/s in all", g.ConsumerRate.PerSecond())
+	}
+	pr.line("largest message", "%d bytes are accepted", g.Consumer.Open.LargestBody())
+	pr.line("selector", "%s", orNone(g.Selector))
+	if g.Transacted {
+		pr.line("transactions", "of %s", plural(g.transactionSize(), "message"))
+	}
+}
+
+func (pr *printer) verification() {
+	p := pr.plan
+	pr.section("Verification")
+	pr.line("file", "%s", orNone(p.VerifyFile))
+	if !p.Roles().Consumes() {
+		return
+	}
+	for _, l := range []struct {
+		what    string
+		allowed bool
+	}{
+		{"lost", p.Allow.Lost}, {"doubled", p.Allow.Duplicates}, {"damaged", p.Allow.Damaged}, {"out of order", p.Allow.Disorder},
+	} {
+		verdict := "a failure"
+		if l.allowed {
+			verdict = "reported, no failure"
+		}
+		pr.line(l.what, "%s", verdict)
+	}
+}
+
+func (pr *printer) options() {
+	var printed []*Endpoint
+	for _, g := range pr.plan.Groups() {
+		for _, e := range g.Sides() {
+			// The same protocol gets the same options on both sides.
+			if slices.ContainsFunc(printed, func(o *Endpoint) bool { return o.Broker == e.Broker && o.Factory.Name == e.Factory.Name }) {
+				continue
+			}
+			printed = append(printed, e)
+			options := driver.Describe(e.Open.Options)
+			if len(options) == 0 {
+				continue
+			}
+			title := e.Factory.Title + " options"
+			if e.Broker != "" {
+				title += " of broker " + pr.clean(e.Broker)
+			}
+			pr.section(title)
+			for _, o := range options {
+				pr.line(o.Name, "%s", orNone(o.Default))
+			}
+		}
+	}
+}
