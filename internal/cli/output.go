@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -133,7 +135,7 @@ func (s *settings) reporters(
 		}
 		list = append(list, r)
 	}
-	options := report.ConsoleOptions{URL: plan.RedactURL(p.Groups()[0].Endpoints()[0].Open.URL), ShowLatency: s.showLatency}
+	options := report.ConsoleOptions{URL: brokerURLs(p), ShowLatency: s.showLatency}
 	switch {
 	case s.silent:
 	case s.format == formatRocketMQ:
@@ -166,4 +168,17 @@ func (s *settings) reporters(
 	}
 	fan.OnError = onError
 	return fan, nil
+}
+
+// brokerURLs returns the URLs that the console shows: that of a command line's broker, or of all brokers of a scenario.
+func brokerURLs(p *plan.Plan) string {
+	var urls []string
+	for _, g := range p.Groups() {
+		for _, e := range g.Endpoints() {
+			if u := plan.RedactURL(e.Open.URL); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
+				urls = append(urls, u)
+			}
+		}
+	}
+	return strings.Join(urls, " ")
 }

@@ -30,8 +30,16 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	count(has.receives, "foreign", s.Total.Foreign)
 	count(true, "commits.failed", m.CommitsFailed)
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
-		for name, n := range map[string]uint64{"sent": s.Average.Sent, "completed": s.Average.Completed, "received": s.Average.Received} {
-			f[name+".avg"] = float64(n) / seconds
+		for _, average := range []struct {
+			name string
+			has  bool
+			n    uint64
+		}{
+			{"sent", has.sends, s.Average.Sent}, {"completed", has.sends, s.Average.Completed}, {"received", has.receives, s.Average.Received},
+		} {
+			if average.has {
+				f[average.name+".avg"] = float64(average.n) / seconds
+			}
 		}
 	}
 	for name, l := range map[string]*stats.Lowest{"completed.min": &s.Minimum.Completed, "received.min": &s.Minimum.Received} {

@@ -183,7 +183,15 @@ func (r *run) leave(ctx context.Context, following *step) {
 func (r *run) endStep(end ending, sum stats.StepSummary) {
 	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded, r.dueInStep()
 	r.due += sum.Due
-	sum.Figures = r.step.role().figures(&sum)
+	has := r.step.role()
+	sum.Sends, sum.Receives = has.sends, has.receives
+	if !has.sends {
+		sum.Minimum.Completed = stats.Lowest{}
+	}
+	if !has.receives {
+		sum.Minimum.Received = stats.Lowest{}
+	}
+	sum.Figures = has.figures(&sum)
 	sum.Thresholds = judgeThresholds(r.step.plan.Thresholds, r.step.target(), sum.Figures)
 	for i := range sum.Thresholds {
 		sum.Thresholds[i].Step = sum.Name

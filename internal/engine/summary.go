@@ -26,6 +26,9 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 	}
+	if len(r.ended) > 1 {
+		s.Minimum = lowestOf(r.ended)
+	}
 	var excess uint64
 	if s.ExpectedKnown && r.verify == nil {
 		s.Expected, s.Missing, excess = r.tally()
@@ -49,6 +52,20 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
 	}
 	return s
+}
+
+// lowestOf returns the lowest rates of those steps that have the workers.
+func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
+	for i := range steps {
+		for _, pair := range [][2]*stats.Lowest{
+			{&m.Completed, &steps[i].Minimum.Completed}, {&m.Received, &steps[i].Minimum.Received},
+		} {
+			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
+				*to = *from
+			}
+		}
+	}
+	return m
 }
 
 // problems lists what makes the run a failure.

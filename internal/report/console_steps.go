@@ -26,7 +26,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 		}
 		writeTotal(b, label, n, note)
 	}
-	if c.run.Producing {
+	if s.Sends {
 		total("--- step sent:", s.Total.Sent, s.Average.Sent)
 		total("--- step completed:", s.Total.Completed, s.Average.Completed)
 		for _, f := range failuresOf(&s.Total) {
@@ -35,13 +35,22 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 			}
 		}
 	}
-	if c.run.Consuming {
+	if s.Receives {
 		total("--- step received:", s.Total.Received, s.Average.Received)
 	}
-	writeLatency(b, summaryLabel, "--- step delay send time:", s.Latencies.Delay)
-	writeLatency(b, summaryLabel, "--- step send time:", s.Latencies.Ack)
-	writeLatency(b, summaryLabel, "--- step transfer time:", s.Latencies.Transfer)
-	writeLatency(b, summaryLabel, "--- step response time:", s.Latencies.Response)
+	for _, l := range []struct {
+		label   string
+		latency *stats.Latency
+	}{
+		{"--- step delay send time:", s.Latencies.Delay},
+		{"--- step send time:", s.Latencies.Ack},
+		{"--- step transfer time:", s.Latencies.Transfer},
+		{"--- step response time:", s.Latencies.Response},
+	} {
+		if l.latency != nil && l.latency.Count() > 0 {
+			writeLatency(b, summaryLabel, l.label, l.latency)
+		}
+	}
 	writeAge(b, "--- step b2c time:", s.Latencies.B2C)
 	writeAge(b, "--- step s2c time:", s.Latencies.S2C)
 	writeAge(b, "--- step commit time:", s.Latencies.Commit)

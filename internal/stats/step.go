@@ -13,6 +13,8 @@ type StepSummary struct {
 	// Start and End of the step, drain included, and how long its load took.
 	Start, End time.Time
 	Loaded     time.Duration
+	// Sends and Receives tell which workers the step has.
+	Sends, Receives bool
 	// Due is how many messages the rates wanted to be sent.
 	Due uint64
 
