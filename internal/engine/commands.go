@@ -75,7 +75,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string { return string(t.b[max(0, len(t.b)-keptOutput):]) }
+// String returns the end, from the beginning of a line: half a line might show half of a password.
+func (t *tail) String() string {
+	if len(t.b) <= keptOutput {
+		return string(t.b)
+	}
+	_, end, _ := bytes.Cut(t.b[len(t.b)-keptOutput:], []byte("\n"))
+	return string(end)
+}
 
 // lastLine returns the last line of a text that is not empty.
 func lastLine(text []byte) string {

@@ -128,6 +128,7 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 	}
 	r.endStep(end, r.sampler.endStep(following.plan.Name))
 	r.step = following
+	following.start = r.clock.Now()
 	err := r.begin(ctx, stop)
 	if err == nil {
 		err = r.rate()
