@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/scenarios"
 )
 
@@ -23,6 +24,6 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // a closed standard output shall end the run, not the process
 	os.Exit(cli.Main(cli.Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: cli.NewVersion(version),
+		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion(version),
 	}))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -179,15 +180,9 @@ func (a *app) serveBroker(cfg broker.Config, control string) int {
 		defer func() { _ = server.Close() }() // those that are being answered see the connection end
 	}
 	a.announce(b, at)
-	status := supervise(a.Signals, nil, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
-		<-stop
-		return exitOK
-	})
-	if status == exitInterrupted { // it is how a broker ends
-		status = exitOK
-	}
+	<-a.Signals // it is how a broker ends
 	a.sayCounts(b.StatsPage("", maxShown))
-	return status
+	return exitOK
 }
 
 func (a *app) cannotServe(err error) int {
@@ -226,7 +221,7 @@ func (a *app) sayCounts(s broker.Stats) {
 		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
 	}
 	if s.Done != (store.FaultCounts{}) {
-		text.WriteString(describeFaults(store.Faults{}, s.Done) + "\n")
+		text.WriteString(run.DescribeFaults(store.Faults{}, s.Done) + "\n")
 	}
 	_, _ = a.Stdout.Write([]byte(text.String())) // it is over in any case
 }

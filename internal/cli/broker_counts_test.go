@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/run"
 )
 
 func TestBrokerSaysOnlyCountsThatItHas(t *testing.T) {
@@ -42,6 +43,6 @@ func TestDescribeFaults(t *testing.T) {
 			"the broker was told to misbehave, and did: lost 3, delayed 12, found no room 4",
 		},
 	} {
-		require.Equal(t, c.want, describeFaults(c.told, c.did))
+		require.Equal(t, c.want, run.DescribeFaults(c.told, c.did))
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -39,7 +40,7 @@ type Env struct {
 	// Scenarios are the scenario files inside the program; nil for none.
 	Scenarios fs.FS
 	// Version is what "perfmq version" prints first.
-	Version Version
+	Version run.Version
 }
 
 // app is one call of the program.
@@ -69,7 +70,7 @@ func Main(env Env) int {
 	a.known = a.variables()
 	root := a.root()
 	root.SetArgs(completing(env.Args, a.secrets))
-	err, ended := untilSignal(a.Signals, root.Execute)
+	err, ended := run.UntilSignal(a.Signals, root.Execute)
 	if !ended {
 		a.errors.say("interrupted: nothing was connected or sent")
 		return exitInterrupted

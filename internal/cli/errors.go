@@ -43,14 +43,10 @@ func exitStatuses() []exitStatus {
 }
 
 // startStatus is the exit status for an error that kept a run from beginning: never that of a run that failed.
-func startStatus(err error, stop <-chan struct{}) int {
+func startStatus(err error, interrupted bool) int {
 	var de *driver.Error
-	select {
-	case <-stop:
-		if !errors.As(err, &de) {
-			return exitInterrupted // while connecting; nothing failed but for that
-		}
-	default:
+	if interrupted && !errors.As(err, &de) {
+		return exitInterrupted // while connecting; nothing failed but for that
 	}
 	if errors.Is(err, engine.ErrReporters) {
 		return exitUsage

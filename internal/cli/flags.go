@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -268,7 +269,7 @@ func outputFlags() []definition {
 			set:  setLabel,
 		},
 		{
-			name: "format", group: groupOutput, arg: argName, def: formatArtemis,
+			name: "format", group: groupOutput, arg: argName, def: run.Artemis,
 			help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
 			set:  oneOf(formats(), func(s *settings) *string { return &s.format }), suggest: suggestFixed(formats()...),
 		},

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/run"
 )
 
 func TestHelp(t *testing.T) {
@@ -50,11 +52,11 @@ func TestVersion(t *testing.T) {
 		got := call(nil, arg)
 		require.Equal(t, ended{0, "perfmq v0.0.0\n", ""}, got)
 	}
-	v := NewVersion("v1.2.3")
+	v := run.NewVersion("v1.2.3")
 	require.Equal(t, "v1.2.3", v.Number)
 	require.Contains(t, v.String(), "go1.")
-	require.Equal(t, "devel", NewVersion("").Number)
-	require.Equal(t, "v1 abc (go)", Version{"v1", "abc", "go"}.String())
+	require.Equal(t, "devel", run.NewVersion("").Number)
+	require.Equal(t, "v1 abc (go)", run.Version{Number: "v1", Revision: "abc", Platform: "go"}.String())
 }
 
 func TestCompletion(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -113,7 +114,7 @@ func callWith(signals <-chan os.Signal, environ []string, args ...string) ended 
 	var stdout, stderr output
 	status := Main(Env{
 		Args: args, Environ: environ, Stdout: &stdout, Stderr: &stderr, Signals: signals,
-		Factories: testFactories(), Version: Version{Number: "v0.0.0"},
+		Factories: testFactories(), Version: run.Version{Number: "v0.0.0"},
 	})
 	return ended{status, stdout.String(), stderr.String()}
 }

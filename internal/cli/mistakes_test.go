@@ -140,10 +140,10 @@ func TestStartStatus(t *testing.T) {
 		driver.ClassFull: exitConnect, driver.ClassOther: exitConnect,
 		driver.ClassUnsupported: exitUsage, driver.ClassNotFound: exitUsage, driver.ClassTooLarge: exitUsage,
 	} {
-		require.Equal(t, want, startStatus(driver.Errorf(class, "connect", "", "no"), nil), class)
+		require.Equal(t, want, startStatus(driver.Errorf(class, "connect", "", "no"), false), class)
 	}
-	require.Equal(t, exitUsage, startStatus(fmt.Errorf("%w: %w", engine.ErrReporters, errors.New("disk full")), nil))
-	require.Equal(t, exitConnect, startStatus(errors.New("anything"), nil))
+	require.Equal(t, exitUsage, startStatus(fmt.Errorf("%w: %w", engine.ErrReporters, errors.New("disk full")), false))
+	require.Equal(t, exitConnect, startStatus(errors.New("anything"), false))
 }
 
 func TestConnectStatus(t *testing.T) {

@@ -1,27 +1,16 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/perfmq/perfmq/internal/listen"
-	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/report"
-	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// What the console may look like.
-const (
-	formatArtemis  = "artemis"
-	formatRocketMQ = "rocketmq"
-)
-
-func formats() []string { return []string{formatArtemis, formatRocketMQ} }
+func formats() []string { return []string{run.Artemis, run.RocketMQ} }
 
 // outputs finds what is wrong with where the results shall go, without creating anything.
 func (r *resolver) outputs(stdout, stderr io.Writer) {
@@ -33,7 +22,7 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
 	}
-	if r.format == formatRocketMQ && r.showLatency && r.origins["format"].flag && r.origins["show-latency"].flag {
+	if r.format == run.RocketMQ && r.showLatency && r.origins["format"].flag && r.origins["show-latency"].flag {
 		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
 			"--show-latency has no place in the lines of --format rocketmq")
 	}
@@ -120,65 +109,4 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
 		}
 	})
-}
-
-// reporters opens the outputs. If one cannot be opened, those that were are closed again.
-func (s *settings) reporters(
-	p *plan.Plan, stdout io.Writer, version Version, secrets *safetext.Secrets, onError func(error),
-) (*report.Fan, error) {
-	var list []report.Reporter
-	var errs []error
-	add := func(r report.Reporter, err error) {
-		if err != nil {
-			errs = append(errs, err)
-			return
-		}
-		list = append(list, r)
-	}
-	options := report.ConsoleOptions{URL: brokerURLs(p), ShowLatency: s.showLatency}
-	switch {
-	case s.silent:
-	case s.format == formatRocketMQ:
-		add(report.NewRocketMQ(stdout, options), nil)
-	default:
-		add(report.NewConsole(stdout, options), nil)
-	}
-	if s.jsonFile != "" {
-		r, err := report.NewJSON(s.jsonFile)
-		add(r, err)
-	}
-	if s.hdrFile != "" {
-		r, err := report.NewHDR(s.hdrFile)
-		add(r, err)
-	}
-	if s.resultDir != "" {
-		add(newResult(s.resultDir, p, version, secrets, onError))
-	}
-	if s.metricsAddr != "" {
-		r, err := report.NewPrometheus(s.metricsAddr, version.Number)
-		if err == nil {
-			s.metricsAt = r.Address().String()
-		}
-		add(r, err)
-	}
-	fan := report.NewFan(list...)
-	if len(errs) > 0 {
-		errs = append(errs, fan.Close())
-		return nil, errors.Join(errs...)
-	}
-	fan.OnError = onError
-	return fan, nil
-}
-
-// brokerURLs returns the URLs that the console shows: that of a command line's broker, or of all brokers of a scenario.
-func brokerURLs(p *plan.Plan) string {
-	var urls []string
-	for _, g := range p.Groups() {
-		for _, e := range g.Endpoints() {
-			if u := plan.RedactURL(e.Open.URL); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
-				urls = append(urls, u)
-			}
-		}
-	}
-	return strings.Join(urls, " ")
 }

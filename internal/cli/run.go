@@ -1,26 +1,17 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/report"
-	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -152,139 +143,69 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
 	return err
 }
 
-// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use is
-// a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC wins.
-const gcPercent = 400
-
-// await waits for d, until ctx ends, or until stop closes if it has not yet.
-func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
-	select {
-	case <-stop:
-		stop = nil // that was the end of the run
-	default:
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-stop:
-	case <-ctx.Done():
-	}
-}
-
-// opened is what a run needs beside its workers.
-type opened struct {
-	fan      *report.Fan
-	embedded []*broker.Broker
-	err      error // why not all of it could be opened; what could be is closed again
-	status   int   // for err
-}
-
-// open opens the outputs and the embedded broker. It may wait: for a reader of a pipe.
-func (a *app) open(p *plan.Plan, s *settings, stdout io.Writer) opened {
-	if s.verifyFile != "" { // that of --result is in a folder of the run's own
-		if err := verify.Probe(p.VerifyFile); err != nil {
-			return opened{status: exitUsage, err: &plan.Mistake{Text: "--verify-file: " + bare(err).Error(), Hint: "name a file that can be written"}}
-		}
-	}
-	fan, err := s.reporters(p, stdout, a.Version, a.secrets, func(err error) { a.errors.print(err) })
-	if err != nil {
-		return opened{status: exitUsage, err: err}
-	}
-	fan.Secrets = a.secrets
-	o := opened{fan: fan}
-	if s.embedded {
-		if o.embedded, err = startEmbedded(p, s.faults); err != nil {
-			for _, b := range o.embedded {
-				b.Close()
-			}
-			return opened{status: exitConnect, err: errors.Join(err, fan.Close())}
-		}
-	}
-	return o
-}
-
 // execute carries out a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *settings) int {
-	if p.Threads > 0 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(p.Threads))
+	r := run.Run{
+		Plan: p, Embedded: s.embedded, Faults: s.faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Signals: a.Signals,
+		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
+		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
+		Outputs: run.Outputs{
+			Silent: s.silent, Format: s.format, ShowLatency: s.showLatency, JSON: s.jsonFile, HDR: s.hdrFile, Result: s.resultDir,
+			VerifyFile: s.verifyFile, Metrics: s.metricsAddr, Linger: s.metricsLinger,
+		},
 	}
-	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	}
-	stdout := newPipeWriter(a.Stdout)
-	open, ended := untilSignal(a.Signals, func() opened { return a.open(p, s, stdout) })
-	switch {
-	case !ended:
-		a.errors.say("interrupted: nothing was connected or sent")
-		return exitInterrupted
-	case open.err != nil:
-		a.errors.print(open.err)
-		return open.status
-	}
-	fan := open.fan
-	for _, b := range open.embedded {
-		defer b.Close()
-		if s.faults != (store.Faults{}) {
-			defer func() { a.errors.say("note: " + describeFaults(s.faults, b.Store().FaultCounts())) }()
-		}
-	}
-	if !s.silent {
-		if s.metricsAt != "" {
-			a.errors.say("note: metrics at http://" + s.metricsAt + "/metrics")
-		}
-		for _, b := range open.embedded {
-			a.errors.say("note: " + aboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
-		}
-		for _, note := range p.Notes() {
-			a.errors.say("note: " + note)
-		}
-	}
-	drain := p.DrainTimeout
-	if p.Roles() == plan.Consumer {
-		drain = 0 // a consumer has nothing in flight
-	}
-	return supervise(a.Signals, stdout.closed, a.errors.say, drain, func(ctx context.Context, stop <-chan struct{}) int {
-		return a.load(ctx, stop, p, fan, s.metricsLinger)
-	})
+	return a.ended(r.Do())
 }
 
-// load runs the engine, closes the outputs, after lingering if there was a run, and judges.
-func (a *app) load(ctx context.Context, stop <-chan struct{}, p *plan.Plan, fan *report.Fan, linger time.Duration) int {
-	summary, err := engine.Run(ctx, stop, p, fan)
-	if summary != nil && linger > 0 {
-		a.errors.say("serving the final metrics for " + linger.String() + "; press Ctrl-C to end")
-		await(ctx, stop, linger)
+// ended says how a run came to its end, and returns the exit status.
+func (a *app) ended(e run.Ending) int {
+	if e.Abandoned {
+		if !e.Opened {
+			a.errors.say("interrupted: nothing was connected or sent")
+		}
+		return exitInterrupted
 	}
-	closeErr := fan.Close()
 	status := exitOK
-	if err != nil {
-		a.errors.print(err)
+	if e.Err != nil {
+		a.errors.print(e.Err)
 		status = exitFailed
-		if summary == nil {
-			status = startStatus(err, stop)
+		switch {
+		case e.Outputs:
+			status = exitUsage
+		case !e.Opened:
+			status = exitConnect
+		case e.Summary == nil:
+			status = startStatus(e.Err, e.Interrupted)
 		}
 	}
-	if summary != nil && !summary.Success {
-		status = exitFailed
-		for i, problem := range summary.Problems {
-			if i == maxShown {
-				a.errors.write(fmt.Sprintf("and %d more", len(summary.Problems)-i), "")
-				break
-			}
-			a.errors.write(problem, summary.Hints[i])
+	if e.Summary != nil {
+		if !e.Summary.Success {
+			status = exitFailed
+			a.problems(e.Summary)
 		}
-	}
-	if summary != nil {
-		if judged := a.judge(summary.Thresholds); status == exitOK {
+		if judged := a.judge(e.Summary.Thresholds); status == exitOK {
 			status = judged
 		}
 	}
-	if closeErr != nil {
-		a.errors.print(closeErr)
+	if e.Closing != nil {
+		a.errors.print(e.Closing)
 		if status == exitOK || status == exitThreshold {
 			status = exitFailed
 		}
 	}
+	if status == exitOK && e.Interrupted {
+		return exitInterrupted
+	}
 	return status
+}
+
+// problems prints what makes a run a failure.
+func (a *app) problems(s *stats.Summary) {
+	for i, problem := range s.Problems {
+		if i == maxShown {
+			a.errors.write(fmt.Sprintf("and %d more", len(s.Problems)-i), "")
+			break
+		}
+		a.errors.write(problem, s.Hints[i])
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
@@ -388,7 +389,7 @@ with perfmq run --embedded is printed.`,
 			}
 			p := ready.plan
 			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name), count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
-				(embeddedMemory(p)+1<<20-1)>>20)
+				(run.EmbeddedMemory(p)+1<<20-1)>>20)
 		}
 		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
 			return err

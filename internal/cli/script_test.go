@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
 )
 
 // TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq.
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 			signal.Ignore(syscall.SIGPIPE)
 			os.Exit(Main(Env{ //nolint:forbidigo // this is the main function of a process
 				Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-				Signals: signals, Factories: drivers.All(), Version: Version{Number: "v0.0.0"},
+				Signals: signals, Factories: drivers.All(), Version: run.Version{Number: "v0.0.0"},
 			}))
 		},
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -72,7 +73,7 @@ type settings struct {
 func newSettings() *settings {
 	return &settings{
 		client: driver.Native, txSize: 1, connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
-		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: formatArtemis,
+		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: run.Artemis,
 		maxMessageSize: driver.DefaultMaxBody,
 		origins:        map[string]origin{}, bad: map[string]bool{},
 	}

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// interrupted is the status of a run that a signal ended, and that was otherwise a success.
+const interrupted = 130
 
 func TestSupervise(t *testing.T) {
 	for _, c := range []struct {
@@ -35,33 +38,33 @@ func TestSupervise(t *testing.T) {
 			func(_ context.Context, stop <-chan struct{}) int {
 				<-stop
 				<-time.After(3 * time.Second)
-				return exitOK
+				return 0
 			},
-			exitInterrupted, 4 * time.Second, 1,
+			interrupted, 4 * time.Second, 1,
 		},
 		{
 			"a failed run stays failed",
 			[]time.Duration{time.Second},
-			func(_ context.Context, stop <-chan struct{}) int { <-stop; return exitFailed },
-			exitFailed, time.Second, 1,
+			func(_ context.Context, stop <-chan struct{}) int { <-stop; return 1 },
+			1, time.Second, 1,
 		},
 		{
 			"the second one cancels",
 			[]time.Duration{time.Second, 2 * time.Second},
-			func(ctx context.Context, stop <-chan struct{}) int { <-stop; <-ctx.Done(); return exitOK },
-			exitInterrupted, 2 * time.Second, 2,
+			func(ctx context.Context, stop <-chan struct{}) int { <-stop; <-ctx.Done(); return 0 },
+			interrupted, 2 * time.Second, 2,
 		},
 		{
 			"after the second one, a moment is left",
 			[]time.Duration{time.Second, 2 * time.Second},
-			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return exitOK },
-			exitInterrupted, 2*time.Second + lastGrace, 2,
+			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return 0 },
+			interrupted, 2*time.Second + lastGrace, 2,
 		},
 		{
 			"the third one leaves at once",
 			[]time.Duration{time.Second, 2 * time.Second, 2100 * time.Millisecond},
-			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return exitOK },
-			exitInterrupted, 2100 * time.Millisecond, 2,
+			func(context.Context, <-chan struct{}) int { <-time.After(time.Hour); return 0 },
+			interrupted, 2100 * time.Millisecond, 2,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,8 +75,12 @@ func TestSupervise(t *testing.T) {
 				}
 				var said []string
 				start := time.Now()
-				status := supervise(signals, nil, func(s string) { said = append(said, s) }, 30*time.Second, c.work)
+				status, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, 30*time.Second, c.work)
+				if ended && status == 0 {
+					status = interrupted
+				}
 				require.Equal(t, c.want, status)
+				require.Equal(t, len(c.at) < 2 || c.took == 2*time.Second, waited)
 				require.Equal(t, c.took, time.Since(start))
 				require.Len(t, said, c.said)
 				if c.said > 0 {
@@ -88,16 +95,17 @@ func TestSupervise(t *testing.T) {
 func TestClosedOutputStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipeWriter(brokenPipe{})
-		status := supervise(nil, w.closed, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+		_, ended, waited := supervise(nil, w.closed, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
 			for range 3 {
 				n, err := fmt.Fprint(w, "text")
 				require.NoError(t, err)
 				require.Equal(t, 4, n)
 			}
 			<-stop
-			return exitOK
+			return 0
 		})
-		require.Equal(t, exitInterrupted, status)
+		require.True(t, ended)
+		require.True(t, waited)
 	})
 }
 
@@ -129,13 +137,14 @@ func TestHangups(t *testing.T) {
 			signals <- syscall.SIGHUP
 		}()
 		var said []string
-		status := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, func(ctx context.Context, stop <-chan struct{}) int {
+		_, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, func(ctx context.Context, stop <-chan struct{}) int {
 			<-stop
 			<-time.After(5 * time.Second)
 			require.NoError(t, ctx.Err())
-			return exitOK
+			return 0
 		})
-		require.Equal(t, exitInterrupted, status)
+		require.True(t, ended)
+		require.True(t, waited)
 		require.Len(t, said, 1)
 	})
 }
@@ -143,11 +152,11 @@ func TestHangups(t *testing.T) {
 func TestUntilSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan os.Signal, 1)
-		got, ended := untilSignal(signals, func() int { return 7 })
+		got, ended := UntilSignal(signals, func() int { return 7 })
 		require.True(t, ended)
 		require.Equal(t, 7, got)
 		signals <- os.Interrupt
-		_, ended = untilSignal(signals, func() int { <-time.After(time.Hour); return 7 })
+		_, ended = UntilSignal(signals, func() int { <-time.After(time.Hour); return 7 })
 		require.False(t, ended)
 		<-time.After(2 * time.Hour) // what was left behind ends
 	})

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // the summary is worth waiting for. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
-// untilSignal calls f and returns what it does, or false as soon as a signal comes; f then goes on, to no avail.
-func untilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
+// UntilSignal calls f and returns what it does, or false as soon as a signal comes; f then goes on, to no avail.
+func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
 	select {
@@ -32,37 +32,35 @@ func untilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 //
 // drainTimeout is how long work may wait then for what is in flight; 0 if it does not.
 //
-// It returns the status of work, or [exitInterrupted] if a signal ended a run that was otherwise a success.
-func supervise(
+// It returns what work returns, and whether a signal, or the closed output, came meanwhile. The third result is false if it did not
+// wait for work.
+func supervise[T any](
 	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
-	work func(ctx context.Context, stop <-chan struct{}) int,
-) int {
+	work func(ctx context.Context, stop <-chan struct{}) T,
+) (of T, interrupted, waited bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})
 	var once sync.Once
 	halt := func() { once.Do(func() { close(stop) }) }
 
-	result := make(chan int, 1)
+	result := make(chan T, 1)
 	go func() { result <- work(ctx, stop) }()
 
 	var received int
-	var ended, hungUp bool // from outside
+	var hungUp bool
 	var leave <-chan time.Time
 	for {
 		select {
-		case status := <-result:
-			if ended && status == exitOK {
-				return exitInterrupted
-			}
-			return status
+		case of = <-result:
+			return of, interrupted, true
 		case <-closed:
 			say("stopping: standard output was closed")
 			closed = nil
-			ended = true
+			interrupted = true
 			halt()
 		case <-leave:
-			return exitInterrupted
+			return of, true, false
 		case signal := <-signals:
 			if signal == syscall.SIGHUP {
 				if hungUp {
@@ -70,7 +68,7 @@ func supervise(
 				}
 				hungUp = true
 			}
-			ended = true
+			interrupted = true
 			received++
 			switch received {
 			case 1:
@@ -86,7 +84,7 @@ func supervise(
 				cancel()
 				leave = time.After(lastGrace)
 			default:
-				return exitInterrupted
+				return of, true, false
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"os"
@@ -8,16 +8,13 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// newResult makes the folder of --result.
-func newResult(
-	dir string, p *plan.Plan, version Version, secrets *safetext.Secrets, onError func(error),
-) (report.Reporter, error) {
-	described, err := plan.JSON(p, secrets.Field)
+// newResult makes the folder of the result.
+func (r *Run) newResult() (report.Reporter, error) {
+	described, err := plan.JSON(r.Plan, r.Secrets.Field)
 	if err != nil {
 		return nil, err
 	}
@@ -25,15 +22,15 @@ func newResult(
 	if err != nil {
 		host = "unknown-host"
 	}
-	return report.NewResult(dir, report.ResultOptions{
+	return report.NewResult(r.Outputs.Result, report.ResultOptions{
 		Head: result.Head{
 			Plan:     described,
-			Versions: result.Versions{Perfmq: version.Number, Revision: version.Revision, Go: runtime.Version()},
+			Versions: result.Versions{Perfmq: r.Version.Number, Revision: r.Version.Revision, Go: runtime.Version()},
 			Host: result.Host{
 				Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Memory: stats.MachineMemory(),
 			},
 		},
-		ClientVersion: moduleVersion, Allow: p.Allow, OnError: onError,
+		ClientVersion: moduleVersion, Allow: r.Plan.Allow, OnError: r.OnError,
 	})
 }
 

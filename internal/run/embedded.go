@@ -1,0 +1,170 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// AboutEmbedded says what the figures of an embedded broker are worth.
+const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, not those of a product"
+
+// startEmbedded starts a broker for the plan, one for each of its sites, and puts its addresses into it.
+func startEmbedded(p *plan.Plan, f store.Faults) (started []*broker.Broker, err error) {
+	sites := map[string]*broker.Broker{}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Sides() {
+				if sites[e.Site] == nil {
+					b, err := startSite(p, e.Site, f)
+					if err != nil {
+						return started, err
+					}
+					sites[e.Site] = b
+					started = append(started, b)
+				}
+				e.Open.URL = e.Factory.Schemes[0] + "://" + sites[e.Site].Addr(e.Factory.Name)
+			}
+		}
+	}
+	return started, nil
+}
+
+// startSite starts a broker for the groups of a plan at one site.
+func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error) {
+	cfg := broker.Config{Listen: map[string]string{}, Faults: f}
+	if drains(p) {
+		cfg.Limits.LimitBytes = backlog(p)
+	} else if messages, bytes := stored(p); messages > 0 {
+		cfg.Limits.Limit = max(embeddedMessages, messages)
+		cfg.Limits.LimitBytes = max(embeddedBytes, bytes)
+		cfg.Limits.Memory = 2 * cfg.Limits.LimitBytes
+	}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Sides() {
+				if e.Site == site {
+					cfg.Listen[e.Factory.Name] = "127.0.0.1:0"
+				}
+			}
+		}
+	}
+	b, err := broker.Start(cfg)
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassConnect, "start the embedded broker", "", "%w", err)
+	}
+	return b, nil
+}
+
+// backlog returns how many bytes of messages a queue of the embedded broker holds at most. What a transaction has taken stays in the
+// queue until its commit, so that there is room for some.
+func backlog(p *plan.Plan) int64 {
+	const overhead = 1 << 10
+	var destinations, room int64
+	for _, g := range p.Groups() {
+		destinations += int64(len(g.Destinations))
+		transaction := max(1, g.TransactionSize*g.Consumers, g.CommitInterval*g.Producers)
+		room = max(room, 4*int64(transaction)*int64(max(g.BodySize, len(g.Body))+overhead))
+	}
+	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
+}
+
+// embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers back. A
+// broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own memory.
+const embeddedBacklog = 16 << 20
+
+// The bounds of a queue of the embedded broker where nothing else is known.
+const (
+	embeddedMessages = 1_000_000
+	embeddedBytes    = 256 << 20
+)
+
+// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones.
+func stored(p *plan.Plan) (messages, bytes int64) {
+	const overhead = 512 // of a message in the store
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for _, g := range s.Groups {
+			if !g.Role.Produces() {
+				continue
+			}
+			n := g.Count
+			if due := g.Rate.Due(s.Duration); n == 0 || due > 0 && due < n {
+				n = due
+			}
+			messages += int64(n)
+			bytes += int64(n) * int64(max(g.BodySize, len(g.Body))+overhead)
+		}
+	}
+	return messages, bytes
+}
+
+// EmbeddedMemory returns how many bytes of messages the embedded broker holds at most.
+func EmbeddedMemory(p *plan.Plan) int64 {
+	if drains(p) {
+		return backlog(p)
+	}
+	_, bytes := stored(p)
+	return max(embeddedBytes, bytes)
+}
+
+// drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room.
+func drains(p *plan.Plan) bool {
+	for i := range p.Steps {
+		produces, consumes := false, false
+		for _, g := range p.Steps[i].Groups {
+			if g.Selector != "" {
+				return false
+			}
+			produces, consumes = produces || g.Role.Produces(), consumes || g.Role.Consumes()
+		}
+		if produces && !consumes {
+			return false
+		}
+	}
+	return p.Roles() == plan.Client
+}
+
+// listening returns the URLs of a broker.
+func listening(b *broker.Broker) (urls []string) {
+	for _, protocol := range broker.Protocols() {
+		if addr := b.Addr(protocol); addr != "" {
+			urls = append(urls, protocol+"://"+addr)
+		}
+	}
+	return urls
+}
+
+// DescribeFaults says what faults have done, so that it can be held against what the run has found, or what was told if
+// they came to nothing.
+func DescribeFaults(told store.Faults, c store.FaultCounts) string {
+	text := "the broker was told to misbehave, and did:"
+	none := true
+	for _, n := range []struct {
+		n    uint64
+		what string
+	}{
+		{c.Lost, "lost"},
+		{c.Damaged, "damaged"},
+		{c.Duplicated, "duplicated"},
+		{c.Reordered, "reordered"},
+		{c.Withheld, "stored but not confirmed"},
+		{c.Delayed, "delayed"},
+		{c.Full, "found no room"},
+		{c.Dropped, "connections broken"},
+		{c.Refused, "connections refused"},
+		{c.Stalls, "stalls"},
+	} {
+		if n.n > 0 {
+			text += fmt.Sprintf(" %s %d,", n.what, n.n)
+			none = false
+		}
+	}
+	if none {
+		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but it came to nothing"
+	}
+	return text[:len(text)-1]
+}

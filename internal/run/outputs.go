@@ -1,0 +1,91 @@
+package run
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+)
+
+// What the console may look like.
+const (
+	Artemis  = "artemis"
+	RocketMQ = "rocketmq"
+)
+
+// Outputs say where the figures of a run go.
+type Outputs struct {
+	Silent      bool // nothing to the console
+	Format      string
+	ShowLatency bool
+	JSON, HDR   string // files; empty for none
+	Result      string // folder; empty for none
+	VerifyFile  string // named by the user; empty for none
+	Metrics     string // address; empty for none
+	// Linger is for how long the final metrics are served.
+	Linger time.Duration
+}
+
+// reporters opens the outputs. If one cannot be opened, those that were are closed again.
+func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
+	o := &r.Outputs
+	var list []report.Reporter
+	var errs []error
+	add := func(reporter report.Reporter, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		list = append(list, reporter)
+	}
+	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency}
+	switch {
+	case o.Silent:
+	case o.Format == RocketMQ:
+		add(report.NewRocketMQ(stdout, options), nil)
+	default:
+		add(report.NewConsole(stdout, options), nil)
+	}
+	if o.JSON != "" {
+		j, err := report.NewJSON(o.JSON)
+		add(j, err)
+	}
+	if o.HDR != "" {
+		h, err := report.NewHDR(o.HDR)
+		add(h, err)
+	}
+	if o.Result != "" {
+		add(r.newResult())
+	}
+	if o.Metrics != "" {
+		m, err := report.NewPrometheus(o.Metrics, r.Version.Number)
+		if err == nil {
+			r.metricsAt = m.Address().String()
+		}
+		add(m, err)
+	}
+	fan := report.NewFan(list...)
+	if len(errs) > 0 {
+		errs = append(errs, fan.Close())
+		return nil, errors.Join(errs...)
+	}
+	fan.OnError, fan.Secrets = r.OnError, r.Secrets
+	return fan, nil
+}
+
+// brokerURLs returns the URLs that the console shows: that of a command line's broker, or of all brokers of a scenario.
+func brokerURLs(p *plan.Plan) string {
+	var urls []string
+	for _, g := range p.Groups() {
+		for _, e := range g.Endpoints() {
+			if u := plan.RedactURL(e.Open.URL); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
+				urls = append(urls, u)
+			}
+		}
+	}
+	return strings.Join(urls, " ")
+}

@@ -1,0 +1,181 @@
+// Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry out the plan while it
+// looks at signals, and closes everything. What it says to a person goes through the functions that it is given; how the run ended is
+// data, of which package cli makes words and an exit status.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+)
+
+// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use is
+// a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC wins.
+const gcPercent = 400
+
+// Run is a valid plan with what it needs beside its workers.
+type Run struct {
+	Plan    *plan.Plan
+	Outputs Outputs
+	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are what they do wrong.
+	Embedded bool
+	Faults   store.Faults
+
+	Secrets *safetext.Secrets
+	Version Version
+	Stdout  io.Writer
+	Signals <-chan os.Signal // those that end the run; nil for none
+	KeepGC  bool             // the garbage collector is set by the user
+	// Say tells the user something that is no error, and OnError at once of an output that failed.
+	Say     func(string)
+	OnError func(error)
+
+	metricsAt string // where metrics are served
+}
+
+// Ending is how a run came to its end.
+type Ending struct {
+	// Opened tells that the outputs, and the embedded brokers, were opened. Otherwise Err says why not, if it was not a signal.
+	Opened bool
+	// Outputs tells that it was the outputs that could not be opened.
+	Outputs bool
+	// Summary is nil if no load was made; Err says why.
+	Summary *stats.Summary
+	// Err is why something could not begin, or that the results could not be reported.
+	Err error
+	// Closing is what went wrong with the outputs.
+	Closing error
+	// Interrupted: a signal, or the end of the reader of the standard output, asked for the end.
+	Interrupted bool
+	// Abandoned: the user did not want to wait for the end any more. Nothing else is known.
+	Abandoned bool
+}
+
+// opened is what a run has beside its workers.
+type opened struct {
+	fan      *report.Fan
+	embedded []*broker.Broker
+	err      error // why not all of it could be opened; what could be is closed again
+	outputs  bool  // err is about the outputs
+}
+
+// open opens the outputs and the embedded brokers. It may wait: for a reader of a pipe.
+func (r *Run) open(stdout io.Writer) (o opened) {
+	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
+		if err := verify.Probe(r.Plan.VerifyFile); err != nil {
+			var pe *fs.PathError
+			if errors.As(err, &pe) {
+				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
+			}
+			o.outputs, o.err = true, &plan.Mistake{Text: "--verify-file: " + err.Error(), Hint: "name a file that can be written"}
+			return o
+		}
+	}
+	if o.fan, o.err = r.reporters(stdout); o.err != nil {
+		o.outputs = true
+		return o
+	}
+	if !r.Embedded {
+		return o
+	}
+	if o.embedded, o.err = startEmbedded(r.Plan, r.Faults); o.err != nil {
+		for _, b := range o.embedded {
+			b.Close()
+		}
+		o.err = errors.Join(o.err, o.fan.Close())
+	}
+	return o
+}
+
+// Do carries the run out.
+func (r *Run) Do() Ending {
+	if r.Plan.Threads > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.Plan.Threads))
+	}
+	if !r.KeepGC {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	}
+	stdout := newPipeWriter(r.Stdout)
+	open, ended := UntilSignal(r.Signals, func() opened { return r.open(stdout) })
+	switch {
+	case !ended:
+		return Ending{Abandoned: true}
+	case open.err != nil:
+		return Ending{Err: open.err, Outputs: open.outputs}
+	}
+	for _, b := range open.embedded {
+		defer b.Close()
+		if r.Faults != (store.Faults{}) {
+			defer func() { r.Say("note: " + DescribeFaults(r.Faults, b.Store().FaultCounts())) }()
+		}
+	}
+	r.notes(open.embedded)
+	drain := r.Plan.DrainTimeout
+	if r.Plan.Roles() == plan.Consumer {
+		drain = 0 // a consumer has nothing in flight
+	}
+	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, func(ctx context.Context, stop <-chan struct{}) Ending {
+		return r.load(ctx, stop, open.fan)
+	})
+	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
+	return e
+}
+
+// notes says what the user should know before the load begins.
+func (r *Run) notes(embedded []*broker.Broker) {
+	if r.Outputs.Silent {
+		return
+	}
+	if r.metricsAt != "" {
+		r.Say("note: metrics at http://" + r.metricsAt + "/metrics")
+	}
+	for _, b := range embedded {
+		r.Say("note: " + AboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
+	}
+	for _, note := range r.Plan.Notes() {
+		r.Say("note: " + note)
+	}
+}
+
+// load runs the engine and closes the outputs, after lingering if there was a run.
+func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan) (e Ending) {
+	e.Summary, e.Err = engine.Run(ctx, stop, r.Plan, fan)
+	if linger := r.Outputs.Linger; e.Summary != nil && linger > 0 {
+		r.Say("serving the final metrics for " + linger.String() + "; press Ctrl-C to end")
+		await(ctx, stop, linger)
+	}
+	e.Closing = fan.Close()
+	return e
+}
+
+// await waits for d, until ctx ends, or until stop closes if it has not yet.
+func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
+	select {
+	case <-stop:
+		stop = nil // that was the end of the run
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	case <-ctx.Done():
+	}
+}
