@@ -84,7 +84,7 @@ func newVerification(id int64, path string) *verification {
 		before = nil
 	}
 	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
-	v.probing, v.stopProbing = context.WithCancel(context.Background())
+	v.beginProbes()
 	return v
 }
 
@@ -219,13 +219,23 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
 		s.ending = farewell{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
 	}
+	r.verify.endProbes()
+	r.verify.beginProbes() // of consumers of later steps
+}
+
+// beginProbes allows probes.
+func (v *verification) beginProbes() { v.probing, v.stopProbing = context.WithCancel(context.Background()) }
+
+// endProbes ends the probes and waits for them: consumers may be closed only then.
+func (v *verification) endProbes() {
+	v.stopProbing()
+	v.probes.Wait()
 }
 
 // side returns what this process knows. All workers have ended, or are taken for lost.
 func (r *run) side() *verify.Side {
 	v := r.verify
-	v.stopProbing()
-	v.probes.Wait()
+	v.endProbes()
 	side := &verify.Side{ID: v.id, Role: string(r.role)}
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
