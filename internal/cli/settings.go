@@ -56,7 +56,6 @@ type settings struct {
 	jsonFile, hdrFile, metricsAddr string
 	resultDir                      string
 	metricsLinger                  time.Duration
-	metricsAt                      string // where metrics are served, once they are
 	options                        []string
 	labels                         map[string]string
 	waitForBroker                  time.Duration

@@ -60,7 +60,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	for _, group := range groups() {
 		fmt.Fprintf(&b, "## %s\n\n| flag | variable | default | commands | in a scenario | |\n| --- | --- | --- | --- | --- | --- |\n", group)
 		for _, d := range allSettings(a) {
-			if d.definition.group != group {
+			if d.group != group {
 				continue
 			}
 			flag := "--" + d.name

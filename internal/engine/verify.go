@@ -224,7 +224,9 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 }
 
 // beginProbes allows probes.
-func (v *verification) beginProbes() { v.probing, v.stopProbing = context.WithCancel(context.Background()) }
+func (v *verification) beginProbes() {
+	v.probing, v.stopProbing = context.WithCancel(context.Background())
+}
 
 // endProbes ends the probes and waits for them: consumers may be closed only then.
 func (v *verification) endProbes() {
