@@ -185,3 +185,47 @@ func TestSeveralScenarios(t *testing.T) {
 	require.Equal(t, exitFailed, graver(exitThreshold, exitFailed))
 	require.Equal(t, exitConnect, graver(exitConnect, exitFailed))
 }
+
+// A password that a scenario file has, in whichever place, is in no output and in no message.
+func TestScenariosShowNoSecret(t *testing.T) {
+	for name, broker := range map[string]string{
+		"setting":  `{protocol: mem, user: u, password: hunter2, options: {auth: "u:hunter2"}}`,
+		"URL":      `{url: "mem://u:hunter2@local", options: {auth: "u:hunter2"}}`,
+		"variable": `{protocol: mem, user: u, password: "${secret}", options: {auth: "u:hunter2"}}`,
+		"wrong":    `{protocol: mem, user: u, password: hunter2, options: {auth: "u:other"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := ""
+			if strings.Contains(broker, "${secret}") {
+				vars = "vars: {secret: hunter2}"
+			}
+			file := write(t, "s.yaml", vars+`
+labels: {note: the password is hunter2}
+verify: true
+broker: `+broker+`
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 10, properties: {token: hunter2}}
+  readers: {role: consumer, destination: queue://A}
+steps:
+  - {name: one, before: "echo hunter2"}
+  - {name: two, groups: [senders, readers], after: "echo hunter2 >&2; exit 1"}
+`)
+			dir := t.TempDir()
+			got := call(nil, "run", file, "--result", filepath.Join(dir, "result"), "--json", filepath.Join(dir, "a.json"), "--hdr", filepath.Join(dir, "a.hdr"))
+			require.NotEqual(t, exitUsage, got.status, got.stderr)
+			requireNoSecret(t, "stdout", got.stdout)
+			requireNoSecret(t, "stderr", got.stderr)
+			dry := call(nil, "run", "--dry-run", file)
+			require.Equal(t, exitOK, dry.status, dry.stderr)
+			requireNoSecret(t, "dry run", dry.stdout)
+			require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				requireNoSecret(t, path, string(text))
+				return err
+			}))
+		})
+	}
+}
