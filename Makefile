@@ -33,7 +33,7 @@ lint: ## the rules of .golangci.yml
 	$(GO) run $(GOLANGCI) run ./...
 
 fmt: ## format all Go files
-	$(GO) run $(GOFUMPT) -w cmd internal pkg
+	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
 
 fuzz: ## each fuzz test for $(FUZZ_TIME)
 	./scripts/fuzz.sh $(FUZZ_TIME)

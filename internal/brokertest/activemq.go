@@ -36,9 +36,11 @@ type ActiveMQ struct {
 	java  string
 	ports activemqPorts
 	certs *Certs // nil without TLS
+	agent string // Jolokia's jar; empty without management
+	jolo  *jolokia
 }
 
-type activemqPorts struct{ amqp, native, stomp, amqps, stomps int }
+type activemqPorts struct{ amqp, native, stomp, amqps, stomps, web int }
 
 // ActiveMQOption changes how an ActiveMQ Classic broker is configured. Without
 // any it lets everybody in and has a heap of 512M.
@@ -50,6 +52,7 @@ type activemqConfig struct {
 	login       bool
 	tls         bool
 	clientCerts bool
+	management  bool
 }
 
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
@@ -77,6 +80,11 @@ func WithActiveMQTLS() ActiveMQOption {
 // the client. It does not stand for a login.
 func WithActiveMQClientCerts() ActiveMQOption {
 	return func(c *activemqConfig) { c.tls, c.clientCerts = true, true }
+}
+
+// WithActiveMQManagement lets [ActiveMQ.Destination] read the broker's counters.
+func WithActiveMQManagement() ActiveMQOption {
+	return func(c *activemqConfig) { c.management = true }
 }
 
 // StartActiveMQ starts a broker for one test and ends it with the test. A broker
@@ -113,6 +121,11 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 		daemon: daemon{title: "ActiveMQ", dir: dir, log: "activemq.log", owner: owner},
 		cfg:    cfg, home: home, java: java,
 	}
+	if cfg.management {
+		if a.agent, err = MavenJar(ctx, jolokiaAgentCoordinates); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+	}
 	if err := a.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -123,11 +136,15 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(5)
+		free, err := freePorts(6)
 		if err != nil {
 			return err
 		}
 		a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
+		if a.cfg.management {
+			a.ports.web = free[5]
+			a.jolo = newJolokia(hostURL("http", a.ports.web) + "/jolokia/")
+		}
 		if a.cfg.tls {
 			a.ports.amqps, a.ports.stomps = free[2], free[3]
 		}
@@ -205,7 +222,12 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 // javaArgs is what the distribution's bin/activemq script would run.
 func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
-	return append(jvm("-XX:+UseG1GC"),
+	args := jvm("-XX:+UseG1GC")
+	if a.agent != "" {
+		args = append(args, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web, User, Password))
+	}
+	return append(
+		args,
 		"-Xms64M", "-Xmx"+a.cfg.heap,
 		"-Dlog4j2.disableJmx=true",
 		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path

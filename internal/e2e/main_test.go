@@ -111,6 +111,7 @@ const (
 	statusOK          = 0
 	statusFailed      = 1
 	statusUsage       = 2
+	statusThreshold   = 3
 	statusConnect     = 4
 	statusInterrupted = 130
 )

@@ -81,8 +81,10 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// isLoad tells whether the command is one that makes load, and so has a summary.
-func isLoad(args []string) bool { return args[0] != "broker" && args[0] != "verify" }
+// isLoad tells whether the command is one of a protocol, which makes load as one step.
+func isLoad(args []string) bool {
+	return args[0] != "broker" && args[0] != "verify" && args[0] != "run" && args[0] != "scenario"
+}
 
 // run is start and wait.
 func run(t *testing.T, limit time.Duration, args ...string) result {

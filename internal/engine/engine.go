@@ -123,11 +123,12 @@ func newRun(p *plan.Plan) *run {
 		r.verify = newVerification(r.id, p.VerifyFile)
 	}
 	process, producers := processName(), 0
-	for _, g := range p.Groups() {
+	groups := distinctGroups(p)
+	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))
 	}
 	r.boundary = load.NewBoundary(producers, r.phases)
-	for _, g := range p.Groups() {
+	for _, g := range groups {
 		r.groups = append(r.groups, newGroup(r, g, process))
 	}
 	for i := range p.Steps {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,7 @@ func newStep(r *run, index int) *step {
 	s := &step{plan: &r.plan.Steps[index], index: index, used: make(chan struct{})}
 	for _, g := range s.plan.Groups {
 		for _, workers := range r.groups {
-			if workers.plan.Name == g.Name {
+			if canReopen(workers.plan, g) {
 				s.uses = append(s.uses, &use{group: workers, plan: g})
 			}
 		}
@@ -46,6 +47,26 @@ func newStep(r *run, index int) *step {
 		}
 	}
 	return s
+}
+
+// distinctGroups returns the groups of all steps for which workers are made: a group once, and again for each step that wants
+// workers of it that the others cannot be.
+func distinctGroups(p *plan.Plan) (list []*plan.Group) {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if !slices.ContainsFunc(list, func(o *plan.Group) bool { return canReopen(o, g) }) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the other: they are
+// as many, at the same destinations, and their messages are checked against the same body.
+func canReopen(a, b *plan.Group) bool {
+	return a.Name == b.Name && a.Producers == b.Producers && a.Consumers == b.Consumers && a.Shared == b.Shared &&
+		slices.Equal(a.Destinations, b.Destinations) && a.BodySize == b.BodySize && a.BodySource == b.BodySource
 }
 
 // quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of such

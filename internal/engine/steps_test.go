@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +163,36 @@ func TestStepsKeepConnections(t *testing.T) {
 		require.EqualValues(t, sum.Total.Received, sum.Verification.Total.Once)
 		require.Zero(t, sum.Total.InFlight())
 		require.Empty(t, sum.LeftBehind)
+	})
+}
+
+// A group may have other numbers of workers, destinations and bodies in each step: all its messages are counted and checked.
+func TestGroupsOfOtherSizes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), true)
+		senders := func(n, size int) *plan.Group {
+			return s.senders("senders", func(g *plan.Group) {
+				g.Count, g.Producers = 100, n
+				g.Body, g.BodySize, g.BodySource = plan.Body(size), size, strconv.Itoa(size)
+			})
+		}
+		readers := func(n int) *plan.Group {
+			return s.readers("readers", func(g *plan.Group) { g.Consumers = n })
+		}
+		s.step("one", drainedStep, senders(1, 10), readers(1))
+		s.step("many", nil, senders(7, 10))
+		s.step("received", drainedStep, readers(3))
+		s.step("larger", drainedStep, senders(2, 20), readers(2))
+		elsewhere := []driver.Destination{{Name: "TEST"}, {Name: "OTHER"}}
+		more, both := senders(2, 20), readers(2)
+		more.Destinations, both.Destinations = elsewhere, elsewhere
+		s.step("elsewhere", drainedStep, more, both)
+		s.step("one again", drainedStep, senders(1, 10), readers(1))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.EqualValues(t, 500, sum.Total.Received)
+		require.EqualValues(t, 500, sum.Verification.Total.Once)
+		require.Zero(t, sum.Verification.Total.Damaged)
 	})
 }
 

@@ -1,0 +1,138 @@
+//go:build unix
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+)
+
+// fourGroups has queues of two brokers, one of which is reached over two protocols. NAME is replaced.
+const fourGroups = `
+vars: {amqp: "", stomp: "", rocketmq: ""}
+verify: true
+brokers:
+  in: {protocol: amqp, url: "${amqp}", site: artemis}
+  out: {protocol: stomp, url: "${stomp}", site: artemis}
+  other: {protocol: rocketmq, url: "${rocketmq}", site: rocketmq}
+groups:
+  senders: {role: producer, broker: in, destination: queue://NAME, producers: 3, max-pending: 50, persistent: true}
+  readers: {role: consumer, broker: out, destination: queue://NAME, consumers: 2}
+  rocket-senders: {role: producer, broker: other, destination: queue://NAME, producers: 2, max-pending: 20}
+  rocket-readers: {role: consumer, broker: other, destination: queue://NAME, consumers: 2}
+steps:
+  - name: fill
+    groups: {senders: {message-count: 1501}, rocket-senders: {message-count: 703}}
+  - name: all
+    duration: 3s
+    groups: {senders: {rate: 301}, readers: , rocket-senders: {rate: 97}, rocket-readers: }
+  - name: one-side
+    groups: {senders: {message-count: 211}, rocket-senders: {message-count: 89}, rocket-readers: }
+  - name: drain
+    groups: [readers, rocket-readers]
+    until: drained
+  - name: end
+    groups: {senders: {message-count: 55}, readers: , rocket-senders: {message-count: 44}, rocket-readers: }
+thresholds: [failed == 0, lost == 0, duplicated == 0, damaged == 0]
+`
+
+// testFourGroups: the totals of a run over three protocols and two brokers are those of the brokers.
+func testFourGroups(t *testing.T, b *brokertest.RocketMQ) {
+	t.Helper()
+	a := shared.Artemis(t)
+	name := strings.NewReplacer(".", "-", "/", "-").Replace(newQueue(t, a))
+	require.NoError(t, a.CreateQueue(soon(t), name, name, "ANYCAST"))
+	got := runScenario(t, "--set", "amqp="+a.AMQPURL(), "--set", "stomp="+a.STOMPURL(), "--set", "rocketmq="+b.URL(),
+		scenarioFile(t, strings.ReplaceAll(fourGroups, "NAME", name)))
+	sums := byWorkers(got)
+	q := settled(t, a, name)
+	require.EqualValues(t, 1501+3*301+211+55, q.MessagesAdded)
+	require.EqualValues(t, q.MessagesAdded, sums["senders"].completed)
+	require.EqualValues(t, q.MessagesAcked, sums["readers"].received)
+	require.Equal(t, q.MessagesAdded, q.MessagesAcked)
+	stored, err := b.TopicMessages(soon(t), name)
+	require.NoError(t, err)
+	require.EqualValues(t, 703+3*97+89+44, stored)
+	require.EqualValues(t, stored, sums["rocket-senders"].completed)
+	require.EqualValues(t, stored, sums["rocket-readers"].received)
+	consumed(t, b, name, sums["rocket-readers"].received)
+	require.EqualValues(t, q.MessagesAdded+stored, got.Verification.Total.Once)
+	require.Len(t, got.Verification.Subscriptions, 2)
+}
+
+// awayForAStep has a durable subscription whose group is away while messages are sent. NAME is replaced.
+const awayForAStep = `
+verify: true
+broker: BROKER
+groups:
+  senders: {role: producer, destination: topic://NAME, producers: 2, max-pending: 20, persistent: true}
+  away: {role: consumer, destination: topic://NAME, durable: true, clientID: NAME, keep-subscription: true}
+steps:
+  - {name: together, groups: {senders: {message-count: 301}, away: }, until: drained}
+  - {name: without, groups: {senders: {message-count: 457}}}
+  - {name: back, groups: [away], until: drained}
+thresholds: [failed == 0, lost == 0, duplicated == 0]
+`
+
+// testAway: a durable group gets on its return exactly what was sent meanwhile.
+func testAway(t *testing.T, broker, topic string) *runresult.Result {
+	t.Helper()
+	got := runScenario(t, scenarioFile(t, strings.NewReplacer("NAME", topic, "BROKER", broker).Replace(awayForAStep)))
+	received := map[string]uint64{}
+	for i := range got.Steps {
+		if c := got.Steps[i].Counts.Consumers; c != nil {
+			received[got.Steps[i].Name] = c.Received
+		}
+	}
+	require.EqualValues(t, map[string]uint64{"together": 301, "without": 0, "back": 457}, received)
+	require.EqualValues(t, 301+457, got.Verification.Total.Once)
+	return got
+}
+
+// TestDurableGroupThatIsAwayOnArtemis: over AMQP.
+func TestDurableGroupThatIsAwayOnArtemis(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	topic := strings.ReplaceAll(unique(t, "topic"), ".", "-")
+	require.NoError(t, a.CreateQueue(soon(t), topic, topic+".watch", "MULTICAST"))
+	got := testAway(t, "{protocol: amqp, url: "+a.AMQPURL()+"}", topic)
+	subscriptions, err := a.Subscriptions(soon(t), topic)
+	require.NoError(t, err)
+	require.Len(t, subscriptions, 2)
+	for _, q := range subscriptions {
+		require.EqualValues(t, got.Total.Producers.Completed, q.MessagesAdded, q.Name)
+		if q.Name != topic+".watch" {
+			require.EqualValues(t, got.Total.Consumers.Received, q.MessagesAcked, q.Name)
+			require.Zero(t, q.MessageCount, q.Name)
+			require.NoError(t, a.DeleteQueue(soon(t), q.Name))
+		}
+	}
+}
+
+// scenarioFile writes a scenario.
+func scenarioFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "scenario.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// byWorkers adds up the workers of a result by the names of their groups.
+func byWorkers(r *runresult.Result) map[string]totals {
+	sums := map[string]totals{}
+	for i := range r.Workers {
+		w := &r.Workers[i]
+		group := w.Name[:strings.LastIndexByte(w.Name, '-')]
+		sum := sums[group]
+		sum.add(&w.Counts)
+		sums[group] = sum
+	}
+	return sums
+}

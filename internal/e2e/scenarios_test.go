@@ -1,0 +1,343 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/scenario"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+	"github.com/perfmq/perfmq/scenarios"
+)
+
+// shippedScenarios returns the scenarios inside the program of which wanted is true.
+func shippedScenarios(t *testing.T, wanted func(name string) bool) (list []string) {
+	t.Helper()
+	all, err := scenario.Shipped(scenarios.FS())
+	require.NoError(t, err)
+	for _, info := range all {
+		if wanted(info.Name) {
+			list = append(list, info.Name)
+		}
+	}
+	require.NotEmpty(t, list)
+	return list
+}
+
+// brokerOf returns the kind of broker that a shipped scenario is for.
+func brokerOf(name string) string {
+	switch dir, _, _ := strings.Cut(name, "/"); {
+	case dir == "rocketmq" || name == "smoke/rocketmq":
+		return "rocketmq"
+	case dir == "activemq":
+		return "activemq"
+	default:
+		return "artemis"
+	}
+}
+
+var destinationText = regexp.MustCompile(`(?:queue|topic)://[A-Za-z0-9._-]+`)
+
+// destinationsOf returns the queues and topics that a scenario names.
+func destinationsOf(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := scenarios.FS().ReadFile(name + ".yaml")
+	require.NoError(t, err)
+	return destinationText.FindAllString(string(text), -1)
+}
+
+// runScenario carries a scenario out and returns its result, of which holds what must hold for each: it is a success, its schema
+// describes it, all messages have an end, and all thresholds were judged. Counts of messages that failed or were lost must be as
+// demanded at any scale. Rates and times need not be, in a run of seconds on a machine with much else to do; the lowest rate of a
+// second is known only of a run with three of them.
+func runScenario(t *testing.T, args ...string) *runresult.Result {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "result")
+	r := run(t, limit, append([]string{"run", "--result", dir}, args...)...)
+	require.Contains(t, []int{statusOK, statusThreshold}, r.status)
+	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
+	got, err := runresult.Read(dir)
+	require.NoError(t, err)
+	require.True(t, got.Complete)
+	require.True(t, got.Outcome.Success, "%q", got.Outcome.Problems)
+	require.Equal(t, r.status, got.Outcome.Status)
+	require.NotEmpty(t, got.Thresholds)
+	kept := true
+	for _, d := range got.Thresholds {
+		kept = kept && d.Kept
+		if d.Measured == nil {
+			require.Regexp(t, `\.min$`, d.Metric, "%s: %s: nothing was measured", d.Step, d.Threshold)
+			continue
+		}
+		if d.Unit == "messages" {
+			require.True(t, d.Kept, "%s: %s: %g", d.Step, d.Threshold, *d.Measured)
+		}
+	}
+	require.Equal(t, kept, r.status == statusOK)
+	total := got.Total.Producers
+	require.NotZero(t, total.Sent)
+	require.Equal(t, total.Sent, total.Completed)
+	var steps uint64
+	for i := range got.Steps {
+		if p := got.Steps[i].Counts.Producers; p != nil {
+			steps += p.Completed
+		}
+	}
+	require.Equal(t, total.Completed, steps)
+	if v := got.Verification; v != nil {
+		require.Equal(t, v.Total.Expected, v.Total.Once)
+		require.Equal(t, got.Total.Consumers.Received, v.Total.Once)
+	}
+	return got
+}
+
+// totals are messages accepted and received.
+type totals struct{ completed, received uint64 }
+
+func (s *totals) add(c *runresult.Counts) {
+	if c.Producers != nil {
+		s.completed += c.Producers.Completed
+	}
+	if c.Consumers != nil {
+		s.received += c.Consumers.Received
+	}
+}
+
+// byDestination adds up the workers of a result.
+func byDestination(r *runresult.Result) map[string]totals {
+	sums := map[string]totals{}
+	for i := range r.Workers {
+		w := &r.Workers[i]
+		sum := sums[w.Destination]
+		sum.add(&w.Counts)
+		sums[w.Destination] = sum
+	}
+	return sums
+}
+
+// scaleOf returns how much a shipped scenario is shortened: to seconds.
+func scaleOf(name string) string {
+	if name == "activemq/overnight" {
+		return "0.0001"
+	}
+	return "0.001"
+}
+
+// TestShippedScenariosEmbedded: the scenarios inside the program need no broker to be tried.
+func TestShippedScenariosEmbedded(t *testing.T) {
+	t.Parallel()
+	for _, name := range shippedScenarios(t, func(string) bool { return true }) {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--embedded", "--scale", scaleOf(name), "@" + name}
+			if name == "activemq/restart" {
+				args = append(args, "--set", "restart=true") // there is nothing to restart
+			}
+			runScenario(t, args...)
+		})
+	}
+}
+
+// TestShippedScenariosOnArtemis: the totals are those of the broker's queues.
+func TestShippedScenariosOnArtemis(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "artemis" }) {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.AMQPURL()}
+			switch {
+			case name == "smoke/cross" || strings.HasPrefix(name, "cross/"):
+				args = append(args[:3], "--set", "amqp="+a.AMQPURL(), "--set", "stomp="+a.STOMPURL())
+			case name == "smoke/stomp":
+				args[4] = a.STOMPURL()
+			case name == "artemis/durable-topics":
+				args = append(args, "--keep-subscription")
+			}
+			// A queue of ours is not deleted with its counters; on a topic it counts what the broker took in.
+			watched := map[string]string{} // queues by destinations
+			watch := func(destination, address string) {
+				queue, routing := address, "ANYCAST"
+				if strings.HasPrefix(destination, "topic://") {
+					queue, routing = address+".watch", "MULTICAST"
+				}
+				if watched[destination] == "" {
+					require.NoError(t, a.CreateQueue(soon(t), address, queue, routing))
+				}
+				watched[destination] = queue
+			}
+			for _, destination := range destinationsOf(t, name) {
+				_, address, _ := strings.Cut(destination, "://")
+				if name != "artemis/durable-topics" {
+					watch(destination, address)
+					continue
+				}
+				for _, digit := range "0123456789" {
+					watch(destination+string(digit), address+string(digit))
+				}
+			}
+			got := byDestination(runScenario(t, args...))
+			require.Len(t, got, len(watched))
+			for destination, queue := range watched {
+				sum := got[destination]
+				kind, address, _ := strings.Cut(destination, "://")
+				if kind == "queue" {
+					q := settled(t, a, queue)
+					require.Equal(t, totals{uint64(q.MessagesAdded), uint64(q.MessagesAcked)}, sum, destination)
+					continue
+				}
+				require.EqualValues(t, counters(t, a, queue).MessagesAdded, sum.completed, destination)
+				subscriptions, err := a.Subscriptions(soon(t), address)
+				require.NoError(t, err)
+				acked := int64(0)
+				for _, q := range subscriptions {
+					if q.Name != queue {
+						require.Zero(t, q.MessageCount)
+						acked += q.MessagesAcked
+					}
+				}
+				require.EqualValues(t, acked, sum.received, destination)
+			}
+		})
+	}
+}
+
+// TestScenariosOnActiveMQ: the totals are those of the broker's queues and topics.
+func TestScenariosOnActiveMQ(t *testing.T) {
+	t.Parallel()
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQManagement())
+	read := func(t *testing.T, destination string) (sum totals) {
+		t.Helper()
+		kind, name, _ := strings.Cut(destination, "://")
+		query := a.Queue
+		if kind == "topic" {
+			query = a.Topic
+		}
+		s, err := query(soon(t), name)
+		require.NoError(t, err)
+		return totals{uint64(s.EnqueueCount), uint64(s.DequeueCount)}
+	}
+	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "activemq" }) {
+		t.Run(name, func(t *testing.T) {
+			destination := destinationsOf(t, name)[0]
+			var before totals // what it counted before it was restarted, and began anew
+			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.STOMPURL()}
+			switch name {
+			case "activemq/restart":
+				command := restarts(t, func(ctx context.Context) error {
+					sum := read(t, destination)
+					before.completed += sum.completed
+					before.received += sum.received
+					if err := a.Stop(); err != nil {
+						return err
+					}
+					return a.Start(ctx)
+				})
+				args = append(args, "--set", "restart="+command)
+			case "activemq/cluster":
+				args = append(args, "--body-file", "../../testdata/cluster.xml")
+			}
+			got := byDestination(runScenario(t, args...))
+			require.Len(t, got, 1)
+			var sum totals
+			eventually(t, "all messages are acknowledged", func() bool {
+				sum = read(t, destination)
+				sum.completed += before.completed
+				sum.received += before.received
+				return sum.received >= got[destination].received
+			})
+			require.Equal(t, sum, got[destination])
+		})
+	}
+	t.Run("a durable group that is away for a step", func(t *testing.T) {
+		topic := strings.NewReplacer(".", "-", ",", "").Replace(unique(t, "topic"))
+		got := testAway(t, "{protocol: stomp, url: "+a.STOMPURL()+"}", topic)
+		want := totals{got.Total.Producers.Completed, got.Total.Consumers.Received}
+		eventually(t, "all messages are acknowledged", func() bool { return read(t, "topic://"+topic) == want })
+	})
+}
+
+// restarts returns a command for the shell that calls f and ends when it has returned.
+func restarts(t *testing.T, f func(context.Context) error) string {
+	t.Helper()
+	dir := t.TempDir()
+	asked, done := filepath.Join(dir, "asked"), filepath.Join(dir, "done")
+	ended := make(chan struct{})
+	t.Cleanup(func() { <-ended })
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-t.Context().Done():
+				return
+			}
+			if os.Remove(asked) != nil {
+				continue // nobody has asked
+			}
+			verdict := "exit 0"
+			if err := f(t.Context()); err != nil {
+				verdict = "echo '" + err.Error() + "'; exit 1"
+			}
+			if err := os.WriteFile(done+".new", []byte(verdict), 0o600); err != nil || os.Rename(done+".new", done) != nil {
+				return
+			}
+		}
+	}()
+	return "touch " + asked + "; while [ ! -e " + done + " ]; do sleep 0.05; done; v=`cat " + done + "`; rm " + done + "; eval \"$v\""
+}
+
+// TestScenariosOnRocketMQ: the totals are the number of messages in the broker's topics, and what it gave to consumers.
+func TestScenariosOnRocketMQ(t *testing.T) {
+	t.Parallel()
+	b := brokertest.StartRocketMQ(t)
+	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "rocketmq" }) {
+		t.Run(name, func(t *testing.T) {
+			delivered, err := b.Delivered(soon(t))
+			require.NoError(t, err)
+			got := runScenario(t, "--scale", scaleOf(name), "--url", b.URL(), "@"+name)
+			rolledBack := got.Protocol["tx-rolled-back"] + got.Protocol["tx-rolled-back-late"]
+			require.Equal(t, name == "rocketmq/transactions", rolledBack > 0)
+			require.Len(t, byDestination(got), 1)
+			for destination, sum := range byDestination(got) {
+				kind, topic, _ := strings.Cut(destination, "://")
+				stored, err := b.TopicMessages(soon(t), topic)
+				require.NoError(t, err)
+				require.EqualValues(t, stored, sum.completed-rolledBack)
+				switch {
+				case got.Total.Consumers == nil:
+				case kind == "queue":
+					require.EqualValues(t, stored, sum.received)
+					consumed(t, b, topic, sum.received)
+				default: // the groups of a topic are gone, but each had one consumer, to which the broker sent each message once
+					now, err := b.Delivered(soon(t))
+					require.NoError(t, err)
+					require.EqualValues(t, now-delivered, sum.received)
+				}
+			}
+		})
+	}
+	t.Run("four groups", func(t *testing.T) { testFourGroups(t, b) })
+}
+
+// consumed waits until the consumers of a queue:// have committed as many messages as they received.
+func consumed(t *testing.T, b *brokertest.RocketMQ, queue string, received uint64) {
+	t.Helper()
+	n := int64(0)
+	eventually(t, "the consumers have committed", func() bool {
+		var err error
+		n, err = b.Consumed(soon(t), "perfmq-queue-"+queue, queue)
+		return err == nil && n >= int64(received)
+	})
+	require.EqualValues(t, n, received)
+}
