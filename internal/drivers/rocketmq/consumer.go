@@ -53,6 +53,8 @@ type consumer struct {
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
+	unknown atomic.Int64 // since when the broker does not know the subscription, nanoseconds since the Unix epoch; 0 if it does
+
 	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
 	closeMu                                          sync.Mutex
 	closed                                           bool

@@ -352,3 +352,23 @@ func libraryConsumer(where string) error {
 	<-done
 	return c.Shutdown()
 }
+
+// TestForgottenSubscription: a broker that forgets a member of a group, as it does when it sees an older connection of it end, is told
+// again; messages go on to come, and none twice. (Told by the client itself here: the next pull is answered with code 24 or 25.)
+func TestForgottenSubscription(t *testing.T) {
+	url := shared.get(t).URL()
+	dest := topicNamed("forgotten")
+	d := openDriver(t, url, "queues=2")
+	g := receive(t, d, consumerSpec(dest))
+	send(t, openDriver(t, url), producerSpec(dest, 0), 10)
+	g.wait(t, 10)
+	c := g.c.(*consumer)
+	for _, conn := range *c.reached.Load() {
+		require.NoError(t, c.client.unregister(t.Context(), conn, "consumerGroup", c.group))
+	}
+	send(t, openDriver(t, url), producerSpec(dest, 0), 10)
+	g.wait(t, 20)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	require.Len(t, g.times, 20)
+}

@@ -14,6 +14,8 @@ const (
 	holdTime = 15 * time.Second      // how long brokers may hold a pull until messages come
 	pullTime = 30 * time.Second      // after which an answer is taken for lost
 	busyTime = 50 * time.Millisecond // how long to leave a broker alone that sheds load
+	// rejoinTime is how long to wait for a heartbeat to make a subscription known again.
+	rejoinTime = 200 * time.Millisecond
 )
 
 // pull asks for what follows in a queue, after the given time.
@@ -81,7 +83,15 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	if p.err != nil {
 		return 0, p.err
 	}
+	if p.code != wire.ResSubscriptionNotExist && p.code != wire.ResSubscriptionNotLatest && p.c.unknown.Load() != 0 {
+		p.c.unknown.Store(0)
+	}
 	switch p.code {
+	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest:
+		if p.c.introduce() {
+			return rejoinTime, nil
+		}
+		return 0, p.refused
 	case wire.ResSuccess, wire.ResPullRetryImmediately, wire.ResPullOffsetMoved:
 		return 0, nil
 	case wire.ResPullNotFound:
@@ -94,6 +104,18 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	default:
 		return 0, p.refused
 	}
+}
+
+// introduce tells the broker again what the consumer has subscribed to. A broker forgets the members of a group whose connections it
+// sees end, and may do so late: when others, or the same with new connections, have joined. It returns false if the broker has not
+// known the subscription for the connect time-out, heartbeats notwithstanding.
+func (c *consumer) introduce() bool {
+	now := time.Now().UnixNano()
+	if c.unknown.CompareAndSwap(0, now) {
+		c.client.wg.Go(func() { c.client.beatAll(heartbeatLimit) })
+		return true
+	}
+	return time.Duration(now-c.unknown.Load()) < c.d.cfg.connectTimeout
 }
 
 // sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if it is
