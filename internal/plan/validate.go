@@ -53,7 +53,11 @@ func (p *Plan) Notes() []string {
 	var notes []string
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
-			for _, note := range g.notes() {
+			list := g.notes()
+			if p.Verify && !p.Allow.Disorder && g.overtakes() {
+				list = append(list, "brokers let messages of a higher priority overtake others: these count as out of order")
+			}
+			for _, note := range list {
 				if g.Name != "" {
 					note = "group " + g.Name + ": " + note
 				}

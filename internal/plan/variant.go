@@ -107,7 +107,10 @@ func (v *validator) mix() {
 	v.refuse(len(list) > 1 && total > MaxMessageSize, "send fewer or smaller ones", "the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
 	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list), driver.MaxVariants)
 	for _, w := range g.weights() {
-		v.refuse(w < 1, "", "the weight %d is not positive", w)
+		if w < 1 {
+			v.refuse(true, "", "the weight %d is not positive", w)
+			return
+		}
 	}
 	if length := load.CycleLength(g.weights()); length > load.MaxCycle {
 		v.refuse(true, "give rounder weights, such as those of percent",
@@ -146,6 +149,11 @@ func (pr *printer) mix() {
 		}
 		pr.line(fmt.Sprintf("  %.4g%%", 100*float64(v.Weight)/float64(sum)), "%s", strings.Join(parts, ", "))
 	}
+}
+
+// overtakes tells whether the group sends messages of several priorities.
+func (g *Group) overtakes() bool {
+	return slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority })
 }
 
 // usual returns the note on bodies that brokers take only if they are told to.
