@@ -330,10 +330,3 @@ func defaultDestination(f *driver.Factory) string {
 	}
 	return "topic://TEST"
 }
-
-// check records err if it is one.
-func (r *resolver) check(err error) {
-	if err != nil {
-		r.errs = append(r.errs, err)
-	}
-}

@@ -37,7 +37,7 @@ func TestMixAsStored(t *testing.T) {
 			p := newPlan(b.Factory(), func(p *flat) {
 				verified(p)
 				threeKinds(p.Group)
-				p.Group.Producers, p.Group.MaxPending, p.Group.Count = producers, 10, 2100
+				p.Producers, p.MaxPending, p.Count = producers, 10, 2100
 			})
 			s, _ := run(t, p, nil)
 			require.True(t, s.Success, "%q", s.Problems)
@@ -78,7 +78,7 @@ func TestMixIsVerified(t *testing.T) {
 				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					verified(p)
 					threeKinds(p.Group)
-					p.Group.Producers, p.Group.Count = 3, 2100
+					p.Producers, p.Count = 3, 2100
 				}), nil)
 				total, truth := s.Verification.Total, b.Stats()
 				require.False(t, s.Success)
@@ -142,8 +142,8 @@ func TestMixAsReceived(t *testing.T) {
 						p.Mix[i].Priority = -1
 					}
 				}
-				p.Group.Role, p.Group.Producer, p.Group.Destinations = plan.Producer, e, []driver.Destination{dest}
-				p.Group.Producers, p.Group.MaxPending, p.Group.Count = 3, 20, messages
+				p.Role, p.Producer, p.Destinations = plan.Producer, e, []driver.Destination{dest}
+				p.Producers, p.MaxPending, p.Count = 3, 20, messages
 				p.DrainTimeout = 20 * time.Second
 			})
 			s, err := carryOut(t.Context(), nil, p, new(recorder))

@@ -20,8 +20,11 @@ func TestFills(t *testing.T) {
 		size int
 		sum  string // the first bytes of SHA-256
 	}{
-		{Random, 1024, "24bb8e9cd088573a"}, {Random, 100_000, "544d59ee4a73ead6"}, {Compressible, 1024, "595aaeffa2f8ba47"},
-		{Compressible, 100_000, "cba3bbaf6bbe74e7"}, {Zeros, 100_000, "9192c25b734fcbad"},
+		{Random, 1024, "24bb8e9cd088573a"},
+		{Random, 100_000, "544d59ee4a73ead6"},
+		{Compressible, 1024, "595aaeffa2f8ba47"},
+		{Compressible, 100_000, "cba3bbaf6bbe74e7"},
+		{Zeros, 100_000, "9192c25b734fcbad"},
 	} {
 		body := Body(c.size, c.fill)
 		require.Len(t, body, c.size)
@@ -39,8 +42,11 @@ func TestFills(t *testing.T) {
 		size        int
 		least, most float64
 	}{
-		{Random, 1 << 20, 0.74, 0.77}, {Random, 1 << 10, 0.75, 0.83},
-		{Compressible, 1 << 20, 0.49, 0.53}, {Compressible, 16 << 10, 0.49, 0.54}, {Compressible, 1 << 10, 0.49, 0.63},
+		{Random, 1 << 20, 0.74, 0.77},
+		{Random, 1 << 10, 0.75, 0.83},
+		{Compressible, 1 << 20, 0.49, 0.53},
+		{Compressible, 16 << 10, 0.49, 0.54},
+		{Compressible, 1 << 10, 0.49, 0.63},
 		{Zeros, 1 << 20, 0, 0.01},
 	} {
 		var b bytes.Buffer
