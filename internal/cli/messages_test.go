@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,15 @@ func TestMixedScenario(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2060, r.Verification.Total.Once)
 	require.Zero(t, r.Verification.Total.Damaged)
-	require.Contains(t, string(r.Plan), `{"weight":15,"body":"65536 bytes of zeros","priority":7,"property":{"kind":"large","run":"a"}}`)
+	var data struct {
+		Steps []struct {
+			Groups []struct{ Messages []json.RawMessage }
+		}
+	}
+	require.NoError(t, json.Unmarshal(r.Plan, &data))
+	require.Len(t, data.Steps[0].Groups[0].Messages, 5)
+	require.JSONEq(t, `{"weight": 15, "body": "65536 bytes of zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
+		string(data.Steps[0].Groups[0].Messages[1]))
 	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30")
 	require.Equal(t, exitFailed, got.status)
 	require.Contains(t, got.stdout+got.stderr, "messages damaged: ")
