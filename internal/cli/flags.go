@@ -174,12 +174,19 @@ func loadFlags(role plan.Role) []definition {
 func messageFlags() []definition {
 	return []definition{
 		{
-			name: "message-size", group: groupMessage, arg: "SIZE", def: "1024", roles: sending(), help: "bytes, KiB, MiB, KB, MB; the body is the same fixed random text in every run",
-			set: size(0, func(s *settings) *int { return &s.messageSize }),
+			name: "message-size", group: groupMessage, arg: "SIZE", def: "1024", roles: sending(),
+			help: "bytes, KiB, MiB, KB, MB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20",
+			set:  setMessageSizes,
 		},
 		{
-			name: "body-file", group: groupMessage, arg: argFile, files: true, roles: sending(), help: "file that is the body of every message, read once",
-			set: text(func(s *settings) *string { return &s.bodyFile }),
+			name: "body-file", group: groupMessage, arg: argFile, files: true, roles: sending(),
+			help: "file that is the body of every message, read once; of a folder, each file in turn, by name",
+			set:  text(func(s *settings) *string { return &s.bodyFile }),
+		},
+		{
+			name: "fill", group: groupMessage, arg: argName, def: string(plan.Random), roles: sending(),
+			help: "what the bodies of --message-size are, the same in every run: random (text), compressible (text that gzip halves), zeros",
+			set:  oneOf(plan.Fills(), func(s *settings) *string { return &s.fill }), suggest: suggestFixed(plan.Fills()...),
 		},
 		{name: "property", group: groupMessage, arg: "KEY=VALUE", list: true, roles: sending(), help: "message property; may be repeated", set: setProperty},
 		{

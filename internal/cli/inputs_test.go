@@ -110,6 +110,8 @@ func TestSameFile(t *testing.T) {
 	require.NoError(t, os.Mkdir("folder", 0o700))
 	require.NoError(t, os.Symlink("folder", "way"))
 	require.NoError(t, os.Symlink("body", "body-link"))
+	require.NoError(t, os.Mkdir("bodies", 0o700))
+	require.NoError(t, os.WriteFile("bodies/one", []byte("body"), 0o600))
 	for _, c := range []struct {
 		args string
 		same string // what is said; empty if all is well
@@ -123,6 +125,8 @@ func TestSameFile(t *testing.T) {
 		{"--json folder/x --hdr way/x", "--json and --hdr name the same file way/x"},
 		{"--json folder/x --hdr way/y", ""},
 		{"--json body --body-file body", "--body-file and --json name the same file body"},
+		{"--json bodies/one --body-file bodies", "--body-file and --json name the same file bodies/one"},
+		{"--json bodies/two --body-file bodies", ""},
 		{"--hdr body-link --body-file body", "--body-file and --hdr name the same file body-link"},
 		{"--user u --password-file there --json hard", "--password-file and --json name the same file hard"},
 		{"--user u --password-file body --body-file body", ""},

@@ -17,7 +17,7 @@ import (
 // TestMistakes gives one mistake at a time. All are found without connecting.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
-	empty := filepath.Join(dir, "empty")
+	empty, nothing := filepath.Join(dir, "empty"), t.TempDir()
 	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for _, c := range []struct {
 		args   string
@@ -68,7 +68,14 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --user u --password-file " + empty, "error: --password-file " + empty + " has no password in it\nhint: write the password into its first line\n"},
 		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-file /no/file", "error: --body-file: /no/file: no such file or directory\nhint: check the path\n"},
-		{"alpha client --body-file " + dir, "error: --body-file: " + dir + ": is a folder\nhint: name a file, or a pipe such as <(command)\n"},
+		{"alpha client --body-file " + nothing, "error: --body-file: " + nothing + ": has no files\nhint: files whose names begin with a dot, and folders, are left out\n"},
+		{"alpha client --body-file " + empty + " --fill zeros", "error: --fill and --body-file are both given\nhint: leave one of them out\n"},
+		{"alpha client --fill zeroes", "error: --fill=zeroes: want one of random, compressible, zeros\n"},
+		{"alpha client --message-size 1KiB/80:64KiB/0", "error: --message-size=1KiB/80:64KiB/0: want SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20, the weights from 1 to 1000000\n"},
+		{"alpha client --message-size 1KiB:", "error: --message-size=1KiB:: want bytes such as 1024, 10KB (10000) or 10KiB (10240)\n"},
+		{"alpha client --message-size 1/999983:2/999979", "error: the weights of the messages add up to 1999962, divided by what they have in common: at most 1000000\n" +
+			"hint: give rounder weights, such as those of percent\n"},
+		{"alpha client --message-size 600MiB:500MiB", "error: the bodies have 1153433600 bytes in all, more than 1073741824\nhint: send fewer or smaller ones\n"},
 		{"alpha client --body-file /dev/zero", "error: --body-file: /dev/zero: is a device or socket, not a file\nhint: name a file, or a pipe such as <(command)\n"},
 		{"alpha client --threads 100000", "error: --threads=100000: want a whole number from 1 to 1024\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty: give a value, or leave it out for the default\n"},

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -82,6 +84,12 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		files = append(files, openFile("standard output", stdout))
 	}
 	standard := len(files)
+	if inputfile.IsFolder(r.bodyFile) {
+		bodies, _ := inputfile.Folder(r.bodyFile, driver.MaxVariants) // which was reported
+		for _, path := range bodies {
+			files = append(files, nameFile("--body-file", path, false))
+		}
+	}
 	for _, f := range []struct {
 		flag, path string
 		output     bool

@@ -22,6 +22,8 @@ type resolver struct {
 	factories []driver.Factory
 	libraries []driver.Factory
 	secrets   *safetext.Secrets
+	bodies    bodyFiles
+	mixed     bool // the kinds of messages are for the caller
 	errs      []error
 }
 
@@ -38,6 +40,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 			"--rate %s: there is no earlier step", r.relative)
 	}
 	r.verification(p)
+	p.AcceptOwn()
 	return p
 }
 
@@ -55,27 +58,18 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
 		ConsumerConnections: r.consumerConnections, ClientID: r.clientID,
 		MaxPending: r.maxPending, Rate: r.rate, Relative: r.relative, Count: r.count,
-		Persistent: r.persistent, TTL: r.ttl, Priority: r.priority, MessageGroup: r.messageGroup, Properties: r.properties,
+		Persistent: r.persistent, TTL: r.ttl, Priority: -1,
 		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
 		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,
 		ConsumerWork: r.consumerWork, ConsumerRate: r.consumerRate,
 	}
 	r.endpoints(g)
 	r.destinations(g, destinations)
-	if r.role.Produces() {
-		r.body(g)
+	if r.role.Produces() && !r.mixed {
+		setKinds(g, r.kinds())
 	}
-	r.limit(g)
+	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = r.maxMessageSize, r.maxMessageSize
 	return g
-}
-
-// limit bounds what is accepted from the brokers. What we send ourselves comes back, whatever its size.
-func (r *resolver) limit(g *plan.Group) {
-	largest := r.maxMessageSize
-	if r.role.Produces() {
-		largest = max(largest, len(g.Body), g.BodySize)
-	}
-	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = largest, largest
 }
 
 func (r *resolver) endpoints(g *plan.Group) {
@@ -335,37 +329,4 @@ func defaultDestination(f *driver.Factory) string {
 		return "queue://TEST"
 	}
 	return "topic://TEST"
-}
-
-func (r *resolver) body(g *plan.Group) {
-	if r.bodyFile == "" {
-		g.BodySize = r.messageSize
-		g.BodySource = fmt.Sprintf("%d bytes of fixed random text", r.messageSize)
-		r.check(plan.CheckBody(&r.own, r.messageSize))
-		return // the bytes are made when the plan turned out to be valid
-	}
-	size, file := r.origins["message-size"], r.origins["body-file"]
-	if r.has("message-size") && size.flag == file.flag {
-		r.refuse("leave one of them out", "--message-size and --body-file are both given")
-		return
-	}
-	if size.flag { // the flag wins over the environment
-		r.bodyFile = ""
-		r.body(g)
-		return
-	}
-	body, err := inputfile.Read(r.bodyFile, plan.MaxMessageSize)
-	if err != nil {
-		r.refuseFile("--body-file", err)
-		return
-	}
-	g.Body, g.BodySource = body, fmt.Sprintf("%s, %d bytes", r.bodyFile, len(body))
-	r.check(plan.CheckBody(&r.own, len(body)))
-}
-
-// check records err if it is one.
-func (r *resolver) check(err error) {
-	if err != nil {
-		r.errs = append(r.errs, err)
-	}
 }

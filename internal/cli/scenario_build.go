@@ -35,6 +35,12 @@ func (a *app) scenarioKeys() []scenario.Key {
 			_, err := plan.Destinations([]string{text}, 1)
 			return err
 		},
+	}, {
+		Name: "weight", Scopes: scenario.InMessage, Arg: argNumber, Default: "1",
+		Help: "weight of the message: its share is that over the sum of all weights",
+		Check: func(text string) error {
+			return whole(1, plan.MaxWeight, func(*settings) *int { return new(int) })(nil, text)
+		},
 	}}
 	f := &a.Factories[0]
 	var seen []string
@@ -88,6 +94,9 @@ func (a *app) places(d *definition) scenario.Scope {
 		return 0
 	}
 	var places scenario.Scope
+	if inMessages(d.name) {
+		places |= scenario.InMessage
+	}
 	if d.in(plan.Producer) {
 		places |= scenario.InProducerGroup
 	}
@@ -109,6 +118,7 @@ type builder struct {
 	brokers  map[string]*fileBroker
 	mistakes scenario.Mistakes
 	errs     []error
+	bodies   bodyFiles
 	applied  map[string][]string // flags and variables, and what they were applied to
 }
 
@@ -121,7 +131,7 @@ type fileBroker struct {
 
 // build returns the plan, and the settings of the run, of which the outputs are.
 func (b *builder) build() (*plan.Plan, *resolver) {
-	b.applied, b.brokers = map[string][]string{}, map[string]*fileBroker{}
+	b.applied, b.brokers, b.bodies = map[string][]string{}, map[string]*fileBroker{}, bodyFiles{}
 	b.factory = &b.app.Factories[0]
 	for _, secret := range b.file.Secrets() {
 		b.app.secrets.Add("", secret)
@@ -141,6 +151,7 @@ func (b *builder) build() (*plan.Plan, *resolver) {
 	for i := range b.file.Steps {
 		b.step(&b.file.Steps[i], whole)
 	}
+	b.plan.AcceptOwn()
 	if last := len(b.plan.Steps) - 1; last >= 0 {
 		first := &b.plan.Steps[0]
 		first.Before = append(commands(b.file.Before), first.Before...)
@@ -158,6 +169,7 @@ func baseName(path string) string { return path[strings.LastIndexAny(path, "/@")
 func (b *builder) resolver(s *settings, role plan.Role, f *driver.Factory) *resolver {
 	return &resolver{
 		settings: s, role: role, own: *f, factories: b.app.Factories, libraries: b.app.libraries, secrets: b.app.secrets,
+		bodies: b.bodies,
 	}
 }
 
@@ -310,26 +322,36 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	if of.Role == scenario.Consumer {
 		role, places = plan.Consumer, scenario.InConsumerGroup
 	}
-	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries)
+	lists := [][]scenario.Entry{b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries}
+	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, lists...)
 	s.threads, s.embedded, s.faults = whole.threads, whole.embedded, whole.faults
 	if s.embedded && !whole.has("url") {
 		delete(s.origins, "url") // that of the file
 		s.url = ""
 	}
 	r := b.resolver(s, role, &at.factory)
+	r.mixed = len(of.Messages) > 0
 	g := r.group(of.Destinations)
 	g.Name = of.Name
+	if r.mixed {
+		setKinds(g, b.messages(of, &at.factory, lists))
+	}
 	for _, e := range g.Sides() {
 		e.Broker, e.Site = at.Name, at.site
 	}
-	for _, err := range parts(r.errs) {
+	b.badGroup(of, use.Pos, r.errs)
+	return g
+}
+
+// badGroup notes mistakes of a group at a place of the file.
+func (b *builder) badGroup(of *scenario.Group, pos scenario.Pos, errs []error) {
+	for _, err := range parts(errs) {
 		var m *plan.Mistake
 		if !errors.As(err, &m) {
 			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
 		}
-		b.bad(use.Pos, m.Hint, "group %s: %s", of.Name, m.Text)
+		b.bad(pos, m.Hint, "group %s: %s", of.Name, strings.ReplaceAll(m.Text, "--", ""))
 	}
-	return g
 }
 
 func commands(list []scenario.Command) (texts []string) {

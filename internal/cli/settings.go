@@ -36,8 +36,8 @@ type settings struct {
 	relative                       *plan.Relative
 	count                          uint64
 	duration, warmup               time.Duration
-	messageSize                    int
-	bodyFile                       string
+	messageSizes                   []sized
+	bodyFile, fill                 string
 	persistent                     bool
 	ttl                            time.Duration
 	priority                       int
@@ -72,7 +72,7 @@ type settings struct {
 func newSettings() *settings {
 	return &settings{
 		client: driver.Native, txSize: 1, connectTimeout: 10 * time.Second, drainTimeout: 30 * time.Second,
-		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSize: 1024, priority: -1, format: run.Artemis,
+		numDestinations: 1, producers: 1, consumers: 1, maxPending: 1, messageSizes: []sized{{1024, 1}}, fill: string(plan.Random), priority: -1, format: run.Artemis,
 		maxMessageSize: driver.DefaultMaxBody,
 		origins:        map[string]origin{}, bad: map[string]bool{},
 	}

@@ -97,13 +97,17 @@ func newRunNumber() int64 {
 
 // ledger returns a new ledger for a producer.
 func (v *verification) ledger(index int, spec *driver.ProducerSpec, at place) *verify.Ledger {
-	var sums []uint32
+	l := verify.NewLedger(v.id, index, at.named(), v.sums(spec)...)
+	v.ledgers[at] = append(v.ledgers[at], l)
+	return l
+}
+
+// sums returns the checksums of the variants of a producer.
+func (v *verification) sums(spec *driver.ProducerSpec) (sums []uint32) {
 	for i := range spec.Variants {
 		sums = append(sums, v.sum(spec.Variants[i].Body))
 	}
-	l := verify.NewLedger(v.id, index, at.named(), sums...)
-	v.ledgers[at] = append(v.ledgers[at], l)
-	return l
+	return sums
 }
 
 // sum returns the checksum of a body, which the producers of a group share.

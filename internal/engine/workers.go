@@ -25,6 +25,7 @@ type group struct {
 	plan      *plan.Group // as the step has it in which it was opened, or of its first step
 	producers []*producer
 	consumers []*consumer
+	order     load.Mix // of the kinds of messages
 	open      bool
 }
 
@@ -140,8 +141,8 @@ func (r *run) open(ctx context.Context) error {
 		if u.open {
 			continue
 		}
-		u.open = true
-		u.respec()
+		u.open, u.order = true, u.plan.Order()
+		r.respec(u)
 		if err := r.openDrivers(ctx, u.plan); err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (r *run) open(ctx context.Context) error {
 
 // respec lets the workers of a group that is opened again have the settings of the present step. Their names, and what counts
 // their messages, stay.
-func (u *use) respec() {
+func (r *run) respec(u *use) {
 	if u.group.plan == u.plan {
 		return
 	}
@@ -175,6 +176,9 @@ func (u *use) respec() {
 		p := u.producers[i]
 		spec.Origin, spec.Commits = p.spec.Origin, p.spec.Commits
 		p.spec = spec
+		if p.ledger != nil {
+			p.ledger.SetBodies(r.verify.sums(&p.spec)...)
+		}
 	}
 	for i, spec := range u.plan.ConsumerSpecs(process) {
 		c := u.consumers[i]
@@ -362,6 +366,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			running = append(running, ended)
 			work := load.Load{
 				Index: i, Total: len(u.producers), Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
+				Mix: u.order,
 			}
 			send := p.load.Run
 			go func() {
@@ -393,7 +398,10 @@ func sameWorkers(a, b *plan.Group) bool {
 		for _, e := range g.Sides() {
 			e.Factory = driver.Factory{Name: e.Factory.Name, Client: e.Factory.Client} // functions do not compare
 		}
-		g.Body = nil // BodySource tells them apart
+		g.Body, g.Mix = nil, slices.Clone(g.Mix) // BodySource tells them apart
+		for i := range g.Mix {
+			g.Mix[i].Body = nil
+		}
 	}
 	return reflect.DeepEqual(x, y)
 }

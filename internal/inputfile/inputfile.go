@@ -11,6 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Error is a file that cannot be used.
@@ -47,6 +50,45 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, tooLong(path, limit)
 	}
 	return content, nil
+}
+
+// Folder returns the paths of the files in a folder by name, from 1 to most of them. Folders in it and hidden files, whose names
+// begin with a dot, are left out. The error is an [*Error].
+func Folder(path string, most int) (files []string, err error) {
+	f, err := os.Open(path) //nolint:gosec // the user named it
+	if err != nil {
+		return nil, systemError(path, err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for {
+		entries, err := f.ReadDir(1024)
+		for _, entry := range entries {
+			file := filepath.Join(path, entry.Name())
+			if strings.HasPrefix(entry.Name(), ".") || IsFolder(file) {
+				continue
+			}
+			if files = append(files, file); len(files) > most {
+				return nil, &Error{Path: path, Reason: fmt.Sprintf("has more than %d files", most), Hint: "is it the right folder?"}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, systemError(path, err)
+		}
+	}
+	if len(files) == 0 {
+		return nil, &Error{Path: path, Reason: "has no files", Hint: "files whose names begin with a dot, and folders, are left out"}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// IsFolder tells whether a path is that of a folder.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // FirstLine returns the first line of a file, without its end, of at most limit bytes. It reads no further, so that it does not

@@ -55,6 +55,39 @@ func TestRead(t *testing.T) {
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 }
 
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	path := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		return paths
+	}
+	_, err := Folder(dir, 3)
+	require.EqualError(t, err, dir+": has no files")
+	for _, name := range []string{"b", "a", ".hidden", "c"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub", "file"), 0o750))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "sub"), filepath.Join(dir, "link")))
+	files, err := Folder(dir, 3)
+	require.NoError(t, err)
+	require.Equal(t, path("a", "b", "c"), files)
+	require.NoError(t, os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "aa")))
+	files, err = Folder(dir, 4)
+	require.NoError(t, err)
+	require.Equal(t, path("a", "aa", "b", "c"), files)
+	_, err = Folder(dir, 3)
+	require.EqualError(t, err, dir+": has more than 3 files")
+	_, err = Folder(filepath.Join(dir, "none"), 3)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	var known *Error
+	require.ErrorAs(t, err, &known)
+	require.True(t, IsFolder(filepath.Join(dir, "link")))
+	require.False(t, IsFolder(filepath.Join(dir, "a")))
+	require.False(t, IsFolder(""))
+}
+
 func TestFirstLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, c := range []struct{ content, want, err string }{

@@ -11,6 +11,8 @@
 // Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any number
 // of producers, and spaces the producers evenly.
 //
+// Of several kinds of messages a [Mix] says which one message n is: the shares are exact over all producers, and over each.
+//
 // A [Consumer] drives one driver.Consumer and notes what comes.
 //
 // With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are checked;

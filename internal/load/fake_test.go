@@ -53,6 +53,7 @@ type setup struct {
 	MaxPending       int
 	Precise          bool
 	Ledger           *verify.Ledger
+	Mix              load.Mix
 }
 
 func (s setup) config() load.ProducerConfig {
@@ -62,7 +63,7 @@ func (s setup) config() load.ProducerConfig {
 }
 
 func (s setup) load() load.Load {
-	return load.Load{Index: s.Index, Total: max(s.Total, 1), Schedule: s.Schedule, Count: s.Count, Until: s.Until}
+	return load.Load{Index: s.Index, Total: max(s.Total, 1), Schedule: s.Schedule, Count: s.Count, Until: s.Until, Mix: s.Mix}
 }
 
 // running is a producer with its load.

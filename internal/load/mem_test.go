@@ -28,7 +28,7 @@ func newMemRig(t testing.TB, cfg setup, verified bool) *memRig {
 	t.Helper()
 	var checker *verify.Checker
 	if verified {
-		cfg.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "TEST"}, verify.BodySum(make([]byte, 1024)))
+		cfg.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "TEST"}, verify.BodySum(make([]byte, 1024)), verify.BodySum(make([]byte, 64)))
 		checker = verify.NewChecker(verify.NewTracker(), 1)
 	}
 	f := mem.Factory()
@@ -42,7 +42,7 @@ func newMemRig(t testing.TB, cfg setup, verified bool) *memRig {
 	require.NoError(t, err)
 	p, err := d.Producer(t.Context(), driver.ProducerSpec{
 		Destination: dest, Connection: driver.Connection{Key: "p"}, MaxPending: cfg.MaxPending,
-		Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}},
+		Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}, {Body: make([]byte, 64), Priority: -1}},
 	}, r)
 	require.NoError(t, err)
 	r.Attach(p)
@@ -80,7 +80,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 			verified := i > 1
 			t.Run(fmt.Sprintf("rate %s pending %d verified %t", paced, pending, verified), func(t *testing.T) {
 				const batch = 10_000
-				cfg := setup{MaxPending: pending, Count: batch}
+				cfg := setup{MaxPending: pending, Count: batch, Mix: load.NewMix([]int{4, 1})}
 				if paced != "" {
 					cfg.Schedule = constant(t, paced)
 				}

@@ -45,12 +45,14 @@ type Load struct {
 	Count        uint64        // total of all producers; 0 for no limit
 	Start        time.Duration // of the step, from the start of the run: the first message is due then
 	Until        time.Duration // what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	Mix          Mix           // the variants of the messages; the zero value is variant 0 alone
 }
 
 // Producer makes the load of one driver.Producer, step by step.
 type Producer struct {
 	cfg      ProducerConfig
-	load     Load // of Run's goroutine
+	load     Load  // of Run's goroutine
+	turns    turns // of Run's goroutine
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
@@ -154,7 +156,7 @@ func (p *Producer) Abandon() {
 // all that was due is sent; then it returns nil. It returns an error if the driver refused a message: the producer cannot go on.
 // Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
-	p.load, p.measured = load, false
+	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())
 	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
 	run := p.openLoop
@@ -196,6 +198,9 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 			}
 		}
 		last = now
+		if p.turns.cycle != nil {
+			msg.Variant = p.turns.next(n)
+		}
 		msg.More = p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
 			return err
@@ -255,6 +260,9 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			p.rec.Late()
 		}
 		last = now
+		if p.turns.cycle != nil {
+			msg.Variant = p.turns.next(n)
+		}
 		next := p.load.Schedule.At(n + total)
 		msg.More = next <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {

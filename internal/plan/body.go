@@ -13,21 +13,69 @@ const MaxMessageSize = 1 << 30
 // alphabet has 64 characters, so that six bits of a random number select one without bias.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// Body returns the payload of --message-size: the same bytes in every run and on every machine, letters and digits that an
-// operator can look at on a broker's console, from a generator with a fixed seed (PCG) so that neither a broker nor a
-// link that compresses gets more than the quarter that plain text always gives.
-func Body(size int) []byte {
-	const charactersPerNumber = 10 // of six bits each, from 64
-	source := rand.NewPCG(1, 2)
+// Fill is what bodies are made of.
+type Fill string
+
+// The fills. The zero value is [Random].
+const (
+	// Random is text: letters and digits that an operator can look at on a broker's console, from a generator with a fixed seed
+	// (PCG). A broker or a link that compresses gains the quarter that plain text always gives.
+	Random Fill = "random"
+	// Compressible is the same text, of which each third part is one sentence again and again: deflate (gzip) makes it half as long.
+	Compressible Fill = "compressible"
+	// Zeros are bytes of value 0.
+	Zeros Fill = "zeros"
+)
+
+// Fills returns the names of all fills.
+func Fills() []string { return []string{string(Random), string(Compressible), string(Zeros)} }
+
+// describe returns the fill for the printed plan.
+func (f Fill) describe() string {
+	switch f {
+	case Compressible:
+		return "compressible text"
+	case Zeros:
+		return "zeros"
+	default:
+		return "fixed random text"
+	}
+}
+
+// Describe returns what a body made by [Body] is, for the printed plan.
+func (f Fill) Describe(size int) string { return fmt.Sprintf("%d bytes of %s", size, f.describe()) }
+
+// Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter one is the
+// beginning of a longer one.
+func Body(size int, fill Fill) []byte {
 	body := make([]byte, size)
-	for i := 0; i < size; i += charactersPerNumber {
+	switch fill {
+	case Zeros:
+	case Compressible:
+		const part = 2 * len(sentence) // of random text before each sentence
+		source := rand.NewPCG(1, 2)
+		for i := 0; i < size; i += part + len(sentence) {
+			randomText(source, body[i:min(i+part, size)])
+			copy(body[min(i+part, size):], sentence)
+		}
+	default:
+		randomText(rand.NewPCG(1, 2), body)
+	}
+	return body
+}
+
+// sentence is what compressible bodies repeat.
+const sentence = "perfmq sends compressible text. "
+
+func randomText(source *rand.PCG, body []byte) {
+	const charactersPerNumber = 10 // of six bits each, from 64
+	for i := 0; i < len(body); i += charactersPerNumber {
 		bits := source.Uint64()
-		for j := i; j < min(i+charactersPerNumber, size); j++ {
+		for j := i; j < min(i+charactersPerNumber, len(body)); j++ {
 			body[j] = alphabet[bits&63]
 			bits >>= 6
 		}
 	}
-	return body
 }
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.
@@ -47,18 +95,34 @@ func bodyLimits(f *driver.Factory) (least, usual int) {
 	return 0, 0
 }
 
-// MakeBodies makes the bodies of fixed text, once the plan turned out to be valid. Groups share those of the same size.
+// MakeBodies makes the bodies of --message-size, once the plan turned out to be valid. Equal ones are shared.
 func (p *Plan) MakeBodies() {
-	made := map[int][]byte{}
+	type kind struct {
+		size int
+		fill Fill
+	}
+	made := map[kind][]byte{}
+	give := func(body *[]byte, size int, fill Fill) {
+		if *body != nil {
+			return
+		}
+		k := kind{size, fill}
+		if made[k] == nil {
+			made[k] = Body(size, fill)
+		}
+		*body = made[k]
+	}
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
-			if g.Body != nil || !g.Role.Produces() {
+			if !g.Role.Produces() {
 				continue
 			}
-			if made[g.BodySize] == nil {
-				made[g.BodySize] = Body(g.BodySize)
+			if len(g.Mix) == 0 {
+				give(&g.Body, g.BodySize, g.Fill)
 			}
-			g.Body = made[g.BodySize]
+			for j := range g.Mix {
+				give(&g.Mix[j].Body, g.Mix[j].BodySize, g.Mix[j].Fill)
+			}
 		}
 	}
 }

@@ -77,6 +77,7 @@ type groupData struct {
 	Rate                string            `json:"rate,omitempty"`
 	Count               uint64            `json:"message-count,omitempty"`
 	Body                string            `json:"body,omitempty"`
+	Messages            []messageData     `json:"messages,omitempty"` // instead of body, priority, group and property
 	Persistent          bool              `json:"persistent,omitempty"`
 	TTL                 string            `json:"ttl,omitempty"`
 	Priority            *int              `json:"priority,omitempty"`
@@ -94,6 +95,14 @@ type groupData struct {
 	ConsumerWork        string            `json:"consumer-work,omitempty"`
 	ConsumerRate        string            `json:"consumer-rate,omitempty"`
 	MaxMessageSize      int               `json:"max-message-size,omitempty"`
+}
+
+type messageData struct {
+	Weight     int               `json:"weight"`
+	Body       string            `json:"body"`
+	Priority   *int              `json:"priority,omitempty"`
+	Group      string            `json:"group,omitempty"`
+	Properties map[string]string `json:"property,omitempty"`
 }
 
 type endpointData struct {
@@ -180,16 +189,28 @@ func (g *Group) producing(d *groupData) {
 	if g.SharedConnections {
 		d.Connections = g.ProducerConnections
 	}
-	d.Body, d.Persistent, d.TTL, d.Group, d.CommitInterval = g.BodySource, g.Persistent, duration(g.TTL), g.MessageGroup, g.CommitInterval
-	if g.Priority >= 0 {
-		d.Priority = &g.Priority
+	d.Persistent, d.TTL, d.CommitInterval = g.Persistent, duration(g.TTL), g.CommitInterval
+	if len(g.Mix) == 0 {
+		m := messageOf(&g.Variants()[0])
+		d.Body, d.Priority, d.Group, d.Properties = m.Body, m.Priority, m.Group, m.Properties
 	}
-	for _, p := range g.Properties {
+	for i := range g.Mix {
+		d.Messages = append(d.Messages, messageOf(&g.Mix[i]))
+	}
+}
+
+func messageOf(v *Variant) messageData {
+	d := messageData{Weight: v.Weight, Body: v.BodySource, Group: v.MessageGroup}
+	if v.Priority >= 0 {
+		d.Priority = &v.Priority
+	}
+	for _, p := range v.Properties {
 		if d.Properties == nil {
 			d.Properties = map[string]string{}
 		}
 		d.Properties[p.Key] = p.Value
 	}
+	return d
 }
 
 func endpointOf(e *Endpoint) *endpointData {

@@ -148,9 +148,13 @@ type Group struct {
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 
-	// Body is the payload of every message: that of a file, or [Body] of BodySize, made by [Plan.MakeBodies].
+	// Mix are the kinds of messages, if there are several; Body to BodySource, Priority, MessageGroup and Properties are without use
+	// then. Empty means that all messages are as these say.
+	Mix []Variant
+	// Body is the payload of every message: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
 	Body     []byte `json:"-"`
 	BodySize int
+	Fill     Fill
 	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
 	BodySource     string
 	Persistent     bool
@@ -187,7 +191,10 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 		return nil
 	}
 	total := g.Producers * len(g.Destinations)
-	variants := []driver.Variant{{Body: g.Body, Priority: g.Priority, Group: g.MessageGroup, Properties: g.Properties}}
+	var variants []driver.Variant
+	for _, v := range g.Variants() {
+		variants = append(variants, driver.Variant{Body: v.Body, Priority: v.Priority, Group: v.MessageGroup, Properties: v.Properties})
+	}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
 		conn := i

@@ -281,10 +281,10 @@ func TestURL(t *testing.T) {
 
 func TestBody(t *testing.T) {
 	for _, size := range []int{0, 1, 9, 10, 11, 1024} {
-		require.Len(t, Body(size), size)
+		require.Len(t, Body(size, Random), size)
 	}
-	body := Body(100_000)
-	require.Equal(t, body[:1024], Body(1024), "the same in every run, whatever the size")
+	body := Body(100_000, "")
+	require.Equal(t, body[:1024], Body(1024, Random), "the same in every run, whatever the size")
 	require.Equal(t, "QUv7WZYp1T", string(body[:10]), "the same in every release")
 	count := map[byte]int{}
 	for _, b := range body {

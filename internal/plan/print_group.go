@@ -11,20 +11,28 @@ import (
 func (pr *printer) message() {
 	g := pr.group
 	pr.section("Message")
-	pr.line("body", "%s", g.BodySource)
+	if len(g.Mix) > 0 {
+		pr.mix()
+	} else {
+		pr.line("body", "%s", g.BodySource)
+	}
 	pr.line("persistent", "%s", yesNo(g.Persistent))
 	pr.line("time to live", "%s", orNone(duration(g.TTL)))
-	priority := "the protocol's default"
-	if g.Priority >= 0 {
-		priority = strconv.Itoa(g.Priority)
+	if len(g.Mix) == 0 {
+		priority := "the protocol's default"
+		if g.Priority >= 0 {
+			priority = strconv.Itoa(g.Priority)
+		}
+		pr.line("priority", "%s", priority)
+		pr.line("group", "%s", orNone(g.MessageGroup))
 	}
-	pr.line("priority", "%s", priority)
-	pr.line("group", "%s", orNone(g.MessageGroup))
 	if g.CommitInterval > 0 {
 		pr.line("transactions", "of %s", plural(g.CommitInterval, "message"))
 	}
-	for _, property := range g.Properties {
-		pr.line("property", "%s=%s", property.Key, property.Value)
+	if len(g.Mix) == 0 {
+		for _, property := range g.Properties {
+			pr.line("property", "%s=%s", property.Key, property.Value)
+		}
 	}
 }
 

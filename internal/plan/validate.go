@@ -53,7 +53,11 @@ func (p *Plan) Notes() []string {
 	var notes []string
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
-			for _, note := range g.notes() {
+			list := g.notes()
+			if p.Verify && !p.Allow.Disorder && g.overtakes() {
+				list = append(list, "brokers let messages of a higher priority overtake others: these count as out of order")
+			}
+			for _, note := range list {
 				if g.Name != "" {
 					note = "group " + g.Name + ": " + note
 				}
@@ -86,10 +90,7 @@ func (g *Group) notes() (notes []string) {
 			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
 		}
 	}
-	if _, usual := bodyLimits(&g.Producer.Factory); g.Role.Produces() && usual > 0 && len(g.Body) > usual {
-		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that brokers of %s take unless they are told otherwise: "+
-			"expect them to be refused, or the connection to be ended", len(g.Body), usual, g.Producer.Factory.Title))
-	}
+	notes = append(notes, g.usual()...)
 	return notes
 }
 
@@ -162,8 +163,10 @@ func (v *validator) numbers() {
 	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
 	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
 		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
-	v.refuse(g.Priority < -1 || g.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
-		"--priority %d is not 0 to 9", g.Priority)
+	for _, m := range g.Variants() {
+		v.refuse(m.Priority < -1 || m.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
+			"--priority %d is not 0 to 9", m.Priority)
+	}
 }
 
 func (v *validator) workers() {
@@ -232,22 +235,28 @@ func (v *validator) producing(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
 		leaveOut("--commit-interval", f), "%s", noTransactions(f))
+	some := func(has func(*Variant) bool) bool {
+		return slices.ContainsFunc(g.Variants(), func(m Variant) bool { return has(&m) })
+	}
 	for _, s := range []setting{
 		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
-		{g.Priority >= 0, func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
-		{g.MessageGroup != "", func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
-		{len(g.Properties) > 0, func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
+		{some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
+		{some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
+		{some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
 	} {
 		v.cannot(f, &s)
 	}
-	v.refuse(len(g.Body) > MaxMessageSize, "", "the body of %d bytes is larger than %d", len(g.Body), MaxMessageSize)
-	for _, property := range g.Properties {
-		v.refuse(property.Key == driver.TimeProperty, "choose another key",
-			"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
-		v.refuse(property.Key == driver.IDProperty, "choose another key",
-			"--property %s=... is taken: of which run the message is travels in it", driver.IDProperty)
+	v.mix()
+	taken := func(key string) bool {
+		return some(func(m *Variant) bool {
+			return slices.ContainsFunc(m.Properties, func(p driver.Property) bool { return p.Key == key })
+		})
 	}
+	v.refuse(taken(driver.TimeProperty), "choose another key",
+		"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
+	v.refuse(taken(driver.IDProperty), "choose another key",
+		"--property %s=... is taken: of which run the message is travels in it", driver.IDProperty)
 }
 
 func (v *validator) consuming(f *driver.Factory) {

@@ -67,7 +67,7 @@ func backlog(p *plan.Plan) int64 {
 	for _, g := range p.Groups() {
 		destinations += int64(len(g.Destinations))
 		transaction := max(1, g.TransactionSize*g.Consumers, g.CommitInterval*g.Producers)
-		room = max(room, 4*int64(transaction)*int64(max(g.BodySize, len(g.Body))+overhead))
+		room = max(room, 4*int64(transaction)*int64(g.LargestBody()+overhead))
 	}
 	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
 }
@@ -96,7 +96,7 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 				n = due
 			}
 			messages += int64(n)
-			bytes += int64(n) * int64(max(g.BodySize, len(g.Body))+overhead)
+			bytes += g.Bytes(int64(n)) + int64(n)*overhead
 		}
 	}
 	return messages, bytes

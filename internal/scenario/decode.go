@@ -34,7 +34,9 @@ func topShape() []string {
 	}
 }
 
-func groupShape() []string { return []string{"role", "broker", "destination", "destinations"} }
+func groupShape() []string {
+	return []string{"role", "broker", "destination", "destinations", "messages", "choose"}
+}
 
 func stepShape() []string {
 	return []string{"name", "groups", "until", "before", "after", "thresholds"}
@@ -45,6 +47,8 @@ func shapePlace(name string) string {
 	switch {
 	case name == "until":
 		return "a step"
+	case name == "messages", name == "choose":
+		return "a producer group"
 	case slices.Contains(topShape(), name):
 		return "the top of the file"
 	case slices.Contains(stepShape(), name):

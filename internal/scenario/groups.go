@@ -1,6 +1,9 @@
 package scenario
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // brokers reads `brokers`, or the settings of the only one.
 func (d *decoder) brokers(root *node) {
@@ -79,6 +82,7 @@ func (d *decoder) group(p pair, used map[string]bool) {
 			g.Destinations = append(g.Destinations, d.destinations(n)...)
 		}
 	}
+	d.messages(&g, p.value)
 	g.Entries = d.entries(p.value.pairs, places, of, groupShape()...)
 	d.file.Groups = append(d.file.Groups, g)
 }
@@ -112,6 +116,61 @@ func (d *decoder) groupBroker(g *Group, p pair, used map[string]bool) {
 	}
 	used[g.Broker] = true
 }
+
+// messages reads the kinds of messages of a group, and how one is chosen.
+func (d *decoder) messages(g *Group, n *node) {
+	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
+	for _, p := range n.pairs {
+		if (p.key.text == "messages" || p.key.text == "choose") && g.Role == Consumer {
+			d.bad(p.key.pos, "it belongs to a producer group", "%s is no setting of a consumer group", p.key.text)
+			return
+		}
+	}
+	list, choose := n.get("messages"), n.get("choose")
+	if choose != nil {
+		text, ok := d.text(choose, "choose")
+		words := []string{ChooseWeight, ChooseTurn}
+		switch {
+		case !ok:
+		case !slices.Contains(words, text):
+			d.bad(choose.pos, missing(text, words), "messages cannot be chosen by %s", quote(text))
+		case list == nil:
+			d.bad(choose.pos, form, "there are no messages to choose from")
+		}
+		g.Turn = text == ChooseTurn
+	}
+	switch {
+	case list == nil || list.broken:
+		return
+	case list.null || list.kind == sequence && len(list.items) == 0:
+		d.bad(list.pos, form, "messages has no value")
+	case list.kind != sequence:
+		d.bad(list.pos, form, "messages must be a list, not %s", list.what())
+	case len(list.items) > MaxMessages:
+		d.bad(list.pos, "", "there are %d messages: at most %d", len(list.items), MaxMessages)
+		return
+	}
+	for _, item := range list.items {
+		d.message(g, item)
+	}
+}
+
+func (d *decoder) message(g *Group, n *node) {
+	m := Message{Pos: n.pos}
+	if len(n.pairs) > 0 {
+		m.Pos = n.pairs[0].key.pos
+	}
+	m.Entries = d.entries(d.fields(n, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
+	for _, p := range n.pairs {
+		if p.key.text == keyWeight && g.Turn {
+			d.bad(p.key.pos, "remove it, or choose: "+ChooseWeight, "a weight means nothing where messages are sent in turn")
+		}
+	}
+	g.Messages = append(g.Messages, m)
+}
+
+// keyWeight is the setting that only messages chosen by weight have.
+const keyWeight = "weight"
 
 func (d *decoder) destinations(n *node) (list []string) {
 	for _, item := range d.oneOrMore(n, "destination") {

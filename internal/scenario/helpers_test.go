@@ -41,8 +41,16 @@ func settingsTable() []Key {
 		{Name: "consumers", Scopes: consumers, Arg: "N", Default: "1", Help: "consumers per destination", Check: whole},
 		{Name: "rate", Scopes: producers, Arg: "RATE", Join: ", ", Relative: true, Help: "messages per second"},
 		{Name: "max-pending", Scopes: producers, Arg: "N", Check: whole},
-		{Name: "message-size", Scopes: producers, Arg: "SIZE", Default: "1024", Help: "size of the body"},
-		{Name: "property", Scopes: producers, Arg: "KEY=VALUE", List: true, Pairs: true, Check: func(text string) error {
+		{Name: "message-size", Scopes: producers | InMessage, Arg: "SIZE", Default: "1024", Help: "size of the body"},
+		{Name: "body-file", Scopes: producers | InMessage, Arg: "FILE"},
+		{Name: "fill", Scopes: producers | InMessage, Words: []string{"random", "compressible", "zeros"}},
+		{Name: "weight", Scopes: InMessage, Arg: "N", Default: "1", Help: "share of the messages", Check: func(text string) error {
+			if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 1_000_000 {
+				return errors.New("want a whole number from 1 to 1000000")
+			}
+			return nil
+		}},
+		{Name: "property", Scopes: producers | InMessage, Arg: "KEY=VALUE", List: true, Pairs: true, Check: func(text string) error {
 			if !strings.Contains(text, "=") {
 				return errors.New("want key=value")
 			}

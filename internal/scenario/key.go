@@ -17,6 +17,7 @@ const (
 	InProducerGroup                   // a group with the role producer
 	InConsumerGroup                   // a group with the role consumer
 	InStep                            // a step
+	InMessage                         // one of the messages of a producer group
 )
 
 const (
@@ -24,12 +25,14 @@ const (
 	inDefaults = InBroker | inGroup | InStep
 )
 
-func scopes() []Scope { return []Scope{InRun, InBroker, InProducerGroup, InConsumerGroup, InStep} }
+func scopes() []Scope {
+	return []Scope{InRun, InBroker, InProducerGroup, InConsumerGroup, InStep, InMessage}
+}
 
 // String names the places: "a producer group or a step".
 func (s Scope) String() string {
 	var places []string
-	for i, text := range []string{"the run", "a broker", "a producer group", "a consumer group", "a step"} {
+	for i, text := range []string{"the run", "a broker", "a producer group", "a consumer group", "a step", "a message"} {
 		if s&scopes()[i] != 0 {
 			places = append(places, text)
 		}

@@ -45,6 +45,7 @@ func TestLimits(t *testing.T) {
 		"groups":            {"broker: {}\ngroups: {" + many("a%d: {role: producer}, ", 300) + "}\n", "more than 256 groups"},
 		"brokers":           {"groups: {a: {role: producer}}\nbrokers: {" + many("a%d: {protocol: amqp}, ", 300) + "}\n", "more than 256 brokers"},
 		"steps":             {minimal + "steps:\n" + many("- name: a%d\n", 1100), "more than 1024 steps"},
+		"messages":          {strings.Replace(minimal, "producer", "producer, messages: ["+many("{weight: 1%d}, ", 1025)+"]", 1), "there are 1025 messages: at most 1024"},
 		"unknown keys":      {minimal + many("key%d: 1\n", 80_000), "and 170 more"},
 		"one line":          {"{" + many(`"key%d": 1, `, 60_000) + `"broker": {}}`, "and 170 more"},
 		"undefined":         {minimal + "before: [" + many(`"${a%d}", `, 80_000) + "x]\n", "and 170 more"},

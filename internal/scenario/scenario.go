@@ -28,6 +28,15 @@ const (
 	Consumer = "consumer"
 )
 
+// The values of `choose`.
+const (
+	ChooseWeight = "weight" // each message has its share
+	ChooseTurn   = "turn"   // one after the other
+)
+
+// MaxMessages limits the messages of a group.
+const MaxMessages = 1024
+
 // The ends of a step that Step.Until names.
 const (
 	UntilDrained = "drained" // the destinations are empty
@@ -87,12 +96,21 @@ type Broker struct {
 	Pos     Pos
 }
 
-// Group is a group of producers or consumers. Destinations is empty if the file gives none.
+// Group is a group of producers or consumers. Destinations is empty if the file gives none. Messages are the kinds of messages of a
+// producer group, none if its Entries say all; Turn tells that they are sent in turn, not by weight.
 type Group struct {
 	Name, Role, Broker string
 	Destinations       []string
 	Entries            []Entry
+	Messages           []Message `json:",omitempty"`
+	Turn               bool      `json:",omitempty"`
 	Pos                Pos
+}
+
+// Message is a kind of messages. Entries override those of its group.
+type Message struct {
+	Entries []Entry
+	Pos     Pos
 }
 
 // Use is a group in a step. Entries override those of the group for this step.

@@ -30,6 +30,7 @@ func Schema(table []Key) []byte {
 			},
 			"producers": groupSchema(keys, Producer, InProducerGroup),
 			"consumers": groupSchema(keys, Consumer, InConsumerGroup),
+			"message":   messageSchema(keys),
 			"override":  closedObject(keys, inGroup, object{}),
 			"step":      stepSchema(keys),
 			"threshold": object{"anyOf": []any{
@@ -79,12 +80,28 @@ func rootSchema(keys *table) object {
 }
 
 func groupSchema(keys *table, role string, place Scope) object {
-	return closedObject(keys, place, object{
+	more := object{
 		"role":         object{"const": role},
 		"broker":       note("name of a broker; may be left out if there is only one", ref("value")),
 		"destination":  note(help(keys.shape["destination"], "destination or destinations"), oneOrMore(ref("value"))),
 		"destinations": note("the same as destination", oneOrMore(ref("value"))),
-	}, "role")
+	}
+	if role != Producer {
+		return closedObject(keys, place, more, "role")
+	}
+	messages := nonEmpty(ref("message"))
+	messages["maxItems"] = MaxMessages
+	more["messages"] = note("several kinds of messages; what one does not give, it has from the group", messages)
+	more["choose"] = note("how one of the messages is chosen (default: "+ChooseWeight+")", object{"enum": []string{ChooseWeight, ChooseTurn}})
+	schema := closedObject(keys, place, more, "role")
+	schema["dependentRequired"] = object{"choose": []string{"messages"}}
+	return schema
+}
+
+func messageSchema(keys *table) object {
+	schema := closedObject(keys, InMessage, object{})
+	schema["minProperties"] = 1
+	return schema
 }
 
 func stepSchema(keys *table) object {

@@ -76,7 +76,7 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, name := range []string{
 		"list", "text", "unknown-keys", "misplaced", "misplaced-in-groups", "wrong-types", "steps-types", "no-values", "no-sections",
 		"empty-sections", "no-groups", "no-broker", "only-name", "version", "brokers-both", "roles", "names", "refused", "switches", "until",
-		"thresholds",
+		"thresholds", "messages-keys", "messages-types", "messages-misplaced",
 	} {
 		text, err := os.ReadFile("testdata/garbled/" + name + ".yaml")
 		require.NoError(t, err)
@@ -92,6 +92,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 	for _, group := range []string{
 		"{}", "{role: both}", "{role: producer, credit: 5}", "{role: consumer, rate: 5}", "{role: producer, persistent: 1}", "{role: producer, producers: [1]}",
+		"{role: producer, messages: []}", "{role: producer, messages: [{}]}", "{role: producer, messages: [{weight: [1]}]}", "{role: producer, choose: turn}",
+		"{role: consumer, messages: [{weight: 1}]}", "{role: producer, choose: both, messages: [{weight: 1}]}",
 	} {
 		require.Error(t, schema.Validate(asJSON(t, []byte("broker: {protocol: amqp}\ngroups: {senders: "+group+"}\n"))), group)
 	}

@@ -40,6 +40,9 @@ func (l *Ledger) Next(variant int) driver.ID {
 	return l.id
 }
 
+// SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.
+func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }
+
 // Count returns how many messages have been numbered.
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
 

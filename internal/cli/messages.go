@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// sized is one of the sizes of --message-size.
+type sized struct{ size, weight int }
+
+// setMessageSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
+func setMessageSizes(s *settings, t string) error {
+	var list []sized
+	for _, part := range strings.Split(t, ":") {
+		text, weight, weighted := strings.Cut(part, "/")
+		n, err := parseSize(text)
+		if err != nil {
+			return err
+		}
+		one := sized{n, 1}
+		if weighted {
+			if one.weight, err = strconv.Atoi(weight); err != nil || one.weight < 1 || one.weight > plan.MaxWeight {
+				return fmt.Errorf("want SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20, the weights from 1 to %d", plan.MaxWeight)
+			}
+		}
+		if list = append(list, one); len(list) > driver.MaxVariants {
+			return fmt.Errorf("want at most %d sizes", driver.MaxVariants)
+		}
+	}
+	s.messageSizes = list
+	return nil
+}
+
+// bodyFiles are the bodies of --body-file by path, read once for all groups and steps.
+type bodyFiles map[string][]plan.Variant
+
+// kinds returns the kinds of messages that the settings come to, with their weights; none if they are wrong.
+func (r *resolver) kinds() []plan.Variant {
+	file := r.bodyFile
+	for _, flag := range []string{"message-size", "fill"} {
+		if file == "" || !r.has(flag) {
+			continue
+		}
+		switch over, under := r.origins[flag].rank(), r.origins["body-file"].rank(); {
+		case over == under:
+			r.refuse("leave one of them out", "--%s and --body-file are both given", flag)
+			return nil
+		case over > under:
+			file = ""
+		}
+	}
+	var list []plan.Variant
+	if file != "" {
+		list = r.files(file)
+	} else {
+		fill := plan.Fill(r.fill)
+		for _, s := range r.messageSizes {
+			list = append(list, plan.Variant{Weight: s.weight, BodySize: s.size, Fill: fill, BodySource: fill.Describe(s.size)})
+		}
+	}
+	for i := range list {
+		v := &list[i]
+		v.Priority, v.MessageGroup, v.Properties = r.priority, r.messageGroup, r.properties
+		switch err := plan.CheckBody(&r.own, v.Size()); {
+		case err != nil && file != "":
+			r.refuse("put something into it, or remove it", "--body-file %s: %v", v.BodySource, err)
+		case err != nil:
+			r.errs = append(r.errs, err)
+		}
+	}
+	return list
+}
+
+// rank tells which of two settings wins: flags over variables over a file.
+func (o origin) rank() int {
+	switch {
+	case o.flag:
+		return 2
+	case o.env:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// files reads a body, or those of a folder.
+func (r *resolver) files(path string) (list []plan.Variant) {
+	if known := r.bodies[path]; known != nil {
+		return slices.Clone(known)
+	}
+	paths := []string{path}
+	if inputfile.IsFolder(path) {
+		var err error
+		if paths, err = inputfile.Folder(path, driver.MaxVariants); err != nil {
+			r.refuseFile("--body-file", err)
+			return nil
+		}
+	}
+	total := 0
+	for _, file := range paths {
+		body, err := inputfile.Read(file, plan.MaxMessageSize)
+		if err != nil {
+			r.refuseFile("--body-file", err)
+			return nil
+		}
+		if total += len(body); total > plan.MaxMessageSize {
+			r.refuse("send fewer or smaller ones", "--body-file %s: its files have more than %d bytes in all", path, plan.MaxMessageSize)
+			return nil
+		}
+		list = append(list, plan.Variant{Weight: 1, Body: body, BodySource: fmt.Sprintf("%s, %d bytes", file, len(body))})
+	}
+	if r.bodies != nil {
+		r.bodies[path] = slices.Clone(list)
+	}
+	return list
+}
+
+// setKinds gives a group its kinds of messages.
+func setKinds(g *plan.Group, list []plan.Variant) {
+	switch len(list) {
+	case 0: // which was reported
+	case 1:
+		v := &list[0]
+		g.Body, g.BodySize, g.Fill, g.BodySource = v.Body, v.BodySize, v.Fill, v.BodySource
+		g.Priority, g.MessageGroup, g.Properties = v.Priority, v.MessageGroup, v.Properties
+	default:
+		g.Mix = list
+	}
+}
+
+// inMessages tells whether each of the messages of a group may have a setting.
+func inMessages(name string) bool {
+	return slices.Contains([]string{"message-size", "body-file", "fill", "property", "priority", "group"}, name)
+}
+
+// messages returns the messages of a group of the file. What a message does not give it has from the group, of which the lists are.
+func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scenario.Entry) (all []plan.Variant) {
+	weights := make([]int, 0, len(of.Messages))
+	kinds := make([][]plan.Variant, 0, len(of.Messages))
+	for i := range of.Messages {
+		m := &of.Messages[i]
+		if !b.agree(m) {
+			continue
+		}
+		own := slices.Clone(lists)
+		for i := range own {
+			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e scenario.Entry) bool { return replaces(m, e.Key) })
+		}
+		s := b.settings(plan.Producer, f, scenario.InMessage, "group "+of.Name, append(own, m.Entries)...)
+		if _, file := entry(m.Entries, "body-file"); file && s.origins["fill"].rank() == 0 {
+			delete(s.origins, "fill") // that of the group is for its other messages
+		}
+		r := b.resolver(s, plan.Producer, f)
+		list := r.kinds()
+		b.badGroup(of, m.Pos, r.errs)
+		weight := 1
+		if text, ok := entry(m.Entries, "weight"); ok {
+			weight, _ = strconv.Atoi(text) // it was checked
+		}
+		weights, kinds = append(weights, weight), append(kinds, list)
+	}
+	if of.Turn {
+		for _, list := range kinds {
+			for i := range list {
+				list[i].Weight = 1
+			}
+		}
+		return slices.Concat(kinds...)
+	}
+	if err := weigh(weights, kinds); err != nil {
+		b.bad(of.Messages[0].Pos, "give rounder weights", "group %s: %v", of.Name, err)
+	}
+	return slices.Concat(kinds...)
+}
+
+// replaces tells whether a message has a body instead of one that a setting of its group names.
+func replaces(m *scenario.Message, key string) bool {
+	_, sized := entry(m.Entries, "message-size")
+	_, file := entry(m.Entries, "body-file")
+	return file && key == "message-size" || sized && key == "body-file"
+}
+
+// agree notes settings of a message that contradict each other.
+func (b *builder) agree(m *scenario.Message) bool {
+	first := ""
+	for _, e := range m.Entries {
+		if e.Key != "message-size" && e.Key != "fill" && e.Key != "body-file" {
+			continue
+		}
+		if first != "" && (e.Key == "body-file") != (first == "body-file") {
+			b.bad(e.Pos, "leave one of them out, or make two messages of them", "%s and %s are both given", first, e.Key)
+			return false
+		}
+		first = e.Key
+	}
+	return true
+}
+
+// weigh makes one list of weights of those of messages and those of the kinds within each message, which share that of the message.
+func weigh(weights []int, kinds [][]plan.Variant) error {
+	sums, multiple := make([]int, len(kinds)), 1
+	for i, list := range kinds {
+		divisor := 0
+		for j := range list {
+			sums[i] += list[j].Weight
+			divisor = gcd(divisor, list[j].Weight)
+		}
+		for j := range list {
+			list[j].Weight /= divisor
+		}
+		sums[i] /= max(divisor, 1)
+		if sums[i] > 0 {
+			multiple = multiple / gcd(multiple, sums[i]) * sums[i]
+		}
+		if multiple > load.MaxCycle {
+			return fmt.Errorf("the sizes and files of its messages cannot share their weights: the order would begin anew after more than %d messages only",
+				load.MaxCycle)
+		}
+	}
+	divisor := 0
+	for i, list := range kinds {
+		for j := range list {
+			list[j].Weight *= weights[i] * (multiple / sums[i]) // below 1e18
+			divisor = gcd(divisor, list[j].Weight)
+		}
+	}
+	for _, list := range kinds {
+		for j := range list {
+			list[j].Weight /= divisor
+		}
+	}
+	return nil
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

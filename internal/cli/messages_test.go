@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// folder makes a folder with bodies and a scenario, and returns the path of the scenario.
+func folder(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"bodies/b.txt": "body b", "bodies/a.xml": "<a/>", "bodies/.hidden": "hidden", "bodies/sub/c": "c", "one/only": "the only one",
+		"mixed.yaml": text,
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o750))
+	return filepath.Join(dir, "mixed.yaml")
+}
+
+const mixed = `name: mixed
+verify: true
+broker: {protocol: mem}
+groups:
+  senders:
+    role: producer
+    destination: queue://A
+    producers: 3
+    message-count: 2000
+    property: {run: a}
+    message-size: 2KiB
+    fill: compressible
+    messages:
+      - {weight: 80, message-size: 1KiB}
+      - {weight: 15, message-size: 64KiB, properties: {kind: large}, priority: 7, fill: zeros}
+      - {weight: 4, body-file: bodies, group: files}
+      - priority: 1
+  turns: {role: producer, destination: queue://A, message-count: 60, choose: turn, messages: [{message-size: 1}, {body-file: bodies}]}
+  readers: {role: consumer, destination: queue://A}
+thresholds: [lost == 0, received == 2060]
+until: drained
+`
+
+func TestMixedScenario(t *testing.T) {
+	file := folder(t, mixed)
+	got := call(nil, "run", "--dry-run", file)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	golden(t, "dry-run-messages.txt", strings.ReplaceAll(got.stdout, filepath.Dir(file), "DIR"))
+	dir := filepath.Join(t.TempDir(), "result")
+	got = call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	r, err := result.Read(dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 2060, r.Verification.Total.Once)
+	require.Zero(t, r.Verification.Total.Damaged)
+	var data struct {
+		Steps []struct {
+			Groups []struct{ Messages []json.RawMessage }
+		}
+	}
+	require.NoError(t, json.Unmarshal(r.Plan, &data))
+	require.Len(t, data.Steps[0].Groups[0].Messages, 5)
+	require.JSONEq(t, `{"weight": 15, "body": "65536 bytes of zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
+		string(data.Steps[0].Groups[0].Messages[1]))
+	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30")
+	require.Equal(t, exitFailed, got.status)
+	require.Contains(t, got.stdout+got.stderr, "messages damaged: ")
+	require.Contains(t, got.stdout+got.stderr, "messages lost, ")
+}
+
+// What is given to the run holds for each message.
+func TestFlagsOverMessages(t *testing.T) {
+	for _, c := range []struct {
+		environ, args string
+		want, without []string
+	}{
+		{"", "", []string{"  80%                1024 bytes", "  2%                 DIR/bodies/a.xml, 4 bytes", "  33.33%             1 bytes"}, nil},
+		{"", "--message-size 5KiB", []string{"  80%                5120 bytes of comp", "  4%                 5120 bytes of comp"}, []string{"bodies", "65536"}},
+		{"PERFMQ_MESSAGE_SIZE=5KiB", "", []string{"  80%                5120 bytes of comp"}, []string{"bodies", "65536"}},
+		{"", "--message-size 1/1:3/3", []string{"  60%                3 bytes of comp", "  20%                1 bytes of comp"}, []string{"bodies"}},
+		{"", "--body-file one", []string{"  80%                one/only, 12 bytes"}, []string{"65536"}},
+		{"", "--fill zeros", []string{"  80%                1024 bytes of zeros", "  1%                 2048 bytes of zeros"}, []string{"bodies"}},
+		{"", "--priority 3", []string{"priority 3"}, []string{"priority 7", "priority 1"}},
+		{"", "--property more=b", []string{"property run=a, property kind=large, property more=b"}, nil},
+	} {
+		t.Run(c.environ+c.args, func(t *testing.T) {
+			file := folder(t, mixed)
+			args := strings.Fields(strings.ReplaceAll(c.args, "one", filepath.Join(filepath.Dir(file), "one")))
+			got := call(strings.Fields(c.environ), append([]string{"run", "--dry-run", file}, args...)...)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			text := strings.ReplaceAll(got.stdout, filepath.Dir(file)+"/one", "one")
+			text = strings.ReplaceAll(text, filepath.Dir(file), "DIR")
+			for _, want := range c.want {
+				require.Contains(t, text, want)
+			}
+			for _, without := range c.without {
+				require.NotContains(t, text, without)
+			}
+		})
+	}
+}
+
+// Mistakes have the place of their message, and come all at once.
+func TestMistakesOfMessages(t *testing.T) {
+	file := folder(t, `broker: {protocol: mem}
+groups:
+  senders:
+    role: producer
+    destination: queue://A
+    message-count: 1
+    messages:
+      - {message-size: 1KiB, body-file: bodies/a.xml}
+      - {fill: zeros, body-file: bodies/a.xml}
+      - {body-file: bodies/none}
+      - {body-file: empty}
+      - {message-size: large}
+      - {weight: 0}
+      - {priority: 10, fill: zeroes, group: g}
+`)
+	got := call(nil, "run", file)
+	require.Equal(t, exitUsage, got.status)
+	golden(t, "mistakes-messages-values.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
+	file = folder(t, `broker: {protocol: mem}
+groups:
+  senders:
+    role: producer
+    destination: queue://A
+    message-count: 1
+    body-file: bodies/a.xml
+    messages:
+      - {message-size: 1KiB, body-file: bodies/a.xml}
+      - {body-file: bodies/a.xml, fill: zeros}
+      - {fill: zeros}
+      - {body-file: bodies/none}
+      - {body-file: empty}
+      - {message-size: 1KiB, property: {time: 5}}
+  shares:
+    role: producer
+    destination: queue://A
+    messages: [{weight: 1000000, message-size: 1}, {weight: 999999, message-size: 2}]
+  many:
+    role: producer
+    destination: queue://A
+    messages: [{message-size: "1/499:2/500"}, {message-size: "1/500:2/501"}]
+  memory:
+    role: producer
+    destination: queue://A
+    messages: [{message-size: 600MiB}, {message-size: 500MiB}]
+`)
+	got = call(nil, "run", file)
+	require.Equal(t, exitUsage, got.status)
+	golden(t, "mistakes-messages.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
+}
+
+// The sizes of a command line, the files of a folder, and RocketMQ's limits for each of them.
+func TestMixOfFlags(t *testing.T) {
+	dir := filepath.Dir(folder(t, ""))
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"mem producer --message-size 1KiB/80:64KiB/15:8/5", []string{
+			"  messages             of 3 kinds, by weight\n", "    80%                1024 bytes of fixed random text\n", "    5%                 8 bytes of fixed random text\n",
+		}},
+		{"mem producer --message-size 1KiB:2KiB", []string{"of 2 kinds, in turn\n", "    50%                2048 bytes"}},
+		{"mem producer --message-size 3KiB/80", []string{"  body                 3072 bytes of fixed random text\n"}},
+		{"mem producer --fill zeros --priority 3", []string{"  body                 1024 bytes of zeros\n", "  priority             3\n"}},
+		{"mem producer --body-file " + dir + "/bodies", []string{"of 2 kinds, in turn\n", dir + "/bodies/a.xml, 4 bytes\n", dir + "/bodies/b.txt, 6 bytes\n"}},
+		{"mem producer --body-file " + dir + "/one", []string{"  body                 " + dir + "/one/only, 12 bytes\n"}},
+		{"mem client --message-size 1KiB/9:20MiB/1", []string{"  largest message      20971520 bytes are accepted\n"}},
+	} {
+		got := call(nil, append(strings.Fields(c.args), "--dry-run")...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		for _, want := range c.want {
+			require.Contains(t, got.stdout, want, c.args)
+		}
+	}
+	// Consumers of a scenario accept what its producers send.
+	got := call(nil, "run", "--dry-run", folder(t, strings.Replace(mixed, "64KiB", "64MiB", 1)))
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Contains(t, got.stdout, "  largest message      67108864 bytes are accepted\n")
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// MaxWeight is the greatest weight of a [Variant].
+const MaxWeight = 1_000_000
+
+// Variant is a kind of messages of a producer group.
+type Variant struct {
+	// Weight over the sum of all is the share of the messages, from 1 to [MaxWeight].
+	Weight int
+	// Body is the payload: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
+	Body     []byte `json:"-"`
+	BodySize int
+	Fill     Fill
+	// BodySource says where Body is from, for the printed plan.
+	BodySource   string
+	Priority     int // 0 to 9, -1 for the protocol's default
+	MessageGroup string
+	Properties   []driver.Property
+}
+
+// Size returns the length of the body, also before it is made.
+func (v *Variant) Size() int { return max(v.BodySize, len(v.Body)) }
+
+// Variants returns the kinds of messages of a producer group, one at least.
+func (g *Group) Variants() []Variant {
+	if len(g.Mix) > 0 {
+		return g.Mix
+	}
+	return []Variant{{
+		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Priority: g.Priority,
+		MessageGroup: g.MessageGroup, Properties: g.Properties,
+	}}
+}
+
+func (g *Group) weights() (list []int) {
+	for i := range g.Mix {
+		list = append(list, g.Mix[i].Weight)
+	}
+	return list
+}
+
+// Order returns the order of the variants. The group is valid.
+func (g *Group) Order() load.Mix { return load.NewMix(g.weights()) }
+
+// LargestBody returns the length of the longest body that the group sends; 0 if it sends nothing.
+func (g *Group) LargestBody() (size int) {
+	if !g.Role.Produces() {
+		return 0
+	}
+	for _, v := range g.Variants() {
+		size = max(size, v.Size())
+	}
+	return size
+}
+
+// Bytes returns how many bytes the bodies of n messages have, rounded up, or a little more.
+func (g *Group) Bytes(n int64) (bytes int64) {
+	list := g.Variants()
+	var sum int64
+	for i := range list {
+		sum += int64(list[i].Weight)
+	}
+	for i := range list {
+		share := n/sum*int64(list[i].Weight) + (n%sum*int64(list[i].Weight)+sum-1)/sum
+		bytes += share * int64(list[i].Size())
+	}
+	return bytes
+}
+
+// AcceptOwn raises what is accepted from the brokers to the longest body that the plan sends: it comes back, whatever its size.
+func (p *Plan) AcceptOwn() {
+	largest := 0
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			largest = max(largest, g.LargestBody())
+		}
+	}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Sides() {
+				e.Open.MaxBody = max(e.Open.LargestBody(), largest)
+			}
+		}
+	}
+}
+
+// mix finds the mistakes of the kinds of messages as a whole.
+func (v *validator) mix() {
+	g := v.group
+	list := g.Variants()
+	total := 0
+	for i := range list {
+		total += min(list[i].Size(), MaxMessageSize+1)
+	}
+	v.refuse(len(list) == 1 && total > MaxMessageSize, "", "the body of %d bytes is larger than %d", total, MaxMessageSize)
+	v.refuse(len(list) > 1 && total > MaxMessageSize, "send fewer or smaller ones", "the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
+	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list), driver.MaxVariants)
+	for _, w := range g.weights() {
+		if w < 1 {
+			v.refuse(true, "", "the weight %d is not positive", w)
+			return
+		}
+	}
+	if length := load.CycleLength(g.weights()); length > load.MaxCycle {
+		v.refuse(true, "give rounder weights, such as those of percent",
+			"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
+	}
+}
+
+// mix prints the kinds of messages.
+func (pr *printer) mix() {
+	list := pr.group.Mix
+	sum, equal := 0, true
+	for i := range list {
+		sum += list[i].Weight
+		equal = equal && list[i].Weight == list[0].Weight
+	}
+	chosen := "by weight"
+	if equal {
+		chosen = "in turn"
+	}
+	pr.line("messages", "of %d kinds, %s", len(list), chosen)
+	for i := range list {
+		if i == maxListed && len(list) > maxListed+1 {
+			pr.line("", "... and %d more", len(list)-maxListed)
+			return
+		}
+		v := &list[i]
+		parts := []string{v.BodySource}
+		if v.Priority >= 0 {
+			parts = append(parts, "priority "+strconv.Itoa(v.Priority))
+		}
+		if v.MessageGroup != "" {
+			parts = append(parts, "group "+v.MessageGroup)
+		}
+		for _, property := range v.Properties {
+			parts = append(parts, "property "+property.Key+"="+property.Value)
+		}
+		pr.line(fmt.Sprintf("  %.4g%%", 100*float64(v.Weight)/float64(sum)), "%s", strings.Join(parts, ", "))
+	}
+}
+
+// overtakes tells whether the group sends messages of several priorities.
+func (g *Group) overtakes() bool {
+	return slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority })
+}
+
+// usual returns the note on bodies that brokers take only if they are told to.
+func (g *Group) usual() (notes []string) {
+	if !g.Role.Produces() {
+		return nil
+	}
+	_, usual := bodyLimits(&g.Producer.Factory)
+	if largest := g.LargestBody(); usual > 0 && largest > usual {
+		what := fmt.Sprintf("bodies of %d bytes are", largest)
+		if over := slices.DeleteFunc(slices.Clone(g.Mix), func(v Variant) bool { return v.Size() <= usual }); len(over) > 1 {
+			smallest := slices.MinFunc(over, func(a, b Variant) int { return cmp.Compare(a.Size(), b.Size()) })
+			what = fmt.Sprintf("%d of %d bodies, of %d to %d bytes, are", len(over), len(g.Mix), smallest.Size(), largest)
+		}
+		notes = append(notes, fmt.Sprintf("%s more than the %d that brokers of %s take unless they are told otherwise: "+
+			"expect them to be refused, or the connection to be ended", what, usual, g.Producer.Factory.Title))
+	}
+	return notes
+}

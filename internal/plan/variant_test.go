@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Bodies are the same in every run and release: results of two releases are about the same messages.
+func TestFills(t *testing.T) {
+	for _, c := range []struct {
+		fill Fill
+		size int
+		sum  string // the first bytes of SHA-256
+	}{
+		{Random, 1024, "24bb8e9cd088573a"},
+		{Random, 100_000, "544d59ee4a73ead6"},
+		{Compressible, 1024, "595aaeffa2f8ba47"},
+		{Compressible, 100_000, "cba3bbaf6bbe74e7"},
+		{Zeros, 100_000, "9192c25b734fcbad"},
+	} {
+		body := Body(c.size, c.fill)
+		require.Len(t, body, c.size)
+		sum := sha256.Sum256(body)
+		require.Equal(t, c.sum, hex.EncodeToString(sum[:8]), "%s %d", c.fill, c.size)
+	}
+	for _, fill := range Fills() {
+		long := Body(1000, Fill(fill))
+		for size := range 300 {
+			require.Equal(t, long[:size], Body(size, Fill(fill)), "%s %d", fill, size)
+		}
+	}
+	for _, c := range []struct {
+		fill        Fill
+		size        int
+		least, most float64
+	}{
+		{Random, 1 << 20, 0.74, 0.77},
+		{Random, 1 << 10, 0.75, 0.83},
+		{Compressible, 1 << 20, 0.49, 0.53},
+		{Compressible, 16 << 10, 0.49, 0.54},
+		{Compressible, 1 << 10, 0.49, 0.63},
+		{Zeros, 1 << 20, 0, 0.01},
+	} {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(Body(c.size, c.fill))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		ratio := float64(b.Len()) / float64(c.size)
+		require.GreaterOrEqual(t, ratio, c.least, "%s %d", c.fill, c.size)
+		require.LessOrEqual(t, ratio, c.most, "%s %d", c.fill, c.size)
+	}
+}
+
+// mixOf returns variants of sizes with weights.
+func mixOf(pairs ...int) (list []Variant) {
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, Variant{Weight: pairs[i], BodySize: pairs[i+1], Priority: -1})
+	}
+	return list
+}
+
+func TestValidateMix(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit       func(*flat)
+		text, hint string
+	}{
+		"good":    {func(p *flat) { p.Mix = mixOf(80, 1024, 15, 65536, 5, 0) }, "", ""},
+		"weight":  {func(p *flat) { p.Mix = mixOf(1, 1, 0, 1) }, "the weight 0 is not positive", ""},
+		"cycle":   {func(p *flat) { p.Mix = mixOf(1, 1, 1_000_000, 1) }, "the weights of the messages add up to 1000001, divided by what they have in common: at most 1000000", "give rounder weights, such as those of percent"},
+		"longest": {func(p *flat) { p.Mix = mixOf(1, 1, 999_999, 1) }, "", ""},
+		"many": {func(p *flat) {
+			p.Mix = make([]Variant, 1025)
+			for i := range p.Mix {
+				p.Mix[i] = Variant{Weight: 1}
+			}
+		}, "there are 1025 kinds of messages: at most 1024", ""},
+		"large":    {func(p *flat) { p.Mix = mixOf(1, 1<<29, 1, 1<<29+1) }, "the bodies have 1073741825 bytes in all, more than 1073741824", "send fewer or smaller ones"},
+		"one":      {func(p *flat) { p.Body, p.BodySize = nil, 1<<30+1 }, "the body of 1073741825 bytes is larger than 1073741824", ""},
+		"priority": {func(p *flat) { p.Mix = mixOf(1, 1, 1, 1); p.Mix[1].Priority = 10 }, "--priority 10 is not 0 to 9", "0 is the lowest, 9 the highest, 4 what brokers assume"},
+		"property": {
+			func(p *flat) {
+				p.Mix = mixOf(1, 1, 1, 1)
+				p.Mix[1].Properties = []driver.Property{{Key: driver.IDProperty}}
+			},
+			"--property " + driver.IDProperty + "=... is taken: of which run the message is travels in it", "choose another key",
+		},
+		"capability": {
+			func(p *flat) {
+				p.Mix = mixOf(1, 1, 1, 1)
+				p.Mix[1].MessageGroup = "g"
+				p.Producer.Factory.Capabilities.Queue.Group = false
+			}, "--group: Able 2.0 cannot name a message group", "leave --group out",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := valid()
+			c.edit(p)
+			err := p.Validate()
+			if c.text == "" {
+				require.NoError(t, err)
+				return
+			}
+			requireMistake(t, err, c.text, c.hint)
+		})
+	}
+}
+
+func TestBytesOfMix(t *testing.T) {
+	g := &Group{Role: Producer, Mix: mixOf(80, 1000, 20, 5)}
+	require.EqualValues(t, 80*1000+20*5, g.Bytes(100))
+	require.EqualValues(t, 1000+5, g.Bytes(1))
+	require.Zero(t, g.Bytes(0))
+	require.Positive(t, g.Bytes(math.MaxInt64/2000))
+	require.EqualValues(t, 300, (&Group{Role: Producer, BodySize: 3}).Bytes(100))
+	require.Equal(t, 1000, g.LargestBody())
+	g.Role = Consumer
+	require.Zero(t, g.LargestBody())
+}
+
+// The bodies of all groups and steps are made, and equal ones only once.
+func TestMakeBodies(t *testing.T) {
+	file := []byte("file")
+	a := &Group{Role: Producer, Mix: []Variant{{Weight: 1, BodySize: 100}, {Weight: 1, BodySize: 100, Fill: Zeros}, {Weight: 1, Body: file}, {Weight: 1, Body: []byte{}}}}
+	b := &Group{Role: Producer, BodySize: 100}
+	c := &Group{Role: Consumer, BodySize: 100}
+	p := &Plan{Steps: []Step{{Groups: []*Group{a, c}}, {Groups: []*Group{b}}}}
+	p.MakeBodies()
+	require.Equal(t, Body(100, Random), b.Body)
+	require.Same(t, &b.Body[0], &a.Mix[0].Body[0])
+	require.Equal(t, make([]byte, 100), a.Mix[1].Body)
+	require.Equal(t, file, a.Mix[2].Body)
+	require.Empty(t, a.Mix[3].Body)
+	require.Nil(t, c.Body)
+	specs := (&Group{Role: Producer, Producers: 1, Destinations: []driver.Destination{{Name: "A"}}, Mix: a.Mix}).ProducerSpecs("")
+	require.Len(t, specs[0].Variants, 4)
+	require.Equal(t, file, specs[0].Variants[2].Body)
+}
+
+// A body that is too large for the brokers of a protocol, unless they are told otherwise, is noted among others.
+func TestNotesOfMix(t *testing.T) {
+	p := valid()
+	p.Producer.Factory.Name, p.Consumer.Factory.Name = "rocketmq", "rocketmq"
+	const rest = " more than the 4194304 that brokers of Able 2.0 take unless they are told otherwise: expect them to be refused, or the connection to be ended"
+	for _, c := range []struct {
+		mix  []Variant
+		want string
+	}{
+		{mixOf(1, 1, 1, 4<<20), ""},
+		{mixOf(1, 1, 1, 4<<20+1), "bodies of 4194305 bytes are" + rest},
+		{mixOf(1, 1, 1, 4<<20+1, 1, 5<<20), "2 of 3 bodies, of 4194305 to 5242880 bytes, are" + rest},
+	} {
+		p.Mix = c.mix
+		notes := p.Notes()
+		if c.want == "" {
+			require.Empty(t, notes)
+			continue
+		}
+		require.Equal(t, []string{c.want}, notes)
+	}
+	p = valid()
+	p.Verify, p.Mix = true, mixOf(1, 1, 1, 1)
+	require.Empty(t, p.Notes())
+	p.Mix[1].Priority = 7
+	require.Len(t, p.Notes(), 1)
+	require.Contains(t, p.Notes()[0], "overtake")
+	p.Allow.Disorder = true
+	require.Empty(t, p.Notes())
+}

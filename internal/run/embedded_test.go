@@ -1,0 +1,20 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// The broker in this process has room for what the messages weigh, not for the largest of them each time.
+func TestMemoryOfMixes(t *testing.T) {
+	g := &plan.Group{Role: plan.Producer, Count: 1000, Mix: []plan.Variant{{Weight: 9, BodySize: 1 << 10}, {Weight: 1, BodySize: 1 << 20}}}
+	p := &plan.Plan{Steps: []plan.Step{{Groups: []*plan.Group{g}}}}
+	messages, bytes := stored(p)
+	require.EqualValues(t, 1000, messages)
+	require.EqualValues(t, 900<<10+100<<20+1000*512, bytes)
+	g.Mix[1].BodySize = 16 << 20
+	require.EqualValues(t, 4*(16<<20+1<<10), backlog(p), "room for four of the largest")
+}
