@@ -173,7 +173,7 @@ func TestGroupsOfOtherSizes(t *testing.T) {
 		senders := func(n, size int) *plan.Group {
 			return s.senders("senders", func(g *plan.Group) {
 				g.Count, g.Producers = 100, n
-				g.Body, g.BodySize, g.BodySource = plan.Body(size), size, strconv.Itoa(size)
+				g.Body, g.BodySize, g.BodySource = plan.Body(size, plan.Random), size, strconv.Itoa(size)
 			})
 		}
 		readers := func(n int) *plan.Group {
