@@ -69,6 +69,11 @@ func Run(
 	r.commandsAfter(ctx, &end)
 	r.sampler.finish()
 	r.pulse.Stop()
+	for _, c := range r.consumers {
+		if c.kept { // the step that was to remove it did not come
+			left = append(left, c.spec.Name+": its durable subscription "+c.spec.Subscription+" stays at the broker, as the run ended early")
+		}
+	}
 	s := r.summarize(end, append(r.left, left...))
 	return s, r.sampler.report(ctx, s)
 }

@@ -117,13 +117,18 @@ func (s *step) target() (perSecond float64) {
 	return perSecond
 }
 
-// returns tells whether a later step has the group, after one that has not, or with another setting.
+// returns tells whether a later step opens the group once more: after steps without it, or with other workers.
 func (r *run) returns(g *plan.Group) bool {
+	present, away := g, false
 	for _, s := range r.steps[r.step.index+1:] {
-		for _, u := range s.uses {
-			if u.plan.Name == g.Name {
-				return true
-			}
+		i := slices.IndexFunc(s.uses, func(u *use) bool { return u.plan.Name == g.Name })
+		switch {
+		case i < 0:
+			away = true
+		case away || !sameWorkers(present, s.uses[i].plan):
+			return true
+		default:
+			present = s.uses[i].plan
 		}
 	}
 	return false

@@ -222,12 +222,67 @@ func TestGroupsThatReturn(t *testing.T) {
 			for _, w := range sum.Workers {
 				got[w.Name] = w.Total.Received
 			}
+			require.Zero(t, b.Subscriptions("T"), "nothing stays at the broker")
+			require.Empty(t, sum.LeftBehind)
 			require.EqualValues(t, map[string]uint64{"senders-0": 0, "always-0": 387, "away-0": 380, "passing-0": 130}, got)
 			if verified {
 				v := sum.Verification.Total
-				require.EqualValues(t, 387+387+130, v.Expected)
-				require.EqualValues(t, 7, v.Left, "the durable subscription has them")
+				require.EqualValues(t, 387+380+130, v.Expected)
+				require.Zero(t, v.Left, "the durable subscription is gone with its last step")
 			}
+		})
+	}
+}
+
+// A durable subscription is removed at the end, in whatever steps its group was; what a run that ended early could not remove, it says.
+func TestDurableSubscriptionsOfSteps(t *testing.T) {
+	durable := func(g *plan.Group) {
+		g.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
+		g.Durable, g.ClientID = true, "me"
+	}
+	for _, tt := range []struct {
+		name  string
+		steps []bool // in which the group is
+		stop  time.Duration
+		keep  bool
+		left  int // subscriptions at the broker
+	}{
+		{"one step", []bool{true}, 0, false, 0},
+		{"all steps", []bool{true, true, true}, 0, false, 0},
+		{"away", []bool{true, false, true}, 0, false, 0},
+		{"away at the end", []bool{true, true, false}, 0, false, 0},
+		{"kept", []bool{true, false, true}, 0, true, 1},
+		{"interrupted while away", []bool{true, false, true}, 3 * time.Second, false, 1},
+		{"interrupted before it is away", []bool{true, false, true}, time.Second, false, 1},
+		{"interrupted", []bool{true, true, true}, 3 * time.Second, false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := mem.New()
+				s := newScenario(b.Factory(), false)
+				readers := s.readers("readers", func(g *plan.Group) { durable(g); g.KeepSubscription = tt.keep })
+				for i, present := range tt.steps {
+					groups := []*plan.Group{s.senders("senders", func(g *plan.Group) { paced("10")(g); g.Destinations = readers.Destinations })}
+					if present {
+						groups = append(groups, readers)
+					}
+					s.step("step"+strconv.Itoa(i), lasting(2*time.Second), groups...)
+				}
+				var stop chan struct{}
+				if tt.stop > 0 {
+					stop = make(chan struct{})
+					time.AfterFunc(tt.stop, func() { close(stop) })
+				}
+				sum, err := engine.Run(t.Context(), stop, s.plan, new(recorder))
+				require.NoError(t, err)
+				require.Equal(t, tt.left, b.Subscriptions("T"))
+				if tt.left > 0 && !tt.keep {
+					require.Len(t, sum.LeftBehind, 1)
+					require.Contains(t, sum.LeftBehind[0], "readers-0: its durable subscription perfmq-readers-T-0 stays at the broker")
+				} else {
+					require.Empty(t, sum.LeftBehind)
+				}
+			})
 		})
 	}
 }
@@ -375,25 +430,66 @@ func TestCommandsOfSteps(t *testing.T) {
 	require.ErrorContains(t, err, "ended with status 1: it printed nothing")
 }
 
-// A broker that comes up late is waited for.
+// A broker that comes up late is waited for, whether a driver connects when it is opened or only with its workers.
 func TestWaitForBroker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := mem.New().Factory()
-		begun, open := time.Now(), f.Open
-		f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
-			if time.Since(begun) < 5*time.Second {
-				return nil, driver.Errorf(driver.ClassConnect, "connect", "", "%w", errors.New("refused"))
+	for name, late := range map[string]func(f *driver.Factory, down func() error){
+		"driver": func(f *driver.Factory, down func() error) {
+			open := f.Open
+			f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
+				if err := down(); err != nil {
+					return nil, err
+				}
+				return open(ctx, o)
 			}
-			return open(ctx, o)
-		}
-		s := newScenario(f, false)
-		s.step("one", nil, s.senders("senders", sending(10)))
-		_, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
-		require.ErrorContains(t, err, "refused")
-		s.plan.WaitForBroker = 4 * time.Second
-		_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
-		require.ErrorContains(t, err, "refused")
-		s.plan.WaitForBroker = 6 * time.Second
-		require.True(t, s.run(t, nil).Success)
-	})
+		},
+		"workers": func(f *driver.Factory, down func() error) {
+			open := f.Open
+			f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
+				d, err := open(ctx, o)
+				return &lateDriver{d, down}, err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := mem.New().Factory()
+				begun := time.Now()
+				late(&f, func() error {
+					if time.Since(begun) < 5*time.Second {
+						return driver.Errorf(driver.ClassConnect, "connect", "", "%w", errors.New("refused"))
+					}
+					return nil
+				})
+				s := newScenario(f, false)
+				s.step("one", nil, s.senders("senders", sending(10)), s.readers("readers", nil))
+				_, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+				require.ErrorContains(t, err, "refused")
+				s.plan.WaitForBroker = 4 * time.Second
+				_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
+				require.ErrorContains(t, err, "refused")
+				s.plan.WaitForBroker = 6 * time.Second
+				require.True(t, s.run(t, nil).Success)
+			})
+		})
+	}
+}
+
+// lateDriver cannot open workers while the broker is down.
+type lateDriver struct {
+	driver.Driver
+	down func() error
+}
+
+func (d *lateDriver) Producer(ctx ctx, spec driver.ProducerSpec, c driver.Completions) (driver.Producer, error) {
+	if err := d.down(); err != nil {
+		return nil, err
+	}
+	return d.Driver.Producer(ctx, spec, c)
+}
+
+func (d *lateDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	if err := d.down(); err != nil {
+		return nil, err
+	}
+	return d.Driver.Consumer(ctx, spec)
 }

@@ -24,7 +24,6 @@ type subscription struct {
 	name      string // among those of the place; empty for a queue
 	again     string // tells a later subscription of the same name from the first
 	consumers []*consumer
-	lasting   bool // it keeps messages while it has no consumer
 	over      bool // it has no consumer and is gone from the broker
 
 	// What was completed at its place, by the time it began and, if it is over, ended; and what its consumers had received
@@ -90,7 +89,7 @@ func (r *run) subscription(c *consumer) *subscription {
 
 func (r *run) newSubscription(c *consumer) *subscription {
 	s := &subscription{
-		place: c.place(), name: c.nameOf(), lasting: c.spec.Destination.Kind == driver.Queue || c.spec.Durable,
+		place: c.place(), name: c.nameOf(),
 		opened: r.clock.Epoch(r.clock.Now()),
 	}
 	if r.verify != nil {
@@ -132,9 +131,16 @@ func (r *run) subscriptionsOf(closing []*consumer) (list []*subscription) {
 	return list
 }
 
+// lasts tells whether it keeps messages while it has no consumer: a queue, or a durable subscription that is not removed when its
+// consumers close.
+func (s *subscription) lasts() bool {
+	return s.destination.Kind == driver.Queue ||
+		slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.kept || c.spec.Durable && c.spec.KeepSubscription })
+}
+
 // end notes that a subscription has lost its last consumer, while the run goes on.
 func (r *run) end(s *subscription) {
-	if s.lasting {
+	if s.lasts() {
 		return
 	}
 	s.over = true
@@ -143,7 +149,7 @@ func (r *run) end(s *subscription) {
 
 // isParked tells whether a subscription keeps messages that no consumer of the present step is to receive.
 func (r *run) isParked(s *subscription) bool {
-	return s.lasting && !slices.ContainsFunc(r.step.consumers(), func(c *consumer) bool { return slices.Contains(s.consumers, c) })
+	return s.lasts() && !slices.ContainsFunc(r.step.consumers(), func(c *consumer) bool { return slices.Contains(s.consumers, c) })
 }
 
 // parked returns how many messages of a verified run are, by plan, still at the broker.

@@ -50,6 +50,7 @@ type consumer struct {
 	driver  driver.Consumer // nil unless open
 	ended   chan struct{}   // closed when Run has returned; nil until started
 	stop    context.CancelFunc
+	kept    bool // its subscription stays when it closes, for a later step
 
 	connections
 }
@@ -189,8 +190,9 @@ func (r *run) respec(u *use) {
 
 func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
 	spec := c.spec
-	spec.KeepSubscription = spec.KeepSubscription || spec.Durable && r.returns(g)
-	opened, err := opening(ctx, g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
+	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
+	spec.KeepSubscription = spec.KeepSubscription || c.kept
+	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
 		return r.driver(&g.Consumer).Consumer(ctx, spec)
 	})
 	if err != nil {
@@ -202,7 +204,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	opened, err := opening(ctx, g.Producer, func(ctx context.Context) (driver.Producer, error) {
+	opened, err := openAt(ctx, r, &g.Producer, func(ctx context.Context) (driver.Producer, error) {
 		return r.driver(&g.Producer).Producer(ctx, p.spec, p.load)
 	})
 	if err != nil {
@@ -231,7 +233,9 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 			}
 			continue
 		}
-		d, err := r.connect(ctx, side.e)
+		d, err := openAt(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
+			return side.e.Factory.Open(ctx, side.e.Open)
+		})
 		if err != nil {
 			return err
 		}
@@ -254,21 +258,31 @@ func (r *run) driver(e *plan.Endpoint) driver.Driver {
 	return nil
 }
 
-// connect opens a driver. With plan.WaitForBroker it tries again while the broker cannot be reached.
-func (r *run) connect(ctx context.Context, e *plan.Endpoint) (driver.Driver, error) {
+// openAt opens something at a broker. With plan.WaitForBroker it tries again while the broker cannot be reached.
+func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
-		d, err := opening(ctx, *e, func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.Open) })
-		if err == nil || driver.ClassOf(err) != driver.ClassConnect || !time.Now().Add(brokerRetry).Before(deadline) {
-			return d, err
+		opened, err := opening(ctx, *e, f)
+		if err == nil || !unreachable(err) || !time.Now().Add(brokerRetry).Before(deadline) {
+			return opened, err
 		}
 		timer := time.NewTimer(brokerRetry)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, err
+			return opened, err
 		}
+	}
+}
+
+// unreachable tells whether an error is that of a broker that is not there, or that is only coming up or going down.
+func unreachable(err error) bool {
+	switch driver.ClassOf(err) {
+	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
+		return true
+	default:
+		return false
 	}
 }
 
