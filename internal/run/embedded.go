@@ -82,12 +82,16 @@ const (
 	embeddedBytes    = 256 << 20
 )
 
-// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones.
+// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones, at most at a time: a step that
+// is drained leaves none.
 func stored(p *plan.Plan) (messages, bytes int64) {
 	const overhead = 512 // of a message in the store
+	var heldMessages, heldBytes int64
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		consumes := false
 		for _, g := range s.Groups {
+			consumes = consumes || g.Role.Consumes()
 			if !g.Role.Produces() {
 				continue
 			}
@@ -95,8 +99,12 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 			if due := g.Rate.Due(s.Duration); n == 0 || due > 0 && due < n {
 				n = due
 			}
-			messages += int64(n)
-			bytes += g.Bytes(int64(n)) + int64(n)*overhead
+			heldMessages += int64(n)
+			heldBytes += g.Bytes(int64(n)) + int64(n)*overhead
+		}
+		messages, bytes = max(messages, heldMessages), max(bytes, heldBytes)
+		if consumes && s.Drained {
+			heldMessages, heldBytes = 0, 0
 		}
 	}
 	return messages, bytes

@@ -18,3 +18,19 @@ func TestMemoryOfMixes(t *testing.T) {
 	g.Mix[1].BodySize = 16 << 20
 	require.EqualValues(t, 4*(16<<20+1<<10), backlog(p), "room for four of the largest")
 }
+
+// What a step leaves is there until a later one is drained.
+func TestMemoryOfSteps(t *testing.T) {
+	senders := func(n uint64) *plan.Group { return &plan.Group{Role: plan.Producer, Count: n, BodySize: 512} }
+	readers := &plan.Group{Role: plan.Consumer}
+	p := &plan.Plan{Steps: []plan.Step{
+		{Groups: []*plan.Group{senders(1000)}},
+		{Groups: []*plan.Group{senders(500), readers}},
+		{Groups: []*plan.Group{readers}, Drained: true},
+		{Groups: []*plan.Group{senders(1200)}},
+		{Groups: []*plan.Group{senders(100), readers}, Drained: true},
+	}}
+	messages, bytes := stored(p)
+	require.EqualValues(t, 1500, messages)
+	require.EqualValues(t, 1500<<10, bytes)
+}
