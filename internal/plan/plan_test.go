@@ -360,3 +360,45 @@ func TestNotes(t *testing.T) {
 	p.Role = Consumer
 	require.Empty(t, p.Notes())
 }
+
+// A step that is not the last must end by itself.
+func TestStepsThatNeverEnd(t *testing.T) {
+	senders := func(edit func(*Group)) *Group {
+		g := valid().Group
+		g.Role, g.Name, g.Consumer = Producer, "senders", Endpoint{}
+		if edit != nil {
+			edit(g)
+		}
+		return g
+	}
+	readers := valid().Group
+	readers.Role, readers.Name, readers.Producer = Consumer, "readers", Endpoint{}
+	counting := *readers
+	counting.Count = 5
+	for _, c := range []struct {
+		name string
+		step Step
+		ends bool
+	}{
+		{"closed loop", Step{Groups: []*Group{senders(nil)}}, false},
+		{"duration", Step{Groups: []*Group{senders(nil)}, Duration: time.Second}, true},
+		{"count", Step{Groups: []*Group{senders(func(g *Group) { g.Count = 5 })}}, true},
+		{"one of two counts", Step{Groups: []*Group{senders(func(g *Group) { g.Count = 5 }), senders(nil)}}, false},
+		{"rate", Step{Groups: []*Group{senders(func(g *Group) { g.Rate = rate(t, "5") })}}, false},
+		{"rate that ends", Step{Groups: []*Group{senders(func(g *Group) { g.Rate = rate(t, "5 for 9s") })}}, true},
+		{"drained, with producers", Step{Groups: []*Group{senders(nil), readers}, Drained: true}, false},
+		{"drained", Step{Groups: []*Group{readers}, Drained: true}, true},
+		{"consumers", Step{Groups: []*Group{readers}}, false},
+		{"counting consumers", Step{Groups: []*Group{&counting}}, true},
+	} {
+		c.step.Name = "first"
+		p := &Plan{DrainTimeout: time.Second, Steps: []Step{c.step, {Name: "last", Groups: []*Group{readers}}}}
+		if err := p.Validate(); c.ends {
+			require.NoError(t, err, c.name)
+		} else {
+			requireMistake(t, err, "step first never ends, so that the steps after it would never begin", "duration")
+		}
+		p.Steps = p.Steps[:1]
+		require.NoError(t, p.Validate(), "the last one may")
+	}
+}

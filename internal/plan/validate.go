@@ -22,6 +22,8 @@ func (p *Plan) Validate() error {
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
+		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, its producers a message-count or a rate that ends, or, without producers, until: drained",
+			"step %s never ends, so that the steps after it would never begin", step.Name)
 		v.thresholds(step.Thresholds, step.Has(p.Verify))
 		for _, g := range step.Groups {
 			v.check(g)
@@ -144,6 +146,23 @@ func (v *validator) step(s *Step) {
 	}
 	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
 		"the plan comes to %d producers and consumers", workers)
+}
+
+// ends tells whether the step ends by itself.
+func (s *Step) ends() bool {
+	if s.Duration > 0 {
+		return true
+	}
+	producing, bounded, counted := false, true, false
+	for _, g := range s.Groups {
+		if !g.Role.Produces() {
+			counted = counted || g.Count > 0
+			continue
+		}
+		_, ends := g.Rate.End()
+		producing, bounded = true, bounded && (g.Count > 0 || ends)
+	}
+	return counted || producing && bounded || !producing && s.Drained
 }
 
 func (v *validator) numbers() {
