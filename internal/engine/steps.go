@@ -71,11 +71,9 @@ func canReopen(a, b *plan.Group) bool {
 
 // quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of such
 // groups ends the step.
-func (s *step) quotaUsed(u *use) func() {
+func (s *step) quotaUsed(stop context.CancelFunc) func() {
 	return func() {
-		for _, c := range u.consumers {
-			c.stop()
-		}
+		stop()
 		if s.quotas.Add(-1) == 0 {
 			close(s.used)
 		}
@@ -192,6 +190,7 @@ func (r *run) leave(ctx context.Context, following *step) {
 		}
 	}
 	if len(leaving) == 0 {
+		r.verify.renewProbes() // consumers are opened, and closed, only while no probe looks at them
 		return
 	}
 	r.unanswered = r.inFlight() > 0

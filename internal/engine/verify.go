@@ -223,8 +223,15 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
 		s.ending = farewell{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
 	}
-	r.verify.endProbes()
-	r.verify.beginProbes() // of consumers of later steps
+	r.verify.renewProbes()
+}
+
+// renewProbes ends the probes, if anything is verified, and allows those of later steps.
+func (v *verification) renewProbes() {
+	if v != nil {
+		v.endProbes()
+		v.beginProbes()
+	}
 }
 
 // beginProbes allows probes.

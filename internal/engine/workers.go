@@ -325,9 +325,12 @@ func each(ctx context.Context, list []func(context.Context) error) error {
 // startConsumers lets the consumers of the present step receive that do not yet, and gives all of them the work of the step.
 func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
+		ctx := r.consuming
 		var quota *load.Quota
 		if len(u.producers) == 0 && u.plan.Count > 0 {
-			quota = load.NewQuota(u.plan.Count, r.step.quotaUsed(u))
+			var stop context.CancelFunc
+			ctx, stop = context.WithCancel(ctx) // before any of them runs
+			quota = load.NewQuota(u.plan.Count, r.step.quotaUsed(stop))
 		}
 		job := load.Job{Work: u.plan.ConsumerWork}
 		if !u.plan.ConsumerRate.IsZero() { // in equal shares
@@ -335,14 +338,14 @@ func (r *run) startConsumers() {
 		}
 		for _, c := range u.consumers {
 			if c.load == nil {
-				r.startConsumer(c, quota)
+				r.startConsumer(ctx, c, quota)
 			}
 			c.load.Do(job)
 		}
 	}
 }
 
-func (r *run) startConsumer(c *consumer, quota *load.Quota) {
+func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
 		Precise: !r.plan.CoarseTimers,
@@ -350,8 +353,7 @@ func (r *run) startConsumer(c *consumer, quota *load.Quota) {
 	if cfg.OwnOnly {
 		cfg.Boundary = r.boundary
 	}
-	var ctx context.Context
-	ctx, c.stop = context.WithCancel(r.consuming)
+	ctx, c.stop = context.WithCancel(ctx)
 	ended := make(chan struct{})
 	c.ended = ended
 	c.load = load.NewConsumer(cfg, r.clock, c.rec, c.driver)
