@@ -52,7 +52,12 @@ type activemqConfig struct {
 	login       bool
 	tls         bool
 	clientCerts bool
-	management  bool
+	set         map[string]string // of activemq.xml
+	javaOptions []string
+}
+
+func defaultActiveMQConfig() activemqConfig {
+	return activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates, set: map[string]string{}}
 }
 
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
@@ -82,10 +87,8 @@ func WithActiveMQClientCerts() ActiveMQOption {
 	return func(c *activemqConfig) { c.tls, c.clientCerts = true, true }
 }
 
-// WithActiveMQManagement lets [ActiveMQ.Destination] read the broker's counters.
-func WithActiveMQManagement() ActiveMQOption {
-	return func(c *activemqConfig) { c.management = true }
-}
+// WithActiveMQManagement lets [ActiveMQ.Queue] and [ActiveMQ.Topic] read the broker's counters, by Jolokia.
+func WithActiveMQManagement() ActiveMQOption { return WithActiveMQSetting("jolokia", "true") }
 
 // StartActiveMQ starts a broker for one test and ends it with the test. A broker
 // that cannot start fails the test; a test that fails logs the end of the
@@ -101,9 +104,12 @@ func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 // seconds. The first time on a machine it also fetches the distribution. The
 // caller must Close it. The context bounds the start only.
 func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, error) {
-	cfg := activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates}
+	cfg := defaultActiveMQConfig()
 	for _, opt := range opts {
 		opt(&cfg)
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure ActiveMQ Classic: %w", err)
 	}
 	java, err := javaPath()
 	if err != nil {
@@ -121,7 +127,7 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 		daemon: daemon{title: "ActiveMQ", dir: dir, log: "activemq.log", owner: owner},
 		cfg:    cfg, home: home, java: java,
 	}
-	if cfg.management {
+	if cfg.jolokia() {
 		if a.agent, err = MavenJar(ctx, jolokiaAgentCoordinates); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
@@ -141,7 +147,7 @@ func (a *ActiveMQ) firstStart(ctx context.Context) error {
 			return err
 		}
 		a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
-		if a.cfg.management {
+		if a.cfg.jolokia() {
 			a.ports.web = free[5]
 			a.jolo = newJolokia(hostURL("http", a.ports.web) + "/jolokia/")
 		}
@@ -165,7 +171,7 @@ func (a *ActiveMQ) writeConfig() error {
 			return fmt.Errorf("create a folder of ActiveMQ: %w", err)
 		}
 	}
-	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML}).ParseFS(activemqEtc, "etc/activemq/*")
+	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(activemqEtc, "etc/activemq/*")
 	if err != nil {
 		return fmt.Errorf("read the configuration of ActiveMQ: %w", err)
 	}
@@ -173,6 +179,7 @@ func (a *ActiveMQ) writeConfig() error {
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
 		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "NativePort": a.ports.native,
+		"Policy": a.cfg.policy(), "Kinds": []string{"queue", "topic"},
 	}
 	if a.cfg.tls {
 		if err := a.writeStores(data); err != nil {
@@ -222,13 +229,12 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 // javaArgs is what the distribution's bin/activemq script would run.
 func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
-	args := jvm("-XX:+UseG1GC")
+	own := append(jvm("-XX:+UseG1GC"), "-Xms64M", "-Xmx"+a.cfg.heap)
 	if a.agent != "" {
-		args = append(args, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web, User, Password))
+		own = append(own, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web, User, Password))
 	}
 	return append(
-		args,
-		"-Xms64M", "-Xmx"+a.cfg.heap,
+		javaOptions(own, a.cfg.javaOptions),
 		"-Dlog4j2.disableJmx=true",
 		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
 		"-Dorg.apache.activemq.default.directory.prefix="+a.dir+string(filepath.Separator),

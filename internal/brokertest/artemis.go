@@ -157,7 +157,7 @@ func (a *Artemis) Start(ctx context.Context) error {
 	if a.cfg.management {
 		ready = "AMQ241004" // console available, which comes last
 	}
-	return a.startMain(ctx, processSpec{
+	err := a.startMain(ctx, processSpec{
 		name:    "artemis",
 		path:    a.java,
 		args:    a.javaArgs(),
@@ -167,12 +167,17 @@ func (a *Artemis) Start(ctx context.Context) error {
 		timeout: a.cfg.startTimeout,
 		hint:    "Artemis needs Java 17 or newer; its folder is " + a.dir,
 	})
+	if err != nil {
+		return err
+	}
+	return a.checkJournal()
 }
 
 // javaArgs is what the instance's own bin/artemis script would run.
 func (a *Artemis) javaArgs() []string {
-	return append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
-		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap,
+	own := append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
+		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap, "-Djava.library.path="+a.libraryPath())
+	return append(javaOptions(own, a.cfg.javaOptions),
 		"-Dhawtio.disableProxy=true", "-Dhawtio.realm=activemq", "-Dhawtio.offline=true", "-Dhawtio.roles=amq",
 		"-Dhawtio.rolePrincipalClasses=org.apache.activemq.artemis.spi.core.security.jaas.RolePrincipal",
 		"-Djolokia.policyLocation=classpath:jolokia-access.xml",

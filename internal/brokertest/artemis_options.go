@@ -27,6 +27,8 @@ type artemisConfig struct {
 	clientCerts  bool
 	old          bool // 2.19
 	startTimeout time.Duration
+	set          map[string]string // of broker.xml
+	javaOptions  []string
 }
 
 type loginMode int
@@ -65,7 +67,7 @@ type AddressLimit struct {
 }
 
 func defaultArtemisConfig() artemisConfig {
-	return artemisConfig{heap: "512M", management: true, startTimeout: 4 * time.Minute}
+	return artemisConfig{heap: "512M", management: true, startTimeout: 4 * time.Minute, set: map[string]string{}}
 }
 
 // WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
@@ -147,7 +149,7 @@ func (c *artemisConfig) validate() error {
 	if c.heap == "" {
 		errs = append(errs, errors.New(`the heap is empty: use for example "512M"`))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateSet(), checkJavaOptions(c.javaOptions))...)
 }
 
 func (l AddressLimit) validate() error {

@@ -40,8 +40,10 @@ type Qpid struct {
 type QpidOption func(*qpidConfig)
 
 type qpidConfig struct {
-	heap     string
-	policies []qpidPolicy
+	heap        string
+	policies    []qpidPolicy
+	context     map[string]string
+	javaOptions []string
 }
 
 // qpidPolicy says which queues are made by their use. The first that matches
@@ -65,6 +67,17 @@ func WithQpidLimit(pattern string, messages int) QpidOption {
 	}
 }
 
+// WithQpidContext sets a context variable of the broker, which its virtual host inherits, for example
+// broker.flowToDiskThreshold. Broker-J ignores unknown names without a word.
+func WithQpidContext(key, value string) QpidOption {
+	return func(c *qpidConfig) { c.context[key] = value }
+}
+
+// WithQpidJavaOptions appends options to those of the broker's JVM. A largest heap and a collector replace ours.
+func WithQpidJavaOptions(options ...string) QpidOption {
+	return func(c *qpidConfig) { c.javaOptions = append(c.javaOptions, options...) }
+}
+
 func (c *qpidConfig) add(pattern string, attributes map[string]string) {
 	c.policies = append(c.policies, qpidPolicy{pattern, "queue", true, true, attributes})
 }
@@ -82,9 +95,12 @@ func StartQpid(tb testing.TB, opts ...QpidOption) *Qpid {
 // first time on a machine it also fetches the distribution. The caller must Close
 // it. The context bounds the start only.
 func LaunchQpid(ctx context.Context, opts ...QpidOption) (*Qpid, error) {
-	cfg := qpidConfig{heap: "256m"}
+	cfg := qpidConfig{heap: "256m", context: map[string]string{}}
 	for _, opt := range opts {
 		opt(&cfg)
+	}
+	if err := checkJavaOptions(cfg.javaOptions); err != nil {
+		return nil, fmt.Errorf("configure Broker-J: %w", err)
 	}
 	// Message groups are a matter of the queue, off by default.
 	cfg.add(".*", map[string]string{"messageGroupType": "STANDARD"})
@@ -148,8 +164,8 @@ func (q *Qpid) writeConfig() error {
 	if err != nil {
 		return fmt.Errorf("configure Broker-J: %w", err)
 	}
-	quoted := func(s string) (string, error) {
-		b, err := json.Marshal(s)
+	quoted := func(v any) (string, error) {
+		b, err := json.Marshal(v)
 		return string(b), err
 	}
 	t, err := template.New("").Funcs(template.FuncMap{"json": quoted}).Parse(qpidConfigText)
@@ -157,7 +173,9 @@ func (q *Qpid) writeConfig() error {
 		return fmt.Errorf("read the configuration of Broker-J: %w", err)
 	}
 	var text strings.Builder
-	err = t.Execute(&text, map[string]any{"Port": q.port, "User": User, "Password": Password, "VirtualHost": string(host)})
+	err = t.Execute(&text, map[string]any{
+		"Port": q.port, "User": User, "Password": Password, "VirtualHost": string(host), "Context": q.cfg.context,
+	})
 	if err != nil {
 		return fmt.Errorf("fill in the configuration of Broker-J: %w", err)
 	}
@@ -177,8 +195,8 @@ func (q *Qpid) Start(ctx context.Context) error {
 	return q.startMain(ctx, processSpec{
 		name: "qpid",
 		path: q.java,
-		args: append(jvm("-XX:+UseG1GC"),
-			"-Xms64m", "-Xmx"+q.cfg.heap, "-Djava.io.tmpdir="+q.dir,
+		args: append(javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms64m", "-Xmx"+q.cfg.heap), q.cfg.javaOptions),
+			"-Djava.io.tmpdir="+q.dir,
 			"-Dderby.stream.error.file="+filepath.Join(q.dir, "derby.log"),
 			"-classpath", filepath.Join(q.lib, "*"), "org.apache.qpid.server.Main",
 			"-icp", q.configFile(), "-st", "Memory",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +45,10 @@ type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd int }
 // plain listeners only.
 type RabbitMQOption func(*rabbitmqConfig)
 
-type rabbitmqConfig struct{ tls, clientCerts, four bool }
+type rabbitmqConfig struct {
+	tls, clientCerts, four bool
+	set                    map[string]string // of rabbitmq.conf
+}
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
 // packages are unpacked into the cache, and it runs in that folder by chroot, for
@@ -79,9 +83,12 @@ func StartRabbitMQ(tb testing.TB, opts ...RabbitMQOption) *RabbitMQ {
 // Without [WithRabbitMQ4] the Debian package must be installed. The caller must
 // Close it. The context bounds the start only.
 func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, error) {
-	r := &RabbitMQ{}
+	r := &RabbitMQ{cfg: rabbitmqConfig{set: map[string]string{}}}
 	for _, opt := range opts {
 		opt(&r.cfg)
+	}
+	if err := r.cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure RabbitMQ: %w", err)
 	}
 	if r.cfg.four {
 		var err error
@@ -125,24 +132,23 @@ func (r *RabbitMQ) firstStart(ctx context.Context) error {
 		r.Kill()
 		taken := strings.Contains(err.Error(), "eaddrinuse") || strings.Contains(err.Error(), "in use")
 		if !taken || try == 3 {
-			return err
+			return r.explain(err)
 		}
 	}
 }
 
 func (r *RabbitMQ) writeConfig() (err error) {
-	lines := []string{
-		fmt.Sprintf("listeners.tcp.1 = %s:%d", loopback, r.ports.amqp),
-		fmt.Sprintf("stomp.listeners.tcp.1 = %s:%d", loopback, r.ports.stomp),
-		"default_user = " + User,
-		"default_pass = " + Password,
-		"log.console = true",
-		"log.console.level = info",
-		"log.connection.level = debug", // or it does not tell of the end of a connection that sent nothing
-		"log.file = false",
-		"vm_memory_high_watermark.absolute = 1GB",
-		"disk_free_limit.absolute = 50MB",
-		"",
+	conf := map[string]string{
+		"listeners.tcp.1":                   fmt.Sprintf("%s:%d", loopback, r.ports.amqp),
+		"stomp.listeners.tcp.1":             fmt.Sprintf("%s:%d", loopback, r.ports.stomp),
+		"default_user":                      User,
+		"default_pass":                      Password,
+		"log.console":                       "true",
+		"log.console.level":                 "info",
+		"log.connection.level":              "debug", // or it does not tell of the end of a connection that sent nothing
+		"log.file":                          "false",
+		"vm_memory_high_watermark.absolute": "1GB",
+		"disk_free_limit.absolute":          "50MB",
 	}
 	if r.cfg.tls {
 		if r.certs, err = NewCerts(filepath.Join(r.dir, "certs")); err != nil {
@@ -152,26 +158,24 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		if r.cfg.clientCerts {
 			verify = "verify_peer"
 		}
-		lines = append(lines,
-			fmt.Sprintf("listeners.ssl.1 = %s:%d", loopback, r.ports.amqps),
-			fmt.Sprintf("stomp.listeners.ssl.1 = %s:%d", loopback, r.ports.stomps),
-			"ssl_options.cacertfile = "+r.seen(r.certs.CAFile),
-			"ssl_options.certfile = "+r.seen(r.certs.ServerCertFile),
-			"ssl_options.keyfile = "+r.seen(r.certs.ServerKeyFile),
-			"ssl_options.verify = "+verify,
-			fmt.Sprintf("ssl_options.fail_if_no_peer_cert = %t", r.cfg.clientCerts),
-			"",
-		)
+		maps.Copy(conf, map[string]string{
+			"listeners.ssl.1":                  fmt.Sprintf("%s:%d", loopback, r.ports.amqps),
+			"stomp.listeners.ssl.1":            fmt.Sprintf("%s:%d", loopback, r.ports.stomps),
+			"ssl_options.cacertfile":           r.seen(r.certs.CAFile),
+			"ssl_options.certfile":             r.seen(r.certs.ServerCertFile),
+			"ssl_options.keyfile":              r.seen(r.certs.ServerKeyFile),
+			"ssl_options.verify":               verify,
+			"ssl_options.fail_if_no_peer_cert": strconv.FormatBool(r.cfg.clientCerts),
+		})
 	}
 	// Anonymous logins would be those of the default user: there is to be none.
 	plugins, advanced := "[rabbitmq_amqp1_0,rabbitmq_stomp].\n", "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
 	if r.cfg.four {
 		plugins, advanced = "[rabbitmq_stomp].\n", "[].\n"
-		lines = append(lines, "anonymous_login_user = none", "")
+		conf["anonymous_login_user"] = "none"
 	}
-	conf := strings.Join(lines, "\n")
 	for name, text := range map[string]string{
-		"rabbitmq.conf":   conf,
+		"rabbitmq.conf":   r.cfg.confText(conf),
 		"advanced.config": advanced,
 		"enabled_plugins": plugins,
 		"rabbitmq-env":    "",

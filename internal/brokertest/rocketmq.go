@@ -62,6 +62,9 @@ func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, err
 	for _, opt := range opts {
 		opt(&cfg)
 	}
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure RocketMQ: %w", err)
+	}
 	java, err := javaPath()
 	if err != nil {
 		return nil, err
@@ -174,7 +177,7 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	}
 	if r.proc == nil || !r.proc.alive() {
 		r.proc, err = startProcess(ctx, r.spec("broker", "boot success",
-			append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
+			javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"), r.cfg.javaOptions),
 			"org.apache.rocketmq.broker.BrokerStartup"))
 		if err != nil {
 			return err

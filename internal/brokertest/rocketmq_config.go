@@ -5,11 +5,14 @@ package brokertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 )
 
 // RocketMQOption changes how a RocketMQ broker is configured. Without any it lets
@@ -23,6 +26,7 @@ type rocketConfig struct {
 	broker            map[string]string // its properties
 	startTimeout      time.Duration
 	join              *RocketMQ // whose name server to use
+	javaOptions       []string
 }
 
 func defaultRocketConfig() rocketConfig {
@@ -71,9 +75,24 @@ func WithRocketMQHeap(size string) RocketMQOption {
 	return func(c *rocketConfig) { c.heap = size }
 }
 
-// WithRocketMQProperty sets a property of the broker's configuration file.
+// WithRocketMQProperty sets a property of the broker's configuration file. RocketMQ ignores unknown names without a word.
 func WithRocketMQProperty(key, value string) RocketMQOption {
 	return func(c *rocketConfig) { c.broker[key] = value }
+}
+
+// WithRocketMQJavaOptions appends options to those of the broker's JVM, not of the name server's. A largest heap and a
+// collector replace ours.
+func WithRocketMQJavaOptions(options ...string) RocketMQOption {
+	return func(c *rocketConfig) { c.javaOptions = append(c.javaOptions, options...) }
+}
+
+func (c *rocketConfig) validate() error {
+	for _, key := range []string{"listenPort", "fastListenPort", "haListenPort", "namesrvAddr"} {
+		if _, ok := c.broker[key]; ok {
+			return fmt.Errorf("property %s is not for setting: the ports are free ones, picked at each start", key)
+		}
+	}
+	return checkJavaOptions(c.javaOptions)
 }
 
 // WithRocketMQCluster starts only a broker, of that name, which joins the cluster
@@ -100,18 +119,19 @@ func WithRocketMQLogin() RocketMQOption {
 
 func (r *RocketMQ) writeConfig() error {
 	store := filepath.Join(r.dir, "store")
-	broker := []string{
-		fmt.Sprintf("listenPort=%d", r.ports.broker),
-		fmt.Sprintf("fastListenPort=%d", r.ports.broker-2),
-		fmt.Sprintf("haListenPort=%d", r.ports.broker+1),
-		"namesrvAddr=" + r.NameServer(),
-		"storePathRootDir=" + store,
-		"storePathCommitLog=" + filepath.Join(store, "commitlog"),
+	properties := map[string]string{
+		"listenPort":         strconv.Itoa(r.ports.broker),
+		"fastListenPort":     strconv.Itoa(r.ports.broker - 2),
+		"haListenPort":       strconv.Itoa(r.ports.broker + 1),
+		"namesrvAddr":        r.NameServer(),
+		"storePathRootDir":   store,
+		"storePathCommitLog": filepath.Join(store, "commitlog"),
 	}
-	for key, value := range r.cfg.broker {
-		broker = append(broker, key+"="+value)
+	maps.Copy(properties, r.cfg.broker)
+	var broker []string
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		broker = append(broker, escapeProperty(key, true)+"="+escapeProperty(properties[key], false))
 	}
-	slices.Sort(broker)
 	namesrv := []string{
 		fmt.Sprintf("listenPort=%d", r.ports.namesrv),
 		"bindAddress=" + loopback,
@@ -133,6 +153,25 @@ func (r *RocketMQ) writeConfig() error {
 		}
 	}
 	return nil
+}
+
+// escapeProperty writes a key or a value as java.util.Properties.load reads it back: ASCII, and no end of line within.
+func escapeProperty(s string, isKey bool) string {
+	var b strings.Builder
+	for i, c := range s {
+		switch {
+		case c == '\\', isKey && strings.ContainsRune(" =:#!", c), i == 0 && c == ' ':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c >= ' ' && c <= '~':
+			b.WriteRune(c)
+		default:
+			for _, unit := range utf16.Encode([]rune{c}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+	}
+	return b.String()
 }
 
 // rocketLib returns the folder with the jars of name server, broker, admin tool
