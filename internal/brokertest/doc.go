@@ -41,6 +41,13 @@
 // loopback, whose ports are published on the machine's (netns_linux.go). Both
 // need root, and take part in `make features` only.
 //
+// # Settings
+//
+// What a performance engineer changes is an option by key and value: for brokers
+// whose file takes any key (RocketMQ, RabbitMQ, the context of Broker-J) any, for
+// Artemis and ActiveMQ Classic those of a list (settings.go). Values are checked
+// before anything starts, and cannot reach beyond their place in the file.
+//
 // # Adding a broker
 //
 // One file each: an option type, a launch function that fetches (cache.go),

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
@@ -34,6 +36,44 @@ type settings struct {
 	outlive  bool
 	lifetime time.Duration
 	launch   func(context.Context) (running, error)
+}
+
+// pair is a key and its value.
+type pair struct{ key, value string }
+
+// setFlag adds the flag -set, which may be repeated. help says which keys there are.
+func setFlag(fs *flag.FlagSet, help string) *[]pair {
+	var set []pair
+	fs.Func("set", "set `KEY=VALUE` in the broker's configuration; may be repeated. Keys are "+help, func(text string) error {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return errors.New("use KEY=VALUE")
+		}
+		set = append(set, pair{key, value})
+		return nil
+	})
+	return &set
+}
+
+// javaFlag adds the flag -java-opts, which may be repeated.
+func javaFlag(fs *flag.FlagSet) *[]string {
+	var options []string
+	help := "append `OPTIONS` to those of the broker's JVM, separated by blanks, without quotes: \"-Xmx2G -XX:+UseZGC\".\n" +
+		"May be repeated. A largest heap and a collector replace the usual ones"
+	fs.Func("java-opts", help, func(text string) error {
+		options = append(options, strings.Fields(text)...)
+		return nil
+	})
+	return &options
+}
+
+// with returns the options that the flags -set and -java-opts stand for.
+func with[O any](set *[]pair, setting func(key, value string) O, java *[]string, javaOptions func(...string) O) []O {
+	options := []O{javaOptions(*java...)}
+	for _, s := range *set {
+		options = append(options, setting(s.key, s.value))
+	}
+	return options
 }
 
 // parse reads the kind of broker and its flags.
@@ -71,8 +111,11 @@ func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
 	noManagement := fs.Bool("no-management", false, "leave the web server away: less memory, no counters")
 	old := fs.Bool("2.19", false, "start Artemis 2.19, without its web server")
+	set := setFlag(fs, "elements of broker.xml, those of addresses for all of them:\n"+strings.Join(brokertest.ArtemisSettings(), ", "))
+	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
-		options := []brokertest.ArtemisOption{brokertest.WithPorts(ports), brokertest.WithHeap(*heap)}
+		options := with(set, brokertest.WithArtemisSetting, java, brokertest.WithJavaOptions)
+		options = append(options, brokertest.WithPorts(ports), brokertest.WithHeap(*heap))
 		for _, o := range []struct {
 			on     bool
 			option brokertest.ArtemisOption
@@ -117,8 +160,11 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
 	old := fs.Bool("5.16", false, "start ActiveMQ Classic 5.16")
+	set := setFlag(fs, "attributes of activemq.xml, and jolokia=true for its management:\n"+strings.Join(brokertest.ActiveMQSettings(), ", "))
+	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
-		options := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(*heap)}
+		options := with(set, brokertest.WithActiveMQSetting, java, brokertest.WithActiveMQJavaOptions)
+		options = append(options, brokertest.WithActiveMQHeap(*heap))
 		if *old {
 			options = append(options, brokertest.WithActiveMQ516())
 		}
@@ -127,8 +173,13 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 		}
 		a, err := brokertest.LaunchActiveMQ(ctx, options...)
 		return running{a, func() [][2]string {
-			lines := [][2]string{{"AMQP_URL", a.AMQPURL()}, {"AMQP_NATIVE_URL", a.NativeAMQPURL()}, {"STOMP_URL", a.STOMPURL()}}
-			if *login {
+			lines := [][2]string{
+				{"AMQP_URL", a.AMQPURL()},
+				{"AMQP_NATIVE_URL", a.NativeAMQPURL()},
+				{"STOMP_URL", a.STOMPURL()},
+				{"MANAGEMENT_URL", a.ManagementURL()},
+			}
+			if *login || a.ManagementURL() != "" {
 				lines = append(lines, [2]string{"BROKER_USER", brokertest.User}, [2]string{"BROKER_PASSWORD", brokertest.Password})
 			}
 			return lines
@@ -139,8 +190,12 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 // rabbitmq always demands its login.
 func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian, unpacked into the cache; only for root")
+	set := setFlag(fs, "keys of rabbitmq.conf, for example vm_memory_high_watermark.absolute=2GB")
 	return func(ctx context.Context) (running, error) {
 		var options []brokertest.RabbitMQOption
+		for _, s := range *set {
+			options = append(options, brokertest.WithRabbitMQSetting(s.key, s.value))
+		}
 		if *four {
 			options = append(options, brokertest.WithRabbitMQ4())
 		}
@@ -160,8 +215,11 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "400m", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse whoever does not sign with BROKER_USER and BROKER_PASSWORD")
 	old := fs.Bool("4.9", false, "start RocketMQ 4.9")
+	set := setFlag(fs, "properties of broker.conf, for example flushDiskType=SYNC_FLUSH; RocketMQ ignores unknown ones")
+	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
-		options := []brokertest.RocketMQOption{brokertest.WithRocketMQHeap(*heap)}
+		options := with(set, brokertest.WithRocketMQProperty, java, brokertest.WithRocketMQJavaOptions)
+		options = append(options, brokertest.WithRocketMQHeap(*heap))
 		if *old {
 			options = append(options, brokertest.WithRocketMQ49())
 		}
@@ -183,8 +241,10 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 // qpid always demands its login.
 func qpid(fs *flag.FlagSet) func(context.Context) (running, error) {
 	limit := fs.Int("limit", 0, "hold producers back when a queue whose name begins with limited has that many messages (0: never)")
+	set := setFlag(fs, "context variables, for example broker.flowToDiskThreshold=1000000; Broker-J ignores unknown ones")
+	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
-		var options []brokertest.QpidOption
+		options := with(set, brokertest.WithQpidContext, java, brokertest.WithQpidJavaOptions)
 		if *limit > 0 {
 			options = append(options, brokertest.WithQpidLimit("limited.*", *limit))
 		}

@@ -29,9 +29,11 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 			not:  []string{"MANAGEMENT_URL"},
 		},
 		{
-			args: []string{"activemq"},
-			urls: map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`},
-			not:  []string{"BROKER_USER"},
+			args: []string{"activemq", "-set", "jolokia=true", "-set", "storeUsage=64 mb", "-java-opts", "-Xmx200m -Dx=1"},
+			urls: map[string]string{
+				"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`,
+				"MANAGEMENT_URL": `^http://127\.0\.0\.1:\d+/jolokia/$`, "BROKER_USER": "^admin$",
+			},
 		},
 		{
 			args: []string{"rabbitmq"},
@@ -77,6 +79,29 @@ func startAndEnd(t *testing.T, args []string) map[string]string {
 	require.NoError(t, inW.Close())
 	require.NoError(t, <-ended)
 	return got
+}
+
+// TestSettingsReachTheBroker sees them arrive by what each kind refuses.
+func TestSettingsReachTheBroker(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"artemis -set max-size-byte=1", "did you mean max-size-bytes?"},
+		{"artemis -set max-size-bytes=1M -set page-size-bytes=1M", "is not below"},
+		{"artemis -set =1", "use KEY=VALUE"},
+		{"artemis -set max-size-bytes", "use KEY=VALUE"},
+		{"artemis -java-opts -Xmx1G -java-opts Evil", `option "Evil" of the JVM`},
+		{"activemq -set storeUsage=many", `setting storeUsage="many"`},
+		{"activemq -java-opts Evil", `option "Evil" of the JVM`},
+		{"rocketmq -set listenPort=1", "property listenPort"},
+		{"rocketmq -java-opts Evil", `option "Evil" of the JVM`},
+		{"rabbitmq -set listeners.tcp.1=1", "setting listeners.tcp.1"},
+		{"rabbitmq -java-opts -Xmx1G", "not defined: -java-opts"},
+		{"qpid -java-opts Evil", `option "Evil" of the JVM`},
+	} {
+		require.ErrorContains(t, run(t.Context(), strings.Fields(c.args), os.Stdin, io.Discard), c.want, c.args)
+	}
 }
 
 func TestUsage(t *testing.T) {
