@@ -325,7 +325,7 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	lists := [][]scenario.Entry{b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries}
 	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, lists...)
 	s.threads, s.embedded, s.faults = whole.threads, whole.embedded, whole.faults
-	if s.embedded && !whole.has("url") {
+	if given := s.origins["url"]; s.embedded && !given.flag && !given.env {
 		delete(s.origins, "url") // that of the file
 		s.url = ""
 	}

@@ -130,6 +130,8 @@ thresholds: [lost == 0]
 		{"run " + file + " --set x", "--set=x: want NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
 		{"run nofile.yaml", "scenario nofile.yaml"},
+		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is not a share"},
+		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.ack.p99", 1)), "ack.p99"},
 		{"run @nope", "this program has no scenarios inside"},
 		{"run " + file + " --max-pendin 5", "did you mean --max-pending?"},
 		{"run " + file + " --json", "flag needs an argument"},

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -27,35 +30,52 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run, if nothing
-// else has.
-func (r *run) commandsAfter(ctx context.Context, end *ending) {
+// else has. An interruption ends them, unless it is what has ended the step: then they run, for cleaning up.
+func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *ending) {
 	if r.step.ended {
 		return
 	}
 	r.step.ended = true
-	for _, text := range r.step.plan.After {
-		if err := r.shell(ctx, "after", text); err != nil {
-			if end.err == nil {
-				end.err, end.reason = err, "a command failed"
+	if end.interrupted {
+		stop = nil
+	}
+	err := interruptible(ctx, stop, func(ctx context.Context) error {
+		for _, text := range r.step.plan.After {
+			if err := r.shell(ctx, "after", text); err != nil {
+				return err
 			}
-			return
 		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errInterrupted):
+		end.interrupted, end.reason = true, "interrupted"
+	case err != nil && end.err == nil:
+		end.err, end.reason = err, "a command failed"
 	}
 }
 
-// shell carries out one command and keeps what it said.
+// shell carries out one command and keeps what it said. Its output is a file, not a pipe, so that a process that it starts in the
+// background, such as a broker, may keep it.
 func (r *run) shell(ctx context.Context, when, text string) error {
-	var output tail
+	output, err := os.CreateTemp("", "perfmq-command-")
+	if err != nil {
+		return fmt.Errorf("keep the output of the command %q %s step %s: %w", text, when, r.step.plan.Name, err)
+	}
+	defer func() { _ = output.Close() }()
+	defer func() { _ = os.Remove(output.Name()) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", text) //nolint:gosec // the user's own command
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &output, &output, hurry
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, hurry
+	endWithChildren(cmd)
 	begun := time.Now()
-	err := cmd.Run()
-	c := stats.Command{Step: r.step.plan.Name, When: when, Command: text, Output: output.String(), Took: time.Since(begun)}
+	err = cmd.Run()
+	said := tailOf(output)
+	c := stats.Command{Step: r.step.plan.Name, When: when, Command: text, Output: said, Took: time.Since(begun)}
 	var status *exec.ExitError
 	switch {
 	case errors.As(err, &status):
 		c.Status = status.ExitCode()
-		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, c.Status, lastLine(output.b))
+		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, c.Status, lastLine(said))
 	case err != nil:
 		c.Status = -1
 		err = fmt.Errorf("the command %q %s step %s: %w", text, when, r.step.plan.Name, err)
@@ -64,31 +84,25 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	return err
 }
 
-// tail keeps the end of what is written.
-type tail struct{ b []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p...)
-	if len(t.b) > 2*keptOutput {
-		t.b = append(t.b[:0], t.b[len(t.b)-keptOutput:]...)
+// tailOf returns the end of a file, from the beginning of a line: half a line might show half of a password.
+func tailOf(f *os.File) string {
+	info, err := f.Stat()
+	if err != nil {
+		return ""
 	}
-	return len(p), nil
-}
-
-// String returns the end, from the beginning of a line: half a line might show half of a password.
-func (t *tail) String() string {
-	if len(t.b) <= keptOutput {
-		return string(t.b)
+	from := max(0, info.Size()-keptOutput)
+	text, _ := io.ReadAll(io.NewSectionReader(f, from, keptOutput)) // what can be read
+	if from > 0 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}
-	_, end, _ := bytes.Cut(t.b[len(t.b)-keptOutput:], []byte("\n"))
-	return string(end)
+	return string(text)
 }
 
 // lastLine returns the last line of a text that is not empty.
-func lastLine(text []byte) string {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	if last := bytes.TrimSpace(lines[len(lines)-1]); len(last) > 0 {
-		return string(last)
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return last
 	}
 	return "it printed nothing"
 }

@@ -53,16 +53,22 @@ func (r *run) drain(ctx context.Context) {
 	r.waitQuiet(ctx, deadline, quiet)
 }
 
-// drainedAll returns what tells whether the consumers of a step without producers have received what they are to receive: all
-// that the run has sent, or, where that is not known, what came until nothing has for a while.
-func (r *run) drainedAll() func() bool {
+// drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have received all that the
+// run has sent, or, where that is not known, nothing has come for a while. If some of it never comes, the drain time-out ends the wait.
+func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now()}
-	return func() bool {
+	return func() (string, bool) {
 		idle := q.look(time.Now(), r.received())
-		if r.expectedKnown() && r.redelivered() == 0 {
-			return r.awaited() == 0
+		known := r.expectedKnown() && r.redelivered() == 0
+		switch {
+		case known && r.awaited() == 0, !known && idle >= drainedIdle:
+			return "drained", true
+		case known && idle >= max(r.plan.DrainTimeout, drainedIdle):
+			r.silent = true // the drain need not wait that long again
+			return "nothing came any more", true
+		default:
+			return "", false
 		}
-		return idle >= drainedIdle
 	}
 }
 

@@ -66,7 +66,7 @@ func Run(
 	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
-	r.commandsAfter(ctx, &end)
+	r.commandsAfter(ctx, stop, &end)
 	r.sampler.finish()
 	r.pulse.Stop()
 	for _, c := range r.consumers {

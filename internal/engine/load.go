@@ -53,7 +53,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		look = ticker.C
 	}
 	var attend <-chan time.Time
-	var drained func() bool
+	var drained func() (string, bool)
 	if !producing && s.plan.Drained {
 		drained = r.drainedAll()
 	}
@@ -82,8 +82,11 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
 		case <-attend:
 			r.attend()
-			if drained != nil && drained() {
-				return ending{reason: "drained"}
+			if drained == nil {
+				continue
+			}
+			if why, done := drained(); done {
+				return ending{reason: why}
 			}
 		case <-look:
 			if err := silence.broken(); err != nil {
@@ -117,6 +120,7 @@ func (r *run) beginLoad() {
 	s := r.step
 	r.phases.Begin(s.start, s.plan.Warmup)
 	r.boundary.Begin()
+	r.silent = false
 	for _, u := range s.uses {
 		for _, p := range u.producers {
 			p.rec.SetRated(!u.plan.Rate.IsZero())

@@ -23,6 +23,8 @@ type step struct {
 	used   chan struct{} // closed when all quotas are used up
 	quotas atomic.Int64  // not used up
 	ended  bool          // its commands have run
+
+	awaited uint64 // messages that had not come when the step, which was to be drained, ended
 }
 
 // use is a group with the setting that it has in a step.
@@ -63,10 +65,10 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 }
 
 // canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the other: they are
-// as many, at the same destinations, and their messages are checked against the same body.
+// as many, at the same destinations.
 func canReopen(a, b *plan.Group) bool {
 	return a.Name == b.Name && a.Producers == b.Producers && a.Consumers == b.Consumers && a.Shared == b.Shared &&
-		slices.Equal(a.Destinations, b.Destinations) && a.BodySize == b.BodySize && a.BodySource == b.BodySource
+		slices.Equal(a.Destinations, b.Destinations)
 }
 
 // quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of such
@@ -146,8 +148,8 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 	r.settle(ctx)
 	following := r.steps[r.step.index+1]
 	r.leave(ctx, following)
-	r.commandsAfter(ctx, &end)
-	if end.err != nil {
+	r.commandsAfter(ctx, stop, &end)
+	if end.last() {
 		return end
 	}
 	r.endStep(end, r.sampler.endStep(following.plan.Name))
@@ -158,8 +160,11 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 		err = r.rate()
 	}
 	r.watch()
-	if err != nil {
-		return ending{reason: "step " + following.plan.Name + " could not begin", err: err, interrupted: errors.Is(err, errInterrupted)}
+	switch {
+	case errors.Is(err, errInterrupted):
+		return ending{reason: "interrupted", interrupted: true}
+	case err != nil:
+		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
 	}
 	following.start = r.clock.Now()
 	return r.load(ctx, stop)
@@ -169,6 +174,9 @@ func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending
 func (r *run) settle(ctx context.Context) {
 	if r.step.plan.Drained {
 		r.drain(ctx)
+		if r.expectedKnown() && len(r.step.consumers()) > 0 && ctx.Err() == nil {
+			r.step.awaited = r.awaited()
+		}
 		return
 	}
 	started := time.Now()

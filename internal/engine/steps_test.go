@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -492,4 +494,101 @@ func (d *lateDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consume
 		return nil, err
 	}
 	return d.Driver.Consumer(ctx, spec)
+}
+
+// A step that waits until it is drained ends also when messages never come, and the run says so, also if a later step has no consumers.
+func TestDrainedStepsWithLosses(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		for _, second := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScenario(broker(t, func(o *mem.Options) { o.Lose = 100 }).Factory(), verified)
+				s.step("fill", nil, s.senders("senders", sending(1000)))
+				s.step("empty", drainedStep, s.readers("readers", nil))
+				if second {
+					s.step("after", nil, s.senders("senders", sending(1)))
+				}
+				begun := time.Now()
+				sum := s.run(t, nil)
+				require.Less(t, time.Since(begun), 15*time.Second)
+				require.False(t, sum.Success)
+				require.EqualValues(t, 990, sum.Total.Received)
+				require.Equal(t, "nothing came any more", sum.Steps[1].Reason)
+				if second {
+					require.Contains(t, sum.Problems, "step empty was to be drained, but when it ended messages had not come: 10")
+				} else {
+					require.EqualValues(t, 10, sum.Missing)
+				}
+			})
+		}
+	}
+}
+
+// An interruption while a step begins, or runs its commands, is no failure, and leaves no process behind.
+func TestCommandsThatAreInterrupted(t *testing.T) {
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			dir := t.TempDir()
+			begun, goOn, mark := filepath.Join(dir, "begun"), filepath.Join(dir, "go"), filepath.Join(dir, "mark")
+			hang := []string{"(while [ ! -e " + goOn + " ]; do sleep 0.05; done; echo late >" + mark + ") & echo >" + begun + "; wait"}
+			s := newScenario(mem.New().Factory(), false)
+			s.step("one", func(step *plan.Step) {
+				if when == "after" {
+					step.After = hang
+				}
+			}, s.senders("senders", sending(10)))
+			s.step("two", func(step *plan.Step) {
+				if when == "before" {
+					step.Before = hang
+				}
+			}, s.senders("senders", sending(10)))
+			stop := make(chan struct{})
+			go func() {
+				for {
+					if _, err := os.Stat(begun); err == nil {
+						close(stop)
+						return
+					}
+					<-time.After(5 * time.Millisecond)
+				}
+			}()
+			sum, err := engine.Run(t.Context(), stop, s.plan, new(recorder))
+			require.NoError(t, err)
+			require.True(t, sum.Interrupted)
+			require.Empty(t, sum.Problems)
+			require.EqualValues(t, 10, sum.Total.Completed)
+			require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+			<-time.After(time.Second)
+			require.NoFileExists(t, mark, "the children of the command have ended with it")
+		})
+	}
+}
+
+// A command may start something that goes on, as a broker does, and that keeps its output.
+func TestCommandsThatStartServers(t *testing.T) {
+	s := newScenario(mem.New().Factory(), false)
+	open := filepath.Join(t.TempDir(), "open") // its end is that of the server
+	require.NoError(t, os.WriteFile(open, nil, 0o600))
+	s.step("one", func(step *plan.Step) {
+		step.Before = []string{"echo starting; (while [ -e " + open + " ]; do sleep 0.05; done) &"}
+	}, s.senders("senders", sending(10)))
+	sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+	require.NoError(t, err, "it does not wait for what goes on")
+	require.True(t, sum.Success, "%q", sum.Problems)
+	require.Equal(t, "starting\n", sum.Commands[0].Output)
+}
+
+// A threshold that ends the run early leaves nothing to ask of the steps that did not come.
+func TestAbortedRunAsksNothingOfLaterSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		d, err := threshold.Parse("sent < 100")
+		require.NoError(t, err)
+		d.Abort = true
+		s.plan.Thresholds = []threshold.Threshold{d}
+		s.step("one", lasting(20*time.Second), s.senders("senders", paced("100")))
+		s.step("two", nil, s.readers("readers", sending(500)))
+		sum := s.run(t, nil)
+		require.Empty(t, sum.Problems)
+		require.Len(t, sum.Steps, 1)
+	})
 }

@@ -106,6 +106,11 @@ func (r *run) problems(s *stats.Summary) {
 			"properties looks like that, as RabbitMQ before 4 does, and ActiveMQ Classic if its AMQP connector has not transport.transformer=jms: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
 			s.Total.Foreign, r.protocols(producing, titleOf), r.protocols(consuming, titleOf))
 	}
+	for _, step := range r.steps {
+		if step.awaited > 0 {
+			add("step %s was to be drained, but when it ended messages had not come: %d", step.plan.Name, step.awaited)
+		}
+	}
 	if s.Missing > 0 {
 		add("messages not received when the drain ended after %s: %d of %d",
 			r.drained.Round(time.Millisecond), s.Missing, s.Expected)
@@ -226,7 +231,7 @@ func (r *run) unrated() (n int) {
 
 // toReceive returns how many messages the groups that only receive are to receive.
 func (r *run) toReceive() (count uint64) {
-	for _, step := range r.steps {
+	for _, step := range r.steps[:r.step.index+1] {
 		for _, u := range step.uses {
 			if len(u.producers) == 0 {
 				count += u.plan.Count

@@ -2,10 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // Relative is a rate that is a share of what an earlier step has reached.
@@ -26,19 +28,24 @@ func ParseRelative(text string) (*Relative, error) {
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 	name, isOf := strings.CutPrefix(strings.TrimSpace(of), "of ")
-	i := strings.Index(name, ".")
-	for rest := i; rest >= 0 && i >= 0; { // step names may have dots, metrics have one
-		next := strings.Index(name[i+1:], ".")
-		if next < 0 || strings.Count(name[i+1:], ".") < 2 {
-			break
-		}
-		i += 1 + next
-	}
+	name = strings.TrimSpace(name)
+	last := strings.LastIndex(name, ".") // names of steps may have dots, those of rates have one
+	i := strings.LastIndex(name[:max(last, 0)], ".")
 	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
 		return nil, mistake("write it like 80% of allout.completed.avg",
 			"the rate %q is not a share, above 0 and at most %d%%, of a rate of an earlier step", text, maxPercent)
 	}
-	return &Relative{Percent: percent, Step: strings.TrimSpace(name[:i]), Metric: strings.TrimSpace(name[i+1:])}, nil
+	r := &Relative{Percent: percent, Step: name[:i], Metric: name[i+1:]}
+	var rates []string
+	for _, m := range threshold.Metrics() {
+		if m.Unit == threshold.PerSecond {
+			rates = append(rates, m.Name)
+		}
+	}
+	if !slices.Contains(rates, r.Metric) {
+		return nil, mistake("the rates are "+strings.Join(rates, ", "), "%q is no rate that a step reaches", r.Metric)
+	}
+	return r, nil
 }
 
 // String returns what [ParseRelative] reads.
