@@ -90,10 +90,21 @@ func sumOf(body []byte, field string) (sum int64, err error) {
 }
 
 // Delivered returns how many messages the broker has given to consumers since its
-// start, of all topics but its own internal ones.
+// start, of all topics but its own internal ones. A broker that has just started
+// answers with an error until it has taken its first sample, within a second.
 func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
 	const counter = "msgGetTotalTodayNow"
-	body, err := r.ask(ctx, r.Broker(), wire.ReqGetBrokerRuntimeInfo, nil)
+	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
+	defer cancel()
+	var body []byte
+	err := poll(ctx, 50*time.Millisecond, func() (done bool, err error) {
+		body, err = r.ask(ctx, r.Broker(), wire.ReqGetBrokerRuntimeInfo, nil)
+		var refused *refusedError
+		if errors.As(err, &refused) && refused.code == wire.ResSystemError {
+			return false, nil
+		}
+		return true, err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("read the broker's counters: %w", err)
 	}
@@ -144,10 +155,18 @@ func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map
 		return nil, fmt.Errorf("parse the answer: %w", err)
 	}
 	if answer.Code != wire.ResSuccess {
-		return nil, fmt.Errorf("answer code %d: %s", answer.Code, answer.Remark)
+		return nil, &refusedError{code: answer.Code, remark: string(answer.Remark)}
 	}
 	return answer.Body, nil
 }
+
+// refusedError is an answer that is not success.
+type refusedError struct {
+	code   int
+	remark string
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("answer code %d: %s", e.code, e.remark) }
 
 // Command returns a class of the distribution, ready to run against this broker:
 // see [RocketMQ.JavaCommand]. At the end of the context it gets SIGTERM, and is
