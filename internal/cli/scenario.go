@@ -297,7 +297,10 @@ func (a *app) scenarioCommand() *cobra.Command {
 			Long: `List the metrics that --threshold, and the thresholds of scenario files, can be about, with their units.
 
 Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per second
-of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.`,
+of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.
+
+group.NAME.METRIC is the same of one group of a scenario. The messages missing, the verification and the tester are of the whole
+run alone.`,
 			RunE: func(*cobra.Command, []string) error {
 				var b strings.Builder
 				w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -219,6 +219,7 @@ func (r *run) collect() {
 	if r.plan.Rated() {
 		r.collector.Rate()
 	}
+	r.collector.Groups(r.members())
 	if len(r.steps) > 1 {
 		r.collector.Split()
 	}
@@ -227,6 +228,32 @@ func (r *run) collect() {
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.Verify(r.progress)
 	}
+}
+
+// members returns the workers of each group that has a name, those with other workers in other steps together.
+func (r *run) members() (list []stats.Members) {
+	at := map[string]int{}
+	producers, consumers := 0, 0
+	for _, g := range r.groups {
+		name := g.plan.Name
+		if _, ok := at[name]; !ok && name != "" {
+			at[name] = len(list)
+			list = append(list, stats.Members{Name: name})
+		}
+		for range g.producers {
+			if name != "" {
+				list[at[name]].Producers = append(list[at[name]].Producers, producers)
+			}
+			producers++
+		}
+		for range g.consumers {
+			if name != "" {
+				list[at[name]].Consumers = append(list[at[name]].Consumers, consumers)
+			}
+			consumers++
+		}
+	}
+	return list
 }
 
 // watch tells the collector which workers are open, and what they can tell about themselves.

@@ -54,11 +54,25 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	return f
 }
 
+// withGroups adds the figures of each group, by the names of their metrics.
+func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]float64 {
+	for i := range groups {
+		g := &groups[i]
+		of := sides{g.Sends, g.Receives}.figures(&stats.StepSummary{
+			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Average: g.Average,
+		})
+		for name, v := range of {
+			f[threshold.GroupPrefix+g.Name+"."+name] = v
+		}
+	}
+	return f
+}
+
 // figuresOf are those of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
-	f := sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
+	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
 		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Average: s.Average,
-	})
+	}), s.Groups)
 	count := func(known bool, name string, n uint64) {
 		if known {
 			f[name] = float64(n)
@@ -75,7 +89,9 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	return f
 }
 
-func judgeThresholds(list []threshold.Threshold, target float64, figures map[string]float64) []threshold.Outcome {
+func judgeThresholds(
+	list []threshold.Threshold, target func(group string) float64, figures map[string]float64,
+) []threshold.Outcome {
 	return threshold.Judge(list, target, func(name string) (v float64, ok bool) {
 		v, ok = figures[name]
 		return v, ok

@@ -150,14 +150,14 @@ func (r *run) broken() *threshold.Threshold {
 	for _, of := range []struct {
 		list    []threshold.Threshold
 		figures map[string]float64
-		target  float64
+		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.withProgress(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole)), r.wholeTarget()},
-		{r.step.plan.Thresholds, r.step.role().figures(&step), r.step.target()},
+		{r.plan.Thresholds, r.withProgress(withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole), whole.Groups)), r.wholeTarget},
+		{r.step.plan.Thresholds, withGroups(r.step.role().figures(&step), step.Groups), r.step.target},
 	} {
 		for i := range of.list {
 			t := &of.list[i]
-			if v, ok := of.figures[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target) {
+			if v, ok := of.figures[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target(t.Metric.Group)) {
 				return t
 			}
 		}
@@ -174,12 +174,12 @@ func (r *run) withProgress(f map[string]float64) map[string]float64 {
 	return f
 }
 
-// wholeTarget returns the rate of a run of one step; 0 if there are several.
-func (r *run) wholeTarget() float64 {
+// wholeTarget returns the rate of a run of one step, or of a group in it; 0 if there are several steps.
+func (r *run) wholeTarget(group string) float64 {
 	if len(r.steps) > 1 {
 		return 0
 	}
-	return r.step.target()
+	return r.step.target(group)
 }
 
 // dueInStep returns how many messages the rates wanted to be sent while the load of the present step lasted.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // step is the state of a step.
@@ -103,11 +104,12 @@ type sides struct{ sends, receives bool }
 
 func (s *step) role() sides { return sides{len(s.producers()) > 0, len(s.consumers()) > 0} }
 
-// target returns the rate of all groups of the step together, on average so far; 0 if one of them has none.
-func (s *step) target() (perSecond float64) {
+// target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if one of them has
+// none.
+func (s *step) target(group string) (perSecond float64) {
 	for _, u := range s.uses {
 		switch {
-		case len(u.producers) == 0:
+		case len(u.producers) == 0 || group != "" && u.plan.Name != group:
 		case u.plan.Rate.IsZero():
 			return 0
 		default:
@@ -225,10 +227,33 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	if !has.receives {
 		sum.Minimum.Received = stats.Lowest{}
 	}
-	sum.Figures = has.figures(&sum)
-	sum.Thresholds = judgeThresholds(r.step.plan.Thresholds, r.step.target(), sum.Figures)
-	for i := range sum.Thresholds {
-		sum.Thresholds[i].Step = sum.Name
-	}
+	sum.Groups = r.groupsOf(sum.Groups)
+	sum.Figures = withGroups(has.figures(&sum), sum.Groups)
+	sum.Thresholds = r.step.judged(sum.Figures)
 	r.ended = append(r.ended, sum)
+}
+
+// judged returns the thresholds of the step with its figures.
+func (s *step) judged(figures map[string]float64) []threshold.Outcome {
+	list := judgeThresholds(s.plan.Thresholds, s.target, figures)
+	for i := range list {
+		list[i].Step = s.plan.Name
+	}
+	return list
+}
+
+// groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if something of it
+// ended in this one, so that the groups add up to the step.
+func (r *run) groupsOf(all []stats.GroupSummary) (list []stats.GroupSummary) {
+	for _, g := range all {
+		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })
+		if i < 0 && g.Total == (stats.Counters{}) {
+			continue
+		}
+		if i >= 0 {
+			g.Due = r.step.uses[i].due
+		}
+		list = append(list, g)
+	}
+	return list
 }

@@ -19,12 +19,23 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		r.due = r.dueInStep()
 	}
+	groups := c.GroupSums()
+	for i := range groups {
+		for _, step := range r.steps {
+			for _, u := range step.uses {
+				if u.plan.Name == groups[i].Name {
+					groups[i].Due += u.due
+				}
+			}
+		}
+	}
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
+		Groups: groups,
 	}
 	if len(r.ended) > 1 {
 		s.Minimum = lowestOf(r.ended)
@@ -47,7 +58,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
-	s.Thresholds = judgeThresholds(r.plan.Thresholds, r.wholeTarget(), r.figuresOf(s))
+	figures := r.figuresOf(s)
+	s.Thresholds = judgeThresholds(r.plan.Thresholds, r.wholeTarget, figures)
+	if len(r.steps) == 1 { // the step is the run
+		s.Thresholds = append(s.Thresholds, r.step.judged(figures)...)
+	}
 	for i := range r.ended {
 		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
 	}

@@ -14,7 +14,7 @@ import (
 type Relative struct {
 	Percent float64 // above 0, at most 1000
 	Step    string  // name of the earlier step
-	Metric  string  // a rate among the metrics of thresholds, such as completed.avg
+	Metric  string  // a rate among the metrics of thresholds, such as completed.avg or group.senders.completed.avg
 }
 
 // maxPercent bounds a relative rate.
@@ -31,6 +31,9 @@ func ParseRelative(text string) (*Relative, error) {
 	name = strings.TrimSpace(name)
 	last := strings.LastIndex(name, ".") // names of steps may have dots, those of rates have one
 	i := strings.LastIndex(name[:max(last, 0)], ".")
+	if of := strings.Index(name[:max(i, 0)], "."+threshold.GroupPrefix); of > 0 { // of one group of the step
+		i = of
+	}
 	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
 		return nil, mistake("write it like 80% of allout.completed.avg",
 			"the rate %q is not a share, above 0 and at most %d%%, of a rate of an earlier step", text, maxPercent)
@@ -42,7 +45,7 @@ func ParseRelative(text string) (*Relative, error) {
 			rates = append(rates, m.Name)
 		}
 	}
-	if !slices.Contains(rates, r.Metric) {
+	if m, ok := threshold.Find(r.Metric); !ok || m.Unit != threshold.PerSecond {
 		return nil, mistake("the rates are "+strings.Join(rates, ", "), "%q is no rate that a step reaches", r.Metric)
 	}
 	return r, nil
@@ -60,4 +63,23 @@ func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 		return load.Rate{}, fmt.Errorf("%s comes to %g messages per second, which is no rate", r, perSecond*r.Percent/100)
 	}
 	return rate, nil
+}
+
+// relative refuses a rate that is a share of a figure which the earlier step does not have.
+func (v *validator) relative(r *Relative, earlier []Step) {
+	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
+	m, ok := threshold.Find(r.Metric)
+	if i < 0 || !ok {
+		return // whoever read the file has told
+	}
+	has := earlier[i].Has(false)
+	if m.Group != "" {
+		var names []string
+		if has, names = figuresOfGroup(m.Group, earlier[i:i+1]); names != nil {
+			v.refuse(true, "the groups of that step are "+strings.Join(names, ", "), "rate %q: the step %s has no group %s", r, r.Step, m.Group)
+			return
+		}
+	}
+	v.refuse(m.Needs&^has != 0, "choose a rate that the step has, such as completed.avg of producers or received.avg of consumers",
+		"rate %q: the step %s measures nothing of that", r, r.Step)
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -20,15 +21,21 @@ func (s *Step) Has(verified bool) (has threshold.Needs) {
 		has |= threshold.Verification
 	}
 	for _, g := range s.Groups {
-		for needs, yes := range map[threshold.Needs]bool{
-			threshold.Producers:    g.Role.Produces(),
-			threshold.Consumers:    g.Role.Consumes(),
-			threshold.Rate:         g.Role.Produces() && g.Rated(),
-			threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
-		} {
-			if yes {
-				has |= needs
-			}
+		has |= g.has()
+	}
+	return has
+}
+
+// has tells which figures the group will have.
+func (g *Group) has() (has threshold.Needs) {
+	for needs, yes := range map[threshold.Needs]bool{
+		threshold.Producers:    g.Role.Produces(),
+		threshold.Consumers:    g.Role.Consumes(),
+		threshold.Rate:         g.Role.Produces() && g.Rated(),
+		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
+	} {
+		if yes {
+			has |= needs
 		}
 	}
 	return has
@@ -50,28 +57,83 @@ func (p *Plan) Roles() Role {
 	}
 }
 
-// thresholds refuses those on figures that there will not be.
-func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs) {
+// thresholds refuses those on figures that there will not be, of the run or, of one step, of that.
+func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, steps []Step) {
 	v.group = nil
-	for _, t := range list {
+	for i := range list {
+		t, has := &list[i], has
 		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
 			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
-		lacks := t.Lacks(has)
-		var hints []string
-		for _, need := range []struct {
-			needs threshold.Needs
-			hint  string
-		}{
-			{threshold.Verification, "add --verify"},
-			{threshold.Rate, "add --rate N"},
-			{threshold.Transactions, "add --commit-interval N or --tx"},
-			{threshold.Producers, "use the client or producer command"},
-			{threshold.Consumers, "use the client or consumer command"},
-		} {
-			if lacks&need.needs != 0 {
-				hints = append(hints, need.hint)
+		if group := t.Metric.Group; group != "" {
+			of, names := figuresOfGroup(group, steps)
+			if names != nil {
+				hint := "only the groups of a scenario have names"
+				if len(names) > 0 {
+					hint = "the groups are " + strings.Join(names, ", ")
+				}
+				v.refuse(true, hint, "--threshold %q: there is no group %s", t.String(), group)
+				continue
+			}
+			has = of
+		}
+		if lacks := t.Lacks(has); lacks != 0 {
+			v.lacking(t, lacks)
+			continue
+		}
+		v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
+			"make it a threshold of a step, or of a group, such as group.NAME.completed.avg",
+			"--threshold %q: there is no one target, with several steps or with groups that have no rate", t.String())
+	}
+}
+
+// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are those that there are.
+func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
+	found, names := false, []string{}
+	for i := range steps {
+		for _, g := range steps[i].Groups {
+			if g.Name == name {
+				found = true
+				has |= g.has()
+			} else if g.Name != "" && !slices.Contains(names, g.Name) {
+				names = append(names, g.Name)
 			}
 		}
-		v.refuse(lacks != 0, strings.Join(hints, "; "), "--threshold %q: this run measures nothing of that", t.String())
 	}
+	if found {
+		return has, nil
+	}
+	return 0, names
+}
+
+// hasTarget tells whether there is a rate that a share can be of: in one step, of all its producers or of those of a group.
+func hasTarget(group string, steps []Step) bool {
+	if len(steps) != 1 {
+		return false
+	}
+	for _, g := range steps[0].Groups {
+		if (group == "" || g.Name == group) && g.Role.Produces() && !g.Rated() {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking refuses a threshold for which the run lacks something.
+func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
+	var hints []string
+	for _, need := range []struct {
+		needs threshold.Needs
+		hint  string
+	}{
+		{threshold.Verification, "add --verify"},
+		{threshold.Rate, "add --rate N"},
+		{threshold.Transactions, "add --commit-interval N or --tx"},
+		{threshold.Producers, "use the client or producer command"},
+		{threshold.Consumers, "use the client or consumer command"},
+	} {
+		if lacks&need.needs != 0 {
+			hints = append(hints, need.hint)
+		}
+	}
+	v.refuse(true, strings.Join(hints, "; "), "--threshold %q: this run measures nothing of that", t.String())
 }

@@ -18,15 +18,18 @@ const maxWorkers = 100_000
 func (p *Plan) Validate() error {
 	v := validator{seen: map[string]bool{}}
 	v.times(p)
-	v.thresholds(p.Thresholds, p.Has())
+	v.thresholds(p.Thresholds, p.Has(), p.Steps)
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, its producers a message-count or a rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, step.Has(p.Verify))
+		v.thresholds(step.Thresholds, step.Has(p.Verify), p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
+			if g.Relative != nil {
+				v.relative(g.Relative, p.Steps[:i])
+			}
 		}
 	}
 	return errors.Join(v.errs...)

@@ -62,6 +62,14 @@ func cleanSnapshot(secrets *safetext.Secrets, s *stats.Snapshot) *stats.Snapshot
 	return &c
 }
 
+func cleanGroups(secrets *safetext.Secrets, list []stats.GroupSummary) []stats.GroupSummary {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Name = secrets.Short(list[i].Name)
+	}
+	return list
+}
+
 func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	if s == nil {
 		return nil
@@ -81,11 +89,13 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 		c.Errors[i].First = secrets.Field(c.Errors[i].First)
 	}
 	c.Thresholds = cleanOutcomes(secrets, s.Thresholds)
+	c.Groups = cleanGroups(secrets, s.Groups)
 	c.Steps = slices.Clone(s.Steps)
 	for i := range c.Steps {
 		step := &c.Steps[i]
 		step.Name, step.Reason = secrets.Short(step.Name), secrets.Field(step.Reason)
 		step.Thresholds = cleanOutcomes(secrets, step.Thresholds)
+		step.Groups = cleanGroups(secrets, step.Groups)
 	}
 	c.Commands = slices.Clone(s.Commands)
 	for i := range c.Commands {

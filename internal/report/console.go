@@ -161,6 +161,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	c.writeTester(&b, s)
 	writeLabels(&b, c.run.Labels)
+	if len(s.Steps) == 0 {
+		writeGroups(&b, s.Groups)
+	}
 	c.writeSteps(&b, s.Steps)
 	var rest strings.Builder
 	writeCommands(&rest, s.Commands)

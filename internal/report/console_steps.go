@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -54,6 +56,65 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	writeAge(b, "--- step b2c time:", s.Latencies.B2C)
 	writeAge(b, "--- step s2c time:", s.Latencies.S2C)
 	writeAge(b, "--- step commit time:", s.Latencies.Commit)
+	writeGroups(b, s.Groups)
+}
+
+// writeGroups writes a table of the groups of a step, or of a run of one step, if there are several: totals, warm-up included, with
+// the average rate of the measured time, and the latencies of the messages due in that.
+func writeGroups(b *strings.Builder, groups []stats.GroupSummary) {
+	if len(groups) < 2 {
+		return
+	}
+	rows := [][]string{{
+		"--- group", "sent", "completed", "not accepted", "received", "msg/sec", "send 50.00%", "send 99.00%", "transfer 50.00%", "transfer 99.00%",
+	}}
+	for i := range groups {
+		rows = append(rows, groupRow(&groups[i]))
+	}
+	var width [10]int
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintf(b, "%-*s", width[0], row[0])
+		for i, cell := range row[1:] {
+			fmt.Fprintf(b, "  %*s", width[i+1], cell)
+		}
+		b.WriteString("\n")
+	}
+}
+
+func groupRow(g *stats.GroupSummary) []string {
+	number := func(known bool, n uint64) string {
+		if !known {
+			return "-"
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	var refused uint64
+	for _, f := range failuresOf(&g.Total) {
+		refused += f.count
+	}
+	measured := g.Average.Completed
+	if !g.Sends {
+		measured = g.Average.Received
+	}
+	row := []string{
+		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total.Sent), number(g.Sends, g.Total.Completed), number(g.Sends, refused),
+		number(g.Receives, g.Total.Received), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
+	}
+	for _, l := range []*stats.Latency{g.Latencies.Ack, g.Latencies.Transfer} {
+		for _, p := range []float64{50, 99} {
+			cell := "-"
+			if l != nil && l.Count() > 0 {
+				cell = fmt.Sprintf("%.2f us", float64(l.Percentile(p)))
+			}
+			row = append(row, cell)
+		}
+	}
+	return row
 }
 
 // writeLabels writes the user's texts, by name.

@@ -68,6 +68,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		step.End = at
 		step.Health = stats.Health{CPU: time.Second, Wall: step.End.Sub(step.Start), Cores: 2}
 		step.Minimum = stats.Minimum{Completed: stats.Lowest{Seconds: seconds[i], PerSecond: 7, To: at, Elapsed: time.Second}}
+		step.Groups = fakeGroups(&step)
 		f.summary.Steps = append(f.summary.Steps, step)
 	}
 	f.summary.Steps[2].Reason = "drained"
@@ -82,6 +83,24 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	}
 	f.summary.Warnings = []string{"step paced: the rate of group load was not reached"}
 	return f
+}
+
+// fakeGroups are those of a step: senders and readers, or only readers.
+func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
+	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{Received: c.Received} }
+	senders := stats.GroupSummary{
+		Name: "senders", Sends: true, Due: s.Due, Total: s.Total.Sub(receiving(s.Total)), Measured: s.Measured.Sub(receiving(s.Measured)),
+		Minimum: stats.Minimum{Completed: s.Minimum.Completed}, Average: s.Average,
+		Latencies: stats.Latencies{Delay: s.Latencies.Delay, Ack: s.Latencies.Ack, Response: s.Latencies.Response},
+	}
+	readers := stats.GroupSummary{
+		Name: "readers", Receives: true, Total: receiving(s.Total), Measured: receiving(s.Measured), Average: s.Average,
+		Latencies: stats.Latencies{Transfer: s.Latencies.Transfer},
+	}
+	if !s.Sends {
+		return []stats.GroupSummary{readers}
+	}
+	return []stats.GroupSummary{senders, readers}
 }
 
 // fakeSecond is what happens in a second of the step of that index.

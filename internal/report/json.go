@@ -97,6 +97,7 @@ type jsonSummary struct {
 	Labels     map[string]string  `json:"labels,omitempty"`
 	Steps      []jsonStep         `json:"steps,omitempty"` // if there are several
 	Commands   []jsonCommand      `json:"commands,omitempty"`
+	Groups     []jsonGroup        `json:"groups,omitempty"` // of a scenario, if there are several
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -216,7 +217,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		Length:        s.Seconds(),
 		InFlight:      s.InFlight,
 		Workers:       s.Workers,
-		Counts:        j.totals(&s.Delta),
+		Counts:        j.sides().totals(&s.Delta),
 		Leftover:      toJSONLeftover(s.Leftover),
 		Saturated:     s.Saturated,
 		jsonCounts:    toJSONCounts(&s.Delta),
@@ -237,19 +238,20 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		}
 		return value
 	}
+	has := j.sides()
 	return j.write(jsonSummary{
 		SampleType:       "summary",
 		Time:             s.End.UnixMilli(),
 		Result:           result,
-		jsonFigures:      j.figures(&s.Total, &s.Latencies, &s.Minimum),
+		jsonFigures:      has.figures(&s.Total, &s.Latencies, &s.Minimum),
 		Start:            s.Start.UnixMilli(),
 		Reason:           s.Reason,
 		TotalExpected:    valueIf(s.ExpectedKnown, s.Expected),
 		TotalMissing:     valueIf(s.ExpectedKnown, s.Missing),
-		jsonEnds:         j.ends(&s.Total),
+		jsonEnds:         has.ends(&s.Total),
 		ProtocolCounters: countersByName(s.Protocol),
 		Verification:     s.Verification,
-		Measured:         j.measured(&s.Measured),
+		Measured:         has.measured(&s.Measured),
 		Saturated:        toJSONSaturation(s.Saturation),
 		Health:           toJSONHealth(&s.Health),
 		Protocol:         j.run.Protocol,
@@ -263,10 +265,13 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		LeftBehind:       notNil(s.LeftBehind),
 		Scenario:         j.run.Scenario,
 		Labels:           j.run.Labels,
-		Steps:            j.steps(s.Steps),
+		Steps:            has.steps(s.Steps),
 		Commands:         toJSONCommands(s.Commands),
+		Groups:           toJSONGroups(s.Groups),
 	})
 }
+
+func (j *JSON) sides() sides { return sides{j.run.Producing, j.run.Consuming} }
 
 // Close ends the array if that was not done yet, and closes the file.
 func (j *JSON) Close() error { return j.file.close() }
@@ -319,18 +324,18 @@ func toJSONLeftover(l stats.Latencies) *jsonLatencies {
 	}
 }
 
-// totals returns the counts that belong to the run's role.
-func (j *JSON) totals(c *stats.Counters) jsonTotals {
-	producing := j.run.Producing
+// totals returns the counts of the workers that there are.
+func (has sides) totals(c *stats.Counters) jsonTotals {
+	producing := has.sends
 	return jsonTotals{
 		Sent: valueIf(producing, c.Sent), Blocked: valueIf(producing, c.Blocked), NoLeave: valueIf(producing, c.NoLeave),
-		Completed: valueIf(producing, c.Completed), Received: valueIf(j.run.Consuming, c.Received),
+		Completed: valueIf(producing, c.Completed), Received: valueIf(has.receives, c.Received),
 	}
 }
 
 // measured returns the counts of messages; waits are of none.
-func (j *JSON) measured(c *stats.Counters) jsonTotals {
-	t := j.totals(c)
+func (has sides) measured(c *stats.Counters) jsonTotals {
+	t := has.totals(c)
 	t.Blocked, t.NoLeave = nil, nil
 	return t
 }

@@ -52,7 +52,21 @@ type jsonStep struct {
 	Measured   jsonTotals         `json:"measured"`
 	Health     jsonHealth         `json:"health"`
 	Thresholds []result.Threshold `json:"thresholds,omitempty"`
+	Groups     []jsonGroup        `json:"groups,omitempty"` // if there are several
 }
+
+// jsonGroup has the keys of a step for one of its groups, or of the summary for a group over all steps.
+type jsonGroup struct {
+	Name string `json:"name"`
+	Due  uint64 `json:"due,omitempty"`
+	jsonFigures
+	Average *jsonAverage `json:"average,omitempty"`
+	jsonEnds
+	Measured jsonTotals `json:"measured"`
+}
+
+// sides tell which workers there are: keys of the others are missing.
+type sides struct{ sends, receives bool }
 
 // jsonAverage are messages per second, to two digits behind the point.
 type jsonAverage struct {
@@ -72,13 +86,13 @@ type jsonCommand struct {
 	Output  string  `json:"output"` // the end of it
 }
 
-func (j *JSON) figures(total *stats.Counters, l *stats.Latencies, m *stats.Minimum) jsonFigures {
-	producing := j.run.Producing
+func (has sides) figures(total *stats.Counters, l *stats.Latencies, m *stats.Minimum) jsonFigures {
+	producing := has.sends
 	return jsonFigures{
 		TotalSent:          valueIf(producing, total.Sent),
 		TotalBlocked:       valueIf(producing, total.Blocked),
 		TotalCompleted:     valueIf(producing, total.Completed),
-		TotalReceived:      valueIf(j.run.Consuming, total.Received),
+		TotalReceived:      valueIf(has.receives, total.Received),
 		TotalDelaySendTime: toJSONLatency(l.Delay),
 		TotalSendTime:      toJSONLatency(l.Ack),
 		TotalTransferTime:  toJSONLatency(l.Transfer),
@@ -87,12 +101,12 @@ func (j *JSON) figures(total *stats.Counters, l *stats.Latencies, m *stats.Minim
 		TotalS2CTime:       toJSONLatency(l.S2C),
 		TotalCommitTime:    toJSONLatency(l.Commit),
 		MinimumCompleted:   toJSONLowest(producing, &m.Completed),
-		MinimumReceived:    toJSONLowest(j.run.Consuming, &m.Received),
+		MinimumReceived:    toJSONLowest(has.receives, &m.Received),
 	}
 }
 
-func (j *JSON) ends(total *stats.Counters) jsonEnds {
-	producing := j.run.Producing
+func (has sides) ends(total *stats.Counters) jsonEnds {
+	producing := has.sends
 	return jsonEnds{
 		TotalRejected:    valueIf(producing, total.Rejected),
 		TotalReleased:    valueIf(producing, total.Released),
@@ -103,20 +117,38 @@ func (j *JSON) ends(total *stats.Counters) jsonEnds {
 	}
 }
 
-func (j *JSON) steps(list []stats.StepSummary) (out []jsonStep) {
+func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
 	for i := range list {
 		s := &list[i]
 		out = append(out, jsonStep{
 			Name: s.Name, Reason: s.Reason, Start: s.Start.UnixMilli(), Time: s.End.UnixMilli(),
 			Loaded: s.Loaded.Seconds(), Due: s.Due,
-			jsonFigures: j.figures(&s.Total, &s.Latencies, &s.Minimum), Average: j.average(&s.Average), jsonEnds: j.ends(&s.Total),
-			Measured: j.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
+			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average), jsonEnds: has.ends(&s.Total),
+			Measured: has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
+			Groups: toJSONGroups(s.Groups),
 		})
 	}
 	return out
 }
 
-func (j *JSON) average(a *stats.Average) *jsonAverage {
+// toJSONGroups returns the groups of a run or a step, if there are several.
+func toJSONGroups(list []stats.GroupSummary) (out []jsonGroup) {
+	if len(list) < 2 {
+		return nil
+	}
+	for i := range list {
+		g := &list[i]
+		has := sides{g.Sends, g.Receives}
+		out = append(out, jsonGroup{
+			Name: g.Name, Due: g.Due,
+			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average), jsonEnds: has.ends(&g.Total),
+			Measured: has.measured(&g.Measured),
+		})
+	}
+	return out
+}
+
+func (has sides) average(a *stats.Average) *jsonAverage {
 	if a.Span <= 0 {
 		return nil
 	}
@@ -128,8 +160,8 @@ func (j *JSON) average(a *stats.Average) *jsonAverage {
 		return &v
 	}
 	return &jsonAverage{
-		Seconds: a.Span.Seconds(), Sent: perSecond(j.run.Producing, a.Sent), Completed: perSecond(j.run.Producing, a.Completed),
-		Received: perSecond(j.run.Consuming, a.Received),
+		Seconds: a.Span.Seconds(), Sent: perSecond(has.sends, a.Sent), Completed: perSecond(has.sends, a.Completed),
+		Received: perSecond(has.receives, a.Received),
 	}
 }
 

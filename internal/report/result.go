@@ -145,6 +145,7 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 	if len(s.Steps) == 0 {
 		return []result.Step{{
 			Name: loadStep, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
+			Groups: groups(s.Groups),
 		}}
 	}
 	for i := range s.Steps {
@@ -152,9 +153,25 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
 			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
+			Groups: groups(step.Groups),
 		})
 	}
 	return list
+}
+
+// groups returns the groups of a step, if there are several.
+func groups(list []stats.GroupSummary) (out []result.Group) {
+	if len(list) < 2 {
+		return nil
+	}
+	for i := range list {
+		g := &list[i]
+		out = append(out, result.Group{
+			Name: g.Name, Due: g.Due, Counts: counts(&g.Total, g.Sends, g.Receives),
+			Measured: counts(&g.Measured, g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
+		})
+	}
+	return out
 }
 
 func commands(ran []stats.Command) (list []result.Command) {

@@ -97,6 +97,19 @@ func TestJSONSteps(t *testing.T) {
 	assert.Equal(t, "paced", paced["thresholds"].([]any)[0].(map[string]any)["step"])
 	assert.NotContains(t, whole["thresholds"].([]any)[0], "step", "it is about the whole run")
 	assert.Nil(t, whole["commands"].([]any)[2].(map[string]any)["status"])
+	groups := paced["groups"].([]any)
+	senders, readers := groups[0].(map[string]any), groups[1].(map[string]any)
+	assert.Equal(t, []any{"senders", "readers"}, []any{senders["name"], readers["name"]})
+	for _, key := range []string{"totalSent", "totalCompleted", "totalFailed", "totalSendTime", "totalDelaySendTime", "totalResponseTime", "failures"} {
+		assert.Equal(t, paced[key], senders[key], key)
+	}
+	for _, key := range []string{"totalReceived", "totalTransferTime"} {
+		assert.Equal(t, paced[key], readers[key], key)
+		assert.NotContains(t, senders, key)
+	}
+	assert.Equal(t, map[string]any{"seconds": 2.002, "received": 899.1}, readers["average"])
+	assert.NotContains(t, readers, "totalSent")
+	assert.NotContains(t, whole["steps"].([]any)[2], "groups", "it has one only")
 
 	// A plain command line has none of that.
 	j, err = NewJSON(path)

@@ -59,6 +59,10 @@ func (d *decoder) step(n *node, i int) Step {
 		if text, ok := d.text(name, "name"); ok {
 			s.Name, s.Pos = text, name.pos
 			d.goodName(name.pos, "a step", text)
+			if strings.Contains(text, ".group.") {
+				d.bad(name.pos, "such as "+strings.ReplaceAll(text, ".group.", "-group-"),
+					"%s cannot be the name of a step: STEP.group.NAME is a group of a step", quote(text))
+			}
 		}
 	}
 	if groups := n.get("groups"); groups != nil && groups.null {

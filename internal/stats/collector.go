@@ -42,6 +42,8 @@ type Collector struct {
 	work      workMeter
 	rated     bool
 	step      *stepMeter // of the present step; nil if the run has only one
+	groups    []*groupMeter
+	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
 
 // NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made with
@@ -116,12 +118,13 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		latencies = [parts]*Latencies{Warmup: &s.Latencies}
 	}
 	var counts [parts]Counters
-	for _, r := range c.consumers {
-		r.collect(&counts, latencies)
+	for i, r := range c.consumers {
+		r.collect(c.into(len(c.producers)+i, &counts, latencies))
 	}
 	for i, r := range c.producers {
-		c.ended[i] = r.collect(&counts, latencies)
+		c.ended[i] = r.collect(c.into(i, &counts, latencies))
 	}
+	c.gather(&counts, latencies)
 	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, r := range c.producers {
 		s.Total.Blocked += r.blocked.Load()
@@ -129,7 +132,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total.Strays += r.stray.Load()
 	}
 	worked := c.work.interval(c, now, phase)
-	s.Total.NoLeave = max(c.work.noLeave, c.total.NoLeave)
+	s.Total.NoLeave = c.work.noLeave()
 	s.Total.Blocked += s.Total.NoLeave
 	s.Total.Sent = c.sent(s.Total.Received-s.Total.Redelivered, last)
 	for _, r := range c.producers {
@@ -160,6 +163,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	if c.step != nil {
 		c.step.add(c, s)
 	}
+	c.groupIntervals(phase, now, last)
 	c.total, c.parts, c.last = s.Total, counts, now
 	return s
 }
@@ -180,17 +184,10 @@ func (c *Collector) open() int {
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i, r := range c.producers {
-		var handed uint64
-		for part := range parts {
-			handed += r.handed[part].Load()
-			begun += r.sent[part].Load()
-		}
-		known += max(handed, c.ended[i])
+		known += r.known(c.ended[i], last)
+		begun += r.known(0, true)
 	}
-	switch {
-	case last:
-		known = begun
-	case known < delivered && delivered <= begun: // more than begun: each goes to several consumers
+	if known < delivered && delivered <= begun { // more than begun: each goes to several consumers
 		known = delivered
 	}
 	return max(known, c.total.Sent)

@@ -97,6 +97,21 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 // NotSent takes back one Sent: the driver says that the message did not leave.
 func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
 
+// known returns how many messages are known to have left, of which so many have ended; with last, all that were begun.
+func (r *ProducerRecorder) known(ended uint64, last bool) (n uint64) {
+	for part := range parts {
+		if last {
+			n += r.sent[part].Load()
+		} else {
+			n += r.handed[part].Load()
+		}
+	}
+	if last {
+		return n
+	}
+	return max(n, ended)
+}
+
 // Blocked counts a wait for a free slot.
 func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 

@@ -223,6 +223,8 @@ type Summary struct {
 	Verification *verify.Result
 	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
 	Thresholds []threshold.Outcome
+	// Groups are the figures of each group of a scenario, over all steps.
+	Groups []GroupSummary
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
 	// Commands are those that ran before and after steps.

@@ -24,6 +24,8 @@ type StepSummary struct {
 	Health    Health
 	Minimum   Minimum
 	Average   Average
+	// Groups are the figures of each group of the step.
+	Groups []GroupSummary
 
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
@@ -52,6 +54,9 @@ func (c *Collector) beginStep() {
 	c.step = &stepMeter{total: c.total, measure: c.parts[Measure]}
 	c.step.sum.Start = c.last
 	c.step.sum.Latencies = c.newLatencies()
+	for _, g := range c.groups {
+		g.beginStep()
+	}
 }
 
 // add takes an interval, before the collector takes its totals.
@@ -74,6 +79,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 	sum := c.step.sum
 	sum.Name, sum.End = name, c.last
 	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
+	sum.Groups = c.groupSums(true)
 	c.beginStep()
 	return sum
 }
@@ -82,6 +88,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
 		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Average: c.average,
+		Groups: c.GroupSums(),
 	}
 	if c.step == nil {
 		return whole, whole
@@ -89,6 +96,7 @@ func (c *Collector) SoFar() (whole, step StepSummary) {
 	step = c.step.sum
 	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	step.Latencies = c.step.sum.Latencies.copied()
+	step.Groups = c.groupSums(true)
 	return whole, step
 }
 

@@ -23,13 +23,13 @@ type Saturation struct {
 // workMeter finds the workers at the limit of the tester.
 type workMeter struct {
 	workers []workerMeter
-	noLeave uint64 // as of the last interval
 }
 
 // workerMeter is what is known of a worker as of the last interval.
 type workerMeter struct {
 	own, reader, writer time.Duration // for how long each of its goroutines has waited so far
 	openings            int           // connections so far
+	noLeave             uint64        // times that the broker gave it no leave to send
 	fresh               bool          // the present one has not been looked at
 	saturated           bool          // in the last interval
 	saturation          Saturation
@@ -46,11 +46,10 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	length := now.Sub(c.last)
 	counts := length >= fullSecond && phase != Drain
 	little := time.Duration(saturatedWait * float64(length))
-	m.noLeave = 0
 	for i := range m.workers {
 		at := &m.workers[i]
 		at.saturated = false
-		m.noLeave += c.worker(i).Denied
+		at.noLeave = max(at.noLeave, c.worker(i).Denied)
 		if c.worker(i).Closed {
 			continue
 		}
@@ -65,7 +64,7 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 				Time:  c.producers[i].waitedUntil(now.Sub(c.start)) + waits.Credit.Time + waits.Socket.Time + waits.Answer.Time,
 			}
 		}
-		m.noLeave += waits.Credit.Times
+		at.noLeave = max(at.noLeave, c.worker(i).Denied+waits.Credit.Times)
 		busy := lap(&at.own, own, little)
 		connection := lap(&at.reader, waits.Reader, little)
 		connection = lap(&at.writer, waits.Writer, little) || connection
@@ -90,6 +89,14 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 		}
 	}
 	return w
+}
+
+// noLeave returns how often the broker gave any of them no leave to send, as of the last interval.
+func (m *workMeter) noLeave() (n uint64) {
+	for i := range m.workers {
+		n += m.workers[i].noLeave
+	}
+	return n
 }
 
 // reopened begins anew with workers that have a new connection.

@@ -34,12 +34,20 @@ type Metric struct {
 	Unit  Unit
 	Needs Needs
 	Help  string
+	// Group is the group of a scenario that the value is about, whose Name is "group.GROUP.METRIC"; empty for all groups.
+	Group string
 }
 
 // Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due after the warm-up,
 // unless the help says otherwise; rates are of the time from the end of the warm-up to the end of the load.
 func Metrics() []Metric {
-	list := []Metric{
+	var list []Metric
+	for _, m := range []struct {
+		name  string
+		unit  Unit
+		needs Needs
+		help  string
+	}{
 		{"sent", Messages, Producers, "messages handed to the broker"},
 		{"completed", Messages, Producers, "messages accepted by the broker"},
 		{"rejected", Messages, Producers, "messages refused by the broker"},
@@ -59,6 +67,8 @@ func Metrics() []Metric {
 		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
+	} {
+		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
 	}
 	for _, l := range []struct {
 		name, help string
@@ -71,17 +81,30 @@ func Metrics() []Metric {
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {
 		for _, p := range statistics() {
-			list = append(list, Metric{l.name + "." + p.name, Time, l.needs, p.help + ", " + l.help})
+			list = append(list, Metric{Name: l.name + "." + p.name, Unit: Time, Needs: l.needs, Help: p.help + ", " + l.help})
 		}
 	}
+	const verified = Verification | Consumers
 	return append(
 		list,
-		Metric{"lost", Messages, Verification | Producers | Consumers, "messages accepted by the broker that never came although consumers waited, warm-up included"},
-		Metric{"left", Messages, Verification | Producers | Consumers, "messages accepted by the broker that had not come when the consumers ended, warm-up included"},
-		Metric{"duplicated", Messages, Verification | Consumers, "deliveries beyond the first of each message, warm-up included"},
-		Metric{"out_of_order", Messages, Verification | Consumers, "messages that came behind a later one of their producer, warm-up included"},
-		Metric{"damaged", Messages, Verification | Consumers, "deliveries that are not what was sent, warm-up included"},
-		Metric{"tester.cpu", Percent, 0, "processor time of the tester, of all processors that it may use, warm-up included"},
+		Metric{
+			Name: "lost", Needs: verified | Producers,
+			Help: "messages accepted by the broker that never came although consumers waited, warm-up included",
+		},
+		Metric{
+			Name: "left", Needs: verified | Producers,
+			Help: "messages accepted by the broker that had not come when the consumers ended, warm-up included",
+		},
+		Metric{Name: "duplicated", Needs: verified, Help: "deliveries beyond the first of each message, warm-up included"},
+		Metric{
+			Name: "out_of_order", Needs: verified,
+			Help: "messages that came behind a later one of their producer, warm-up included",
+		},
+		Metric{Name: "damaged", Needs: verified, Help: "deliveries that are not what was sent, warm-up included"},
+		Metric{
+			Name: "tester.cpu", Unit: Percent,
+			Help: "processor time of the tester, of all processors that it may use, warm-up included",
+		},
 	)
 }
 
@@ -100,14 +123,33 @@ func statistics() []statistic {
 	}
 }
 
-// find returns the metric of a name.
-func find(name string) (Metric, bool) {
-	for _, m := range Metrics() {
+// GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.
+const GroupPrefix = "group."
+
+// OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
+func (m *Metric) OfGroup() bool {
+	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu"
+}
+
+// Find returns the metric of a name, which may be that of a group.
+func Find(name string) (Metric, bool) {
+	list := Metrics()
+	for _, m := range list {
 		if m.Name == name {
 			return m, true
 		}
 	}
-	return Metric{}, false
+	of, ok := strings.CutPrefix(name, GroupPrefix)
+	var found Metric
+	for _, m := range list { // "sent.avg" rather than a group that ends in ".sent"
+		group, is := strings.CutSuffix(of, "."+m.Name)
+		if ok && is && group != "" && m.OfGroup() && (found.Group == "" || len(group) < len(found.Group)) {
+			found = m
+			found.Name, found.Group = name, group
+			found.Help += ", of the group " + group
+		}
+	}
+	return found, found.Group != ""
 }
 
 // String returns what a unit's values are called in a list of metrics.

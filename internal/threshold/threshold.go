@@ -34,7 +34,7 @@ type UnknownError struct{ Name string }
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
 
 var (
-	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
@@ -54,7 +54,7 @@ func Parse(text string) (Threshold, error) {
 	if parts[2] == "=" {
 		return Threshold{}, errors.New("= is no operator: write ==")
 	}
-	m, ok := find(parts[1])
+	m, ok := Find(parts[1])
 	if !ok {
 		return Threshold{}, &UnknownError{parts[1]}
 	}
@@ -138,14 +138,17 @@ type Outcome struct {
 	Kept      bool    // false if the value is not known
 }
 
-// Judge compares the values of a run with the demands. Target is the rate that was asked for, in messages per second. Value returns
-// the value of a metric in its unit; ok is false if the run has none, such as a latency of no message.
-func Judge(list []Threshold, target float64, value func(name string) (v float64, ok bool)) []Outcome {
+// Judge compares the values of a run with the demands. Target returns the rate that was asked for, of a group or, without a name,
+// of all groups together, in messages per second; 0 if there is none, so that no share of it is kept. Value returns the value of
+// a metric in its unit; ok is false if the run has none, such as a latency of no message.
+func Judge(
+	list []Threshold, target func(group string) float64, value func(name string) (v float64, ok bool),
+) []Outcome {
 	outcomes := make([]Outcome, 0, len(list))
 	for _, t := range list {
-		o := Outcome{Threshold: t, Target: target}
+		o := Outcome{Threshold: t, Target: target(t.Metric.Group)}
 		o.Measured, o.Known = value(t.Metric.Name)
-		o.Kept = o.Known && t.holds(o.Measured, target)
+		o.Kept = o.Known && t.holds(o.Measured, o.Target)
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
@@ -154,6 +157,9 @@ func Judge(list []Threshold, target float64, value func(name string) (v float64,
 func (t *Threshold) holds(v, target float64) bool {
 	limit := t.Value
 	if t.OfTarget {
+		if target <= 0 {
+			return false
+		}
 		limit = t.Value / 100 * target
 	}
 	switch t.Op {

@@ -46,7 +46,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	values := map[string]float64{"ack.p99": 50_000, "lost": 0, "received.min": 899, "completed.avg": 999.5}
+	values := map[string]float64{
+		"ack.p99": 50_000, "lost": 0, "received.min": 899, "completed.avg": 999.5,
+		"group.senders.completed.avg": 450, "group.others.completed.avg": 450,
+	}
 	for text, want := range map[string]string{
 		"ack.p99 < 50ms":                 "ack.p99 < 50ms: NOT KEPT, 50ms",
 		"ack.p99 <= 50ms":                "ack.p99 <= 50ms: kept, 50ms",
@@ -57,10 +60,15 @@ func TestJudge(t *testing.T) {
 		"completed.avg >= 99% of target": "completed.avg >= 99% of target: kept, 999.5/s (99.95%)",
 		"transfer.p50 < 1s":              "transfer.p50 < 1s: NOT KEPT, nothing was measured",
 		"damaged >= 0":                   "damaged >= 0: NOT KEPT, nothing was measured",
+
+		"group.senders.completed.avg >= 90% of target": "group.senders.completed.avg >= 90% of target: kept, 450/s (90%)",
+		"group.others.completed.avg >= 1% of target":   "group.others.completed.avg >= 1% of target: NOT KEPT, 450/s",
+		"group.senders.ack.p99 < 50ms":                 "group.senders.ack.p99 < 50ms: NOT KEPT, nothing was measured",
 	} {
 		demand, err := Parse(text)
 		require.NoError(t, err)
-		got := Judge([]Threshold{demand}, 1000, func(name string) (float64, bool) { v, ok := values[name]; return v, ok })
+		target := func(group string) float64 { return map[string]float64{"": 1000, "senders": 500}[group] }
+		got := Judge([]Threshold{demand}, target, func(name string) (float64, bool) { v, ok := values[name]; return v, ok })
 		require.Len(t, got, 1)
 		require.Equal(t, want, got[0].String())
 	}
@@ -78,8 +86,27 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A metric of a group is named by both; what only the whole run has is not of a group.
+func TestMetricsOfGroups(t *testing.T) {
+	for name, group := range map[string]string{
+		"group.senders.sent": "senders", "group.senders.sent.avg": "senders", "group.a-b_c.1.received.min": "a-b_c.1",
+		"group.sent.sent": "sent", "group.x.sent.ack.p99.9": "x.sent", "group.x.commits.failed": "x",
+	} {
+		m, ok := Find(name)
+		require.True(t, ok, name)
+		require.Equal(t, [2]string{name, group}, [2]string{m.Name, m.Group})
+		parsed, err := Parse(name + map[Unit]string{Messages: " == 1", PerSecond: " > 5k", Time: " < 5ms"}[m.Unit])
+		require.NoError(t, err)
+		require.Equal(t, m, parsed.Metric)
+	}
+	for _, name := range []string{"group.sent", "group..sent", "group.a.lost", "group.a.missing", "group.a.tester.cpu", "group.a.b", "groups.a.sent"} {
+		_, ok := Find(name)
+		require.False(t, ok, name)
+	}
+}
+
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"ack.p99 < 50ms", "received.min >= 90% of target", "tester.cpu < 80%", "lost == 0"} {
+	for _, text := range []string{"ack.p99 < 50ms", "received.min >= 90% of target", "tester.cpu < 80%", "lost == 0", "group.a-b.sent.avg > 1k"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -66,6 +66,11 @@ func (r *Result) check() error {
 		if err := r.Steps[i].Latencies.check(); err != nil {
 			return fmt.Errorf("step %q: %w", r.Steps[i].Name, err)
 		}
+		for k := range r.Steps[i].Groups {
+			if err := r.Steps[i].Groups[k].Latencies.check(); err != nil {
+				return fmt.Errorf("step %q, group %q: %w", r.Steps[i].Name, r.Steps[i].Groups[k].Name, err)
+			}
+		}
 	}
 	return nil
 }

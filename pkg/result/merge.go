@@ -175,7 +175,27 @@ func (r *Result) mergeSteps(part *Result) error {
 		to := &r.Steps[at]
 		to.Reason = mergedReason(to.Reason, from.Reason)
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
-		if err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies)); err != nil {
+		err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies), to.mergeGroups(from.Groups))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Step) mergeGroups(part []Group) error {
+	for i := range part {
+		from := &part[i]
+		at := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Name == from.Name })
+		if at < 0 {
+			s.Groups = append(s.Groups, Group{Name: from.Name})
+			at = len(s.Groups) - 1
+		}
+		to := &s.Groups[at]
+		err := errors.Join(
+			addTo(&to.Due, from.Due), to.Counts.add(&from.Counts), to.Measured.add(&from.Measured), to.Latencies.add(&from.Latencies),
+		)
+		if err != nil {
 			return err
 		}
 	}

@@ -159,6 +159,22 @@ type Step struct {
 	Counts Counts `json:"counts"`
 	// Latencies of the messages that were due in the step after its warm-up.
 	Latencies Latencies `json:"latencies"`
+	// Groups are the groups of the step, if there are several. Their counts and latencies add up to those of the step.
+	Groups []Group `json:"groups,omitempty"`
+}
+
+// Group is a group of a scenario in one step.
+type Group struct {
+	// Name is the name of the group.
+	Name string `json:"name"`
+	// Due is how many messages its rate wanted to be sent; missing without a rate.
+	Due uint64 `json:"due,omitempty"`
+	// Counts of the group in the step, warm-up included.
+	Counts Counts `json:"counts"`
+	// Measured are the counts of the messages that were due after the warm-up.
+	Measured Counts `json:"measured"`
+	// Latencies of the messages that were due after the warm-up.
+	Latencies Latencies `json:"latencies"`
 }
 
 // Command is a command that ran before or after a step.

@@ -34,6 +34,19 @@ func sampleSteps(t testing.TB, seed uint64, seconds, messages int) *Result {
 			require.NoError(t, s.Latencies.add(&row.Latencies))
 		}
 	}
+	for i := range r.Steps[:2] {
+		s := &r.Steps[i]
+		s.Groups = []Group{
+			{
+				Name: "senders", Due: s.Counts.Producers.Sent, Counts: Counts{Producers: s.Counts.Producers},
+				Measured: Counts{Producers: s.Counts.Producers}, Latencies: Latencies{Ack: s.Latencies.Ack, Response: s.Latencies.Response},
+			},
+			{
+				Name: "readers", Counts: Counts{Consumers: s.Counts.Consumers}, Measured: Counts{Consumers: s.Counts.Consumers},
+				Latencies: Latencies{Transfer: s.Latencies.Transfer},
+			},
+		}
+	}
 	failed, value := 1, 51_000.0
 	r.Commands = []Command{
 		{Step: "fill", When: "before", Command: "start-broker 4g", Status: new(int), Took: 1_234_567, Output: "started\n"},
@@ -73,6 +86,31 @@ func TestGoldenSteps(t *testing.T) {
 		require.NoError(t, sum.add(&got.Steps[i].Counts))
 	}
 	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
+}
+
+// The groups of merged results add up, by step and name; one that only a part has stays as it is.
+func TestMergeGroups(t *testing.T) {
+	t.Parallel()
+	a, b := sampleSteps(t, 8, 2, 20), sampleSteps(t, 9, 2, 30)
+	b.RunID = "7"
+	b.Steps[1].Groups = append(b.Steps[1].Groups, Group{Name: "others", Counts: Counts{Consumers: &Consumers{Received: 5}}})
+	whole, err := Merge(a, b)
+	require.NoError(t, err)
+	require.Len(t, whole.Steps[0].Groups, 2)
+	require.Len(t, whole.Steps[1].Groups, 3)
+	require.Empty(t, whole.Steps[2].Groups)
+	for i := range 2 {
+		senders, readers := &whole.Steps[i].Groups[0], &whole.Steps[i].Groups[1]
+		require.Equal(t, [2]string{"senders", "readers"}, [2]string{senders.Name, readers.Name})
+		require.EqualValues(t, 2*20+2*30, senders.Due)
+		require.EqualValues(t, 2*20+2*30, senders.Counts.Producers.Sent)
+		require.EqualValues(t, 2*20+2*30, senders.Measured.Producers.Completed)
+		require.EqualValues(t, 2*20+2*30, readers.Counts.Consumers.Received)
+		require.Equal(t, asJSON(t, whole.Steps[i].Latencies.Ack), asJSON(t, senders.Latencies.Ack))
+		require.Equal(t, asJSON(t, whole.Steps[i].Latencies.Transfer), asJSON(t, readers.Latencies.Transfer))
+	}
+	require.EqualValues(t, 5, whole.Steps[1].Groups[2].Counts.Consumers.Received)
+	require.EqualValues(t, 2*20, a.Steps[0].Groups[0].Counts.Producers.Sent, "the results stay as they are")
 }
 
 // A killed run has the steps of its rows, with exact counts and latencies, wherever it was killed and also where seconds share

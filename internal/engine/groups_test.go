@@ -1,0 +1,159 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// to lets a group work at another queue.
+func to(queue string, edits ...func(*plan.Group)) func(*plan.Group) {
+	return func(g *plan.Group) {
+		g.Destinations = []driver.Destination{{Name: queue}}
+		for _, edit := range edits {
+			edit(g)
+		}
+	}
+}
+
+// groupsOf returns the sent, completed, received and measured messages of groups by their names.
+func groupsOf(list []stats.GroupSummary) map[string][4]uint64 {
+	got := map[string][4]uint64{}
+	for i := range list {
+		g := &list[i]
+		got[g.Name] = [4]uint64{g.Total.Sent, g.Total.Completed, g.Total.Received, g.Measured.Completed + g.Measured.Received}
+	}
+	return got
+}
+
+// Each group has figures of its own, in each step and in the run, and they add up.
+func TestGroupsOfSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
+		s := newScenario(b.Factory(), true)
+		slow := func() *plan.Group { return s.senders("slow", to("A", paced("100"))) }
+		s.step("one", func(step *plan.Step) {
+			step.Duration, step.Warmup = 10*time.Second, 2*time.Second
+			step.Thresholds = demands(t, "group.slow.completed.avg >= 99% of target", "group.fast.completed.avg >= 99% of target",
+				"group.fast.sent == 3200", "group.slow.sent == 3200", "group.a-readers.received.avg < 101", "group.slow.ack.p50 >= 3ms",
+				"group.slow.ack.max < 3ms")
+		}, slow(), s.senders("fast", to("B", paced("400"))), s.readers("a-readers", to("A")), s.readers("b-readers", to("B")))
+		s.step("two", drainedStep, s.senders("burst", to("B", sending(700))), s.readers("b-readers", to("B")))
+		s.step("three", lasting(4*time.Second), slow())
+		s.step("four", drainedStep, s.readers("a-readers", to("A")))
+		s.plan.Thresholds = demands(t, "group.slow.completed == 1200", "group.a-readers.received == 1200", "group.b-readers.received == 3900")
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.Equal(t, map[string][4]uint64{
+			"slow": {1000, 1000, 0, 800}, "fast": {4000, 4000, 0, 3200}, "a-readers": {0, 0, 1000, 800}, "b-readers": {0, 0, 4000, 3200},
+		}, groupsOf(sum.Steps[0].Groups))
+		require.Equal(t, map[string][4]uint64{"burst": {700, 700, 0, 700}, "b-readers": {0, 0, 700, 700}}, groupsOf(sum.Steps[1].Groups))
+		require.Equal(t, map[string][4]uint64{"slow": {400, 400, 0, 400}}, groupsOf(sum.Steps[2].Groups))
+		require.Equal(t, map[string][4]uint64{"a-readers": {0, 0, 400, 400}}, groupsOf(sum.Steps[3].Groups))
+		require.Equal(t, map[string][4]uint64{
+			"slow": {1400, 1400, 0, 1200}, "fast": {4000, 4000, 0, 3200}, "burst": {700, 700, 0, 700},
+			"a-readers": {0, 0, 1400, 1200}, "b-readers": {0, 0, 4700, 3900},
+		}, groupsOf(sum.Groups))
+		require.EqualValues(t, 1400, sum.Groups[0].Due)
+		require.EqualValues(t, 400, sum.Steps[2].Groups[0].Due)
+		for i := range sum.Steps {
+			addUp(t, &sum.Steps[i])
+		}
+		require.EqualValues(t, 800, sum.Steps[0].Groups[0].Latencies.Ack.Count())
+		require.EqualValues(t, 3000, sum.Steps[0].Groups[0].Latencies.Ack.Max())
+		require.Nil(t, sum.Steps[0].Groups[2].Latencies.Ack, "it sends nothing")
+		require.EqualValues(t, 1200, sum.Groups[0].Latencies.Ack.Count())
+		require.True(t, sum.Steps[0].Groups[1].Minimum.Completed.Known())
+		require.InDelta(t, 400, sum.Steps[0].Groups[1].Minimum.Completed.PerSecond, 1)
+		kept := map[string]bool{}
+		for i := range sum.Thresholds {
+			kept[sum.Thresholds[i].Threshold.String()] = sum.Thresholds[i].Kept
+		}
+		require.Equal(t, map[string]bool{
+			"group.slow.completed.avg >= 99% of target": true, "group.fast.completed.avg >= 99% of target": true,
+			"group.fast.sent == 3200": true, "group.slow.sent == 3200": false, "group.a-readers.received.avg < 101": true,
+			"group.slow.ack.p50 >= 3ms": true, "group.slow.ack.max < 3ms": false,
+			"group.slow.completed == 1200": true, "group.a-readers.received == 1200": true, "group.b-readers.received == 3900": true,
+		}, kept)
+	})
+}
+
+// addUp holds the groups of a step against the step.
+func addUp(t *testing.T, s *stats.StepSummary) {
+	t.Helper()
+	var total, measured stats.Counters
+	var acks, transfers int64
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		total, measured = add(total, g.Total), add(measured, g.Measured)
+		if g.Latencies.Ack != nil {
+			acks += g.Latencies.Ack.Count()
+		}
+		if g.Latencies.Transfer != nil {
+			transfers += g.Latencies.Transfer.Count()
+		}
+	}
+	require.Equal(t, s.Total, total, s.Name)
+	require.Equal(t, s.Measured, measured, s.Name)
+	if s.Latencies.Ack != nil {
+		require.Equal(t, s.Latencies.Ack.Count(), acks)
+	}
+	if s.Latencies.Transfer != nil {
+		require.Equal(t, s.Latencies.Transfer.Count(), transfers)
+	}
+}
+
+// A group that has other workers in a later step is one group in the figures of the run.
+func TestGroupsWithOtherWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), true)
+		workers := func(n int) func(*plan.Group) { return func(g *plan.Group) { g.Producers = n } }
+		s.step("one", nil, s.senders("senders", to("TEST", sending(300), workers(1))), s.readers("readers", nil))
+		s.step("three", drainedStep, s.senders("senders", to("TEST", sending(600), workers(3))), s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.Equal(t, map[string][4]uint64{"senders": {900, 900, 0, 900}, "readers": {0, 0, 900, 900}}, groupsOf(sum.Groups))
+		for i := range sum.Steps {
+			addUp(t, &sum.Steps[i])
+		}
+	})
+}
+
+// A rate may be a share of what one group has reached.
+func TestRateRelativeToGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.step("first", lasting(10*time.Second), s.senders("a", to("A", paced("100"))), s.senders("b", to("B", paced("300"))))
+		r, err := plan.ParseRelative("50% of first.group.b.completed.avg")
+		require.NoError(t, err)
+		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Relative = r })))
+		sum := s.run(t, nil)
+		require.InDelta(t, 1500, sum.Steps[1].Total.Completed, 2)
+	})
+}
+
+// The thresholds of the only step of a run are judged, too.
+func TestThresholdsOfTheOnlyStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.step("load", func(step *plan.Step) {
+			step.Duration, step.Thresholds = 5*time.Second, demands(t, "sent == 500", "group.senders.sent == 499", "completed.avg >= 99% of target")
+		}, s.senders("senders", paced("100")), s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		var got []string
+		for i := range sum.Thresholds {
+			got = append(got, sum.Thresholds[i].String())
+		}
+		require.Len(t, got, 3)
+		require.Equal(t, []string{"load: sent == 500: kept, 500", "load: group.senders.sent == 499: NOT KEPT, 500"}, got[:2])
+		require.Contains(t, got[2], "load: completed.avg >= 99% of target: kept")
+	})
+}

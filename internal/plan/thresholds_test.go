@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// twoSteps is a plan of the steps load, with paced and greedy producers and their readers, and then, with paced ones alone.
+func twoSteps(t *testing.T) *Plan {
+	t.Helper()
+	group := func(name string, role Role, edit func(*Group)) *Group {
+		g := &Group{
+			Name: name, Role: role, MaxPending: 1, Priority: -1, Destinations: []driver.Destination{{Name: "A"}}, BodySource: "3 bytes", Body: []byte("abc"),
+		}
+		if role == Producer {
+			g.Producer, g.Producers = endpoint(able()), 1
+		} else {
+			g.Consumer, g.Consumers = endpoint(able()), 1
+		}
+		if edit != nil {
+			edit(g)
+		}
+		return g
+	}
+	paced := func() *Group { return group("paced", Producer, func(g *Group) { g.Rate = rate(t, "100") }) }
+	return &Plan{DrainTimeout: time.Second, Steps: []Step{
+		{Name: "load", Duration: time.Second, Groups: []*Group{paced(), group("greedy", Producer, nil), group("readers", Consumer, nil)}},
+		{Name: "then", Duration: time.Second, Groups: []*Group{paced()}},
+	}}
+}
+
+func TestThresholdsOfGroups(t *testing.T) {
+	require.NoError(t, twoSteps(t).Validate())
+	for _, tt := range []struct{ where, text, mistake, hint string }{
+		{"run", "group.paced.sent == 100", "", ""},
+		{"run", "group.readers.received.min >= 1", "", ""},
+		{"then", "completed.avg >= 90% of target", "", ""},
+		{"load", "group.paced.completed.avg >= 90% of target", "", ""},
+		{"run", "group.nobody.sent == 1", "there is no group nobody", "paced, greedy, readers"},
+		{"then", "group.readers.received == 1", "there is no group readers", "the groups are paced"},
+		{"load", "group.readers.ack.p99 < 1s", "measures nothing of that", "producer command"},
+		{"load", "group.greedy.response.p99 < 1s", "measures nothing of that", "add --rate"},
+		{"load", "completed.avg >= 90% of target", "there is no one target", "group.NAME"},
+		{"load", "group.greedy.completed.avg >= 90% of target", "measures nothing of that", "add --rate"},
+		{"run", "completed.avg >= 90% of target", "there is no one target", "threshold of a step"},
+		{"run", "group.paced.completed.avg >= 90% of target", "there is no one target", "threshold of a step"},
+	} {
+		p := twoSteps(t)
+		demand, err := threshold.Parse(tt.text)
+		require.NoError(t, err)
+		list := map[string]*[]threshold.Threshold{"run": &p.Thresholds, "load": &p.Steps[0].Thresholds, "then": &p.Steps[1].Thresholds}[tt.where]
+		*list = append(*list, demand)
+		if tt.mistake == "" {
+			require.NoError(t, p.Validate(), tt.text)
+		} else {
+			requireLike(t, p.Validate(), tt.mistake, tt.hint)
+		}
+	}
+}
+
+// A rate can only be a share of what the earlier step measures.
+func TestRelativeRates(t *testing.T) {
+	for text, mistake := range map[string]string{
+		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "",
+		"80% of load.group.readers.completed.avg": "measures nothing of that", "80% of load.group.nobody.sent.avg": "has no group nobody",
+	} {
+		r, err := ParseRelative(text)
+		require.NoError(t, err)
+		require.Equal(t, [2]string{text, "load"}, [2]string{r.String(), r.Step})
+		p := twoSteps(t)
+		p.Steps[1].Groups[0].Rate, p.Steps[1].Groups[0].Relative = load.Schedule{}, r
+		if mistake == "" {
+			require.NoError(t, p.Validate(), text)
+		} else {
+			requireLike(t, p.Validate(), mistake, "")
+		}
+	}
+	for _, text := range []string{"80% of load.group.completed.avg", "80% of load.group.a.ack.p99", "80% of load.group.a.sent", "80% of group.a.sent.avg.x"} {
+		_, err := ParseRelative(text)
+		require.Error(t, err, text)
+	}
+}
+
+// requireLike demands one mistake with these words.
+func requireLike(t *testing.T, err error, text, hint string) {
+	t.Helper()
+	var m *Mistake
+	require.ErrorAs(t, err, &m)
+	require.Contains(t, m.Text, text)
+	require.Contains(t, m.Hint, hint)
+}

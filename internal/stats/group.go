@@ -1,0 +1,137 @@
+package stats
+
+import "time"
+
+// Members are the recorders of a group, by their places among those of the collector.
+type Members struct {
+	Name                 string
+	Producers, Consumers []int
+}
+
+// GroupSummary are the figures of a group in a step, or in the whole run.
+type GroupSummary struct {
+	Name string
+	// Sends and Receives tell which workers the group has.
+	Sends, Receives bool
+	// Due is how many messages its rate wanted to be sent; 0 without a rate.
+	Due uint64
+
+	Total     Counters  // warm-up included
+	Measured  Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Latencies Latencies // of messages due after the warm-up; nil where there is no value
+	Minimum   Minimum
+	Average   Average
+}
+
+// groupMeter sums up the intervals of one group.
+type groupMeter struct {
+	Members
+	now    [parts]Counters  // as of this Collect
+	fresh  [parts]Latencies // since the last one
+	total  Counters         // as of the last Collect
+	parts  [parts]Counters  // of total, the share of messages
+	whole  GroupSummary
+	step   GroupSummary
+	before struct{ total, measured Counters } // as of the begin of the step
+}
+
+// Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the first
+// Collect.
+func (c *Collector) Groups(list []Members) {
+	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
+	for _, members := range list {
+		g := &groupMeter{Members: members}
+		g.whole = GroupSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
+		g.step = g.whole
+		c.groups = append(c.groups, g)
+		for _, i := range g.Producers {
+			c.groupOf[i] = g
+		}
+		for _, i := range g.Consumers {
+			c.groupOf[len(c.producers)+i] = g
+		}
+	}
+}
+
+// into returns the counters and latencies that worker i is to be added to: those of its group, which [Collector.gather] adds up,
+// or, without groups, the collector's own.
+func (c *Collector) into(i int, counts *[parts]Counters, latencies [parts]*Latencies) (*[parts]Counters, [parts]*Latencies) {
+	if c.groups == nil || c.groupOf[i] == nil {
+		return counts, latencies
+	}
+	g := c.groupOf[i]
+	var own [parts]*Latencies
+	for part := range parts {
+		if latencies[part] != nil {
+			own[part] = &g.fresh[part]
+		}
+	}
+	return &g.now, own
+}
+
+// gather adds what the recorders of groups had.
+func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*Latencies) {
+	for _, g := range c.groups {
+		for part := range parts {
+			counts[part] = counts[part].Add(g.now[part])
+			if latencies[part] != nil {
+				latencies[part].join(g.fresh[part])
+			}
+		}
+	}
+}
+
+// groupIntervals sums up the interval of each group. All recorders have been collected.
+func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) {
+	for _, g := range c.groups {
+		total := g.now[Warmup].Add(g.now[Measure])
+		var known uint64
+		for _, i := range g.Producers {
+			r := c.producers[i]
+			total.Blocked += r.blocked.Load() + c.work.workers[i].noLeave
+			total.NoLeave += c.work.workers[i].noLeave
+			total.LateSends += r.late.Load()
+			total.Strays += r.stray.Load()
+			g.now[Measure].Sent += r.sent[Measure].Load()
+			known += r.known(c.ended[i], last)
+		}
+		total.Sent = max(known, g.total.Sent)
+		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
+		if phase == Measure {
+			g.whole.Minimum.add(s, g.total.Received > 0)
+			g.whole.Average.add(s)
+			g.step.Minimum.add(s, g.total.Received > g.before.total.Received)
+			g.step.Average.add(s)
+		}
+		if phase != Warmup {
+			g.whole.Latencies.join(g.fresh[Measure])
+			g.step.Latencies.join(g.fresh[Measure])
+		}
+		g.total, g.parts = total, g.now
+		g.now, g.fresh = [parts]Counters{}, [parts]Latencies{}
+	}
+}
+
+// GroupSums returns the figures of each group over the whole run, as of the last Collect. Their latencies are copies.
+func (c *Collector) GroupSums() []GroupSummary { return c.groupSums(false) }
+
+// groupSums returns the figures of each group in the run, or in the present step.
+func (c *Collector) groupSums(step bool) (list []GroupSummary) {
+	for _, g := range c.groups {
+		sum := g.whole
+		sum.Total, sum.Measured = g.total, g.parts[Measure]
+		if step {
+			sum = g.step
+			sum.Total, sum.Measured = g.total.Sub(g.before.total), g.parts[Measure].Sub(g.before.measured)
+		}
+		sum.Latencies = sum.Latencies.copied()
+		list = append(list, sum)
+	}
+	return list
+}
+
+// beginStep begins to sum up the next step.
+func (g *groupMeter) beginStep() {
+	g.before.total, g.before.measured = g.total, g.parts[Measure]
+	g.step = GroupSummary{Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives}
+}
