@@ -54,6 +54,7 @@ type activemqConfig struct {
 	clientCerts bool
 	set         map[string]string // of activemq.xml
 	javaOptions []string
+	wanted      activemqPorts // 0: a free one
 }
 
 func defaultActiveMQConfig() activemqConfig {
@@ -63,6 +64,13 @@ func defaultActiveMQConfig() activemqConfig {
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
 func WithActiveMQHeap(size string) ActiveMQOption {
 	return func(c *activemqConfig) { c.heap = size }
+}
+
+// WithActiveMQDefaultPorts takes the ports that brokers have by default (5672, 61613, 8161) where they are free.
+func WithActiveMQDefaultPorts() ActiveMQOption {
+	return func(c *activemqConfig) {
+		c.wanted = activemqPorts{amqp: defaultAMQPPort, stomp: defaultSTOMPPort, web: defaultWebPort}
+	}
 }
 
 // WithActiveMQ516 starts ActiveMQ Classic 5.16.
@@ -142,7 +150,8 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(6)
+		wanted := a.cfg.wanted
+		free, err := pickPorts(wanted.amqp, wanted.stomp, wanted.amqps, wanted.stomps, wanted.native, wanted.web)
 		if err != nil {
 			return err
 		}

@@ -128,7 +128,11 @@ func (a *Artemis) firstStart(ctx context.Context) error {
 }
 
 func (a *Artemis) pickPorts() error {
-	free, err := freePorts(5)
+	wanted := make([]int, 5)
+	if a.cfg.defaultPorts {
+		wanted = []int{defaultAMQPPort, defaultSTOMPPort, defaultCorePort, 0, defaultWebPort}
+	}
+	free, err := pickPorts(wanted...)
 	if err != nil {
 		return err
 	}

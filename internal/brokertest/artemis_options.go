@@ -19,6 +19,7 @@ type ArtemisOption func(*artemisConfig)
 type artemisConfig struct {
 	heap         string
 	fixed        ArtemisPorts
+	defaultPorts bool // of what is not fixed
 	management   bool
 	login        loginMode
 	limits       []AddressLimit
@@ -79,6 +80,11 @@ func WithHeap(size string) ArtemisOption {
 // taken, where otherwise it tries others.
 func WithPorts(ports ArtemisPorts) ArtemisOption {
 	return func(c *artemisConfig) { c.fixed = ports }
+}
+
+// WithDefaultPorts takes the ports that Artemis has by default (5672, 61613, 61616, 8161) where they are free.
+func WithDefaultPorts() ArtemisOption {
+	return func(c *artemisConfig) { c.defaultPorts = true }
 }
 
 // WithArtemis219 starts Artemis 2.19 without its management, which is of another kind.

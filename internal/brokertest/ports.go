@@ -21,9 +21,43 @@ const (
 // loopback is the only address that brokers listen on.
 const loopback = "127.0.0.1"
 
-// freePorts returns n different ports that were free a moment ago. Somebody may
-// take one before the broker binds, and the start
-// then has to be tried again.
+// The ports that brokers have by default, for [WithDefaultPorts] and its like.
+const (
+	defaultAMQPPort       = 5672
+	defaultSTOMPPort      = 61613
+	defaultCorePort       = 61616
+	defaultWebPort        = 8161
+	defaultNameServerPort = 9876
+	defaultRocketMQPort   = 10911
+)
+
+// pickPorts returns a port for each one that is wanted: that one if it is free, another one if it is taken or 0.
+// As with freePorts, another process may take one before the broker binds it.
+func pickPorts(wanted ...int) ([]int, error) {
+	ports, err := freePorts(len(wanted))
+	if err != nil {
+		return nil, err
+	}
+	for i, port := range wanted {
+		if port != 0 && portFree(port) {
+			ports[i] = port
+		}
+	}
+	return ports, nil
+}
+
+// portFree tells whether a port of loopback was free a moment ago.
+func portFree(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
+}
+
+// freePorts returns n different ports that were free a moment ago. Another process may take one before the broker binds
+// it; the start is then tried again.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var last error

@@ -44,6 +44,7 @@ type qpidConfig struct {
 	policies    []qpidPolicy
 	context     map[string]string
 	javaOptions []string
+	wanted      int // port; 0: a free one
 }
 
 // qpidPolicy says which queues are made by their use. The first that matches
@@ -65,6 +66,11 @@ func WithQpidLimit(pattern string, messages int) QpidOption {
 			"overflowPolicy": "PRODUCER_FLOW_CONTROL", "maximumQueueDepthMessages": strconv.Itoa(messages),
 		})
 	}
+}
+
+// WithQpidDefaultPort takes port 5672 if it is free.
+func WithQpidDefaultPort() QpidOption {
+	return func(c *qpidConfig) { c.wanted = defaultAMQPPort }
 }
 
 // WithQpidContext sets a context variable of the broker, which its virtual host inherits, for example
@@ -141,7 +147,7 @@ func qpidLib(ctx context.Context) (string, error) {
 // could be bound.
 func (q *Qpid) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(1)
+		free, err := pickPorts(q.cfg.wanted)
 		if err != nil {
 			return err
 		}

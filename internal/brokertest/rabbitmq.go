@@ -47,6 +47,7 @@ type RabbitMQOption func(*rabbitmqConfig)
 
 type rabbitmqConfig struct {
 	tls, clientCerts, four bool
+	wanted                 rabbitmqPorts     // 0: a free one
 	set                    map[string]string // of rabbitmq.conf
 }
 
@@ -55,6 +56,11 @@ type rabbitmqConfig struct {
 // which one must be root.
 func WithRabbitMQ4() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.four = true }
+}
+
+// WithRabbitMQDefaultPorts takes the ports that RabbitMQ has by default (5672, 61613) where they are free.
+func WithRabbitMQDefaultPorts() RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.wanted = rabbitmqPorts{amqp: defaultAMQPPort, stomp: defaultSTOMPPort} }
 }
 
 // WithRabbitMQTLS adds encrypted listeners for AMQP and STOMP, with certificates
@@ -114,7 +120,8 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 // before it could be bound.
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := freePorts(6)
+		wanted := r.cfg.wanted
+		free, err := pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps)
 		if err != nil {
 			return err
 		}

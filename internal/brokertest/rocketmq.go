@@ -136,11 +136,13 @@ func (r *RocketMQ) firstStart(ctx context.Context) error {
 // pickPorts looks for a port whose neighbours, which the broker uses too, are
 // free as well.
 func (r *RocketMQ) pickPorts() error {
+	wanted := r.cfg.wanted
 	for range 20 {
-		ports, err := freePorts(2)
+		ports, err := pickPorts(wanted.namesrv, wanted.broker)
 		if err != nil {
 			return err
 		}
+		wanted.broker = 0 // of no use if a neighbour is taken
 		if portFree(ports[1]-2) && portFree(ports[1]+1) {
 			r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
 			if r.cfg.join != nil {
@@ -150,15 +152,6 @@ func (r *RocketMQ) pickPorts() error {
 		}
 	}
 	return errors.New("find ports for RocketMQ: no free port has free neighbours")
-}
-
-func portFree(port int) bool {
-	l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
-	if err != nil {
-		return false
-	}
-	_ = l.Close()
-	return true
 }
 
 // Start starts what does not run of name server and broker, with the same ports,

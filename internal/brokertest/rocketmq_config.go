@@ -25,7 +25,8 @@ type rocketConfig struct {
 	heap, namesrvHeap string
 	broker            map[string]string // its properties
 	startTimeout      time.Duration
-	join              *RocketMQ // whose name server to use
+	join              *RocketMQ   // whose name server to use
+	wanted            rocketPorts // 0: a free one
 	javaOptions       []string
 }
 
@@ -68,6 +69,14 @@ func defaultRocketConfig() rocketConfig {
 // WithRocketMQ49 starts RocketMQ 4.9, without its benchmarks.
 func WithRocketMQ49() RocketMQOption {
 	return func(c *rocketConfig) { c.version = rocketMQ49Version }
+}
+
+// WithRocketMQDefaultPorts takes the ports that RocketMQ has by default (9876, and 10911 with its neighbours) where they
+// are free.
+func WithRocketMQDefaultPorts() RocketMQOption {
+	return func(c *rocketConfig) {
+		c.wanted = rocketPorts{namesrv: defaultNameServerPort, broker: defaultRocketMQPort}
+	}
 }
 
 // WithRocketMQHeap sets the broker's heap in Java's notation, 400m by default.

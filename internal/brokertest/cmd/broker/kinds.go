@@ -25,14 +25,16 @@ type broker interface {
 	Close() error
 }
 
-// running is a started broker and the lines that say where it listens.
+// running is a started broker.
 type running struct {
 	broker
-	urls func() [][2]string
+	urls  func() [][2]string // keys and values for the output; first the URL for PERFMQ_URL
+	login bool               // clients need BROKER_USER and BROKER_PASSWORD
 }
 
 // settings are the command line.
 type settings struct {
+	detach   bool
 	outlive  bool
 	lifetime time.Duration
 	launch   func(context.Context) (running, error)
@@ -83,14 +85,19 @@ func parse(args []string) (settings, error) {
 	}
 	var set settings
 	if len(args) == 0 || kinds[args[0]] == nil {
-		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags]; broker artemis --help lists them")
+		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags], or broker -stop [PID]...; " +
+			"broker artemis --help lists the flags of a kind")
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.outlive, "outlive-parent", false, "go on when the process that started this is gone")
+	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until broker -stop, or for the time of -for (24h without)")
+	fs.BoolVar(&set.outlive, "outlive-parent", false, "go on when the process that started this has ended")
 	set.launch = kinds[args[0]](fs)
 	if err := fs.Parse(args[1:]); err != nil {
 		return set, err
+	}
+	if set.detach && set.outlive { // as the process that -detach starts: it must not start another one
+		return set, errors.New("-detach and -outlive-parent exclude each other")
 	}
 	if fs.NArg() > 0 {
 		return set, fmt.Errorf("unexpected argument %q", fs.Arg(0))
@@ -100,22 +107,22 @@ func parse(args []string) (settings, error) {
 
 func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 	var ports brokertest.ArtemisPorts
-	fs.IntVar(&ports.AMQP, "amqp-port", 0, "port of the AMQP acceptor (0: a free one)")
+	fs.IntVar(&ports.AMQP, "amqp-port", 0, "port of the AMQP acceptor (0: the default one if it is free)")
 	fs.IntVar(&ports.AMQP, "port", 0, "same as -amqp-port")
-	fs.IntVar(&ports.STOMP, "stomp-port", 0, "port of the STOMP acceptor (0: a free one)")
-	fs.IntVar(&ports.Core, "core-port", 0, "port of the acceptor for CORE and all (0: a free one)")
+	fs.IntVar(&ports.STOMP, "stomp-port", 0, "port of the STOMP acceptor (0: the default one if it is free)")
+	fs.IntVar(&ports.Core, "core-port", 0, "port of the acceptor for CORE and all (0: the default one if it is free)")
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
 	extra := fs.String("acceptor-extra", "", `parameters added to every acceptor: "amqpCredits=100;..."`)
-	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
+	login := fs.Bool("login", false, "refuse users other than admin with password admin")
 	tls := fs.Bool("tls", false, "add a TLS acceptor")
 	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
-	noManagement := fs.Bool("no-management", false, "leave the web server away: less memory, no counters")
+	noManagement := fs.Bool("no-management", false, "do not start the web server: less memory, no counters")
 	old := fs.Bool("2.19", false, "start Artemis 2.19, without its web server")
 	set := setFlag(fs, "elements of broker.xml, those of addresses for all of them:\n"+strings.Join(brokertest.ArtemisSettings(), ", "))
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithArtemisSetting, java, brokertest.WithJavaOptions)
-		options = append(options, brokertest.WithPorts(ports), brokertest.WithHeap(*heap))
+		options = append(options, brokertest.WithDefaultPorts(), brokertest.WithPorts(ports), brokertest.WithHeap(*heap))
 		for _, o := range []struct {
 			on     bool
 			option brokertest.ArtemisOption
@@ -132,7 +139,7 @@ func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 			}
 		}
 		a, err := brokertest.LaunchArtemis(ctx, options...)
-		return running{a, func() [][2]string { return artemisURLs(a) }}, err
+		return running{a, func() [][2]string { return artemisURLs(a) }, *login}, err
 	}
 }
 
@@ -158,13 +165,13 @@ func artemisURLs(a *brokertest.Artemis) [][2]string {
 
 func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
-	login := fs.Bool("login", false, "refuse whoever is not admin/admin")
+	login := fs.Bool("login", false, "refuse users other than admin with password admin")
 	old := fs.Bool("5.16", false, "start ActiveMQ Classic 5.16")
 	set := setFlag(fs, "attributes of activemq.xml, and jolokia=true for its management:\n"+strings.Join(brokertest.ActiveMQSettings(), ", "))
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithActiveMQSetting, java, brokertest.WithActiveMQJavaOptions)
-		options = append(options, brokertest.WithActiveMQHeap(*heap))
+		options = append(options, brokertest.WithActiveMQDefaultPorts(), brokertest.WithActiveMQHeap(*heap))
 		if *old {
 			options = append(options, brokertest.WithActiveMQ516())
 		}
@@ -183,7 +190,7 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 				lines = append(lines, [2]string{"BROKER_USER", brokertest.User}, [2]string{"BROKER_PASSWORD", brokertest.Password})
 			}
 			return lines
-		}}, err
+		}, *login}, err
 	}
 }
 
@@ -192,7 +199,7 @@ func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian, unpacked into the cache; only for root")
 	set := setFlag(fs, "keys of rabbitmq.conf, for example vm_memory_high_watermark.absolute=2GB")
 	return func(ctx context.Context) (running, error) {
-		var options []brokertest.RabbitMQOption
+		options := []brokertest.RabbitMQOption{brokertest.WithRabbitMQDefaultPorts()}
 		for _, s := range *set {
 			options = append(options, brokertest.WithRabbitMQSetting(s.key, s.value))
 		}
@@ -207,7 +214,7 @@ func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 				{"BROKER_USER", brokertest.User},
 				{"BROKER_PASSWORD", brokertest.Password},
 			}
-		}}, err
+		}, true}, err
 	}
 }
 
@@ -219,7 +226,7 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithRocketMQProperty, java, brokertest.WithRocketMQJavaOptions)
-		options = append(options, brokertest.WithRocketMQHeap(*heap))
+		options = append(options, brokertest.WithRocketMQDefaultPorts(), brokertest.WithRocketMQHeap(*heap))
 		if *old {
 			options = append(options, brokertest.WithRocketMQ49())
 		}
@@ -234,7 +241,7 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 					[2]string{"BROKER_USER", brokertest.RocketMQUser}, [2]string{"BROKER_PASSWORD", brokertest.RocketMQPassword})
 			}
 			return lines
-		}}, err
+		}, *login}, err
 	}
 }
 
@@ -245,6 +252,7 @@ func qpid(fs *flag.FlagSet) func(context.Context) (running, error) {
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithQpidContext, java, brokertest.WithQpidJavaOptions)
+		options = append(options, brokertest.WithQpidDefaultPort())
 		if *limit > 0 {
 			options = append(options, brokertest.WithQpidLimit("limited.*", *limit))
 		}
@@ -253,6 +261,6 @@ func qpid(fs *flag.FlagSet) func(context.Context) (running, error) {
 			return [][2]string{
 				{"AMQP_URL", q.AMQPURL()}, {"BROKER_USER", brokertest.User}, {"BROKER_PASSWORD", brokertest.Password},
 			}
-		}}, err
+		}, true}, err
 	}
 }

@@ -1,11 +1,17 @@
 //go:build unix
 
-// Command broker starts a real message broker for benchmarks and manual checks,
-// prints where it listens as KEY=value lines, the last of them READY=1, and ends
-// it on SIGINT or SIGTERM, when the pipe that is its stdin closes, or when the
-// process that started it is gone.
+// Command broker starts a real message broker for benchmarks and manual checks. It prints lines that a shell can evaluate:
+// export PERFMQ_URL=..., the other URLs as KEY=value, and at the end READY=1. The broker listens on the default ports of its
+// kind where these are free, on others otherwise.
 //
-//	go run ./internal/brokertest/cmd/broker artemis --amqp-port 5672
+//	go run ./internal/brokertest/cmd/broker artemis
+//
+// It ends the broker on SIGINT or SIGTERM, when the pipe that is its stdin closes, or when the process that started it is
+// gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
+//
+//	eval "$(go run ./internal/brokertest/cmd/broker artemis -detach)"
+//	perfmq amqp client --duration 10
+//	go run ./internal/brokertest/cmd/broker -stop
 //
 // The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of them are
 // flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
@@ -42,11 +48,17 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) error {
+	if len(args) > 0 && (args[0] == "-stop" || args[0] == "--stop") {
+		return stopDetached(ctx, args[1:], stdout)
+	}
 	set, err := parse(args)
 	if err != nil {
 		return err
 	}
-	// Before the start: a parent that goes meanwhile must be noticed.
+	if set.detach {
+		return detach(ctx, args, stdout)
+	}
+	// Before the start: a parent that ends meanwhile must be noticed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !set.outlive {
@@ -78,10 +90,19 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) e
 	return err
 }
 
-// show prints what a script or a person needs, in a form that a shell can read
-// line by line. What there is not, has no line.
+// show prints the broker's URLs, login and folder as lines that a shell can evaluate. Empty values have no line.
 func show(w io.Writer, b running) error {
-	lines := append(b.urls(),
+	lines := b.urls()
+	if len(lines) > 0 {
+		export := [][2]string{{"export PERFMQ_URL", lines[0][1]}}
+		if b.login {
+			export = append(export,
+				[2]string{"export PERFMQ_USER", value(lines, "BROKER_USER")},
+				[2]string{"export PERFMQ_PASSWORD", value(lines, "BROKER_PASSWORD")})
+		}
+		lines = append(export, lines...)
+	}
+	lines = append(lines,
 		[2]string{"BROKER_PID", strconv.Itoa(b.PID())},
 		[2]string{"BROKER_DIR", b.Dir()},
 		[2]string{"BROKER_LOG", b.LogFile()},
@@ -89,11 +110,30 @@ func show(w io.Writer, b running) error {
 	var text strings.Builder
 	for _, l := range lines {
 		if l[1] != "" {
-			text.WriteString(l[0] + "=" + l[1] + "\n")
+			text.WriteString(l[0] + "=" + quote(l[1]) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// value returns the value of a key, empty if there is none.
+func value(lines [][2]string, key string) string {
+	for _, l := range lines {
+		if l[0] == key {
+			return l[1]
+		}
+	}
+	return ""
+}
+
+// quote puts single quotes around a text that a shell would not read as one word.
+func quote(text string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@,%="
+	if strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // watchParent cancels when this process is handed to another parent: `go run`

@@ -4,10 +4,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"io"
+	"net"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,11 +22,82 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
+// TestMain lets -detach start the test binary as the program.
+func TestMain(m *testing.M) {
+	if os.Getenv("PERFMQ_TEST_AS_BROKER") != "" {
+		main()
+		return
+	}
+	m.Run()
+}
+
+// TestDetach: the broker goes on without the process that started it, on the default ports, until -stop.
+func TestDetach(t *testing.T) {
+	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
+	t.Setenv("TMPDIR", t.TempDir()) // so that -stop finds no other brokers
+	t.Cleanup(func() { assert.NoError(t, run(context.Background(), []string{"-stop"}, os.Stdin, io.Discard)) })
+	var said bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"artemis", "-detach", "--no-management", "-heap", "256M"}, os.Stdin, &said))
+
+	// A shell evaluates what was printed.
+	out, err := exec.Command("sh", "-c", said.String()+`echo "$PERFMQ_URL $AMQP_URL $STOMP_URL $BROKER_DIR $HARNESS_PID"`).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var url, amqp, stomp, dir string
+	var pid int
+	_, err = fmt.Sscan(string(out), &url, &amqp, &stomp, &dir, &pid)
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, amqp, url)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "amqp://"))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Contains(t, said.String(), fmt.Sprintf("-stop %d\n", pid))
+
+	// A second one finds the default ports taken.
+	var second bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"artemis", "-detach", "--no-management", "-heap", "256M"}, os.Stdin, &second))
+	require.NotContains(t, second.String(), amqp)
+
+	require.ErrorContains(t, run(t.Context(), []string{"-stop", "1"}, os.Stdin, io.Discard), "process 1 owns no detached broker")
+	require.ErrorContains(t, run(t.Context(), []string{"-stop", "x"}, os.Stdin, io.Discard), "HARNESS_PID")
+	require.DirExists(t, dir)
+	said.Reset()
+	require.NoError(t, run(t.Context(), []string{"-stop", strconv.Itoa(pid)}, os.Stdin, &said))
+	require.Equal(t, fmt.Sprintf("stopped the broker of process %d\n", pid), said.String())
+	require.NoDirExists(t, dir)
+	_, err = net.Dial("tcp", strings.TrimPrefix(url, "amqp://"))
+	require.Error(t, err)
+
+	said.Reset()
+	require.NoError(t, run(t.Context(), []string{"--stop"}, os.Stdin, &said))
+	require.Equal(t, 1, strings.Count(said.String(), "stopped the broker of process"))
+	said.Reset()
+	require.NoError(t, run(t.Context(), []string{"-stop"}, os.Stdin, &said))
+	require.Equal(t, "no detached broker is running\n", said.String())
+}
+
+// TestDetachFailure: what the detached process says is not lost.
+func TestDetachFailure(t *testing.T) {
+	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
+	err := run(t.Context(), []string{"artemis", "-detach", "-set", "max-size-byte=1"}, os.Stdin, io.Discard)
+	require.ErrorContains(t, err, "the broker did not start: ")
+	require.ErrorContains(t, err, "did you mean max-size-bytes?")
+}
+
+func TestQuote(t *testing.T) {
+	for _, text := range []string{"plain", "amqp://127.0.0.1:5672", "a b", "it's", "$HOME `x` \"\\;&", "~", "é", "*"} {
+		out, err := exec.Command("sh", "-c", "printf %s "+quote(text)).Output()
+		require.NoError(t, err)
+		require.Equal(t, text, string(out))
+	}
+}
+
 func TestBrokerEndsWithItsStdin(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		urls map[string]string // key: pattern
 		not  []string
+		// clients must log in, so user and password are exported
+		login bool
 	}{
 		{
 			args: []string{"artemis", "--no-management"},
@@ -36,17 +112,21 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 			},
 		},
 		{
-			args: []string{"rabbitmq"},
-			urls: map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`, "BROKER_USER": "^admin$"},
+			args:  []string{"rabbitmq"},
+			urls:  map[string]string{"AMQP_URL": `^amqp://127\.0\.0\.1:\d+$`, "STOMP_URL": `^stomp://127\.0\.0\.1:\d+$`, "BROKER_USER": "^admin$"},
+			login: true,
 		},
 		{
-			args: []string{"rocketmq", "--login"},
-			urls: map[string]string{"ROCKETMQ_URL": `^rocketmq://127\.0\.0\.1:\d+$`, "BROKER_USER": "^" + brokertest.RocketMQUser + "$"},
+			args:  []string{"rocketmq", "--login"},
+			urls:  map[string]string{"ROCKETMQ_URL": `^rocketmq://127\.0\.0\.1:\d+$`, "BROKER_USER": "^" + brokertest.RocketMQUser + "$"},
+			login: true,
 		},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			got := startAndEnd(t, c.args)
 			assert.Equal(t, "1", got["READY"])
+			assert.Contains(t, []string{got["AMQP_URL"], got["ROCKETMQ_URL"]}, got["export PERFMQ_URL"])
+			assert.Equal(t, c.login, got["export PERFMQ_USER"] != "" && got["export PERFMQ_PASSWORD"] != "")
 			for key, pattern := range c.urls {
 				assert.Regexp(t, pattern, got[key], key)
 			}
@@ -105,7 +185,7 @@ func TestSettingsReachTheBroker(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"kafka"}, {"artemis", "what"}, {"artemis", "--nonsense"}, {"rabbitmq", "--heap", "1G"}} {
+	for _, args := range [][]string{nil, {"kafka"}, {"artemis", "what"}, {"artemis", "--nonsense"}, {"rabbitmq", "--heap", "1G"}, {"artemis", "-outlive-parent", "-detach=true"}} {
 		require.Error(t, run(context.Background(), args, os.Stdin, io.Discard), "%v", args)
 	}
 	require.ErrorIs(t, run(context.Background(), []string{"artemis", "--help"}, os.Stdin, io.Discard), flag.ErrHelp)
