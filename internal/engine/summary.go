@@ -35,7 +35,8 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
-		Groups: groups,
+		Groups:  groups,
+		Brokers: r.brokers(),
 	}
 	if len(r.ended) > 1 {
 		s.Minimum = lowestOf(r.ended)

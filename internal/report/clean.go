@@ -80,6 +80,7 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.Warnings = cleanTexts(secrets, s.Warnings)
 	c.LeftBehind = cleanTexts(secrets, s.LeftBehind)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
+	c.Brokers = cleanBrokers(secrets, s.Brokers)
 	c.Workers = slices.Clone(s.Workers)
 	for i := range c.Workers {
 		c.Workers[i].Destination = secrets.Field(c.Workers[i].Destination)

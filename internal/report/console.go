@@ -159,6 +159,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	for _, own := range s.Protocol {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
+	writeBrokers(&b, s.Brokers)
 	c.writeTester(&b, s)
 	writeLabels(&b, c.run.Labels)
 	if len(s.Steps) == 0 {

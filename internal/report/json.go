@@ -98,6 +98,8 @@ type jsonSummary struct {
 	Steps      []jsonStep         `json:"steps,omitempty"` // if there are several
 	Commands   []jsonCommand      `json:"commands,omitempty"`
 	Groups     []jsonGroup        `json:"groups,omitempty"` // of a scenario, if there are several
+	// Brokers are what the brokers said of themselves.
+	Brokers []result.Broker `json:"brokers,omitempty"`
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -268,6 +270,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Steps:            has.steps(s.Steps),
 		Commands:         toJSONCommands(s.Commands),
 		Groups:           toJSONGroups(s.Groups),
+		Brokers:          brokers(s.Brokers),
 	})
 }
 

@@ -117,6 +117,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
 		Thresholds: thresholds(s.Thresholds), Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Brokers: brokers(s.Brokers),
 	}
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured

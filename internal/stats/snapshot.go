@@ -221,6 +221,8 @@ type Summary struct {
 	Expected, Missing uint64
 	// Verification is what became of each message; nil if it was not asked for. With it Expected and Missing are exact.
 	Verification *verify.Result
+	// Brokers are what the brokers said of themselves.
+	Brokers []Broker
 	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
 	Thresholds []threshold.Outcome
 	// Groups are the figures of each group of a scenario, over all steps.

@@ -27,3 +27,15 @@ type Prober interface {
 	// time, and not after Close. It returns soon after ctx ends.
 	Probe(ctx context.Context) error
 }
+
+// Identified is what a [Driver] also implements if brokers of its protocol say what they are.
+type Identified interface {
+	// Broker returns product and version as the broker told them when the last connection was opened, of at most
+	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until one was opened and told; the version
+	// alone is empty if the broker does not tell it. They are a stranger's text: escape them before they are printed. It may be
+	// called at any time, also after Close, and by any goroutine.
+	Broker() (product, version string)
+}
+
+// MaxBrokerText is the length to which drivers cut what a broker says of itself, in bytes.
+const MaxBrokerText = 200

@@ -125,6 +125,11 @@ func (r *Result) merge(part *Result) error {
 		r.Commands = append(r.Commands, c)
 	}
 	r.mergeFindings(part)
+	for _, b := range part.Brokers {
+		if !slices.Contains(r.Brokers, b) {
+			r.Brokers = append(r.Brokers, b)
+		}
+	}
 	return errors.Join(r.mergeSteps(part), r.mergeErrors(part))
 }
 

@@ -113,6 +113,8 @@ type Result struct {
 	Tester Tester `json:"tester"`
 	// Protocol are counters of the protocol's own, by name, summed over all workers.
 	Protocol map[string]uint64 `json:"protocol,omitempty"`
+	// Brokers are the brokers as they described themselves, each with its name or its side where there are several.
+	Brokers []Broker `json:"brokers,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
 }
@@ -126,6 +128,20 @@ type Part struct {
 	// Start and End are the moments at which its load began and the run ended, by its own clock.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
+}
+
+// Broker is what a broker said of itself, over one protocol.
+type Broker struct {
+	// Name is the name of the broker in the scenario; missing for a command line.
+	Name string `json:"name,omitempty"`
+	// Side is "producers" or "consumers" where these have brokers of their own.
+	Side string `json:"side,omitempty"`
+	// Protocol is the name of the protocol over which it was told.
+	Protocol string `json:"protocol"`
+	// Product is the name of the product, such as apache-activemq-artemis.
+	Product string `json:"product"`
+	// Version is its version; missing if the broker did not tell it.
+	Version string `json:"version,omitempty"`
 }
 
 // Outcome tells how a run ended.

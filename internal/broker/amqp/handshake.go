@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -132,7 +133,7 @@ func (c *conn) appendOpen(b []byte, refused *failure) []byte {
 	c.opened = true
 	count := 4
 	props := wire.BeginMap(nil)
-	props = wire.AppendStr(wire.AppendSymbol(props, "product"), "perfmq")
+	props = wire.AppendStr(wire.AppendSymbol(props, "product"), store.Product)
 	props = wire.AppendStr(wire.AppendSymbol(props, "version"), c.srv.version)
 	if refused != nil {
 		props = wire.AppendBool(wire.AppendSymbol(props, "amqp:connection-establishment-failed"), true)

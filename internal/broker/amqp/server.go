@@ -51,7 +51,7 @@ func New(s *store.Store, o Options) *Server {
 		o.IdleTimeout = defaultIdleTimeout
 	}
 	return &Server{
-		store: s, opts: o, blocks: s.Config().Full == store.Block, version: version(),
+		store: s, opts: o, blocks: s.Config().Full == store.Block, version: store.Version(),
 		subs: map[string]*subscription{}, containers: map[string]bool{},
 	}
 }

@@ -216,7 +216,7 @@ func (c *conn) runtimeInfo(r *wire.Frame) error {
 	c.s.mu.RUnlock()
 	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return c.json(r, map[string]any{"table": map[string]string{
-		"brokerVersionDesc": "perfmq", "brokerVersion": strconv.Itoa(wire.Version),
+		"brokerVersionDesc": store.Product + "/" + store.Version(), "brokerVersion": strconv.Itoa(wire.Version),
 		"msgPutTotalTodayNow": text(put), "msgGetTotalTodayNow": text(c.s.delivered.Load()),
 	}})
 }

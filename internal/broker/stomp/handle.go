@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -131,7 +132,7 @@ func (c *conn) why() error {
 }
 
 // serverName is how we identify ourselves.
-const serverName = "perfmq/embedded"
+func serverName() string { return store.Product + "/" + store.Version() }
 
 // minBeat is the shortest time between heart-beats that we agree to.
 const minBeat = 100 * time.Millisecond
@@ -168,7 +169,7 @@ func (c *conn) connect(f *frame) error {
 	if accept != nil {
 		b = append(append(append(b, "version:"...), v.String()...), '\n')
 	}
-	b = append(b, "server:"+serverName+"\nheart-beat:100,100\nsession:"...)
+	b = append(b, "server:"+serverName()+"\nheart-beat:100,100\nsession:"...)
 	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)
 	c.replies = b
 	limit := 2 * hear

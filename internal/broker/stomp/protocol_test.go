@@ -24,7 +24,7 @@ func TestConnect(t *testing.T) {
 	a := c.get()
 	assert.Equal(t, "CONNECTED", a.command)
 	assert.NotContains(t, a.headers, "version", "STOMP 1.0 has none")
-	assert.Equal(t, "perfmq/embedded", a.headers["server"])
+	assert.Equal(t, "perfmq embedded broker/"+store.Version(), a.headers["server"])
 
 	c = dial(t, s.addr)
 	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")

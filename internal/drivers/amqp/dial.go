@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -183,6 +182,7 @@ func (h *handshake) open() error {
 		}
 		return h.refused(&p)
 	}
+	c.driver.Tell(product, c.version)
 	return nil
 }
 
@@ -215,7 +215,7 @@ func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wir
 	b := wire.BeginMap(nil)
 	for _, property := range [][2]string{
 		{"product", "perfmq"},
-		{"version", version()},
+		{"version", transport.Version()},
 		{"platform", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"connection-name", spec.Name},
 	} {
@@ -240,11 +240,4 @@ func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wir
 		open.Hostname = c.opts.VirtualHost
 	}
 	return open
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }

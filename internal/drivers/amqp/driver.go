@@ -15,6 +15,7 @@ import (
 
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
+	transport.Identity
 	cfg    config
 	pool   transport.Pool[*connection]
 	mem    transport.Buffers
@@ -38,7 +39,10 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 	return nil
 }
 
-var _ driver.Driver = (*amqpDriver)(nil)
+var (
+	_ driver.Driver     = (*amqpDriver)(nil)
+	_ driver.Identified = (*amqpDriver)(nil)
+)
 
 // largeBuffers are buffers for messages of several frames, which connections lend each other.
 type largeBuffers struct{ pool sync.Pool }

@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -231,4 +232,12 @@ func (d *memDriver) Close(context.Context) error {
 	return nil
 }
 
-var _ driver.Admin = (*memDriver)(nil)
+// Broker implements [driver.Identified].
+func (d *memDriver) Broker() (product, version string) {
+	return "perfmq in-process broker", transport.Version()
+}
+
+var (
+	_ driver.Admin      = (*memDriver)(nil)
+	_ driver.Identified = (*memDriver)(nil)
+)

@@ -21,6 +21,7 @@ import (
 
 // rocketDriver is a [driver.Driver]: a set of clients by connection key and what it knows about topics.
 type rocketDriver struct {
+	transport.Identity
 	cfg config
 
 	pool transport.Pool[*client]
@@ -34,6 +35,7 @@ type rocketDriver struct {
 
 	refreshEvery time.Duration
 	goodServer   atomic.Int32 // index of the name server that was reached last
+	identifying  atomic.Bool  // a broker is being asked for its version
 }
 
 func newDriver(cfg config) *rocketDriver {
@@ -194,6 +196,7 @@ func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 	}
 	c.conns[addr] = opened
 	c.mu.Unlock()
+	c.identify(opened)
 	if gone != nil {
 		gone.close() // it waits for what still runs
 	}

@@ -16,6 +16,7 @@ import (
 
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
+	transport.Identity
 	cfg  config
 	pool transport.Pool[*connection]
 	mem  transport.Buffers

@@ -92,6 +92,7 @@ func (s *connection) shakeHands(c *config) error {
 		return driver.Errorf(driver.ClassUnsupported, "", "say which broker it is by -o dialect=, or leave out -o version=1.0",
 			"over STOMP 1.0 the broker does not say what it is, and so not how it names queues, topics and subscriptions")
 	}
+	s.driver.Tell(wire.Server(s.server))
 	s.in.version = s.version
 	if value, ok := f.Lookup("heart-beat"); ok && c.opts.HeartBeat > 0 {
 		canSend, wants, ok := wire.ParseHeartBeat(value)

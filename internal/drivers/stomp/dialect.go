@@ -32,7 +32,7 @@ func dialectOf(server string) dialect {
 		return activemq
 	case strings.HasPrefix(name, "rabbitmq"):
 		return rabbitmq
-	case strings.HasPrefix(name, "perfmq/"):
+	case strings.HasPrefix(name, "perfmq embedded broker/"):
 		return perfmq
 	default:
 		return generic

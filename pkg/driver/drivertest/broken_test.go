@@ -25,6 +25,7 @@ type broken struct {
 	probe    func(*consumer, context.Context) error
 	waits    func(driver.Waits) driver.Waits
 	counters func([]driver.Counter) []driver.Counter
+	identify func(*brokenDriver) (product, version string)
 	depth    func(d *brokenDriver, n uint64) uint64
 	purge    func(*brokenDriver, context.Context, driver.Destination) (uint64, error)
 	consumer func(*brokenDriver, context.Context, driver.ConsumerSpec) (driver.Consumer, error) // replaces Driver.Consumer
@@ -57,6 +58,14 @@ type brokenDriver struct {
 	mu    sync.Mutex
 	marks map[string]bool // of the mutants
 	last  driver.Delivery // a copy of what was delivered last
+}
+
+// Broker implements [driver.Identified].
+func (d *brokenDriver) Broker() (product, version string) {
+	if d.identify != nil {
+		return d.identify(d)
+	}
+	return d.Driver.(driver.Identified).Broker()
 }
 
 // mark notes something for a mutant, and returns whether it was noted before.

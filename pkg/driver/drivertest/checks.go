@@ -131,6 +131,7 @@ func checks() []check {
 		{name: "Admin/Purge", once: true, on: onBoth, when: administers, run: testPurge},
 		{name: "Waits", once: true, on: onBoth, when: waits, run: testWaits},
 		{name: "Probe", once: true, on: onBoth, when: probes, run: testProbe},
+		{name: "Identified", when: identifies, run: testIdentified},
 		{name: "Counting", on: onBoth, when: counts, run: testCounting},
 
 		// cost.go
@@ -166,6 +167,8 @@ func waits(c *Config, _ driver.Kind) bool { return c.has.waiter }
 func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
 
 func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
+
+func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
 
 // instance is a sub-test: a check for a kind of destination, or the refusal of a feature.
 type instance struct {

@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,6 +204,23 @@ func optionalMutants() []mutant {
 				}
 				return nil
 			}}
+		}},
+		{name: "knows no broker", check: "Identified", says: "it does not know its broker", broken: func() broken {
+			return broken{identify: func(*brokenDriver) (string, string) { return "", "" }}
+		}},
+		{name: "knows no version", check: "Identified", says: "the broker's version", broken: func() broken {
+			return broken{identify: func(*brokenDriver) (string, string) { return "Artemis", "" }}
+		}},
+		{name: "forgets its broker", check: "Identified", says: "before and after Close", broken: func() broken {
+			return broken{identify: func(d *brokenDriver) (string, string) {
+				if d.mark("asked") && d.mark("asked again") {
+					return "", ""
+				}
+				return "Artemis", "2.40.0"
+			}}
+		}},
+		{name: "a whole story", check: "Identified", says: "the length of what the broker says", broken: func() broken {
+			return broken{identify: func(*brokenDriver) (string, string) { return strings.Repeat("x", 1000), "1" }}
 		}},
 		{name: "counters go back", check: "Counting", says: "went back", broken: func() broken {
 			var n uint64 = 1000

@@ -1,7 +1,9 @@
 package drivertest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,10 +13,11 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting bool }
+type optional struct{ admin, waiter, prober, counting, identified bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
 	_, o.admin = d.(driver.Admin)
+	_, o.identified = d.(driver.Identified)
 	_, o.prober = c.(driver.Prober)
 	_, waits := p.(driver.Waiter)
 	_, awaits := c.(driver.Waiter)
@@ -24,6 +27,35 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	o.counting = sends || receives
 	return o
 }
+
+// testIdentified: the driver knows what its broker is once a connection was opened, also after Close, and tells the version that the
+// settings say.
+func testIdentified(e *env) {
+	d := e.open()
+	identified, ok := d.(driver.Identified)
+	require.True(e, ok, "a driver is a driver.Identified, and another of the same factory is not")
+	out, in := e.pair(d, nil)
+	e.await("Broker", nil, func() error {
+		if product, _ := identified.Broker(); product == "" {
+			return errors.New("it does not know its broker")
+		}
+		return nil
+	})
+	product, version := identified.Broker()
+	out.close()
+	in.close()
+	require.NoError(e, d.Close(e.soon()), "Close")
+	product2, version2 := identified.Broker()
+	require.Equal(e, []string{product, version}, []string{product2, version2}, "the broker before and after Close")
+	require.NotEmpty(e, version, "the broker's version")
+	require.LessOrEqual(e, max(len(product), len(version)), driver.MaxBrokerText, "the length of what the broker says of itself")
+	if words := strings.Fields(strings.ReplaceAll(e.cfg.Broker, ",", " ")); slices.ContainsFunc(words, isNumber) {
+		require.Contains(e, words, version, "the words of Config.Broker, and the broker's version")
+	}
+}
+
+// isNumber tells whether a word may be a version.
+func isNumber(word string) bool { return word[0] >= '0' && word[0] <= '9' }
 
 // adminSpec is a destination with messages that nobody receives, and the name of its subscription.
 func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {

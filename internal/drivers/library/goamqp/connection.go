@@ -55,6 +55,7 @@ func Factory() driver.Factory {
 
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
+	transport.Identity
 	factory driver.Factory
 	broker  library.Broker
 	settled bool
@@ -91,6 +92,7 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 			return nil, refused(err)
 		}
 		c := &connection{amqp: opened, net: conn}
+		d.Tell(textOf(opened.Properties(), "product"), textOf(opened.Properties(), "version"))
 		c.product, err = productOf(opened.Properties(), d.factory)
 		return c, err
 	})
@@ -197,6 +199,12 @@ func (p *party) leave(ctx context.Context) {
 type product struct {
 	prefix  map[driver.Kind]string // of names in its addresses
 	factory driver.Factory
+}
+
+// textOf returns a property of the broker's open frame; "" if it is none, or no text.
+func textOf(properties map[string]any, key string) string {
+	text, _ := properties[key].(string)
+	return text
 }
 
 // productOf goes by the properties of the broker's open frame.

@@ -58,6 +58,7 @@ func Factory() driver.Factory {
 
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
+	transport.Identity
 	factory driver.Factory
 	broker  library.Broker
 	host    string
@@ -99,6 +100,7 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 			}
 			return nil, err
 		}
+		d.Tell(serverOf(c.stomp.Server()))
 		c.dialect = dialectOf(c.stomp.Server(), d.factory)
 		return c, nil
 	})
@@ -156,11 +158,18 @@ type dialect struct {
 	factory      driver.Factory // what the broker has
 }
 
+// serverOf reads the server header of CONNECTED: name/version comment.
+func serverOf(server string) (name, version string) {
+	name, version, _ = strings.Cut(server, "/")
+	version, _, _ = strings.Cut(version, " ")
+	return name, version
+}
+
 func dialectOf(server string, f driver.Factory) dialect {
 	queue, topic := &f.Capabilities.Queue, &f.Capabilities.Topic
 	d := dialect{queue: "/queue/", topic: "/topic/", size: 1}
 	switch name := strings.ToLower(server); {
-	case strings.HasPrefix(name, "perfmq/"):
+	case strings.HasPrefix(name, "perfmq embedded broker/"):
 		d.queue, d.topic, d.credit, d.durable = "queue://", "topic://", "prefetch-count", "durable-subscription-name"
 	case strings.Contains(name, "artemis"): // counts bytes, and a frame has more than these
 		d.queue, d.topic, d.routing, d.credit, d.size = "", "", true, "consumer-window-size", 256

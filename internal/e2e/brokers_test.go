@@ -1,0 +1,52 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+)
+
+// told returns what the brokers of a run said of themselves: "amqp: product version".
+func told(t *testing.T, r *result) (list []string) {
+	t.Helper()
+	var all []struct {
+		Brokers []struct{ Protocol, Product, Version string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
+	for _, b := range all[len(all)-1].Brokers {
+		list = append(list, b.Protocol+": "+b.Product+" "+b.Version)
+		require.Regexp(t, `(?m)^--- broker: +`+regexp.QuoteMeta(b.Product+" "+b.Version)+"$", r.stdout)
+	}
+	return list
+}
+
+// TestBrokersAreNamed: product and version are in the summary, whatever the protocol.
+func TestBrokersAreNamed(t *testing.T) {
+	for _, protocol := range broker.Protocols() {
+		t.Run("embedded "+protocol, func(t *testing.T) {
+			r := run(t, limit, protocol, "client", "--embedded", "--message-count", "10", "queue://TEST")
+			require.Len(t, told(t, &r), 1)
+			require.Regexp(t, "^"+protocol+": perfmq embedded broker [^ ]+$", told(t, &r)[0])
+		})
+	}
+	a := shared.Artemis(t)
+	version := strings.TrimPrefix(a.Title(), "Artemis ")
+	for _, c := range []struct{ url, protocol, client, product string }{
+		{a.AMQPURL(), "amqp", "native", "apache-activemq-artemis"},
+		{a.AMQPURL(), "amqp", "library", "apache-activemq-artemis"},
+		{a.STOMPURL(), "stomp", "native", "ActiveMQ-Artemis"},
+		{a.STOMPURL(), "stomp", "library", "ActiveMQ-Artemis"},
+	} {
+		t.Run("Artemis "+c.protocol+" "+c.client, func(t *testing.T) {
+			r := run(t, limit, c.protocol, "client", "--url", c.url, "--client", c.client, "--message-count", "10", "queue://"+newQueue(t, a))
+			require.Equal(t, []string{c.protocol + ": " + c.product + " " + version}, told(t, &r))
+		})
+	}
+}

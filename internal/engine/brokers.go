@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// brokers returns what the brokers said of themselves, as far as they did, in the order of the plan: the producers' first.
+func (r *run) brokers() (list []stats.Broker) {
+	for i := range r.plan.Steps {
+		for _, g := range r.plan.Steps[i].Groups {
+			for _, side := range g.Sides() {
+				if b := r.broker(g, side); b.Product != "" && !slices.Contains(list, b) {
+					list = append(list, b)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// broker returns what the broker of one side of a group said of itself; the zero value if it did not.
+func (r *run) broker(g *plan.Group, side *plan.Endpoint) (b stats.Broker) {
+	identified, ok := r.driver(side).(driver.Identified)
+	if !ok {
+		return b
+	}
+	b.Name, b.Protocol = side.Broker, side.Factory.Name
+	b.Product, b.Version = identified.Broker()
+	if g.Role.Produces() && g.Role.Consumes() && !g.SameBroker() {
+		b.Side = "consumers"
+		if side == &g.Producer {
+			b.Side = "producers"
+		}
+	}
+	return b
+}

@@ -1,0 +1,50 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func cleanBrokers(secrets *safetext.Secrets, brokers []stats.Broker) []stats.Broker {
+	list := slices.Clone(brokers)
+	for i := range list {
+		b := &list[i]
+		b.Name, b.Product, b.Version = secrets.Short(b.Name), secrets.Short(b.Product), secrets.Short(b.Version)
+	}
+	return list
+}
+
+// writeBrokers writes product and version of each broker; of several, with its name or whose it is.
+func writeBrokers(b *strings.Builder, brokers []stats.Broker) {
+	var lines, notes []string
+	for _, broker := range brokers {
+		text := oneLine(strings.TrimSpace(broker.Product + " " + broker.Version))
+		note := cmp.Or(oneLine(broker.Name), broker.Side)
+		at := slices.Index(lines, text)
+		switch {
+		case at < 0:
+			lines, notes = append(lines, text), append(notes, note)
+		case note != "" && !slices.Contains(strings.Split(notes[at], ", "), note):
+			notes[at] += ", " + note
+		}
+	}
+	for i, line := range lines {
+		note := ""
+		if len(lines) > 1 && notes[i] != "" {
+			note = " (" + notes[i] + ")"
+		}
+		writeText(b, "--- broker:", line, note)
+	}
+}
+
+func brokers(list []stats.Broker) (out []result.Broker) {
+	for _, b := range list {
+		out = append(out, result.Broker(b))
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package transport
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Identity keeps what a broker said of itself. A driver that embeds it is a [driver.Identified]. The zero value knows nothing; it is
+// safe for concurrent use.
+type Identity struct{ told atomic.Pointer[identity] }
+
+type identity struct{ product, version string }
+
+// Tell notes product and version, cut to [driver.MaxBrokerText] bytes. What says nothing changes nothing.
+func (i *Identity) Tell(product, version string) {
+	if product == "" {
+		return
+	}
+	clip := func(text string) string {
+		return strings.ToValidUTF8(text[:min(len(text), driver.MaxBrokerText)], "")
+	}
+	i.told.Store(&identity{clip(product), clip(version)})
+}
+
+// Broker implements [driver.Identified].
+func (i *Identity) Broker() (product, version string) {
+	if told := i.told.Load(); told != nil {
+		return told.product, told.version
+	}
+	return "", ""
+}
