@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,6 +17,7 @@ type fault struct {
 	count      func(*store.Faults) *uint64
 	time       func(*store.Faults) *time.Duration
 	flag       func(*store.Faults) *bool
+	most       time.Duration // the longest time; 0 for [longestDelay]
 }
 
 func faults() []fault {
@@ -27,6 +29,11 @@ func faults() []fault {
 		{name: "withhold", help: "never confirm every N-th message, but store it", count: func(f *store.Faults) *uint64 { return &f.WithholdEvery }},
 		{name: "drop", help: "break all connections at every N-th message", count: func(f *store.Faults) *uint64 { return &f.DropEvery }},
 		{name: "delay", help: "deliver each message only this long after it was sent", time: func(f *store.Faults) *time.Duration { return &f.Delay }},
+		{name: "rate", help: "serve N messages a second and no more: the rest waits in the queues", count: func(f *store.Faults) *uint64 { return &f.Rate }},
+		{
+			name: "work", help: "take this long before a message is confirmed, one after another on each connection",
+			time: func(f *store.Faults) *time.Duration { return &f.Work }, most: longestWork,
+		},
 		{name: "full", help: "behave as if every queue were full", flag: func(f *store.Faults) *bool { return &f.Full }},
 		{name: "refuse", help: "close new connections at once", flag: func(f *store.Faults) *bool { return &f.Refuse }},
 	}
@@ -49,6 +56,9 @@ func FaultHelp() (list [][2]string) {
 
 // longestDelay is the longest time that a fault takes: more would not fit the times of messages.
 const longestDelay = 24 * time.Hour
+
+// longestWork bounds how long a connection that is to be closed may still be busy with a message.
+const longestWork = time.Second
 
 // ParseFaults reads faults such as "lose=1000,delay=5ms,full"; "none" or nothing is a faultless broker. It reports all
 // mistakes at once, joined; a fault that is given twice is one.
@@ -90,8 +100,9 @@ func setFault(set *store.Faults, item string) error {
 			*f.count(set) = n
 		case f.time != nil:
 			d, err := time.ParseDuration(value)
-			if err != nil || d < 0 || d > longestDelay {
-				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms, and at most %s", item, name, longestDelay)
+			most := cmp.Or(f.most, longestDelay)
+			if err != nil || d < 0 || d > most {
+				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms, and at most %s", item, name, most)
 			}
 			*f.time(set) = d
 		default:

@@ -13,9 +13,9 @@ import (
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]store.Faults{
 		"": {}, "none": {}, "lose=1000": {LoseEvery: 1000}, "full": {Full: true}, "full=false": {},
-		" lose=1, damage=2,duplicate=3,reorder=4,withhold=5,drop=6,delay=5ms,full=true,refuse\n": {
+		" lose=1, damage=2,duplicate=3,reorder=4,withhold=5,drop=6,delay=5ms,rate=7,work=8us,full=true,refuse\n": {
 			LoseEvery: 1, DamageEvery: 2, DuplicateEvery: 3, ReorderEvery: 4, WithholdEvery: 5, DropEvery: 6,
-			Delay: 5 * time.Millisecond, Full: true, Refuse: true,
+			Delay: 5 * time.Millisecond, Rate: 7, Work: 8 * time.Microsecond, Full: true, Refuse: true,
 		},
 	} {
 		got, err := ParseFaults(text)
@@ -25,12 +25,13 @@ func TestParseFaults(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, got, again)
 	}
-	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2")
+	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2,work=2s")
 	require.EqualError(t, err, `fault lose: want lose=N, N being a whole number
 fault delay=-1s: want delay=TIME, such as 5ms, and at most 24h0m0s
 fault delay=2000000h: want delay=TIME, such as 5ms, and at most 24h0m0s
 fault full=maybe: want full, or full=false
-unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, full, refuse`)
+unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, rate, work, full, refuse
+fault work=2s: want work=TIME, such as 5ms, and at most 1s`)
 
 	_, err = ParseFaults("lose=1, full ,lose=2,lose=3,full=false,delay=1ms")
 	require.EqualError(t, err, "fault lose is given more than once\nfault full is given more than once")

@@ -161,6 +161,8 @@ func DescribeFaults(told store.Faults, c store.FaultCounts) string {
 		{c.Reordered, "reordered"},
 		{c.Withheld, "stored but not confirmed"},
 		{c.Delayed, "delayed"},
+		{c.Served, "served at a rate"},
+		{c.Worked, "worked on"},
 		{c.Full, "found no room"},
 		{c.Dropped, "connections broken"},
 		{c.Refused, "connections refused"},

@@ -121,16 +121,10 @@ func (d *Destination) take(m *Message) Verdict {
 
 func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 	c := &d.store.counters
+	f.work(c)
 	what, withhold, drop := f.judge()
-	if f.Delay > 0 {
-		if at := time.Now().Add(f.Delay).UnixNano(); at > m.NotBefore {
-			delayed := *m
-			delayed.NotBefore = at
-			m = &delayed
-			if what != lose && len(*d.subs.Load()) > 0 {
-				c.delayed.Add(1)
-			}
-		}
+	if what != lose {
+		m = d.postpone(f, m)
 	}
 	switch what {
 	case lose:
@@ -158,6 +152,27 @@ func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 		return Withheld
 	}
 	return Stored
+}
+
+// postpone returns m as it is to be stored by a broker that delays messages or serves them at a rate.
+func (d *Destination) postpone(f *faults, m *Message) *Message {
+	if len(*d.subs.Load()) == 0 {
+		return m
+	}
+	c := &d.store.counters
+	at := f.notBefore()
+	if f.Rate > 0 {
+		c.served.Add(1)
+	}
+	if at <= m.NotBefore {
+		return m
+	}
+	if f.Delay > 0 {
+		c.delayed.Add(1)
+	}
+	later := *m
+	later.NotBefore = at
+	return &later
 }
 
 // deliver hands m to all who are subscribed.

@@ -19,6 +19,8 @@ type Faults struct {
 	DropEvery      uint64 // break all connections; the n-th message is stored and not confirmed
 
 	Delay  time.Duration // from the send of a message to its delivery
+	Rate   uint64        // messages served each second, all destinations together: each waits for its turn to be delivered
+	Work   time.Duration // before a message is stored and confirmed; the messages of a connection one after another
 	Full   bool          // behave as if every limit were reached
 	Refuse bool          // close new connections at once
 }
@@ -33,6 +35,9 @@ type FaultCounts struct {
 	// Delayed are messages that were stored to be delivered later than without the fault. One that is lost, that nobody had
 	// subscribed to, or that was to wait longer anyway is none of them; one that was stored twice is one.
 	Delayed uint64 `json:"delayed"`
+	// Served are messages that were given a turn by [Faults.Rate], Worked those that [Faults.Work] was done for.
+	Served uint64 `json:"served"`
+	Worked uint64 `json:"worked"`
 	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks for room.
 	// Those that were already waiting when the fault began are none of them. See [Store.CountFull].
 	Full    uint64 `json:"full"`
@@ -44,17 +49,67 @@ type FaultCounts struct {
 // faults are the ones at work.
 type faults struct {
 	Faults
-	sent atomic.Uint64
+	sent  atomic.Uint64
+	turns turns
+}
+
+// turns serves messages at a rate, one after another: a message is served 1/rate after the later of its arrival and the
+// service of the one before.
+type turns struct {
+	mu    sync.Mutex
+	since int64  // when the first of a row of messages arrived that left no pause, in nanoseconds since the Unix epoch
+	n     uint64 // messages of that row
+}
+
+// next returns when a message that arrives now has been served.
+func (t *turns) next(now int64, rate uint64) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now > t.after(rate) {
+		t.since, t.n = now, 0
+	}
+	t.n++
+	return t.after(rate)
+}
+
+// after is exact to the nanosecond however long the row is.
+func (t *turns) after(rate uint64) int64 {
+	seconds, rest := t.n/rate, t.n%rate
+	return t.since + int64(seconds)*int64(time.Second) + int64(rest*uint64(time.Second)/rate) //nolint:gosec // within a lifetime
+}
+
+// notBefore returns when a message that arrives now may be delivered, in nanoseconds since the Unix epoch; 0 for at once.
+func (f *faults) notBefore() (at int64) {
+	if f.Delay == 0 && f.Rate == 0 {
+		return 0
+	}
+	now := time.Now()
+	if f.Rate > 0 {
+		at = f.turns.next(now.UnixNano(), f.Rate)
+	}
+	if f.Delay > 0 {
+		at = max(at, now.Add(f.Delay).UnixNano())
+	}
+	return at
+}
+
+// work takes the broker's time for a message.
+func (f *faults) work(c *faultCounters) {
+	if f.Work > 0 {
+		<-time.After(f.Work)
+		c.worked.Add(1)
+	}
 }
 
 type faultCounters struct {
-	lost, damaged, duplicated, reordered, withheld, delayed, full, dropped, refused, stalls atomic.Uint64
+	lost, damaged, duplicated, reordered, withheld, delayed, served, worked, full, dropped, refused, stalls atomic.Uint64
 }
 
 func (c *faultCounters) counts() FaultCounts {
 	return FaultCounts{
 		Lost: c.lost.Load(), Damaged: c.damaged.Load(), Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
-		Withheld: c.withheld.Load(), Delayed: c.delayed.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
+		Withheld: c.withheld.Load(), Delayed: c.delayed.Load(),
+		Served: c.served.Load(), Worked: c.worked.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
 	}
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,59 @@ func TestDelayFault(t *testing.T) {
 		d.Send(late)
 		s.Destination(Address{KindTopic, "nobody"}).Send(message("3"))
 		assert.Equal(t, FaultCounts{Delayed: 1}, s.FaultCounts())
+	})
+}
+
+// TestRateFault: a row of messages is served at the rate to the nanosecond, whatever the destinations, and begins anew after a
+// pause. A message that nobody gets takes no turn.
+func TestRateFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		s.SetFaults(Faults{Rate: 30_000, LoseEvery: 4})
+		d, q := queue(s, "Q")
+		other, _ := queue(s, "other")
+		nobody := s.Destination(Address{KindTopic, "nobody"})
+		start := time.Now()
+		c := consume(t, q, nil)
+		for _, to := range []*Destination{d, other, d, d, nobody, d} { // the fourth is lost
+			assert.Equal(t, Stored, to.Send(message("m")))
+		}
+		for _, at := range []time.Duration{33_333, 100_000, 133_333} {
+			time.Sleep(time.Until(start.Add(at - 1))) //nolint:forbidigo // a fake clock
+			got, _ := take(c, 9)
+			assert.Empty(t, got, at)
+			time.Sleep(time.Nanosecond) //nolint:forbidigo // a fake clock
+			synctest.Wait()
+			got, _ = take(c, 9)
+			assert.Len(t, got, 1, at)
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // a fake clock
+		start = time.Now()
+		for range 60_000 {
+			s.faults.Load().turns.next(start.UnixNano(), 30_000)
+		}
+		assert.Equal(t, start.Add(2*time.Second).UnixNano(), s.faults.Load().turns.after(30_000))
+		assert.Equal(t, FaultCounts{Served: 4, Lost: 1}, s.FaultCounts())
+	})
+}
+
+// TestWorkFault: the broker works for a time on each message of a connection, on those of several connections at once.
+func TestWorkFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		s.SetFaults(Faults{Work: 3 * time.Millisecond})
+		start := time.Now()
+		var connections sync.WaitGroup
+		for range 4 {
+			connections.Go(func() {
+				for range 10 {
+					assert.Equal(t, Stored, s.Destination(Address{KindQueue, "Q"}).Send(message("m")))
+				}
+			})
+		}
+		connections.Wait()
+		assert.Equal(t, 30*time.Millisecond, time.Since(start))
+		assert.Equal(t, FaultCounts{Worked: 40}, s.FaultCounts())
 	})
 }
 
