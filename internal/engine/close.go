@@ -110,7 +110,9 @@ func (c *connections) add(worker any) {
 		c.counters = stats.AddCounters(c.counters, counting.Counters())
 	}
 	if waiter, ok := worker.(driver.Waiter); ok {
-		c.denied += waiter.Waits().Credit.Times
+		waits := waiter.Waits()
+		c.denied += waits.Credit.Times
+		c.socketWaits += waits.Socket.Times
 	}
 }
 

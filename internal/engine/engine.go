@@ -262,6 +262,7 @@ func (r *run) watch() {
 	add := func(name string, destination driver.Destination, worker any, c *connections) {
 		w := stats.Worker{
 			Name: name, Destination: destination.String(), Closed: worker == nil, Openings: c.opened, Before: c.counters, Denied: c.denied,
+			SocketWaits: c.socketWaits,
 		}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits, _ = worker.(driver.Waiter)
@@ -269,6 +270,7 @@ func (r *run) watch() {
 	}
 	for _, p := range r.producers {
 		add(p.spec.Name, p.spec.Destination, p.driver, &p.connections)
+		list[len(list)-1].MaxPending = p.spec.MaxPending
 	}
 	for _, c := range r.consumers {
 		add(c.spec.Name, c.spec.Destination, c.driver, &c.connections)

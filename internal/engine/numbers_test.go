@@ -111,7 +111,8 @@ func busy(took time.Duration) driver.Factory {
 
 // A worker that never waits is at the limit of the tester; one that does is not, whatever for.
 func TestSaturatedTesterSaysSo(t *testing.T) {
-	const limit = "was the bottleneck: producer-0 never waited in 4 of 4 seconds"
+	// On a machine that others keep busy it says that, too.
+	const limit = `was the bottleneck: (others took \d+% of its processors, while )?producer-0 never waited in 4 of 4 seconds`
 	tests := []struct {
 		name    string
 		factory func(t *testing.T) driver.Factory
@@ -144,7 +145,7 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 					require.NotContains(t, strings.Join(s.Warnings, "\n"), "never waited")
 					return
 				}
-				require.Contains(t, strings.Join(s.Warnings, "\n"), tt.says)
+				require.Regexp(t, tt.says, strings.Join(s.Warnings, "\n"))
 				require.Equal(t, []string{"producer-0"}, rep.snapshots[1].Saturated)
 			})
 		})

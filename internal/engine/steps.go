@@ -227,6 +227,7 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	if !has.receives {
 		sum.Minimum.Received = stats.Lowest{}
 	}
+	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
 	sum.Figures = withGroups(has.figures(&sum), sum.Groups)
 	sum.Thresholds = r.step.judged(sum.Figures)

@@ -38,6 +38,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Groups:  groups,
 		Brokers: r.brokers(),
 	}
+	if len(r.ended) > 0 {
+		s.Limit = longestLimit(r.ended)
+	} else {
+		s.Limit = c.Tally().Judge(r.asked())
+	}
 	if len(r.ended) > 1 {
 		s.Minimum = lowestOf(r.ended)
 	}
@@ -227,7 +232,7 @@ func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
 	}
 	for _, step := range r.steps {
 		for _, u := range step.uses {
-			if due := u.due; float64(u.sentInStep) < reached*float64(due) {
+			if due := u.due; !u.reached() {
 				add("step %s: the rate of group %s was not reached: %d of the %d messages that were due were sent; "+
 					"unsent messages appear in no latency figure", step.plan.Name, u.plan.Name, u.sentInStep, due)
 			}

@@ -60,6 +60,8 @@ type connections struct {
 	opened   int
 	counters []driver.Counter // of the protocol's own, of the closed ones
 	denied   uint64           // times that the broker gave those no leave to send
+
+	socketWaits uint64 // times that the network took no more of those
 }
 
 // openDriver is a driver that workers of some groups share.

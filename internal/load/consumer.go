@@ -94,7 +94,8 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 			c.endWork()
 			c.worker = newWorker(c.ctx, job, c.clock, c.cfg.Precise)
 		}
-		c.worker.do(received)
+		c.rec.Work(received)
+		c.rec.Worked(c.worker.do(received))
 	}
 	return driver.Accept
 }

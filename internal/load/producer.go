@@ -158,7 +158,7 @@ func (p *Producer) Abandon() {
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())
-	defer func() { p.rec.Wait(p.clock.Now()) }() // for nothing, but it is not busy any more
+	defer func() { p.rec.Wait(stats.WaitEnded, p.clock.Now()) }()
 	run := p.openLoop
 	if load.Schedule.IsZero() {
 		run = p.closedLoop
@@ -228,19 +228,19 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		intended := p.load.Start + min(due, maxDue)
 		held += p.heldUp(now - last)
 		if ends && due >= end {
-			p.rec.Wait(now)
+			p.rec.Wait(stats.WaitDue, now)
 			wait.Until(p.load.Start + end) // a pause may come last
 			p.rec.Waited(p.clock.Now())
 			return nil
 		}
 		if p.load.Until > 0 && due >= p.load.Until {
-			p.rec.Wait(now)
+			p.rec.Wait(stats.WaitDue, now)
 			<-ctx.Done() // the load goes on until then, but nothing more is due
 			return nil
 		}
 		if now < intended {
 			held = 0
-			p.rec.Wait(now)
+			p.rec.Wait(stats.WaitDue, now)
 			if !wait.Until(intended) {
 				return nil
 			}
@@ -303,7 +303,7 @@ func stopped(ctx context.Context) bool {
 // await waits for a place from now on, and returns when it has one; ok is false when ctx ended.
 func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, then time.Duration, ok bool) {
 	p.rec.Blocked()
-	p.rec.Wait(now)
+	p.rec.Wait(stats.WaitSlot, now)
 	if !p.slots.await(ctx) {
 		return 0, 0, false
 	}

@@ -86,12 +86,14 @@ func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worke
 	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
-// do works on a message that was received at that time. It returns early when the context ends.
-func (w *worker) do(received time.Duration) {
+// do works on a message that was received at that time, and returns when it was done and for how long only the rate held it
+// back. It returns early when the context ends.
+func (w *worker) do(received time.Duration) (done, paced time.Duration) {
 	end := received
 	if work := w.job.Work.next(); work > 0 {
 		end += work - w.late
 	}
+	worked := end
 	if w.job.Each > 0 {
 		if received > w.next+grace { // a rate does not make up for idle time
 			w.next = received
@@ -100,5 +102,7 @@ func (w *worker) do(received time.Duration) {
 		end = max(end, w.next)
 	}
 	w.wait.Until(end)
-	w.late = min(max(w.clock.Now()-end, 0), grace)
+	done = w.clock.Now()
+	w.late = min(max(done-end, 0), grace)
+	return done, end - max(worked, received)
 }

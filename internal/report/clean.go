@@ -81,6 +81,7 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.LeftBehind = cleanTexts(secrets, s.LeftBehind)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
 	c.Brokers = cleanBrokers(secrets, s.Brokers)
+	c.Limit.Text = secrets.Field(s.Limit.Text)
 	c.Workers = slices.Clone(s.Workers)
 	for i := range c.Workers {
 		c.Workers[i].Destination = secrets.Field(c.Workers[i].Destination)
@@ -95,6 +96,7 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	for i := range c.Steps {
 		step := &c.Steps[i]
 		step.Name, step.Reason = secrets.Short(step.Name), secrets.Field(step.Reason)
+		step.Limit.Text = secrets.Field(step.Limit.Text)
 		step.Thresholds = cleanOutcomes(secrets, step.Thresholds)
 		step.Groups = cleanGroups(secrets, step.Groups)
 	}

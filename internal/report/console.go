@@ -221,6 +221,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
 			}
 		}
+		unlessZero("--- credit waits:", s.Total.NoLeave, "part of blocked: the broker gave no leave to send")
+		unlessZero("--- socket waits:", s.Total.SocketWaits, "not part of blocked: the network took no more")
 		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
 	}
 	unlessZero("--- total commits:", s.Total.Commits, "transactions that the broker confirmed")
@@ -272,6 +274,14 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	}
 	if h.ClockBackward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockBackward)), " us backward")
+	}
+	writeLimit(b, &s.Limit)
+}
+
+// writeLimit writes what bounded the rate, if that was judged.
+func writeLimit(b *strings.Builder, l *stats.Limit) {
+	if l.Kind != "" {
+		writeList(b, "--- limit:", []string{l.String()})
 	}
 }
 

@@ -57,6 +57,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	writeAge(b, "--- step s2c time:", s.Latencies.S2C)
 	writeAge(b, "--- step commit time:", s.Latencies.Commit)
 	writeGroups(b, s.Groups)
+	writeLimit(b, &s.Limit)
 }
 
 // writeGroups writes a table of the groups of a step, or of a run of one step, if there are several: totals, warm-up included, with

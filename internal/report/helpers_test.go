@@ -85,7 +85,7 @@ func summary(total stats.Counters, l stats.Latencies) *stats.Summary {
 // brokenRun is a client run in which everything went wrong that can.
 func brokenRun() *stats.Summary {
 	total := stats.Counters{
-		Sent: 1_216_053, Blocked: 845, Completed: 1_216_020, Rejected: 20, Failed: 10, Unconfirmed: 3,
+		Sent: 1_216_053, Blocked: 845, NoLeave: 45, SocketWaits: 12, Completed: 1_216_020, Rejected: 20, Failed: 10, Unconfirmed: 3,
 		Received: 1_216_000, Redelivered: 7, Unstamped: 2, Foreign: 5, NegativeTransfers: 4, OutOfRange: 1, LateSends: 1234,
 	}
 	total.FailuresOf[driver.Rejected][driver.ClassFull] = 15
@@ -99,6 +99,9 @@ func brokenRun() *stats.Summary {
 	s.Health.Pauses, s.Health.PauseMax, s.Total.Paused = 2, 1001*time.Millisecond, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
 	s.Warnings = []string{"the tester was the bottleneck: it used 97% of its processors"}
+	s.Limit = stats.Limit{
+		Kind: stats.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
+	}
 	s.Problems = []string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"}
 	return s
 }
@@ -110,7 +113,7 @@ func ownRun() *stats.Summary {
 	l := closedLoop()
 	l.B2C, l.S2C = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
-	s.Success = false
+	s.Success, s.Limit = false, stats.Limit{Kind: stats.LimitNone, Share: 1, Text: "the rate was reached"}
 	s.Minimum = stats.Minimum{
 		Completed: stats.Lowest{Seconds: 8, To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
 		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},

@@ -100,6 +100,7 @@ type jsonSummary struct {
 	Groups     []jsonGroup        `json:"groups,omitempty"` // of a scenario, if there are several
 	// Brokers are what the brokers said of themselves.
 	Brokers []result.Broker `json:"brokers,omitempty"`
+	Limit   *result.Limit   `json:"limit,omitempty"` // what bounded the rate
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -120,6 +121,7 @@ type jsonTotals struct {
 	NoLeave   *uint64 `json:"noLeave,omitempty"` // part of blocked: waits for the broker's leave to send
 	Completed *uint64 `json:"completed,omitempty"`
 	Received  *uint64 `json:"received,omitempty"`
+	Socket    *uint64 `json:"socketWaits,omitempty"` // waits for the network to take more, not part of blocked
 }
 
 type jsonSaturation struct {
@@ -271,6 +273,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Commands:         toJSONCommands(s.Commands),
 		Groups:           toJSONGroups(s.Groups),
 		Brokers:          brokers(s.Brokers),
+		Limit:            limit(&s.Limit),
 	})
 }
 
@@ -333,13 +336,14 @@ func (has sides) totals(c *stats.Counters) jsonTotals {
 	return jsonTotals{
 		Sent: valueIf(producing, c.Sent), Blocked: valueIf(producing, c.Blocked), NoLeave: valueIf(producing, c.NoLeave),
 		Completed: valueIf(producing, c.Completed), Received: valueIf(has.receives, c.Received),
+		Socket: valueIf(producing, c.SocketWaits),
 	}
 }
 
 // measured returns the counts of messages; waits are of none.
 func (has sides) measured(c *stats.Counters) jsonTotals {
 	t := has.totals(c)
-	t.Blocked, t.NoLeave = nil, nil
+	t.Blocked, t.NoLeave, t.Socket = nil, nil, nil
 	return t
 }
 

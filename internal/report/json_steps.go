@@ -53,6 +53,7 @@ type jsonStep struct {
 	Health     jsonHealth         `json:"health"`
 	Thresholds []result.Threshold `json:"thresholds,omitempty"`
 	Groups     []jsonGroup        `json:"groups,omitempty"` // if there are several
+	Limit      *result.Limit      `json:"limit,omitempty"`
 }
 
 // jsonGroup has the keys of a step for one of its groups, or of the summary for a group over all steps.
@@ -126,6 +127,7 @@ func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
 			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average), jsonEnds: has.ends(&s.Total),
 			Measured: has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
 			Groups: toJSONGroups(s.Groups),
+			Limit:  limit(&s.Limit),
 		})
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 type descriptions struct {
 	build, step, start, phase, workers, inFlight       *prometheus.Desc
 	sent, blocked, completed, failed, unsent, late     *prometheus.Desc
+	waits                                              *prometheus.Desc
 	received, redelivered, foreign, unstamped          *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
 	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
@@ -40,8 +41,10 @@ func describe(version string) descriptions {
 		workers:  desc("workers", "Open producers and consumers."),
 		inFlight: desc("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
 
-		sent:      desc("messages_sent_total", "Messages handed to the protocol's driver."),
-		blocked:   desc("messages_blocked_total", "Waits of a producer because max-pending messages were in flight."),
+		sent:    desc("messages_sent_total", "Messages handed to the protocol's driver."),
+		blocked: desc("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit."),
+		waits: desc("send_waits_total", "Waits of a producer, by what for: slot (max-pending messages were in flight), credit (the broker's "+
+			"leave to send) and socket (the network took no more).", "for"),
 		completed: desc("messages_completed_total", "Messages that the broker acknowledged."),
 		failed: desc("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
 			"state", "class"),
@@ -168,6 +171,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 func (c *collector) collectProducing(emit emitter) {
 	emit.counter(c.d.sent, c.total.Sent)
 	emit.counter(c.d.blocked, c.total.Blocked)
+	emit.counter(c.d.waits, c.total.Blocked-c.total.NoLeave, "slot")
+	emit.counter(c.d.waits, c.total.NoLeave, "credit")
+	emit.counter(c.d.waits, c.total.SocketWaits, "socket")
 	emit.counter(c.d.completed, c.total.Completed)
 	emit.counter(c.d.unsent, c.total.Unsent)
 	emit.counter(c.d.late, c.total.LateSends)

@@ -99,11 +99,12 @@ func TestPrometheusValues(t *testing.T) {
 	})
 	require.Empty(t, m.histograms["perfmq_send_ack_seconds phase=warmup"])
 
-	first := stats.Counters{Sent: 1000, Blocked: 10, Completed: 900, Received: 800, LateSends: 3}
+	first := stats.Counters{Sent: 1000, Blocked: 10, NoLeave: 3, SocketWaits: 2, Completed: 900, Received: 800, LateSends: 3}
 	require.NoError(t, p.Interval(snapshot(stats.Warmup, 0, first, openLoop())))
 	m = scrape(t, url)
 	m.require(t, map[string]float64{
 		"messages_sent_total": 1000, "messages_blocked_total": 10, "messages_completed_total": 900,
+		"send_waits_total for=slot": 7, "send_waits_total for=credit": 3, "send_waits_total for=socket": 2,
 		"messages_received_total": 800, "sends_late_total": 3, "in_flight": 100, "workers": 2,
 		"tester_cpu_seconds_total": 0.3, "tester_gc_pauses_total": 2, "tester_gc_pause_max_seconds": 0.00012, "tester_cores": 2,
 	})

@@ -118,6 +118,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
 		Thresholds: thresholds(s.Thresholds), Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
 		Brokers: brokers(s.Brokers),
+		Limit:   limit(&s.Limit),
 	}
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
@@ -147,6 +148,7 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 		return []result.Step{{
 			Name: loadStep, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
 			Groups: groups(s.Groups),
+			Limit:  whole.Limit,
 		}}
 	}
 	for i := range s.Steps {
@@ -155,6 +157,7 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
 			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
 			Groups: groups(step.Groups),
+			Limit:  limit(&step.Limit),
 		})
 	}
 	return list
@@ -173,6 +176,14 @@ func groups(list []stats.GroupSummary) (out []result.Group) {
 		})
 	}
 	return out
+}
+
+// limit returns nil for one that was not judged.
+func limit(l *stats.Limit) *result.Limit {
+	if l.Kind == "" {
+		return nil
+	}
+	return &result.Limit{Kind: string(l.Kind), Share: l.Share, Text: l.Text, Hint: l.Hint}
 }
 
 func commands(ran []stats.Command) (list []result.Command) {
@@ -223,7 +234,7 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 	n := result.Counts{Commits: c.Commits, CommitsFailed: c.CommitsFailed, OutOfRange: c.OutOfRange, Paused: c.Paused}
 	if producing {
 		n.Producers = &result.Producers{
-			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, Completed: c.Completed, Rejected: c.Rejected, Released: c.Released,
+			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed, Rejected: c.Rejected, Released: c.Released,
 			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends, Strays: c.Strays,
 			Failures: failuresByClass(c),
 		}

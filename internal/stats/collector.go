@@ -21,6 +21,10 @@ type Worker struct {
 	Openings int
 	Before   []driver.Counter
 	Denied   uint64
+	// SocketWaits is how often its earlier connections waited because the network took no more.
+	SocketWaits uint64
+	// MaxPending is how many messages of a producer may be in flight.
+	MaxPending int
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
@@ -40,6 +44,7 @@ type Collector struct {
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
 	work      workMeter
+	limits    limitMeter
 	rated     bool
 	step      *stepMeter // of the present step; nil if the run has only one
 	groups    []*groupMeter
@@ -54,6 +59,7 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		start: now, last: now, meter: newHealthMeter(now), ended: make([]uint64, len(producers)),
 	}
 	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
+	c.limits = newLimitMeter(len(producers), len(consumers))
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
 	}
@@ -72,6 +78,12 @@ func (c *Collector) Rate() {
 func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
 	c.work.reopened(workers)
+	c.limits.pending = 0
+	for i := range workers {
+		if !workers[i].Closed {
+			c.limits.pending += workers[i].MaxPending
+		}
+	}
 }
 
 // Beat names the pulse of the tester. Call it before the first Collect.
@@ -131,9 +143,11 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total.LateSends += r.late.Load()
 		s.Total.Strays += r.stray.Load()
 	}
+	slots := s.Total.Blocked
 	worked := c.work.interval(c, now, phase)
 	s.Total.NoLeave = c.work.noLeave()
 	s.Total.Blocked += s.Total.NoLeave
+	s.Total.SocketWaits = c.work.socketWaits()
 	s.Total.Sent = c.sent(s.Total.Received-s.Total.Redelivered, last)
 	for _, r := range c.producers {
 		counts[Measure].Sent += r.sent[Measure].Load()
@@ -145,6 +159,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		c.work.crowded()
 	}
 	s.Saturated = worked.names
+	c.limits.interval(c, s, slots)
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
 	if c.verified != nil {
@@ -214,6 +229,9 @@ func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
 // Health returns the tester's health over all intervals so far.
 func (c *Collector) Health() Health { return c.meter.sum }
+
+// Tally returns what the workers have waited for in the measured part of the present step so far.
+func (c *Collector) Tally() *LoadTally { return c.limits.tally }
 
 // Saturation returns which workers never waited in full seconds of load, and in how many.
 func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }

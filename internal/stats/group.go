@@ -90,6 +90,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) {
 			r := c.producers[i]
 			total.Blocked += r.blocked.Load() + c.work.workers[i].noLeave
 			total.NoLeave += c.work.workers[i].noLeave
+			total.SocketWaits += c.work.workers[i].socketWaits
 			total.LateSends += r.late.Load()
 			total.Strays += r.stray.Load()
 			g.now[Measure].Sent += r.sent[Measure].Load()

@@ -17,9 +17,9 @@ type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
 	blocked, late atomic.Uint64
-	stray         atomic.Uint64 // written by whoever completes
-	waited        atomic.Int64  // nanoseconds for which the producer waited, the wait in progress not included
-	waiting       atomic.Int64  // since when it waits, nanoseconds from the start of the run plus 1; 0 if it does not
+	stray         atomic.Uint64              // written by whoever completes
+	waited        [numWaitKinds]atomic.Int64 // nanoseconds for which the producer waited, the wait in progress not included
+	waiting       atomic.Int64               // since when it waits, and for what, see waitSince; 0 if it does not
 
 	rated bool   // written under mu, while nothing is being sent
 	pulse *Pulse // never changes
@@ -118,13 +118,37 @@ func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 // Late counts a send that left late although neither the broker nor max-pending held it up.
 func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
-// Wait says that the producer begins to wait, for whatever it may be; now is the time since the start of the run. One that
-// never waits is at the limit of the tester. A wait that goes on already goes on.
-func (r *ProducerRecorder) Wait(now time.Duration) { r.waiting.CompareAndSwap(0, int64(now)+1) }
+// WaitKind is what a producer itself knows that it waits for. What its driver waits for is in [driver.Waits].
+type WaitKind uint8
+
+// The kinds of waits.
+const (
+	WaitDue   WaitKind = iota // until the next message is due
+	WaitSlot                  // max-pending messages are in flight: for one of them to end
+	WaitEnded                 // for nothing: the load of the step is over for this producer
+	WaitSend                  // in a Send that took long, of a driver that cannot tell for what
+	numWaitKinds
+)
+
+// waitSince packs when a wait began and its kind into a number above 0.
+func waitSince(kind WaitKind, now time.Duration) int64 {
+	return (int64(now)+1)*int64(numWaitKinds) + int64(kind)
+}
+
+func unpackWait(since int64) (WaitKind, time.Duration) {
+	return WaitKind(since % int64(numWaitKinds)), time.Duration(since/int64(numWaitKinds) - 1)
+}
+
+// Wait says that the producer begins to wait; now is the time since the start of the run. One that never waits is at the limit
+// of the tester. A wait that goes on already goes on.
+func (r *ProducerRecorder) Wait(kind WaitKind, now time.Duration) {
+	r.waiting.CompareAndSwap(0, waitSince(kind, now))
+}
 
 // Waited says that the wait is over.
 func (r *ProducerRecorder) Waited(now time.Duration) {
-	r.waited.Add(max(0, int64(now)+1-r.waiting.Load()))
+	kind, since := unpackWait(r.waiting.Load())
+	r.waited[kind].Add(int64(max(0, now-since)))
 	r.waiting.Store(0)
 }
 
@@ -142,17 +166,20 @@ func (r *ProducerRecorder) SetRated(rated bool) {
 	r.mu.Unlock()
 }
 
-// HeldUp adds a wait that is over.
-func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited.Add(int64(d)) }
+// HeldUp adds a wait in Send that is over.
+func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
 
-// waitedUntil returns for how long the producer has waited.
-func (r *ProducerRecorder) waitedUntil(now time.Duration) time.Duration {
-	since := r.waiting.Load()
-	n := r.waited.Load()
-	if since > 0 {
-		n += max(0, int64(now)+1-since)
+// waitedUntil returns for how long the producer has waited, by kind.
+func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]time.Duration) {
+	waiting := r.waiting.Load()
+	for kind := range waited {
+		waited[kind] = time.Duration(r.waited[kind].Load())
 	}
-	return time.Duration(n)
+	if waiting > 0 {
+		kind, since := unpackWait(waiting)
+		waited[kind] += max(0, now-since)
+	}
+	return waited
 }
 
 // End is when a message was due and sent, since the start of the run, of one that ends.
@@ -281,6 +308,10 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 // ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which the
 // message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
+	// Written by the receiving goroutine alone; atomic because the collector reads them.
+	worked, paced atomic.Int64 // nanoseconds spent on simulated work, and held back by a rate; what is in progress not included
+	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
+
 	mu   sync.Mutex
 	part [parts]receivings
 }
@@ -296,6 +327,28 @@ type receivings struct {
 
 // NewConsumerRecorder returns an empty recorder.
 func NewConsumerRecorder() *ConsumerRecorder { return new(ConsumerRecorder) }
+
+// Work says that the consumer begins to work on a message; now is the time since the start of the run.
+func (r *ConsumerRecorder) Work(now time.Duration) { r.working.Store(int64(now) + 1) }
+
+// Worked says that work on a message is over, of which paced was only for a rate to be kept.
+func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
+	took := max(0, int64(now)+1-r.working.Load())
+	held := min(max(0, int64(paced)), took)
+	r.paced.Add(held)
+	r.worked.Add(took - held)
+	r.working.Store(0)
+}
+
+// workedUntil returns for how long the consumer has worked, and was held back by a rate. What is in progress counts as work.
+func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
+	since := r.working.Load()
+	worked, paced = time.Duration(r.worked.Load()), time.Duration(r.paced.Load())
+	if since > 0 {
+		worked += max(0, now+1-time.Duration(since))
+	}
+	return worked, paced
+}
 
 // Receipt is a message as its consumer saw it.
 type Receipt struct {

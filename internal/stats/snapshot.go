@@ -17,6 +17,7 @@ type Counters struct {
 	Sent        uint64 // handed to the driver
 	Blocked     uint64 // waits of a producer for the broker: max-pending messages in flight, or no leave to send (credit)
 	NoLeave     uint64 // part of Blocked: waits for the broker's leave to send
+	SocketWaits uint64 // waits of a producer because the network took no more; not in Blocked
 	Completed   uint64 // accepted by the broker
 	Rejected    uint64 // refused by the broker
 	Released    uint64 // given back by the broker, undamaged and undelivered
@@ -66,6 +67,7 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.Sent, o.Sent},
 		{&c.Blocked, o.Blocked},
 		{&c.NoLeave, o.NoLeave},
+		{&c.SocketWaits, o.SocketWaits},
 		{&c.Completed, o.Completed},
 		{&c.Rejected, o.Rejected},
 		{&c.Released, o.Released},
@@ -100,8 +102,11 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.
-func (c Counters) InFlight() uint64 {
-	return c.Sent - c.Completed - c.Rejected - c.Released - c.Modified - c.Failed - c.Unconfirmed
+func (c Counters) InFlight() uint64 { return c.Sent - c.ended() }
+
+// ended returns the messages that have ended, in whatever way.
+func (c Counters) ended() uint64 {
+	return c.Completed + c.Rejected + c.Released + c.Modified + c.Failed + c.Unconfirmed
 }
 
 // Phase is a part of a run. An interval lies in one, and a message belongs to the one in which it was due to be sent: its
@@ -205,12 +210,13 @@ type Summary struct {
 
 	Start, End time.Time // of the load, drain included
 	Total      Counters  // warm-up included
-	Measured   Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Measured   Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
 	Latencies  Latencies // of messages due after the warm-up
 	Health     Health    // of the whole run
 	Minimum    Minimum
 	Average    Average
 	Saturation []Saturation
+	Limit      Limit            // of several steps, that which lasted longest
 	Protocol   []driver.Counter // as in the last Snapshot
 	Workers    []WorkerTotal    // of each producer and consumer
 	Errors     []ErrorClass     // of the messages that failed

@@ -19,13 +19,15 @@ type StepSummary struct {
 	Due uint64
 
 	Total     Counters  // of the step, warm-up included
-	Measured  Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
+	Measured  Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
 	Latencies Latencies // of messages due after the warm-up
 	Health    Health
 	Minimum   Minimum
 	Average   Average
 	// Groups are the figures of each group of the step.
 	Groups []GroupSummary
+	Tally  *LoadTally // what its workers waited for
+	Limit  Limit
 
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
@@ -51,6 +53,7 @@ type stepMeter struct {
 func (c *Collector) Split() { c.beginStep() }
 
 func (c *Collector) beginStep() {
+	c.limits.tally = newTally(len(c.producers), len(c.work.workers))
 	c.step = &stepMeter{total: c.total, measure: c.parts[Measure]}
 	c.step.sum.Start = c.last
 	c.step.sum.Latencies = c.newLatencies()
@@ -77,7 +80,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 // EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
 func (c *Collector) EndStep(name string) StepSummary {
 	sum := c.step.sum
-	sum.Name, sum.End = name, c.last
+	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
 	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	sum.Groups = c.groupSums(true)
 	c.beginStep()

@@ -27,12 +27,14 @@ type workMeter struct {
 
 // workerMeter is what is known of a worker as of the last interval.
 type workerMeter struct {
-	own, reader, writer time.Duration // for how long each of its goroutines has waited so far
-	openings            int           // connections so far
-	noLeave             uint64        // times that the broker gave it no leave to send
-	fresh               bool          // the present one has not been looked at
-	saturated           bool          // in the last interval
-	saturation          Saturation
+	reader, writer time.Duration // for how long the goroutines of its connection have waited so far
+	openings       int           // connections so far
+	noLeave        uint64        // times that the broker gave it no leave to send
+	socketWaits    uint64        // times that the network took no more
+	fresh          bool          // the present one has not been looked at
+	saturated      bool          // in the last interval
+	saturation     Saturation
+	so, lap        laps // as of the last interval, and what it was in that
 }
 
 // work is what an interval tells of the workers.
@@ -48,8 +50,9 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	little := time.Duration(saturatedWait * float64(length))
 	for i := range m.workers {
 		at := &m.workers[i]
-		at.saturated = false
+		at.saturated, at.lap = false, laps{}
 		at.noLeave = max(at.noLeave, c.worker(i).Denied)
+		at.socketWaits = max(at.socketWaits, c.worker(i).SocketWaits)
 		if c.worker(i).Closed {
 			continue
 		}
@@ -57,22 +60,19 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 		if waiter := c.worker(i).Waits; waiter != nil {
 			waits = waiter.Waits()
 		}
-		own := waits.Input
-		if i < len(c.producers) {
-			own = driver.Idle{
-				Known: true,
-				Time:  c.producers[i].waitedUntil(now.Sub(c.start)) + waits.Credit.Time + waits.Socket.Time + waits.Answer.Time,
-			}
-		}
 		at.noLeave = max(at.noLeave, c.worker(i).Denied+waits.Credit.Times)
-		busy := lap(&at.own, own, little)
+		at.socketWaits = max(at.socketWaits, c.worker(i).SocketWaits+waits.Socket.Times)
+		l := at.lapsOf(&waits, c, i, now)
+		busy := l.busy(i < len(c.producers), little)
 		connection := lap(&at.reader, waits.Reader, little)
 		connection = lap(&at.writer, waits.Writer, little) || connection
+		l.connection = connection
 		if at.fresh {
 			at.fresh = false
 			continue
 		}
-		if !counts || !own.Known && !waits.Reader.Known && !waits.Writer.Known {
+		at.lap = l
+		if !counts || !l.ownKnown && !waits.Reader.Known && !waits.Writer.Known {
 			continue
 		}
 		at.saturation.Of++
@@ -95,6 +95,14 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 func (m *workMeter) noLeave() (n uint64) {
 	for i := range m.workers {
 		n += m.workers[i].noLeave
+	}
+	return n
+}
+
+// socketWaits returns how often the network took no more from any of them, as of the last interval.
+func (m *workMeter) socketWaits() (n uint64) {
+	for i := range m.workers {
+		n += m.workers[i].socketWaits
 	}
 	return n
 }

@@ -36,7 +36,7 @@ func TestSaturation(t *testing.T) {
 	}
 	const little, enough = 5 * time.Millisecond, 15 * time.Millisecond
 
-	producers[1].Wait(100 * time.Millisecond) // and goes on waiting
+	producers[1].Wait(WaitSlot, 100*time.Millisecond) // and goes on waiting
 	send.Reader.Time += enough
 	receive.Input.Time += enough
 	require.Equal(t, []string{"producer-0"}, second(Warmup), "it waits for nothing")
@@ -51,7 +51,7 @@ func TestSaturation(t *testing.T) {
 	require.Equal(t, []string{"producer-0"}, second(Measure), "its connection waits for nothing")
 
 	producers[1].Waited(elapsed)
-	producers[0].Wait(elapsed + 10*time.Millisecond)
+	producers[0].Wait(WaitDue, elapsed+10*time.Millisecond)
 	producers[0].Waited(elapsed + 30*time.Millisecond)
 	send.Reader.Time += enough
 	receive.Input.Time += time.Second
@@ -110,10 +110,29 @@ func TestWaitInProgress(t *testing.T) {
 	t.Parallel()
 	p := NewProducerRecorder(false, nil)
 	require.Zero(t, p.waitedUntil(time.Second))
-	p.Wait(0)
-	require.Equal(t, time.Second, p.waitedUntil(time.Second))
+	p.Wait(WaitSlot, 0)
+	p.Wait(WaitEnded, time.Millisecond) // that of the slot goes on
+	require.Equal(t, [numWaitKinds]time.Duration{WaitSlot: time.Second}, p.waitedUntil(time.Second))
 	p.Waited(1500 * time.Millisecond)
-	require.Equal(t, 1500*time.Millisecond, p.waitedUntil(2*time.Second))
+	require.Equal(t, [numWaitKinds]time.Duration{WaitSlot: 1500 * time.Millisecond}, p.waitedUntil(2*time.Second))
 	p.HeldUp(time.Second)
-	require.Equal(t, 2500*time.Millisecond, p.waitedUntil(2*time.Second))
+	p.Wait(WaitDue, 1800*time.Millisecond)
+	require.Equal(t, [numWaitKinds]time.Duration{
+		WaitDue: 200 * time.Millisecond, WaitSlot: 1500 * time.Millisecond, WaitSend: time.Second,
+	}, p.waitedUntil(2*time.Second))
+}
+
+// Work in progress counts, and counts once; the part that only a rate held back is told apart.
+func TestWorkInProgress(t *testing.T) {
+	t.Parallel()
+	r := NewConsumerRecorder()
+	now := func(d time.Duration) [2]time.Duration {
+		worked, paced := r.workedUntil(d)
+		return [2]time.Duration{worked, paced}
+	}
+	require.Zero(t, now(time.Second))
+	r.Work(time.Second)
+	require.Equal(t, [2]time.Duration{500 * time.Millisecond, 0}, now(1500*time.Millisecond))
+	r.Worked(2*time.Second, 300*time.Millisecond)
+	require.Equal(t, [2]time.Duration{700 * time.Millisecond, 300 * time.Millisecond}, now(3*time.Second))
 }

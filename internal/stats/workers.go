@@ -29,9 +29,11 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 			total.Sent += r.sent[part].Load()
 		}
 		if waiter := c.worker(i).Waits; waiter != nil {
-			total.NoLeave = waiter.Waits().Credit.Times
+			waits := waiter.Waits()
+			total.NoLeave, total.SocketWaits = waits.Credit.Times, waits.Socket.Times
 		}
 		total.NoLeave += c.worker(i).Denied
+		total.SocketWaits += c.worker(i).SocketWaits
 		total.Blocked, total.LateSends, total.Strays = r.blocked.Load()+total.NoLeave, r.late.Load(), r.stray.Load()
 	}
 	for _, r := range c.consumers {

@@ -71,7 +71,7 @@ func (p *Producers) add(other *Producers) error {
 
 func (p *Producers) counters() []*uint64 {
 	return []*uint64{
-		&p.Sent, &p.Blocked, &p.NoLeave, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed, &p.Unsent, &p.Unconfirmed,
+		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed, &p.Unsent, &p.Unconfirmed,
 		&p.Late, &p.Strays,
 	}
 }

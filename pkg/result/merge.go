@@ -124,6 +124,7 @@ func (r *Result) merge(part *Result) error {
 		c.Host = cmp.Or(c.Host, part.Host.Name)
 		r.Commands = append(r.Commands, c)
 	}
+	r.Limit = mergedLimit(r.Limit, part.Limit, part.Host.Name)
 	r.mergeFindings(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {
@@ -169,6 +170,18 @@ func mergedReason(a, b string) string {
 	return a
 }
 
+// mergedLimit returns the limit, if there is one, that held for the greater part of the time, and at which host.
+func mergedLimit(to, from *Limit, host string) *Limit {
+	if from == nil || to != nil && (from.Kind == LimitNone || to.Kind != LimitNone && to.Share >= from.Share) {
+		return to
+	}
+	l := *from
+	if l.Kind != LimitNone {
+		l.Text = host + ": " + l.Text
+	}
+	return &l
+}
+
 func (r *Result) mergeSteps(part *Result) error {
 	for i := range part.Steps {
 		from := &part.Steps[i]
@@ -179,6 +192,7 @@ func (r *Result) mergeSteps(part *Result) error {
 		}
 		to := &r.Steps[at]
 		to.Reason = mergedReason(to.Reason, from.Reason)
+		to.Limit = mergedLimit(to.Limit, from.Limit, part.Host.Name)
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
 		err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies), to.mergeGroups(from.Groups))
 		if err != nil {

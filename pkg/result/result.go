@@ -87,7 +87,7 @@ type Result struct {
 	// Total are the counts of the whole run, warm-up included.
 	Total Counts `json:"total"`
 	// Measured are the counts of the messages that were due after the warm-up. What belongs to no message is zero here:
-	// Blocked, NoLeave, Late and Strays. It is missing if it is not known.
+	// Blocked, NoLeave, SocketWaits, Late and Strays. It is missing if it is not known.
 	Measured *Counts `json:"measured,omitempty"`
 	// Expected is how many deliveries the completed messages should have caused, and Missing how many of those did not
 	// come. Both are missing where one process does not both send and receive.
@@ -105,6 +105,8 @@ type Result struct {
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are what a reader should know about the run.
 	Findings []Finding `json:"findings,omitempty"`
+	// Limit is what bounded the rate; of several steps, that which lasted longest. It is missing if it was not judged.
+	Limit *Limit `json:"limit,omitempty"`
 	// Thresholds are the demands on the result, with what was measured.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 	// Verification tells what became of each message; missing if the run was not verified.
@@ -177,6 +179,8 @@ type Step struct {
 	Latencies Latencies `json:"latencies"`
 	// Groups are the groups of the step, if there are several. Their counts and latencies add up to those of the step.
 	Groups []Group `json:"groups,omitempty"`
+	// Limit is what bounded the rate of the step; missing if it was not judged.
+	Limit *Limit `json:"limit,omitempty"`
 }
 
 // Group is a group of a scenario in one step.
@@ -192,6 +196,25 @@ type Group struct {
 	// Latencies of the messages that were due after the warm-up.
 	Latencies Latencies `json:"latencies"`
 }
+
+// Limit is what bounded the rate of a load, judged from what its workers waited for in the measured part.
+type Limit struct {
+	// Kind is none (the rate was reached), max-pending, credit (of the broker, for producers), broker (its answers or deliveries
+	// got late), consumers (their simulated work or rate), producers (consumers alone: they waited for messages), socket (the
+	// network or its buffers took no more), tester-worker (a goroutine or connection of the tester never waited),
+	// tester-processors, machine (other programs had its processors) or unknown. Programs compare it; it does not change.
+	Kind string `json:"kind"`
+	// Share is the part of the time of the producers, or of the consumers if these are the limit or alone, in which this was
+	// their limit, from 0 to 1.
+	Share float64 `json:"share"`
+	// Text says how it shows.
+	Text string `json:"text"`
+	// Hint says what to try.
+	Hint string `json:"hint,omitempty"`
+}
+
+// LimitNone is the kind of a limit if the rate was reached.
+const LimitNone = "none"
 
 // Command is a command that ran before or after a step.
 type Command struct {

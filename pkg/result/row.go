@@ -74,6 +74,8 @@ type Producers struct {
 	// Blocked are waits for the broker: for a message in flight to end, or for leave to send. NoLeave are the latter.
 	Blocked uint64 `json:"blocked"`
 	NoLeave uint64 `json:"noLeave,omitempty"`
+	// SocketWaits are waits for the network to take more. They are not in Blocked.
+	SocketWaits uint64 `json:"socketWaits,omitempty"`
 	// Completed: accepted by the broker.
 	Completed uint64 `json:"completed"`
 	// Rejected: refused by the broker.

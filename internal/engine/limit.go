@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// asked returns what the present step, whose load is over and whose messages are counted, asked of each producer of the run.
+func (r *run) asked() []stats.LoadAsked {
+	list := make([]stats.LoadAsked, len(r.producers))
+	for _, u := range r.step.uses {
+		for _, p := range u.producers {
+			list[slices.Index(r.producers, p)] = stats.LoadAsked{
+				Rated:      !u.plan.Rate.IsZero(),
+				Reached:    u.reached(),
+				MaxPending: p.spec.MaxPending,
+				PerSecond:  u.plan.Rate.Average(r.step.loaded) / float64(len(u.producers)),
+			}
+		}
+	}
+	return list
+}
+
+// reached tells whether the group has sent what was due.
+func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
+
+// longestLimit returns the limit of that step in which one lasted longest.
+func longestLimit(steps []stats.StepSummary) stats.Limit {
+	longest := 0
+	lasted := func(s *stats.StepSummary) float64 {
+		switch s.Limit.Kind {
+		case stats.LimitNone:
+			return 0
+		case stats.LimitUnknown:
+			return -1
+		default:
+			return s.Limit.Share * s.Average.Span.Seconds()
+		}
+	}
+	for i := range steps {
+		if lasted(&steps[i]) > lasted(&steps[longest]) {
+			longest = i
+		}
+	}
+	l := steps[longest].Limit
+	if l.Kind != stats.LimitNone {
+		l.Text = "step " + steps[longest].Name + ": " + l.Text
+	}
+	return l
+}

@@ -1,0 +1,301 @@
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// LimitKind is what bounded the rate of a load. Programs compare it; it does not change.
+type LimitKind string
+
+// The kinds of limits.
+const (
+	LimitNone       LimitKind = "none"              // the rate was reached
+	LimitMaxPending LimitKind = "max-pending"       // too few messages may be in flight for the time that answers take
+	LimitCredit     LimitKind = "credit"            // the broker gave no leave to send
+	LimitBroker     LimitKind = "broker"            // the broker's answers, or its deliveries, got later the more it was sent
+	LimitConsumers  LimitKind = "consumers"         // the simulated work of the consumers, or their rate
+	LimitProducers  LimitKind = "producers"         // consumers alone: they waited for messages
+	LimitSocket     LimitKind = "socket"            // the network, or its buffers, took no more
+	LimitWorker     LimitKind = "tester-worker"     // one goroutine or connection of the tester
+	LimitProcessors LimitKind = "tester-processors" // the processors that the tester may use
+	LimitMachine    LimitKind = "machine"           // other programs had its processors
+	LimitUnknown    LimitKind = "unknown"           // it cannot be told
+)
+
+// Title returns the kind in words.
+func (k LimitKind) Title() string {
+	switch k {
+	case LimitCredit:
+		return "the broker's credit"
+	case LimitBroker, LimitConsumers, LimitProducers, LimitMachine:
+		return "the " + string(k)
+	case LimitSocket:
+		return "the network buffer"
+	case LimitWorker:
+		return "one worker of the tester"
+	case LimitProcessors:
+		return "the tester's processors"
+	default:
+		return string(k)
+	}
+}
+
+// Limit is the one judgement on what bounded the rate of a load, from what its workers waited for in its measured part.
+type Limit struct {
+	Kind LimitKind
+	// Share is the part of the time of the workers that decide in which this was their limit, from 0 to 1. Those are the
+	// producers, or the consumers if these are the limit or alone.
+	Share float64
+	// Text says how it shows, Hint what to try; Hint may be empty.
+	Text, Hint string
+}
+
+// String returns the limit as one line of text without a label.
+func (l Limit) String() string {
+	switch {
+	case l.Kind == LimitNone:
+		return string(LimitNone) + ": " + l.Text
+	case l.Hint == "":
+		return l.Kind.Title() + " (" + l.Text + ")"
+	default:
+		return l.Kind.Title() + " (" + l.Text + "; " + l.Hint + ")"
+	}
+}
+
+// OfTester tells whether the tester, or its machine, was the limit, so that the figures say little about the broker.
+func (l Limit) OfTester() bool {
+	return l.Kind == LimitWorker || l.Kind == LimitProcessors || l.Kind == LimitMachine
+}
+
+// LoadAsked is what was asked of one producer.
+type LoadAsked struct {
+	Rated   bool
+	Reached bool // its group has sent what was due
+	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
+	MaxPending int
+	PerSecond  float64
+}
+
+const (
+	// enoughLoad is the least time of load that can be judged.
+	enoughLoad = 20 * time.Millisecond
+	// growing is the share of completed messages that may stay behind in an interval, without a backlog that grows.
+	growing = 0.05
+	// mostly is the share of its time in which something must bound a consumer to be its limit.
+	mostly = 0.5
+)
+
+// Judge says what bounded the rate of the load. Producers is by producer; those that took no part are ignored.
+func (t *LoadTally) Judge(producers []LoadAsked) Limit {
+	sending, receiving := t.sums(producers)
+	if t.span < enoughLoad || sending.total+receiving.total == 0 {
+		return Limit{Kind: LimitUnknown, Text: "the measured part of the load was too short, or its workers cannot tell what they wait for"}
+	}
+	if sending.total == 0 {
+		return t.judgeConsumers(&receiving)
+	}
+	top := sending.top()
+	busy := receiving.share(boundWork) + receiving.share(boundPace)
+	switch grows := t.behind > t.span/2; {
+	case busy > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
+		return t.consumersLimit(&receiving)
+	case grows && receiving.top().ofTester() && receiving.share(receiving.top()) > mostly:
+		return t.limit(&receiving, receiving.top(), nil)
+	case grows && !top.ofTester():
+		return Limit{
+			Kind: LimitBroker, Share: ratio(t.behind, t.span),
+			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them", t.growth()),
+		}
+	default:
+		return t.limit(&sending, top, producers)
+	}
+}
+
+// judgeConsumers judges a load of consumers alone.
+func (t *LoadTally) judgeConsumers(sum *boundSums) Limit {
+	switch top := sum.top(); top {
+	case boundWork:
+		return t.consumersLimit(sum)
+	case boundPace:
+		return Limit{Kind: LimitNone, Share: sum.share(top), Text: "the rate was reached"}
+	default:
+		return t.limit(sum, top, nil)
+	}
+}
+
+func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
+	l := Limit{Kind: LimitConsumers, Share: sum.share(boundWork) + sum.share(boundPace), Hint: "try more --consumers"}
+	if sum.share(boundPace) > sum.share(boundWork) {
+		l.Text, l.Hint = "they receive no more than their rate", "raise --consumer-rate"
+	} else {
+		l.Text = fmt.Sprintf("their work took %s of their time", percent(ratio(t.worked, t.consuming)))
+	}
+	if growth := t.growth(); growth > 0 && t.behind > t.span/2 {
+		l.Text += fmt.Sprintf("; the backlog grew by %.0f msg/s", growth)
+	}
+	return l
+}
+
+// growth returns by how many messages per second the backlog grew.
+func (t *LoadTally) growth() float64 {
+	return (float64(t.completed) - float64(t.received)) / t.span.Seconds()
+}
+
+// limit puts into words what bounded workers.
+func (t *LoadTally) limit(sum *boundSums, top bound, producers []LoadAsked) Limit {
+	l := Limit{Share: sum.share(top)}
+	switch top {
+	case boundNone:
+		l.Kind, l.Text = LimitNone, "the rate was reached"
+	case boundSlot:
+		l.Kind, l.Text = LimitMaxPending, t.forAnswers()
+		l.Hint = fmt.Sprintf("try --max-pending %d", t.morePending(producers))
+	case boundAnswer:
+		l.Kind = LimitMaxPending
+		l.Text = fmt.Sprintf("each send waited for its answer, %s of the time", percent(ratio(t.waited[boundAnswer], t.producing)))
+		l.Hint = "try to send asynchronously, or more --producers"
+	case boundCredit:
+		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time", percent(ratio(t.waited[boundCredit], t.producing)))
+		l.Hint = "look for a full queue, address or disk, or let the broker give producers more credit"
+	case boundSocket:
+		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write", percent(ratio(t.waited[boundSocket], t.producing)))
+		l.Hint = "look at the network, and whether the broker reads slowly"
+	case boundBroker:
+		l.Kind, l.Text = LimitBroker, t.late()
+	case boundSend:
+		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time", percent(ratio(t.waited[boundSend], t.producing)))
+	case boundInput:
+		l.Kind, l.Text = LimitProducers, fmt.Sprintf("consumers waited for messages %s of the time", percent(ratio(t.input, t.consuming)))
+	case boundWork, boundPace:
+		return t.consumersLimit(sum)
+	case boundWorker, boundConnection:
+		l.Kind, l.Text, l.Hint = LimitWorker, t.saturated(), "more producers, consumers or connections may bring more"
+	case boundProcessors:
+		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()), t.full.Cores)+t.while()
+		l.Hint = "use more hosts, or larger messages"
+	case boundMachine:
+		l.Kind, l.Text = LimitMachine, fmt.Sprintf("others took %s of its processors", percent(t.crowded.OthersShare()))+t.while()
+		l.Hint = "let the tester have a machine of its own"
+	case numBounds:
+	}
+	return l
+}
+
+// forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts, few wait.
+func (t *LoadTally) forAnswers() string {
+	sends, span := 0.0, ratio(t.waited[boundSlot], t.producing)
+	if t.sent > 0 {
+		sends = min(1, float64(t.slots)/float64(t.sent))
+	}
+	if sends >= min(span, mostly) {
+		return percent(sends) + " of sends waited for an answer"
+	}
+	return fmt.Sprintf("producers waited for answers %s of the time", percent(span))
+}
+
+// late says how much later answers came than the first ones.
+func (t *LoadTally) late() string {
+	if t.acks == 0 {
+		return "it answered nothing"
+	}
+	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
+	least := time.Duration(t.least) * time.Microsecond
+	return fmt.Sprintf("with all messages in flight that may be, its answers took %s on average, %.0f times the shortest (%s)",
+		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
+}
+
+// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, what the rate takes at
+// the latency that answers have; ten times the present one without a rate. It is at least 100.
+func (t *LoadTally) morePending(producers []LoadAsked) int {
+	var present int
+	var want float64
+	for _, p := range producers {
+		if p.MaxPending == 0 || p.Rated && p.Reached {
+			continue
+		}
+		present = max(present, p.MaxPending)
+		if p.PerSecond > 0 && t.acks > 0 {
+			want = max(want, 2*p.PerSecond*float64(t.ackSum)/float64(t.acks)/1e6)
+		} else {
+			want = max(want, 10*float64(p.MaxPending))
+		}
+	}
+	return round125(max(100, want, 2*float64(present)))
+}
+
+// round125 rounds up to 1, 2 or 5 times a power of ten, up to a million.
+func round125(v float64) int {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, n := range []float64{1, 2, 5, 10} {
+		if n*power >= v {
+			return int(min(n*power, 1e6))
+		}
+	}
+	return int(v)
+}
+
+// namedWorkers is how many saturated workers a limit names.
+const namedWorkers = 3
+
+// saturated names the workers that never waited.
+func (t *LoadTally) saturated() string {
+	var list []*workerTally
+	for i := range t.workers {
+		if w := &t.workers[i]; w.busy > 0 {
+			list = append(list, w)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *workerTally) int { return cmp.Compare(b.busy, a.busy) })
+	var parts []string
+	for _, w := range list[:min(len(list), namedWorkers)] {
+		name := w.name
+		if 2*w.connection > w.busy {
+			name = "the connection of " + name
+		}
+		parts = append(parts, fmt.Sprintf("%s never waited in %s of %s seconds", name, seconds(w.busy), seconds(w.total())))
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(list) - len(parts); more > 0 {
+		text += fmt.Sprintf(", nor did %d more workers", more)
+	}
+	return text
+}
+
+// while adds the workers that never waited, if there are any.
+func (t *LoadTally) while() string {
+	if text := t.saturated(); text != "" {
+		return ", while " + text
+	}
+	return ""
+}
+
+// seconds returns a time in seconds, whole ones unless there are few.
+func seconds(d time.Duration) string {
+	if d < 2*time.Second && d%time.Second > 50*time.Millisecond {
+		return fmt.Sprintf("%.1f", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f", d.Seconds())
+}
+
+func rounded(d time.Duration) time.Duration {
+	for unit := 10 * time.Second; unit > time.Microsecond; unit /= 10 {
+		if d >= unit*10 {
+			return d.Round(unit / 10)
+		}
+	}
+	return d.Round(time.Microsecond)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+func ratio(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(1, float64(part)/float64(whole))
+}

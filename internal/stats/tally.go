@@ -1,0 +1,382 @@
+package stats
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// bound is what bounded the rate of one worker in one interval.
+type bound uint8
+
+const (
+	boundNone bound = iota // it waited for messages to be due
+	boundSlot              // for a message in flight to end
+	boundCredit
+	boundSocket
+	boundAnswer // in a synchronous Send
+	boundSend   // in a Send of a driver that cannot tell for what
+	boundBroker // as boundSlot or boundCredit, but answers came later the more was sent
+	boundWorker // it never waited
+	boundConnection
+	boundProcessors
+	boundMachine
+
+	boundInput // consumers: for messages
+	boundWork
+	boundPace // for the rate of the consumers
+	numBounds
+)
+
+func (b bound) ofTester() bool { return b >= boundWorker && b <= boundMachine }
+
+const (
+	// onTime is the share of its time that a producer with a rate must have waited for messages to be due to have kept it.
+	onTime = 0.02
+	// busyShare is the share of its time that a worker must have waited for it not to be the limit itself.
+	busyShare = 0.1
+	// working is the share of its time that a consumer must have worked for that to be its limit.
+	working = 0.8
+	// manyInFlight is how many messages may be in flight, over all producers, for a broker to be taken for the limit: with
+	// fewer, more in flight may still bring more, whatever its latency.
+	manyInFlight = 20
+	// stretched is how many times the shortest latency answers must take on average for messages to queue in the broker.
+	stretched = 5
+	// stretchedCPU and stretchedMachine are the same for answers to be late as processors were full; stretchedLittle is that for
+	// the machine with few messages in flight.
+	stretchedCPU, stretchedMachine, stretchedLittle = 2, 3, 20
+)
+
+// LoadTally is what the workers of a load waited for in its measured part.
+type LoadTally struct {
+	workers   []workerTally // producers first
+	producers int
+
+	span, behind        time.Duration // all, and in which more was completed than received
+	completed, received uint64
+	sent, slots         uint64
+	acks, ackSum, least int64 // of answers in the measured part, and the shortest of the run; microseconds
+
+	producing time.Duration            // of all producers together
+	waited    [numBounds]time.Duration // of it, by what was waited for
+	consuming time.Duration
+	worked    time.Duration
+	input     time.Duration
+
+	full, crowded Health // of the intervals in which the tester, or others, had all processors
+}
+
+// workerTally is how long what bounded a worker.
+type workerTally struct {
+	name   string
+	bounds [numBounds]time.Duration
+	// busy is for how long the worker or its connection never waited, connection those times in which it was the connection.
+	busy, connection time.Duration
+}
+
+func (w *workerTally) total() (sum time.Duration) {
+	for _, d := range w.bounds {
+		sum += d
+	}
+	return sum
+}
+
+// never notes that the worker, or its connection, did not wait for that long, if that is what bounded it.
+func (w *workerTally) never(b bound, d time.Duration) {
+	if b == boundWorker || b == boundConnection {
+		w.busy += d
+	}
+	if b == boundConnection {
+		w.connection += d
+	}
+}
+
+// boundSums are those of several workers.
+type boundSums struct {
+	bounds [numBounds]time.Duration
+	total  time.Duration
+}
+
+func (s *boundSums) share(b bound) float64 { return ratio(s.bounds[b], s.total) }
+
+// top returns what bounded the workers longest: boundNone only if nothing else did.
+func (s *boundSums) top() bound {
+	top := boundNone
+	for b := boundNone + 1; b < numBounds; b++ {
+		if s.bounds[b] > 0 && (top == boundNone || s.bounds[b] > s.bounds[top]) {
+			top = b
+		}
+	}
+	return top
+}
+
+// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit.
+func (t *LoadTally) sums(producers []LoadAsked) (sending, receiving boundSums) {
+	for i := range t.workers {
+		w := &t.workers[i]
+		to := &receiving
+		if i < t.producers {
+			to = &sending
+		}
+		if i < len(producers) && producers[i].Rated && producers[i].Reached {
+			to.bounds[boundNone] += w.total()
+		} else {
+			for b, d := range w.bounds {
+				to.bounds[b] += d
+			}
+		}
+		to.total += w.total()
+	}
+	return sending, receiving
+}
+
+// laps are what one worker waited for in an interval, and, of a consumer, for how long it worked.
+type laps struct {
+	known      bool // it was looked at before the interval, too
+	wait       [numWaitKinds]time.Duration
+	credit     time.Duration
+	socket     time.Duration
+	answer     time.Duration
+	input      time.Duration // of a consumer whose own goroutine waits
+	reader     time.Duration
+	worked     time.Duration
+	paced      time.Duration
+	ownKnown   bool // its own goroutine's waits are known
+	readerIs   bool // the reader's waits are known
+	connection bool // its reader or writer never waited
+}
+
+// limitMeter tallies what bounds the workers, interval by interval.
+type limitMeter struct {
+	tally   *LoadTally
+	least   int64 // shortest answer so far, microseconds; math.MaxInt64 before the first
+	pending int   // messages that may be in flight
+	blocked uint64
+}
+
+func newLimitMeter(producers, consumers int) limitMeter {
+	return limitMeter{tally: newTally(producers, producers+consumers), least: math.MaxInt64}
+}
+
+func newTally(producers, workers int) *LoadTally {
+	return &LoadTally{workers: make([]workerTally, workers), producers: producers}
+}
+
+// interval adds an interval; slots is how often producers have waited for a slot so far.
+func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
+	for _, l := range s.acks() {
+		m.least = min(m.least, l.Percentile(0))
+	}
+	before := m.blocked
+	m.blocked = slots
+	length := s.To.Sub(s.From)
+	if s.Phase != Measure || length <= 0 {
+		return
+	}
+	t := m.tally
+	t.span += length
+	t.completed += s.Delta.Completed
+	t.received += s.Delta.Received
+	t.sent += s.Delta.Sent
+	t.slots += slots - before
+	if float64(s.Delta.Received) < (1-growing)*float64(s.Delta.Completed) {
+		t.behind += length
+	}
+	stretch := m.stretch(s, length)
+	for i := range t.workers {
+		w, at := &t.workers[i], &c.work.workers[i]
+		if !at.lap.known {
+			continue
+		}
+		w.name = c.worker(i).Name
+		var b bound
+		active := length
+		if i < t.producers {
+			active = max(0, length-at.lap.wait[WaitEnded])
+			b = at.lap.producer(active)
+			t.producing += active
+			t.addWaits(&at.lap)
+			w.never(b, active)
+			b = m.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
+		} else {
+			var known bool
+			if b, known = at.lap.consumer(length); !known {
+				continue
+			}
+			t.consuming += length
+			t.worked += at.lap.worked
+			t.input += at.lap.inputWait()
+			w.never(b, active)
+			b = m.blame(b, 1, false, &s.Health)
+		}
+		w.bounds[b] += active
+		switch b {
+		case boundProcessors:
+			t.full.add(&s.Health)
+		case boundMachine:
+			t.crowded.add(&s.Health)
+		default:
+		}
+	}
+}
+
+// stretch returns how many times the shortest latency the answers of an interval took, and adds them to the tally.
+func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
+	t := m.tally
+	t.least = m.least
+	var count, sum int64
+	for _, l := range s.acks() {
+		count += l.Count()
+		sum += l.Sum()
+	}
+	t.acks += count
+	t.ackSum += sum
+	switch {
+	case count > 0:
+		return float64(sum) / float64(count) / float64(max(1, m.least))
+	case s.Delta.ended() > 0: // refused
+		return 1
+	case m.least == math.MaxInt64: // nothing was ever answered
+		return math.Inf(1)
+	default: // answers take longer than that
+		return float64(length.Microseconds()) / float64(max(1, m.least))
+	}
+}
+
+// acks returns the latencies of the answers of an interval, of messages of whatever phase: a producer that is far behind its rate
+// sends those of the warm-up long after it.
+func (s *Snapshot) acks() (list []*Latency) {
+	for _, l := range []*Latency{s.Latencies.Ack, s.Leftover.Ack} {
+		if l != nil && l.Count() > 0 {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func (t *LoadTally) addWaits(l *laps) {
+	t.waited[boundSlot] += l.wait[WaitSlot]
+	t.waited[boundSend] += l.wait[WaitSend]
+	t.waited[boundCredit] += l.credit
+	t.waited[boundSocket] += l.socket
+	t.waited[boundAnswer] += l.answer
+}
+
+// producer says what bounded a producer that was active for that long, as far as it can tell itself.
+func (l *laps) producer(active time.Duration) bound {
+	if float64(l.wait[WaitDue]) >= onTime*float64(active) {
+		return boundNone
+	}
+	var sum time.Duration
+	top, longest := boundSlot, time.Duration(0)
+	for _, w := range []struct {
+		b    bound
+		took time.Duration
+	}{
+		{boundSlot, l.wait[WaitSlot]}, {boundCredit, l.credit}, {boundSocket, l.socket}, {boundAnswer, l.answer}, {boundSend, l.wait[WaitSend]},
+	} {
+		sum += w.took
+		if w.took > longest {
+			top, longest = w.b, w.took
+		}
+	}
+	switch {
+	case float64(sum) < busyShare*float64(active):
+		return boundWorker
+	case l.connection:
+		return boundConnection
+	default:
+		return top
+	}
+}
+
+func (l *laps) inputWait() time.Duration {
+	if l.ownKnown {
+		return l.input
+	}
+	return l.reader
+}
+
+// consumer says what bounded a consumer, if that is known.
+func (l *laps) consumer(length time.Duration) (b bound, known bool) {
+	share := func(d time.Duration) float64 { return float64(d) / float64(length) }
+	job := boundWork
+	if l.paced > l.worked {
+		job = boundPace
+	}
+	known = l.ownKnown || l.readerIs
+	switch {
+	case share(l.worked+l.paced) >= working:
+		return job, true
+	case !known:
+		return 0, false
+	case share(l.inputWait()) >= busyShare:
+		return boundInput, true
+	case share(l.worked+l.paced) > share(length-l.inputWait()-l.worked-l.paced):
+		return job, true
+	case l.connection && l.ownKnown:
+		return boundConnection, true
+	default:
+		return boundWorker, true
+	}
+}
+
+// blame corrects what bounded a worker by what is known of the answers and of the processors.
+func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bound {
+	answers := b == boundSlot || b == boundCredit || b == boundAnswer
+	many := m.pending >= manyInFlight
+	late := func(by float64) bool { return !answers && b < boundInput || answers && stretch >= by }
+	switch {
+	case b == boundNone || b >= boundInput:
+		return b
+	case late(stretchedCPU) && h.CPUShare() > MaxCPUShare:
+		return boundProcessors
+	case late(stretchedMachine) && (many || late(stretchedLittle)) && h.Crowded():
+		return boundMachine
+	case answers && stretch >= stretched && (many || silent):
+		return boundBroker
+	default:
+		return b
+	}
+}
+
+// lapsOf notes what worker i has waited for so far, and returns what it was since the last look.
+func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.Time) laps {
+	so := laps{
+		known:  true,
+		credit: waits.Credit.Time, socket: waits.Socket.Time, answer: waits.Answer.Time,
+		input: waits.Input.Time, reader: waits.Reader.Time, readerIs: waits.Reader.Known,
+	}
+	if elapsed := now.Sub(c.start); i < len(c.producers) {
+		so.wait, so.ownKnown = c.producers[i].waitedUntil(elapsed), true
+	} else {
+		so.worked, so.paced = c.consumers[i-len(c.producers)].workedUntil(elapsed)
+		so.ownKnown = waits.Input.Known
+	}
+	l, last := so, &at.so
+	for kind := range l.wait {
+		l.wait[kind] -= last.wait[kind]
+	}
+	l.credit -= last.credit
+	l.socket -= last.socket
+	l.answer -= last.answer
+	l.input -= last.input
+	l.reader -= last.reader
+	l.worked -= last.worked
+	l.paced -= last.paced
+	at.so = so
+	return l
+}
+
+// busy tells whether the worker's own goroutine waited for no more than little.
+func (l *laps) busy(producing bool, little time.Duration) bool {
+	waited := l.input
+	if producing {
+		waited = l.credit + l.socket + l.answer
+		for _, d := range l.wait {
+			waited += d
+		}
+	}
+	return l.ownKnown && waited <= little
+}
