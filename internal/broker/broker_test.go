@@ -154,8 +154,8 @@ func TestControl(t *testing.T) {
 	for _, body := range []string{"1", "2", "3", "4"} {
 		p.send(body)
 	}
-	want(400, "want /stall", "POST", "/stall", "")
-	want(400, "want /stall", "POST", "/stall?for=-1s", "")
+	want(400, "must be /stall", "POST", "/stall", "")
+	want(400, "must be /stall", "POST", "/stall?for=-1s", "")
 	want(200, "stalled for 1h0m0s", "POST", "/stall?for=1h", "")
 	want(200, "stalled for 0s", "POST", "/stall?for=0s", "")
 	want(200, "connections broken: 1\n", "POST", "/drop", "")

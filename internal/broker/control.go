@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -52,9 +52,9 @@ func (b *Broker) Control(names []string) http.Handler {
 		say(w, "%s", FormatFaults(f))
 	}))
 	mux.HandleFunc("POST /stall", changes(func(w http.ResponseWriter, r *http.Request) {
-		d, err := time.ParseDuration(r.URL.Query().Get("for"))
-		if err != nil || d < 0 || d > longestDelay {
-			refuse(w, http.StatusBadRequest, "want /stall?for=TIME, such as 2s, and at most "+longestDelay.String())
+		d, err := quantity.Duration(r.URL.Query().Get("for"), 0)
+		if err != nil || d > longestDelay {
+			refuse(w, http.StatusBadRequest, "must be /stall?for=TIME, such as 2s, and at most "+longestDelay.String())
 			return
 		}
 		b.store.Stall(d)
@@ -104,7 +104,7 @@ func (b *Broker) serveStats(w http.ResponseWriter, r *http.Request) {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxPageSize {
-			refuse(w, http.StatusBadRequest, "want /stats?limit=N, N being 0 to "+strconv.Itoa(maxPageSize))
+			refuse(w, http.StatusBadRequest, "must be /stats?limit=N, N being 0 to "+strconv.Itoa(maxPageSize))
 			return
 		}
 		limit = n

@@ -88,7 +88,7 @@ func TestControlLimits(t *testing.T) {
 	h := b.Control(nil)
 	for _, c := range []struct{ method, path, body, want string }{
 		{"POST", "/stall?for=8760h", "", "at most 24h0m0s"},
-		{"PUT", "/faults", "lose=\x1b[2J", `fault lose=\x1b[2J: want lose=N`},
+		{"PUT", "/faults", "lose=\x1b[2J", `fault lose=\x1b[2J: must be lose=N`},
 		{"PUT", "/faults", strings.Repeat("x", 10<<20), "request body too large"},
 	} {
 		r := httptest.NewRequest(c.method, "http://localhost"+c.path, strings.NewReader(c.body))

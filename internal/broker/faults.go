@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/quantity"
 )
 
 // fault is one of the faults as a text: name=value.
@@ -93,22 +95,22 @@ func setFault(set *store.Faults, item string) error {
 		}
 		switch {
 		case f.count != nil:
-			n, err := strconv.ParseUint(value, 10, 64)
+			n, err := quantity.Whole(value, 0, math.MaxInt64)
 			if err != nil {
-				return fmt.Errorf("fault %s: want %s=N, N being a whole number", item, name)
+				return fmt.Errorf("fault %s: must be %s=N, N being a whole number such as 1000 or 10k", item, name)
 			}
-			*f.count(set) = n
+			*f.count(set) = uint64(n) //nolint:gosec // it is not negative
 		case f.time != nil:
-			d, err := time.ParseDuration(value)
+			d, err := quantity.Duration(value, 0)
 			most := cmp.Or(f.most, longestDelay)
-			if err != nil || d < 0 || d > most {
-				return fmt.Errorf("fault %s: want %s=TIME, such as 5ms, and at most %s", item, name, most)
+			if err != nil || d > most {
+				return fmt.Errorf("fault %s: must be %s=TIME, such as 5ms, and at most %s", item, name, most)
 			}
 			*f.time(set) = d
 		default:
 			on, err := strconv.ParseBool(value)
 			if given && err != nil {
-				return fmt.Errorf("fault %s: want %s, or %s=false", item, name, name)
+				return fmt.Errorf("fault %s: must be %s, or %s=false", item, name, name)
 			}
 			*f.flag(set) = on || !given
 		}

@@ -26,12 +26,12 @@ func TestParseFaults(t *testing.T) {
 		assert.Equal(t, got, again)
 	}
 	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2,work=2s")
-	require.EqualError(t, err, `fault lose: want lose=N, N being a whole number
-fault delay=-1s: want delay=TIME, such as 5ms, and at most 24h0m0s
-fault delay=2000000h: want delay=TIME, such as 5ms, and at most 24h0m0s
-fault full=maybe: want full, or full=false
+	require.EqualError(t, err, `fault lose: must be lose=N, N being a whole number such as 1000 or 10k
+fault delay=-1s: must be delay=TIME, such as 5ms, and at most 24h0m0s
+fault delay=2000000h: must be delay=TIME, such as 5ms, and at most 24h0m0s
+fault full=maybe: must be full, or full=false
 unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, rate, work, full, refuse
-fault work=2s: want work=TIME, such as 5ms, and at most 1s`)
+fault work=2s: must be work=TIME, such as 5ms, and at most 1s`)
 
 	_, err = ParseFaults("lose=1, full ,lose=2,lose=3,full=false,delay=1ms")
 	require.EqualError(t, err, "fault lose is given more than once\nfault full is given more than once")

@@ -17,8 +17,10 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // off is the address of what is not to be served.
@@ -28,9 +30,8 @@ const off = "off"
 type brokerSettings struct {
 	listen             map[string]*string
 	control, faults    string
-	messages           int64
-	bytes, whenFull    string
-	memory             string
+	messages, bytes    string
+	memory, whenFull   string
 	user, passwordFile string
 }
 
@@ -51,7 +52,7 @@ func (a *app) brokerCommand() *cobra.Command {
 	}
 	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
 	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
-	flags.Int64Var(&s.messages, "max-messages", 1_000_000, "let a queue or subscription hold `N` messages")
+	flags.StringVar(&s.messages, "max-messages", "1000000", "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
 	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions together, with what connections need, hold `SIZE` bytes")
 	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
@@ -76,7 +77,7 @@ func brokerHelp() string {
 }
 
 // config reads the flags and reports all mistakes at once.
-func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []error) {
+func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config, errs []error) {
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
@@ -85,11 +86,11 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 			return false
 		}
 		if err := listen.Check(addr); err != nil {
-			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, quoted(addr), err)
+			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, setting.Quoted(addr), err)
 		}
 		return true
 	}
-	cfg = broker.Config{Listen: map[string]string{}, User: s.user, Limits: store.Config{Limit: s.messages}}
+	cfg = broker.Config{Listen: map[string]string{}, User: s.user}
 	for _, protocol := range broker.Protocols() {
 		if addr := *s.listen[protocol]; address("listen-"+protocol, addr) {
 			cfg.Listen[protocol] = addr
@@ -103,8 +104,8 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	if cfg.Faults, err = broker.ParseFaults(s.faults); err != nil {
 		refuse("perfmq broker --help lists them", "--faults: %v", err)
 	}
-	if s.messages < 1 {
-		refuse("", "--max-messages %d: want at least 1", s.messages)
+	if cfg.Limits.Limit, err = quantity.Whole(s.messages, 1, math.MaxInt64); err != nil {
+		refuse("", "--max-messages %s: %v", setting.Quoted(s.messages), err)
 	}
 	for _, f := range []struct {
 		flag, text string
@@ -114,9 +115,12 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 		{"max-bytes", s.bytes, 1, &cfg.Limits.LimitBytes},
 		{"max-memory", s.memory, 1 << 20, &cfg.Limits.Memory},
 	} {
-		size, err := parseBytes(f.text, math.MaxInt64/2)
-		if err != nil || size < f.least {
-			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: want a size of at least %d bytes", f.flag, quoted(f.text), f.least)
+		size, err := quantity.Bytes(f.text, math.MaxInt64/2)
+		if err == nil && size < f.least {
+			err = fmt.Errorf("must be at least %d bytes", f.least)
+		}
+		if err != nil {
+			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: %v", f.flag, setting.Quoted(f.text), err)
 		}
 		*f.to = size
 	}
@@ -125,7 +129,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 	case "reject":
 		cfg.Limits.Full = store.Reject
 	default:
-		refuse("", "--when-full %s: want block or reject", quoted(s.whenFull))
+		refuse("", "--when-full %s: must be block or reject", setting.Quoted(s.whenFull))
 	}
 	cfg.Password, err = environ["PERFMQ_PASSWORD"], nil
 	if s.passwordFile != "" {
@@ -136,7 +140,7 @@ func (s *brokerSettings) config(environ environment) (cfg broker.Config, errs []
 		}
 	}
 	if s.user != "" && cfg.Password == "" && err == nil {
-		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", quoted(s.user))
+		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", setting.Quoted(s.user))
 	}
 	return cfg, errs
 }

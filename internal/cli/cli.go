@@ -16,7 +16,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +24,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -47,8 +47,7 @@ type Env struct {
 type app struct {
 	Env
 	libraries []driver.Factory // those of Factories that are on client libraries, which are the others then
-	environ   environment
-	known     []string // variables of all flags of all protocols and roles
+	environ   setting.Environment
 	secrets   *safetext.Secrets
 	errors    *errorPrinter
 	work      func() int // what the command does when all that was given has been read and judged; nil if it is done by then
@@ -63,11 +62,10 @@ var errReported = errors.New("reported")
 // Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing is open
 // yet that would have to be closed. The work after it looks at signals itself.
 func Main(env Env) int {
-	a := &app{Env: env, environ: newEnvironment(env.Environ)}
+	a := &app{Env: env, environ: setting.NewEnvironment(env.Environ)}
 	a.Factories, a.libraries = byClient(env.Factories)
 	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
-	a.known = a.variables()
 	root := a.root()
 	root.SetArgs(completing(env.Args, a.secrets))
 	err, ended := run.UntilSignal(a.Signals, root.Execute)
@@ -91,32 +89,13 @@ func (a *app) usage(errs ...error) error {
 	return errReported
 }
 
-// variables returns the names of all variables that mean something, for any protocol and role.
-func (a *app) variables() []string {
-	var names []string
-	for i := range a.Factories {
-		for _, role := range roles() {
-			for _, d := range definitions(role, &a.Factories[i]) {
-				for _, name := range variables(&d) {
-					if !slices.Contains(names, name) {
-						names = append(names, name)
-					}
-				}
-			}
-		}
-	}
-	return names
-}
-
 // noArguments refuses what is given to a command that takes nothing but flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), quoted(args[0])), Hint: cmd.CommandPath() + " --help tells what it takes"}
+	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help tells what it takes"}
 }
-
-func roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -186,7 +165,7 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.wantCommand,
 	}
-	for _, role := range roles() {
+	for _, role := range setting.Roles() {
 		cmd.AddCommand(a.roleCommand(f, role))
 	}
 	return cmd
@@ -204,7 +183,7 @@ func roleText(role plan.Role) string {
 }
 
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
-	in := newInput(definitions(role, f))
+	in := a.newInput(setting.Table(role, f))
 	cmd := &cobra.Command{
 		Use:   string(role) + " [flags] [destination...]",
 		Short: roleText(role),
@@ -218,6 +197,6 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 		},
 	}
 	in.addTo(cmd.Flags())
-	a.completeFlags(cmd, in, f)
+	a.completeFlags(cmd, in, *f)
 	return cmd
 }

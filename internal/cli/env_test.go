@@ -65,7 +65,7 @@ func TestPrecedence(t *testing.T) {
 		})
 	}
 	got := call([]string{"PERFMQ_RATE=x", "PERFMQ_XYZXYZ=1"}, "alpha", "client")
-	require.Equal(t, "error: PERFMQ_RATE=x: \"x\": want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"+
+	require.Equal(t, "error: PERFMQ_RATE=x: \"x\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"+
 		"error: unknown environment variable PERFMQ_XYZXYZ\n"+
 		"hint: unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size\n", got.stderr)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -44,7 +45,7 @@ func (a *app) commandRole(cmd *cobra.Command) (*driver.Factory, plan.Role, bool)
 		if a.Factories[i].Name != cmd.Parent().Name() {
 			continue
 		}
-		for _, role := range roles() {
+		for _, role := range setting.Roles() {
 			if string(role) == cmd.Name() {
 				return &a.Factories[i], role, true
 			}
@@ -125,14 +126,14 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	fmt.Fprintf(b, "\nUsage\n  perfmq %s %s [flags] [destination...]\n", f.Name, role)
 	b.WriteString("\nDestinations\n")
 	writeWrapped(b, destinationHelp(f), 2)
-	defs := definitions(role, f)
-	for _, group := range groups() {
-		if group == groupTLS && !f.Capabilities.TLS {
+	defs := setting.Table(role, f)
+	for _, group := range setting.Sections() {
+		if group == setting.SectionTLS && !f.Capabilities.TLS {
 			continue
 		}
 		var entries strings.Builder
 		for i := range defs {
-			if defs[i].group == group {
+			if defs[i].Section == group {
 				writeEntry(&entries, flagName(&defs[i]), flagHelp(&defs[i]))
 			}
 		}
@@ -175,26 +176,26 @@ func destinationHelp(f *driver.Factory) string {
 	return text + "; any number of them (default " + defaultDestination(f) + ")"
 }
 
-func flagName(d *definition) string {
-	name := "--" + d.name
-	if d.short != "" {
-		name = "-" + d.short + ", " + name
+func flagName(d *setting.Setting) string {
+	name := "--" + d.Name
+	if d.Short != "" {
+		name = "-" + d.Short + ", " + name
 	}
-	if d.arg != "" {
-		name += " " + d.arg
+	if d.Arg != "" {
+		name += " " + d.Arg
 	}
 	return name
 }
 
-func flagHelp(d *definition) string {
-	if d.def == "" {
-		return d.help
+func flagHelp(d *setting.Setting) string {
+	if d.Default == "" {
+		return d.Help
 	}
-	return d.help + " (default: " + d.def + ")"
+	return d.Help + " (default: " + d.Default + ")"
 }
 
 func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
-	options := driver.Describe(newOptions(f))
+	options := driver.Describe(setting.NewOptions(f))
 	if len(options) == 0 {
 		return
 	}
@@ -209,9 +210,9 @@ func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
 		}
 		writeEntry(b, "-o "+o.Name+"=", help)
 	}
-	for _, l := range librariesOf(f, a.libraries) {
+	for _, l := range setting.LibrariesOf(f, a.libraries) {
 		var names []string
-		for _, o := range driver.Describe(newOptions(&l)) {
+		for _, o := range driver.Describe(setting.NewOptions(&l)) {
 			names = append(names, "-o "+o.Name)
 		}
 		text := "With --client library, which is " + l.Client + ", there are no options."

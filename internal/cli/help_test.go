@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/setting"
 )
 
 func TestHelp(t *testing.T) {
@@ -33,16 +34,16 @@ func TestHelp(t *testing.T) {
 
 // TestHelpDefaults holds the defaults that the help names against those that are in force.
 func TestHelpDefaults(t *testing.T) {
-	fresh := newSettings()
+	fresh := setting.Defaults()
 	factories := testFactories()
-	for _, role := range roles() {
-		for _, d := range definitions(role, &factories[0]) {
-			if d.def == "" || strings.ContainsAny(d.def, " '") || d.name == "url" || d.name == "protocol" {
+	for _, role := range setting.Roles() {
+		for _, d := range setting.Table(role, &factories[0]) {
+			if d.Default == "" || strings.ContainsAny(d.Default, " '") || d.Name == "url" || d.Name == "protocol" {
 				continue // no default, or one in words
 			}
-			s := newSettings()
-			require.NoError(t, d.set(s, d.def), d.name)
-			require.Equal(t, fresh, s, d.name)
+			s := setting.Defaults()
+			require.NoError(t, d.Set(s, d.Default), d.Name)
+			require.Equal(t, fresh, s, d.Name)
 		}
 	}
 }

@@ -3,53 +3,26 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// sized is one of the sizes of --message-size.
-type sized struct{ size, weight int }
-
-// setMessageSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
-func setMessageSizes(s *settings, t string) error {
-	var list []sized
-	for _, part := range strings.Split(t, ":") {
-		text, weight, weighted := strings.Cut(part, "/")
-		n, err := parseSize(text)
-		if err != nil {
-			return err
-		}
-		one := sized{n, 1}
-		if weighted {
-			if one.weight, err = strconv.Atoi(weight); err != nil || one.weight < 1 || one.weight > plan.MaxWeight {
-				return fmt.Errorf("want SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20, the weights from 1 to %d", plan.MaxWeight)
-			}
-		}
-		if list = append(list, one); len(list) > driver.MaxVariants {
-			return fmt.Errorf("want at most %d sizes", driver.MaxVariants)
-		}
-	}
-	s.messageSizes = list
-	return nil
-}
 
 // bodyFiles are the bodies of --body-file by path, read once for all groups and steps.
 type bodyFiles map[string][]plan.Variant
 
 // kinds returns the kinds of messages that the settings come to, with their weights; none if they are wrong.
 func (r *resolver) kinds() []plan.Variant {
-	file := r.bodyFile
+	file := r.BodyFile
 	for _, flag := range []string{"message-size", "fill"} {
-		if file == "" || !r.has(flag) {
+		if file == "" || !r.Has(flag) {
 			continue
 		}
-		switch over, under := r.origins[flag].rank(), r.origins["body-file"].rank(); {
+		switch over, under := r.Source(flag), r.Source("body-file"); {
 		case over == under:
 			r.refuse("leave one of them out", "--%s and --body-file are both given", flag)
 			return nil
@@ -61,14 +34,14 @@ func (r *resolver) kinds() []plan.Variant {
 	if file != "" {
 		list = r.files(file)
 	} else {
-		fill := plan.Fill(r.fill)
-		for _, s := range r.messageSizes {
-			list = append(list, plan.Variant{Weight: s.weight, BodySize: s.size, Fill: fill, BodySource: fill.Describe(s.size)})
+		fill := plan.Fill(r.Fill)
+		for _, s := range r.MessageSizes {
+			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Size, Fill: fill, BodySource: fill.Describe(s.Size)})
 		}
 	}
 	for i := range list {
 		v := &list[i]
-		v.Priority, v.MessageGroup, v.Properties = r.priority, r.messageGroup, r.properties
+		v.Priority, v.MessageGroup, v.Properties = r.Priority, r.MessageGroup, r.Properties
 		switch err := plan.CheckBody(&r.own, v.Size()); {
 		case err != nil && file != "":
 			r.refuse("put something into it, or remove it", "--body-file %s: %v", v.BodySource, err)
@@ -77,18 +50,6 @@ func (r *resolver) kinds() []plan.Variant {
 		}
 	}
 	return list
-}
-
-// rank tells which of two settings wins: flags over variables over a file.
-func (o origin) rank() int {
-	switch {
-	case o.flag:
-		return 2
-	case o.env:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // files reads a body, or those of a folder.
@@ -136,11 +97,6 @@ func setKinds(g *plan.Group, list []plan.Variant) {
 	}
 }
 
-// inMessages tells whether each of the messages of a group may have a setting.
-func inMessages(name string) bool {
-	return slices.Contains([]string{"message-size", "body-file", "fill", "property", "priority", "group"}, name)
-}
-
 // messages returns the messages of a group of the file. What a message does not give it has from the group, of which the lists are.
 func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scenario.Entry) (all []plan.Variant) {
 	weights := make([]int, 0, len(of.Messages))
@@ -155,15 +111,15 @@ func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scen
 			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e scenario.Entry) bool { return replaces(m, e.Key) })
 		}
 		s := b.settings(plan.Producer, f, scenario.InMessage, "group "+of.Name, append(own, m.Entries)...)
-		if _, file := entry(m.Entries, "body-file"); file && s.origins["fill"].rank() == 0 {
-			delete(s.origins, "fill") // that of the group is for its other messages
+		if _, file := entry(m.Entries, "body-file"); file && s.Source("fill") == setting.File {
+			s.Forget("fill") // that of the group is for its other messages
 		}
 		r := b.resolver(s, plan.Producer, f)
 		list := r.kinds()
 		b.badGroup(of, m.Pos, r.errs)
 		weight := 1
-		if text, ok := entry(m.Entries, "weight"); ok {
-			weight, _ = strconv.Atoi(text) // it was checked
+		if text, ok := entry(m.Entries, setting.KeyWeight); ok {
+			weight, _ = setting.Weight(text) // it was checked
 		}
 		weights, kinds = append(weights, weight), append(kinds, list)
 	}

@@ -8,34 +8,33 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-func formats() []string { return []string{run.Artemis, run.RocketMQ} }
-
 // outputs finds what is wrong with where the results shall go, without creating anything.
 func (r *resolver) outputs(stdout, stderr io.Writer) {
-	r.outputFile("--json", r.jsonFile)
-	r.outputFile("--hdr", r.hdrFile)
-	r.outputFile("--verify-file", r.verifyFile)
+	r.outputFile("--json", r.JSONFile)
+	r.outputFile("--hdr", r.HDRFile)
+	r.outputFile("--verify-file", r.VerifyFile)
 	r.resultFolder()
 	r.differentFiles(stdout, stderr)
-	if r.silent && r.showLatency && r.origins["silent"].flag && r.origins["show-latency"].flag {
+	if r.Silent && r.ShowLatency && r.Source("silent") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
 	}
-	if r.format == run.RocketMQ && r.showLatency && r.origins["format"].flag && r.origins["show-latency"].flag {
+	if r.Format == run.RocketMQ && r.ShowLatency && r.Source("format") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
 			"--show-latency has no place in the lines of --format rocketmq")
 	}
-	if r.metricsAddr == "" {
-		if r.metricsLinger > 0 {
+	if r.MetricsAddr == "" {
+		if r.MetricsLinger > 0 {
 			r.refuse("add --metrics HOST:PORT", "--metrics-linger has nothing to serve")
 		}
 		return
 	}
-	if err := listen.Check(r.metricsAddr); err != nil {
-		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v", quoted(r.metricsAddr), err)
+	if err := listen.Check(r.MetricsAddr); err != nil {
+		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v", setting.Quoted(r.MetricsAddr), err)
 	}
 }
 
@@ -57,13 +56,13 @@ func (r *resolver) outputFile(flag, path string) {
 
 // resultFolder finds what is wrong with the folder of the result.
 func (r *resolver) resultFolder() {
-	dir := r.resultDir
+	dir := r.ResultDir
 	if dir == "" {
 		return
 	}
-	if r.verifyFile != "" {
+	if r.VerifyFile != "" {
 		r.refuse("give --verify with it instead",
-			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.verifyFile)
+			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.VerifyFile)
 	}
 	switch info, err := os.Stat(dir); {
 	case err != nil:
@@ -80,12 +79,12 @@ func (r *resolver) resultFolder() {
 // differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may share one.
 func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 	files := []namedFile{openFile("standard error", stderr)}
-	if !r.silent {
+	if !r.Silent {
 		files = append(files, openFile("standard output", stdout))
 	}
 	standard := len(files)
-	if inputfile.IsFolder(r.bodyFile) {
-		bodies, _ := inputfile.Folder(r.bodyFile, driver.MaxVariants) // which was reported
+	if inputfile.IsFolder(r.BodyFile) {
+		bodies, _ := inputfile.Folder(r.BodyFile, driver.MaxVariants) // which was reported
 		for _, path := range bodies {
 			files = append(files, nameFile("--body-file", path, false))
 		}
@@ -94,22 +93,22 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		flag, path string
 		output     bool
 	}{
-		{"--password-file", r.passwordFile, false},
-		{"--body-file", r.bodyFile, false},
-		{"--tls-ca", r.tls.CAFile, false},
-		{"--tls-cert", r.tls.CertFile, false},
-		{"--tls-key", r.tls.KeyFile, false},
-		{"--json", r.jsonFile, true},
-		{"--hdr", r.hdrFile, true},
-		{"--verify-file", r.verifyFile, true},
+		{"--password-file", r.PasswordFile, false},
+		{"--body-file", r.BodyFile, false},
+		{"--tls-ca", r.TLS.CAFile, false},
+		{"--tls-cert", r.TLS.CertFile, false},
+		{"--tls-key", r.TLS.KeyFile, false},
+		{"--json", r.JSONFile, true},
+		{"--hdr", r.HDRFile, true},
+		{"--verify-file", r.VerifyFile, true},
 	} {
 		if f.path != "" {
 			files = append(files, nameFile(f.flag, f.path, f.output))
 		}
 	}
-	if r.resultDir != "" {
+	if r.ResultDir != "" {
 		for _, name := range result.Files() {
-			files = append(files, nameFile("--result", filepath.Join(r.resultDir, name), true))
+			files = append(files, nameFile("--result", filepath.Join(r.ResultDir, name), true))
 		}
 	}
 	sameFiles(files, func(a, b *namedFile) {

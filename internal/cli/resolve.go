@@ -11,12 +11,13 @@ import (
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // resolver turns settings into a plan and collects what is wrong with them.
 type resolver struct {
-	*settings
+	*setting.Values
 	role      plan.Role
 	own       driver.Factory // of the command
 	factories []driver.Factory
@@ -34,10 +35,10 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 // resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
 func (r *resolver) resolve(destinations []string) *plan.Plan {
 	p := r.whole()
-	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.duration, Warmup: r.warmup, Groups: []*plan.Group{r.group(destinations)}}}
-	if r.relative != nil {
+	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Groups: []*plan.Group{r.group(destinations)}}}
+	if r.Relative != nil {
 		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
-			"--rate %s: there is no earlier step", r.relative)
+			"--rate %s: there is no earlier step", r.Relative)
 	}
 	r.verification(p)
 	p.AcceptOwn()
@@ -47,38 +48,38 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 // whole returns a plan with what is the same for all of a run.
 func (r *resolver) whole() *plan.Plan {
 	return &plan.Plan{
-		Labels: r.labels, Threads: r.threads, DrainTimeout: r.drainTimeout, WaitForBroker: r.waitForBroker, Thresholds: r.thresholds,
+		Labels: r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
 	}
 }
 
 // group returns the producers and consumers of the role.
 func (r *resolver) group(destinations []string) *plan.Group {
 	g := &plan.Group{
-		Role: r.role, Producers: r.producers, Consumers: r.consumers, Shared: r.shared,
-		SharedConnections: r.sharedConnections, ProducerConnections: max(r.threads, 1),
-		ConsumerConnections: r.consumerConnections, ClientID: r.clientID,
-		MaxPending: r.maxPending, Rate: r.rate, Relative: r.relative, Count: r.count,
-		Persistent: r.persistent, TTL: r.ttl, Priority: -1,
-		CommitInterval: r.commitInterval, Durable: r.durable, KeepSubscription: r.keepSubscription,
-		Selector: r.selector, Credit: r.credit, Transacted: r.tx || r.has("tx-size"), TransactionSize: r.txSize,
-		ConsumerWork: r.consumerWork, ConsumerRate: r.consumerRate,
+		Role: r.role, Producers: r.Producers, Consumers: r.Consumers, Shared: r.Shared,
+		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
+		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID,
+		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
+		Persistent: r.Persistent, TTL: r.TTL, Priority: -1,
+		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
+		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
+		ConsumerWork: r.ConsumerWork, ConsumerRate: r.ConsumerRate,
 	}
 	r.endpoints(g)
 	r.destinations(g, destinations)
 	if r.role.Produces() && !r.mixed {
 		setKinds(g, r.kinds())
 	}
-	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = r.maxMessageSize, r.maxMessageSize
+	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = r.MaxMessageSize, r.MaxMessageSize
 	return g
 }
 
 func (r *resolver) endpoints(g *plan.Group) {
 	r.loadTLS()
-	if r.protocol != "" && !strings.EqualFold(r.protocol, r.own.Name) {
-		r.refuse(r.useProtocol(r.protocol), "--protocol %s does not agree with the command perfmq %s", r.protocol, r.own.Name)
+	if r.Protocol != "" && !strings.EqualFold(r.Protocol, r.own.Name) {
+		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.url, &r.own), r.user, password)}
+	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password)}
 	switch r.role {
 	case plan.Producer:
 		g.Producer = own
@@ -95,26 +96,26 @@ func (r *resolver) endpoints(g *plan.Group) {
 func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.Endpoint {
 	f := r.own
 	switch {
-	case r.consumerProtocol != "":
-		i := slices.IndexFunc(r.factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, r.consumerProtocol) })
+	case r.ConsumerProtocol != "":
+		i := slices.IndexFunc(r.factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, r.ConsumerProtocol) })
 		if i < 0 {
-			r.refuse("known are "+strings.Join(factoryNames(r.factories), ", "), "unknown protocol --consumer-protocol %s", r.consumerProtocol)
+			r.refuse("known are "+strings.Join(setting.Names(r.factories), ", "), "unknown protocol --consumer-protocol %s", r.ConsumerProtocol)
 			return own
 		}
 		f = r.factories[i]
-	case r.consumerURL != "" && !slices.Contains(f.Schemes, plan.Scheme(r.consumerURL)):
-		if other := r.byScheme(plan.Scheme(r.consumerURL)); other != nil {
+	case r.ConsumerURL != "" && !slices.Contains(f.Schemes, plan.Scheme(r.ConsumerURL)):
+		if other := r.byScheme(plan.Scheme(r.ConsumerURL)); other != nil {
 			f = *other
 		}
 	}
-	if f.Name == r.own.Name && (r.consumerURL == "" || r.consumerURL == r.url) {
+	if f.Name == r.own.Name && (r.ConsumerURL == "" || r.ConsumerURL == r.URL) {
 		return own
 	}
-	user := r.user
-	if plan.HasUser(r.consumerURL) {
+	user := r.User
+	if plan.HasUser(r.ConsumerURL) {
 		user, password = "", ""
 	}
-	own.Open = r.open(r.brokerURL("--consumer-url", r.consumerURL, &f), user, password)
+	own.Open = r.open(r.brokerURL("--consumer-url", r.ConsumerURL, &f), user, password)
 	if f.Name != r.own.Name {
 		own.Factory = r.byChoice(f)
 	}
@@ -125,7 +126,7 @@ func (r *resolver) open(url, user, password string) driver.OpenOptions {
 	if user == "" && password != "" {
 		user = plan.User(url) // drivers take user and password from the same place
 	}
-	return driver.OpenOptions{URL: url, User: user, Password: password, TLS: r.tls, ConnectTimeout: r.connectTimeout}
+	return driver.OpenOptions{URL: url, User: user, Password: password, TLS: r.TLS, ConnectTimeout: r.ConnectTimeout}
 }
 
 // brokerURL returns the URL to use with a protocol: its default if none was given, or if that is of no use.
@@ -137,13 +138,13 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	case slices.Contains(f.Schemes, scheme):
 		return url
 	case scheme == "":
-		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, quoted(plan.RedactURL(url)))
+		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, setting.Quoted(plan.RedactURL(url)))
 	default:
-		hint := f.Name + " URLs begin with " + strings.Join(schemes(f), ", ")
+		hint := f.Name + " URLs begin with " + strings.Join(setting.Schemes(f), ", ")
 		if other := r.byScheme(scheme); other != nil && flag == "--url" {
 			hint = r.useProtocol(other.Name)
 		}
-		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, quoted(plan.RedactURL(url)), scheme, f.Name)
+		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, setting.Quoted(plan.RedactURL(url)), scheme, f.Name)
 	}
 	return f.DefaultURL
 }
@@ -163,49 +164,33 @@ func (r *resolver) useProtocol(name string) string {
 			return fmt.Sprintf("use perfmq %s %s", f.Name, r.role)
 		}
 	}
-	return "perfmq speaks " + strings.Join(factoryNames(r.factories), ", ")
-}
-
-func schemes(f *driver.Factory) []string {
-	list := make([]string, len(f.Schemes))
-	for i, s := range f.Schemes {
-		list[i] = s + "://"
-	}
-	return list
-}
-
-func factoryNames(factories []driver.Factory) []string {
-	names := make([]string, len(factories))
-	for i := range factories {
-		names[i] = factories[i].Name
-	}
-	return names
+	return "perfmq speaks " + strings.Join(setting.Names(r.factories), ", ")
 }
 
 // readPassword returns the password, from its file if need be. A flag wins over the environment.
 func (r *resolver) readPassword() string {
-	if r.passwordFile == "" {
-		return r.password
+	if r.PasswordFile == "" {
+		return r.Password
 	}
-	if r.has("password") {
-		direct, file := r.origins["password"].flag, r.origins["password-file"].flag
+	if r.Has("password") {
+		direct, file := r.Source("password"), r.Source("password-file")
 		if direct == file {
 			r.refuse("leave one of them out", "--password and --password-file are both given")
-			return r.password
+			return r.Password
 		}
-		if direct {
-			return r.password
+		if direct > file {
+			return r.Password
 		}
 	}
-	line, err := inputfile.FirstLine(r.passwordFile, maxPassword)
+	line, err := inputfile.FirstLine(r.PasswordFile, maxPassword)
 	if err != nil {
 		r.refuseFile("--password-file", err)
 		return ""
 	}
 	if line == "" {
-		r.refuse("write the password into its first line", "--password-file %s has no password in it", r.passwordFile)
+		r.refuse("write the password into its first line", "--password-file %s has no password in it", r.PasswordFile)
 	}
-	r.secrets.Add(r.user, line)
+	r.secrets.Add(r.User, line)
 	return line
 }
 
@@ -217,15 +202,15 @@ const (
 
 // loadTLS reads the files of the --tls flags, once for all connections.
 func (r *resolver) loadTLS() {
-	if r.tls == (driver.TLS{}) {
+	if r.TLS == (driver.TLS{}) {
 		return
 	}
-	err := r.tls.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) })
+	err := r.TLS.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) })
 	if err == nil {
 		return
 	}
 	r.refuseFile("--tls", err)
-	r.tls.CAFile, r.tls.CertFile, r.tls.KeyFile = "", "", "" // or they would be read again, and reported again
+	r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile = "", "", "" // or they would be read again, and reported again
 }
 
 // refuseFile reports files that cannot be used.
@@ -273,7 +258,7 @@ func (r *resolver) setOptions(g *plan.Group) {
 		}
 	}
 	reported := map[string]bool{}
-	for _, assignment := range r.options {
+	for _, assignment := range r.Options {
 		key, _, _ := strings.Cut(assignment, "=")
 		if !slices.Contains(all, key) {
 			r.unknownOption(key, all)
@@ -283,7 +268,7 @@ func (r *resolver) setOptions(g *plan.Group) {
 			if !slices.Contains(known[i], key) {
 				continue
 			}
-			if err := driver.SetOptions(side.Open.Options, []string{assignment}); err != nil && !reported[err.Error()] {
+			if err := driver.SetOptions(side.Open.Options, []string{setting.PlainOption(side.Open.Options, assignment)}); err != nil && !reported[err.Error()] {
 				reported[err.Error()] = true
 				r.refuse("", "-o: %v", err)
 			}
@@ -314,7 +299,7 @@ func (r *resolver) destinations(g *plan.Group, names []string) {
 		}
 		usable = append(usable, name)
 	}
-	list, err := plan.Destinations(usable, r.numDestinations)
+	list, err := plan.Destinations(usable, r.NumDestinations)
 	g.Destinations = list
 	if err != nil {
 		r.errs = append(r.errs, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -18,11 +19,11 @@ import (
 // runRole is what perfmq PROTOCOL ROLE does.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
 	errs := a.unknownFlags(cmd, in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
-	s, list, valueErrs := in.values(a.environ)
+	s, list, valueErrs := in.given.Values(in.table)
 	errs = append(errs, valueErrs...)
-	errs = append(errs, a.environ.unknown(a.known)...)
+	errs = append(errs, a.environ.Unknown()...)
 
-	r := &resolver{settings: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
+	r := &resolver{Values: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
 	p := r.resolve(args)
 	r.outputs(a.Stdout, a.Stderr)
 	errs = append(errs, r.errs...)
@@ -32,7 +33,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if s.dryRun {
+	if s.DryRun {
 		return a.printPlan(cmd, p, list)
 	}
 	p.MakeBodies()
@@ -72,7 +73,7 @@ func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name stri
 		if !attached && flag.NoOptDefVal == "" {
 			i++ // its value
 			if i < len(a.Args) && isFlag(flags, a.Args[i]) {
-				in.missing[flag.Name] = true
+				in.given.Missing[flag.Name] = true
 				errs = append(errs, &plan.Mistake{
 					Text: "--" + flag.Name + " has no value: " + a.Args[i] + " follows",
 					Hint: "give --" + flag.Name + " a value, or leave it out; --" + flag.Name + "=" + a.Args[i] + " if that is meant",
@@ -93,16 +94,16 @@ func isFlag(flags *pflag.FlagSet, arg string) bool {
 func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
 	m := &plan.Mistake{Text: "unknown flag --" + name, Hint: cmd.CommandPath() + " --help lists all flags"}
 	var names []string
-	for _, d := range definitions(role, f) {
-		names = append(names, d.name)
+	for _, d := range setting.Table(role, f) {
+		names = append(names, d.Name)
 	}
 	if n := nearest.Nearest(name, names); n != "" {
 		m.Hint = "did you mean --" + n + "?"
 	}
 	var others []string
-	for _, other := range roles() {
-		for _, d := range definitions(other, f) {
-			if d.name == name {
+	for _, other := range setting.Roles() {
+		for _, d := range setting.Table(other, f) {
+			if d.Name == name {
 				others = append(others, "perfmq "+f.Name+" "+string(other))
 			}
 		}
@@ -110,7 +111,7 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	if len(others) > 0 {
 		m.Hint = "it is a flag of " + strings.Join(others, " and ")
 	}
-	for _, o := range driver.Describe(newOptions(f)) {
+	for _, o := range driver.Describe(setting.NewOptions(f)) {
 		if o.Name == name {
 			m.Hint = "write -o " + name + "=..."
 		}
@@ -118,23 +119,16 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	return m
 }
 
-func newOptions(f *driver.Factory) any {
-	if f.NewOptions == nil {
-		return nil
-	}
-	return f.NewOptions()
-}
-
 // printPlan is --dry-run.
-func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
+func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provenance) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: this is the plan; nothing was connected or sent\n\n", cmd.CommandPath())
 	if err := plan.Print(&b, p, a.secrets.Line); err != nil {
 		return err
 	}
 	b.WriteString("\nNot at their defaults\n")
-	for _, g := range list {
-		fmt.Fprintf(&b, "  %-20s %s (%s)\n", g.name, a.secrets.Line(g.value), g.from)
+	for i := range list {
+		fmt.Fprintf(&b, "  %-20s %s (%s)\n", list[i].Name, a.secrets.Line(list[i].Value), &list[i])
 	}
 	if len(list) == 0 {
 		b.WriteString("  nothing\n")
@@ -144,14 +138,14 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []given) error {
 }
 
 // execute carries out a valid plan and returns the exit status.
-func (a *app) execute(p *plan.Plan, s *settings) int {
+func (a *app) execute(p *plan.Plan, s *setting.Values) int {
 	r := run.Run{
-		Plan: p, Embedded: s.embedded, Faults: s.faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Signals: a.Signals,
+		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 		Outputs: run.Outputs{
-			Silent: s.silent, Format: s.format, ShowLatency: s.showLatency, JSON: s.jsonFile, HDR: s.hdrFile, Result: s.resultDir,
-			VerifyFile: s.verifyFile, Metrics: s.metricsAddr, Linger: s.metricsLinger,
+			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, JSON: s.JSONFile, HDR: s.HDRFile, Result: s.ResultDir,
+			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, Linger: s.MetricsLinger,
 		},
 	}
 	return a.ended(r.Do())

@@ -20,12 +20,13 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // runCommand is perfmq run.
 func (a *app) runCommand() *cobra.Command {
-	in := newInput(a.runDefinitions())
+	in := a.newInput(runTable())
 	var given runFlags
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps", GroupID: groupOther,
@@ -54,47 +55,28 @@ type runFlags struct {
 	scale string
 }
 
-// runDefinitions are the flags of all roles.
-func (a *app) runDefinitions() (list []definition) {
-	if len(a.Factories) == 0 {
-		return nil
-	}
-	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
-		for _, d := range definitions(role, &a.Factories[0]) {
-			switch d.name {
-			case "consumer-url", "consumer-protocol", "consumer-connections":
-				continue
-			case "url":
-				d.def, d.suggest = "that of the file", nil
-			case "protocol":
-				continue
-			}
-			if !slices.ContainsFunc(list, func(o definition) bool { return o.name == d.name }) {
-				d.roles = nil
-				list = append(list, d)
-			}
-		}
-	}
-	return list
+// runTable returns the settings of all roles but those that need the protocol of a command.
+func runTable() []setting.Setting {
+	return slices.DeleteFunc(setting.All(), func(s setting.Setting) bool { return s.OneProtocol })
 }
 
 // prepared is a scenario that is ready to be carried out.
 type prepared struct {
 	plan     *plan.Plan
-	settings *settings
+	settings *setting.Values
 	notes    []string
 }
 
 // runFiles is what perfmq run does.
 func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
 	errs := a.unknownFlags(cmd, in, func(name string) error { return unknownRunFlag(cmd, name) })
-	errs = append(errs, a.environ.unknown(a.known)...)
+	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
 		errs = append(errs, &plan.Mistake{Text: "there is no scenario file", Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp"})
 	}
 	scale, err := strconv.ParseFloat(given.scale, 64)
 	if err != nil || !(scale > 0 && scale <= 1) {
-		errs = append(errs, &plan.Mistake{Text: "--scale=" + quoted(given.scale) + ": want a number above 0 and at most 1, such as 0.01"})
+		errs = append(errs, &plan.Mistake{Text: "--scale=" + setting.Quoted(given.scale) + ": must be a number above 0 and at most 1, such as 0.01"})
 	}
 	set, setErrs := variablesOf(given.set)
 	errs = append(errs, setErrs...)
@@ -113,7 +95,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 			ready.notes = append(ready.notes, fmt.Sprintf("--scale %s: durations, counts and backlogs are shortened; the figures are those of a try", given.scale))
 		}
 		errs = append(errs, a.separate(ready, i, len(args))...)
-		if ready.settings.resultDir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.settings.resultDir == ready.settings.resultDir }) {
+		if ready.settings.ResultDir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.settings.ResultDir == ready.settings.ResultDir }) {
 			errs = append(errs, &plan.Mistake{
 				Text: "two scenarios are called " + ready.plan.Name + " and would write the same folder of --result", Hint: "give one of them another name:",
 			})
@@ -123,7 +105,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if list[0].settings.dryRun {
+	if list[0].settings.DryRun {
 		for i := range list {
 			if err := a.printScenario(cmd, &list[i]); err != nil {
 				return err
@@ -141,7 +123,7 @@ func (a *app) separate(ready prepared, i, of int) (errs []error) {
 		return nil
 	}
 	s := ready.settings
-	for flag, path := range map[string]string{"--json": s.jsonFile, "--hdr": s.hdrFile, "--verify-file": s.verifyFile} {
+	for flag, path := range map[string]string{"--json": s.JSONFile, "--hdr": s.HDRFile, "--verify-file": s.VerifyFile} {
 		if path != "" && i == 0 {
 			errs = append(errs, &plan.Mistake{
 				Text: flag + " names one file for several scenarios", Hint: "run them one by one, or use --result, which makes a folder for each",
@@ -157,11 +139,11 @@ func (a *app) executeAll(list []prepared) int {
 	for i := range list {
 		p := &list[i]
 		for _, note := range p.notes {
-			if !p.settings.silent {
+			if !p.settings.Silent {
 				a.errors.say("note: " + note)
 			}
 		}
-		if len(list) > 1 && !p.settings.silent {
+		if len(list) > 1 && !p.settings.Silent {
 			a.errors.say("scenario " + p.plan.Name)
 		}
 		next := a.execute(p.plan, p.settings)
@@ -190,7 +172,7 @@ func variablesOf(list []string) (map[string]string, []error) {
 	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			errs = append(errs, &plan.Mistake{Text: "--set=" + quoted(text) + ": want NAME=VALUE"})
+			errs = append(errs, &plan.Mistake{Text: "--set=" + setting.Quoted(text) + ": must be NAME=VALUE"})
 			continue
 		}
 		set[name] = value
@@ -225,14 +207,14 @@ func (a *app) prepare(name string, of int, in *input, set map[string]string) (pr
 	if err != nil {
 		return prepared{}, err
 	}
-	file, err := scenario.Parse(path, text, a.scenarioKeys(), set)
+	file, err := scenario.Parse(path, text, setting.Keys(setting.Names(a.Factories)), set)
 	if err != nil {
 		return prepared{}, err
 	}
 	b := &builder{app: a, in: in, file: file}
 	p, whole := b.build()
-	if of > 1 && whole.resultDir != "" {
-		whole.resultDir = filepath.Join(whole.resultDir, filepath.Base(p.Name))
+	if of > 1 && whole.ResultDir != "" {
+		whole.ResultDir = filepath.Join(whole.ResultDir, filepath.Base(p.Name))
 	}
 	whole.outputs(a.Stdout, a.Stderr)
 	errs := slices.Concat(b.errs, whole.errs)
@@ -248,7 +230,7 @@ func (a *app) prepare(name string, of int, in *input, set map[string]string) (pr
 		return prepared{}, errors.Join(errs...)
 	}
 	p.MakeBodies()
-	return prepared{plan: p, settings: whole.settings, notes: b.notes()}, nil
+	return prepared{plan: p, settings: whole.Values, notes: b.notes()}, nil
 }
 
 // place gives a mistake of the plan the name of its file.
@@ -289,7 +271,7 @@ func (a *app) scenarioCommand() *cobra.Command {
 		&cobra.Command{Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with", Args: cobra.ArbitraryArgs, RunE: a.initScenario},
 		a.validateCommand(),
 		&cobra.Command{Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments, RunE: func(*cobra.Command, []string) error {
-			_, err := a.Stdout.Write(scenario.Schema(a.scenarioKeys()))
+			_, err := a.Stdout.Write(scenario.Schema(setting.Keys(setting.Names(a.Factories))))
 			return err
 		}},
 		&cobra.Command{
@@ -385,7 +367,7 @@ with perfmq run --embedded is printed.`,
 		}
 		var b strings.Builder
 		for _, name := range args {
-			ready, err := a.prepare(name, 1, newInput(nil), values)
+			ready, err := a.prepare(name, 1, a.newInput(nil), values)
 			if err != nil {
 				errs = append(errs, err)
 				continue

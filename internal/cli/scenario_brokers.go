@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -26,7 +27,7 @@ func (b *builder) broker(of *scenario.Broker) {
 	entries := slices.Concat(b.file.Defaults, of.Entries)
 	name, named := entry(entries, "protocol")
 	address, _ := entry(entries, "url")
-	at.site, _ = entry(entries, keySite)
+	at.site, _ = entry(entries, setting.KeySite)
 	if at.site == "" {
 		at.site = "host " + hosts(address)
 	}
@@ -40,9 +41,9 @@ func (b *builder) broker(of *scenario.Broker) {
 	case i >= 0:
 		at.factory = b.app.Factories[i]
 	case named:
-		b.bad(of.Pos, "known are "+strings.Join(factoryNames(b.app.Factories), ", "), "the broker %s has the unknown protocol %s", of.Name, name)
+		b.bad(of.Pos, "known are "+strings.Join(setting.Names(b.app.Factories), ", "), "the broker %s has the unknown protocol %s", of.Name, name)
 	default:
-		b.bad(of.Pos, "protocol: "+strings.Join(factoryNames(b.app.Factories), ", or protocol: "), "the broker %s has no protocol", of.Name)
+		b.bad(of.Pos, "protocol: "+strings.Join(setting.Names(b.app.Factories), ", or protocol: "), "the broker %s has no protocol", of.Name)
 	}
 	if i < 0 {
 		at.factory = *b.factory
@@ -77,7 +78,7 @@ func (b *builder) sites() {
 		of := b.brokers[b.file.Brokers[i].Name]
 		if _, ok := names[of.site]; !ok {
 			names[of.site] = of.Name
-			if own, ok := entry(of.Entries, keySite); ok {
+			if own, ok := entry(of.Entries, setting.KeySite); ok {
 				names[of.site] = own
 			}
 		}

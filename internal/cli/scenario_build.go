@@ -10,101 +10,10 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// keySite is the setting of a broker that no flag has: brokers of one site hold the same destinations, such as two connectors of one
-// broker, or brokers that pass messages on.
-const keySite = "site"
-
-// scenarioKeys returns the settings as scenario files have them: those of the flags, each at its places, and the few of their own.
-func (a *app) scenarioKeys() []scenario.Key {
-	keys := []scenario.Key{{
-		Name: keySite, Scopes: scenario.InBroker, Arg: argName, Default: "the host of url",
-		Help: "name of the site; a destination is one and the same on all brokers of a site",
-		Check: func(text string) error {
-			if strings.TrimSpace(text) == "" {
-				return errors.New("is empty")
-			}
-			return nil
-		},
-	}, {
-		Name: "destination", Help: "where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
-		Check: func(text string) error {
-			_, err := plan.Destinations([]string{text}, 1)
-			return err
-		},
-	}, {
-		Name: "weight", Scopes: scenario.InMessage, Arg: argNumber, Default: "1",
-		Help: "weight of the message: its share is that over the sum of all weights",
-		Check: func(text string) error {
-			return whole(1, plan.MaxWeight, func(*settings) *int { return new(int) })(nil, text)
-		},
-	}}
-	f := &a.Factories[0]
-	var seen []string
-	for _, role := range []plan.Role{plan.Producer, plan.Consumer, plan.Client} {
-		for _, d := range definitions(role, f) {
-			places := a.places(&d)
-			shape := d.name == "threshold" || d.name == "label"
-			if slices.Contains(seen, d.name) || places == 0 && !shape {
-				continue
-			}
-			seen = append(seen, d.name)
-			k := scenario.Key{
-				Name: d.name, Aliases: d.aliases, Scopes: places, List: d.list, Switch: d.arg == "", Arg: d.arg, Default: d.def,
-				Help: d.help, Secret: d.secret, Pairs: d.name == "property" || d.name == "option",
-				Check: func(text string) error { return d.set(newSettings(), text) },
-			}
-			switch d.name {
-			case "rate":
-				k.Join, k.Relative = ", ", true
-			case "url":
-				k.Default, k.Help = "the protocol's", "the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."
-			case "protocol":
-				k.Default, k.Help = "that of url", "the protocol: "+strings.Join(factoryNames(a.Factories), ", ")
-			}
-			keys = append(keys, k)
-		}
-	}
-	return keys
-}
-
-// places returns where in a scenario file a setting may stand.
-func (a *app) places(d *definition) scenario.Scope {
-	switch d.name {
-	case "consumer-url", "consumer-protocol", "embedded", "embedded-faults", "verify-file":
-		return 0
-	case "threads", "drain-timeout", "wait-for-broker":
-		return scenario.InRun
-	case "duration", "warmup":
-		return scenario.InStep
-	case "clientID":
-		return scenario.InProducerGroup | scenario.InConsumerGroup
-	case "option":
-		return scenario.InBroker
-	}
-	switch d.group {
-	case groupBroker, groupTLS:
-		return scenario.InBroker
-	case groupVerification:
-		return scenario.InRun
-	case groupOutput:
-		return 0
-	}
-	var places scenario.Scope
-	if inMessages(d.name) {
-		places |= scenario.InMessage
-	}
-	if d.in(plan.Producer) {
-		places |= scenario.InProducerGroup
-	}
-	if d.in(plan.Consumer) {
-		places |= scenario.InConsumerGroup
-	}
-	return places
-}
 
 // builder makes a plan of a scenario, and of the flags and variables that were given with it.
 type builder struct {
@@ -137,7 +46,7 @@ func (b *builder) build() (*plan.Plan, *resolver) {
 		b.app.secrets.Add("", secret)
 	}
 	whole := b.resolver(b.settings(plan.Client, b.factory, scenario.InRun, "the run", b.file.Settings), plan.Client, b.factory)
-	b.embedded = whole.embedded
+	b.embedded = whole.Embedded
 	b.plan = whole.whole()
 	b.plan.Name = b.file.Name
 	if b.plan.Name == "" {
@@ -166,9 +75,9 @@ func (b *builder) build() (*plan.Plan, *resolver) {
 
 func baseName(path string) string { return path[strings.LastIndexAny(path, "/@")+1:] }
 
-func (b *builder) resolver(s *settings, role plan.Role, f *driver.Factory) *resolver {
+func (b *builder) resolver(s *setting.Values, role plan.Role, f *driver.Factory) *resolver {
 	return &resolver{
-		settings: s, role: role, own: *f, factories: b.app.Factories, libraries: b.app.libraries, secrets: b.app.secrets,
+		Values: s, role: role, own: *f, factories: b.app.Factories, libraries: b.app.libraries, secrets: b.app.secrets,
 		bodies: b.bodies,
 	}
 }
@@ -184,37 +93,35 @@ func (b *builder) labels() {
 	}
 }
 
-// settings returns the settings that entries of the file, variables and flags come to, the later ones over the earlier; of variables
+// settings returns the values that entries of the file, variables and flags come to, the later ones over the earlier; of variables
 // and flags those that have one of the places.
-func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry) *settings {
-	s := newSettings()
-	list := definitions(role, f)
+func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry) *setting.Values {
+	v := setting.Defaults()
+	table := setting.Table(role, f)
 	for _, entries := range lists {
 		for _, e := range entries {
-			i := slices.IndexFunc(list, func(d definition) bool { return d.name == e.Key })
+			i := slices.IndexFunc(table, func(s setting.Setting) bool { return s.Name == e.Key })
 			if i < 0 {
 				continue
 			}
-			s.origins[e.Key] = origin{}
 			for _, text := range e.Texts {
-				if list[i].files {
+				if table[i].Files {
 					text = b.beside(text)
 				}
-				if err := list[i].set(s, text); err != nil { // with another value it may be one
+				if err := v.Read(&table[i], setting.File, text); err != nil { // with another value it may be one
 					b.mistakes = append(b.mistakes, b.file.Mistake(e.Pos, e.Key+": "+err.Error(), ""))
 				}
 			}
 		}
 	}
-	for i := range list {
-		d := &list[i]
-		output := places == scenario.InRun && b.app.places(d) == 0
-		if b.app.places(d)&places == 0 && !output {
-			continue
+	for i := range table {
+		s := &table[i]
+		output := places == scenario.InRun && s.Places == 0
+		if s.Places&places != 0 || output {
+			b.over(v, s, to)
 		}
-		b.over(s, d, to)
 	}
-	return s
+	return v
 }
 
 // beside returns the path of a file that the scenario names: it is relative to the folder of the scenario.
@@ -226,34 +133,20 @@ func (b *builder) beside(path string) string {
 }
 
 // over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not added.
-func (b *builder) over(s *settings, d *definition, to string) {
-	if (d.name == "duration" || d.name == "message-count") && !s.has(d.name) && b.given(d.name) {
+func (b *builder) over(v *setting.Values, s *setting.Setting, to string) {
+	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.given(s.Name) {
 		return
 	}
-	variable, texts := b.app.environ.lookup(d)
-	label, from := variable, origin{env: true}
-	if flags := b.in.texts[d.name]; len(flags) > 0 {
-		label, texts, from = "--"+d.name, flags, origin{flag: true, env: variable != ""}
-	}
-	if len(texts) == 0 || b.in.missing[d.name] {
-		return
-	}
-	if !d.list {
-		texts = texts[len(texts)-1:]
-	}
-	s.origins[d.name] = from
-	for _, text := range texts {
-		shown := text
-		if d.secret {
-			shown = "***"
-		}
-		if err := d.set(s, text); err != nil {
-			b.refuse("", "%s=%s: %v", label, quoted(shown), err)
-			return
+	list, errs := b.in.given.Apply(v, s)
+	for _, err := range errs {
+		if !slices.ContainsFunc(b.errs, func(o error) bool { return o.Error() == err.Error() }) {
+			b.errs = append(b.errs, err)
 		}
 	}
-	if to != "the run" {
-		b.applied[label] = append(b.applied[label], to)
+	for _, p := range list {
+		if to != "the run" {
+			b.applied[p.Label] = append(b.applied[p.Label], to)
+		}
 	}
 }
 
@@ -275,14 +168,6 @@ func (b *builder) given(key string) bool {
 	return given
 }
 
-// refuse notes a mistake that is at no place of the file.
-func (b *builder) refuse(hint, format string, args ...any) {
-	m := &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
-	if !slices.ContainsFunc(b.errs, func(err error) bool { return err.Error() == m.Text }) {
-		b.errs = append(b.errs, m)
-	}
-}
-
 // bad notes a mistake at a place of the file, once.
 func (b *builder) bad(pos scenario.Pos, hint, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -295,7 +180,7 @@ func (b *builder) bad(pos scenario.Pos, hint, format string, args ...any) {
 func (b *builder) step(of *scenario.Step, whole *resolver) {
 	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
 	step := plan.Step{
-		Name: of.Name, Duration: s.duration, Warmup: s.warmup, Drained: of.Until == scenario.UntilDrained,
+		Name: of.Name, Duration: s.Duration, Warmup: s.Warmup, Drained: of.Until == scenario.UntilDrained,
 		Before: commands(of.Before), After: commands(of.After),
 	}
 	for i := range of.Uses {
@@ -324,10 +209,10 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	}
 	lists := [][]scenario.Entry{b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries}
 	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, lists...)
-	s.threads, s.embedded, s.faults = whole.threads, whole.embedded, whole.faults
-	if given := s.origins["url"]; s.embedded && !given.flag && !given.env {
-		delete(s.origins, "url") // that of the file
-		s.url = ""
+	s.Threads, s.Embedded, s.Faults = whole.Threads, whole.Embedded, whole.Faults
+	if s.Embedded && s.Source("url") == setting.File {
+		s.Forget("url")
+		s.URL = ""
 	}
 	r := b.resolver(s, role, &at.factory)
 	r.mixed = len(of.Messages) > 0
@@ -379,9 +264,9 @@ func (b *builder) threshold(of *scenario.Threshold) {
 }
 
 func (b *builder) demand(of *scenario.Threshold) (d threshold.Threshold, ok bool) {
-	d, err := parseThreshold(of.Text)
+	d, err := setting.ParseThreshold(of.Text)
 	if err != nil {
-		b.bad(of.Pos, "perfmq scenario metrics lists all metrics", "threshold %s %v", quoted(of.Text), err)
+		b.bad(of.Pos, "perfmq scenario metrics lists all metrics", "threshold %s %v", setting.Quoted(of.Text), err)
 		return d, false
 	}
 	d.Abort = of.Abort

@@ -104,7 +104,7 @@ thresholds: [received.avgg > 1]
 	require.Equal(t, exitUsage, got.status)
 	require.NotContains(t, got.stderr, "topsecret")
 	for _, want := range []string{
-		file + ":2:", "received.avgg", "did you mean password?", file + ":4:", "did you mean max-pending?", "ramp, stair, burst or pause", file + ":6:", "want a time such as",
+		file + ":2:", "received.avgg", "did you mean password?", file + ":4:", "did you mean max-pending?", "ramp, stair, burst or pause", file + ":6:", "must be a time such as",
 	} {
 		require.Contains(t, got.stderr, want)
 	}
@@ -126,8 +126,8 @@ thresholds: [lost == 0]
 	}
 	for _, c := range [][2]string{
 		{"run", "there is no scenario file"},
-		{"run " + file + " --scale 2", "want a number above 0 and at most 1"},
-		{"run " + file + " --set x", "--set=x: want NAME=VALUE"},
+		{"run " + file + " --scale 2", "must be a number above 0 and at most 1"},
+		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
 		{"run nofile.yaml", "scenario nofile.yaml"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is not a share"},

@@ -6,12 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // learnSecrets notes what of the arguments and the environment must not be printed, before any of it is judged: mistakes are
 // printed as well, and a password may be where none belongs, such as in a URL given as destination. A flag is secret by its name,
 // also one that is mistyped.
-func learnSecrets(args []string, environ environment) *safetext.Secrets {
+func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
 	for _, f := range flagTexts(args) {

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -21,28 +22,6 @@ func realApp() *app {
 	a := &app{}
 	a.Factories, a.libraries = byClient(drivers.All())
 	return a
-}
-
-// documented is a setting as all roles have it together.
-type documented struct {
-	definition
-	flags  []string // commands
-	places scenario.Scope
-}
-
-func allSettings(a *app) (list []documented) {
-	for _, role := range roles() {
-		for _, d := range definitions(role, &a.Factories[0]) {
-			i := slices.IndexFunc(list, func(o documented) bool { return o.name == d.name })
-			if i < 0 {
-				list = append(list, documented{definition: d, places: a.places(&d)})
-				i = len(list) - 1
-			}
-			list[i].flags = append(list[i].flags, string(role))
-			list[i].places |= a.places(&d)
-		}
-	}
-	return list
 }
 
 // The reference page is made of the table.
@@ -57,35 +36,28 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 ` + "`perfmq scenario schema`" + `). Flags win over variables, those over ` + "`--set`" + `, that over the file, and the file over the defaults.
 
 `)
-	for _, group := range groups() {
+	for _, group := range setting.Sections() {
 		fmt.Fprintf(&b, "## %s\n\n| flag | variable | default | commands | in a scenario | |\n| --- | --- | --- | --- | --- | --- |\n", group)
-		for _, d := range allSettings(a) {
-			if d.group != group {
+		for _, d := range setting.All() {
+			if d.Section != group {
 				continue
 			}
-			flag := "--" + d.name
-			if d.short != "" {
-				flag = "-" + d.short + ", " + flag
+			flag := "--" + d.Name
+			if d.Short != "" {
+				flag = "-" + d.Short + ", " + flag
 			}
-			if d.arg != "" {
-				flag += " " + d.arg
+			if d.Arg != "" {
+				flag += " " + d.Arg
 			}
-			commands := strings.Join(d.flags, ", ")
-			if len(d.flags) == len(roles()) {
+			commands := join(d.Roles)
+			if len(d.Roles) == len(setting.Roles()) {
 				commands = "all"
 			}
 			places := ""
-			if d.places != 0 {
-				places = d.places.String()
+			if d.Places != 0 {
+				places = d.Places.String()
 			}
-			def := d.def
-			switch d.name {
-			case "url":
-				def = "the protocol's"
-			case "protocol":
-				def = "that of the command, or of the URL"
-			}
-			cells := []string{"`" + flag + "`", "`" + variables(&d.definition)[0] + "`", def, commands, places, d.help}
+			cells := []string{"`" + flag + "`", "`" + d.Variables()[0] + "`", d.Default, commands, places, d.Help}
 			for i := range cells {
 				cells[i] = strings.ReplaceAll(cells[i], "|", "\\|")
 			}
@@ -97,7 +69,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	for i := range a.Factories {
 		f := &a.Factories[i]
 		fmt.Fprintf(&b, "### %s\n\n| option | default | |\n| --- | --- | --- |\n", f.Title)
-		for _, o := range driver.Describe(newOptions(f)) {
+		for _, o := range driver.Describe(setting.NewOptions(f)) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Name, o.Default, strings.ReplaceAll(o.Help, "|", "\\|"))
 		}
 		b.WriteString("\n")
@@ -119,29 +91,34 @@ func TestSettingsReachEverything(t *testing.T) {
 	var schema struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
 	}
-	text := scenario.Schema(a.scenarioKeys())
+	keys := setting.Keys(setting.Names(a.Factories))
+	text := scenario.Schema(keys)
 	require.NoError(t, json.Unmarshal(text, &schema))
-	run := newInput(a.runDefinitions())
-	known := a.variables()
-	for _, d := range allSettings(a) {
-		for _, role := range d.flags {
+	run := runTable()
+	known := setting.Variables()
+	for _, d := range setting.All() {
+		for _, role := range d.Roles {
 			var help strings.Builder
-			a.roleHelp(&help, &a.Factories[0], plan.Role(role))
-			flag := "--" + d.name
-			if d.name == "option" {
+			a.roleHelp(&help, &a.Factories[0], role)
+			flag := "--" + d.Name
+			if d.Name == "option" {
 				flag = "-o"
 			}
 			require.True(t, strings.Contains(help.String(), flag+" "), "the help of %s has no %s", role, flag)
 		}
-		require.Contains(t, known, variables(&d.definition)[0])
-		if d.places != 0 {
-			require.Contains(t, string(text), `"`+d.name+`"`, "the schema")
-			require.True(t, slices.ContainsFunc(a.scenarioKeys(), func(k scenario.Key) bool { return k.Name == d.name && k.Scopes&d.places != 0 }), d.name)
+		require.Contains(t, known, d.Variables()[0])
+		if d.Places != 0 {
+			require.Contains(t, string(text), `"`+d.Name+`"`, "the schema")
+			require.True(t, slices.ContainsFunc(keys, func(k scenario.Key) bool { return k.Name == d.Name && k.Scopes&d.Places != 0 }), d.Name)
 		}
-		switch d.name {
-		case "consumer-url", "consumer-protocol", "consumer-connections", "protocol": // of a broker or group of the file
-		default:
-			require.True(t, slices.ContainsFunc(run.definitions, func(o definition) bool { return o.name == d.name }), "perfmq run has no --%s", d.name)
-		}
+		require.Equal(t, !d.OneProtocol, slices.ContainsFunc(run, func(o setting.Setting) bool { return o.Name == d.Name }), "perfmq run and --%s", d.Name)
 	}
+}
+
+func join(roles []plan.Role) string {
+	texts := make([]string, len(roles))
+	for i, role := range roles {
+		texts[i] = string(role)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -14,79 +14,30 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// verifySettings are the values of the flags about verification.
-type verifySettings struct {
-	verify                                  bool
-	verifyFile                              string
-	allowLost, allowDuplicates, allowDamage bool
-	failOnDisorder                          bool
-}
-
-func (s *verifySettings) allow() verify.Allow {
-	return verify.Allow{Lost: s.allowLost, Duplicates: s.allowDuplicates, Damaged: s.allowDamage, Disorder: !s.failOnDisorder}
-}
-
-// What the flags are called, and what they say: the same for runs and for perfmq verify.
-const (
-	flagAllowLost, helpAllowLost             = "allow-lost", "messages that are lost do not make the run a failure"
-	flagAllowDuplicates, helpAllowDuplicates = "allow-duplicates", "messages that arrive more than once do not make the run a failure"
-	flagAllowDamaged, helpAllowDamaged       = "allow-damaged", "messages that arrive damaged do not make the run a failure"
-	flagFailOnDisorder, helpFailOnDisorder   = "fail-on-disorder", "messages that arrive out of order make the run a failure"
-)
-
-func verifyFlags() []definition {
-	return []definition{
-		{
-			name: "verify", group: groupVerification, help: "number all messages and check that each arrives once and undamaged",
-			set: onOff(func(s *settings) *bool { return &s.verify }),
-		},
-		{
-			name: "verify-file", group: groupVerification, arg: argFile, files: true,
-			help: "as --verify, and write this process' side to a file, for perfmq verify to join with those of others",
-			set:  text(func(s *settings) *string { return &s.verifyFile }),
-		},
-		{
-			name: flagAllowLost, group: groupVerification, roles: reading(), help: helpAllowLost,
-			set: onOff(func(s *settings) *bool { return &s.allowLost }),
-		},
-		{
-			name: flagAllowDuplicates, group: groupVerification, roles: reading(), help: helpAllowDuplicates,
-			set: onOff(func(s *settings) *bool { return &s.allowDuplicates }),
-		},
-		{
-			name: flagAllowDamaged, group: groupVerification, roles: reading(), help: helpAllowDamaged,
-			set: onOff(func(s *settings) *bool { return &s.allowDamage }),
-		},
-		{
-			name: flagFailOnDisorder, group: groupVerification, roles: reading(), help: helpFailOnDisorder,
-			set: onOff(func(s *settings) *bool { return &s.failOnDisorder }),
-		},
-	}
-}
-
 // verification fills in what the plan says about verification.
 func (r *resolver) verification(p *plan.Plan) {
-	p.Verify, p.VerifyFile, p.Allow = r.verify || r.verifyFile != "", r.verifyFile, r.allow()
+	p.Verify, p.VerifyFile, p.Allow = r.Verify || r.VerifyFile != "", r.VerifyFile, r.Allow
 	if p.Verify {
-		if r.resultDir != "" && p.VerifyFile == "" {
-			p.VerifyFile = filepath.Join(r.resultDir, result.VerifyFile)
+		if r.ResultDir != "" && p.VerifyFile == "" {
+			p.VerifyFile = filepath.Join(r.ResultDir, result.VerifyFile)
 		}
 		return
 	}
 	for _, flag := range []struct {
-		name string
-		set  bool
+		name  string
+		given bool
 	}{
-		{flagAllowLost, r.allowLost},
-		{flagAllowDuplicates, r.allowDuplicates},
-		{flagAllowDamaged, r.allowDamage},
-		{flagFailOnDisorder, r.failOnDisorder},
+		{"allow-lost", r.Allow.Lost},
+		{"allow-duplicates", r.Allow.Duplicates},
+		{"allow-damaged", r.Allow.Damaged},
+		{"fail-on-disorder", !r.Allow.Disorder},
 	} {
-		if flag.set {
+		if flag.given {
 			r.refuse("add --verify", "--%s has nothing to judge", flag.name)
 		}
 	}
@@ -94,7 +45,7 @@ func (r *resolver) verification(p *plan.Plan) {
 
 // verifyCommand is perfmq verify.
 func (a *app) verifyCommand() *cobra.Command {
-	var s verifySettings
+	in := a.newInput(setting.Verdicts())
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
@@ -107,14 +58,15 @@ a process without a file has received looks lost. The exit status is 0 if nothin
 damaged, 1 if something was, and 2 if a file cannot be used.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.join(args, s.allow(), jsonFile)
+			v, _, errs := in.given.Values(in.table)
+			if len(errs) > 0 {
+				return a.usage(errs...)
+			}
+			return a.join(args, v.Allow, jsonFile)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&s.allowLost, flagAllowLost, false, helpAllowLost)
-	flags.BoolVar(&s.allowDuplicates, flagAllowDuplicates, false, helpAllowDuplicates)
-	flags.BoolVar(&s.allowDamage, flagAllowDamaged, false, helpAllowDamaged)
-	flags.BoolVar(&s.failOnDisorder, flagFailOnDisorder, false, helpFailOnDisorder)
+	in.addTo(flags)
 	flags.StringVar(&jsonFile, "json", "", "write the result as JSON to `FILE`")
 	return cmd
 }

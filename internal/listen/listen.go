@@ -24,7 +24,7 @@ const (
 func Check(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return errors.New("want HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses")
+		return errors.New("must be HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return fmt.Errorf("port %q is not a number from 0 to 65535", port)

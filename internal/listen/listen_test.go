@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestCheck(t *testing.T) {
 	for address, want := range map[string]string{
 		":9400": "", "127.0.0.1:9400": "", "localhost:0": "", "[::]:1": "", "0.0.0.0:65535": "", "a.b.example:80": "",
-		"9400": "want HOST:PORT", "": "want HOST:PORT", "h": "want HOST:PORT", "::1:80": "want HOST:PORT",
+		"9400": "must be HOST:PORT", "": "must be HOST:PORT", "h": "must be HOST:PORT", "::1:80": "must be HOST:PORT",
 		"h:65536": `port "65536" is not`, "h:-1": `port "-1" is not`, "h:": `port "" is not`, "h:http": `port "http" is not`, "h:+1": `port "+1" is not`,
 		"h:01": `port "01" is not`,
 	} {

@@ -30,7 +30,7 @@ func (b *builder) add(g Segment) error {
 	}
 	if parts > maxPieces-b.parts {
 		return fmt.Errorf("a step, a burst and the time between two bursts count as a segment each: "+
-			"want at most %d in all, this one has %d", maxPieces, parts)
+			"at most %d in all are possible, this one has %d", maxPieces, parts)
 	}
 	b.parts += parts
 	g.Start = b.end
@@ -84,7 +84,7 @@ func (b *builder) piece(from, to uint64, length time.Duration) {
 
 func (b *builder) schedule() (Schedule, error) {
 	if len(b.pieces) == 0 {
-		return Schedule{}, errors.New("want a rate above 0 beside the pauses")
+		return Schedule{}, errors.New("must have a rate above 0 beside the pauses")
 	}
 	if b.open {
 		b.end = 0

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/quantity"
 )
 
 // Rate is a number of messages per second as an exact fraction, so that no rounding adds up over days. The zero value
@@ -19,21 +21,17 @@ type Rate struct {
 // maxRate bounds rates so that two messages are due at different nanoseconds.
 const maxRate = 1_000_000_000
 
-// ParseRate reads a decimal number of messages per second, such as 30000, 0.5 or 33.333: above zero, at most 1e9, and
-// exact to nine decimals.
+// ParseRate reads a number of messages per second, such as 30000, 30k, 0.5 or 33.333: above zero, at most 1e9, and exact to nine
+// decimals.
 func ParseRate(s string) (Rate, error) {
-	errForm := errors.New("want messages per second as a number above 0 and at most 1000000000, such as 30000 or 0.5")
-	if strings.ContainsAny(s, "/_xXpP") { // big.Rat reads fractions and other bases, people do not write them here
-		return Rate{}, errForm
-	}
-	r, ok := new(big.Rat).SetString(s)
-	if !ok || r.Sign() <= 0 || r.Cmp(big.NewRat(maxRate, 1)) > 0 {
-		return Rate{}, errForm
+	r, err := quantity.Number(strings.TrimPrefix(s, "+"))
+	if err != nil || r.Sign() == 0 || r.Cmp(big.NewRat(maxRate, 1)) > 0 {
+		return Rate{}, errors.New("must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5")
 	}
 	perNano := new(big.Rat).Quo(r, big.NewRat(int64(time.Second), 1))
 	num, den := perNano.Num(), perNano.Denom()
 	if !num.IsUint64() || !den.IsUint64() {
-		return Rate{}, errors.New("want at most nine decimals")
+		return Rate{}, errors.New("must have at most nine decimals")
 	}
 	return Rate{messages: num.Uint64(), nanos: den.Uint64()}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/quantity"
 )
 
 // SegmentKind is how the rate changes within a segment. Its text is the word that begins the segment in a schedule.
@@ -109,7 +111,7 @@ func ParseSchedule(text string) (Schedule, error) {
 func parseSegment(text string) (g Segment, err error) {
 	r := reader{words: strings.Fields(text)}
 	if len(r.words) == 0 {
-		return g, errors.New("is empty; want a rate such as 5000 for 30s, a ramp, stair, burst or pause")
+		return g, errors.New("is empty; must be a rate such as 5000 for 30s, a ramp, stair, burst or pause")
 	}
 	var example string
 	switch g.Kind = SegmentKind(r.words[0]); g.Kind {
@@ -184,19 +186,19 @@ func (r *reader) burst(g *Segment) {
 func (g *Segment) check() error {
 	for _, r := range []Rate{g.From, g.To, g.By, g.Over} {
 		if _, ok := r.billionths(); !ok {
-			return errors.New("want at most nine decimals in a rate")
+			return errors.New("a rate must have at most nine decimals")
 		}
 	}
 	if (g.Kind == SegmentRamp || g.Kind == SegmentStair) && g.From.IsZero() && g.To.IsZero() {
-		return errors.New("want a rate above 0 at one end at least, or a pause")
+		return errors.New("must have a rate above 0 at one end at least, or be a pause")
 	}
 	if g.Kind == SegmentBurst {
 		if g.Burst >= g.Every {
-			return errors.New("want bursts that are shorter than the time from one to the next")
+			return errors.New("bursts must be shorter than the time from one to the next")
 		}
 		over, _ := g.Over.billionths()
 		if rate, _ := g.From.billionths(); over >= rate {
-			return errors.New("want a lower rate over the time between the bursts than in them")
+			return errors.New("the rate between the bursts must be lower than in them")
 		}
 	}
 	if g.Kind == SegmentStair {
@@ -236,7 +238,7 @@ func (r *reader) next(want string) (word string, ok bool) {
 		return "", false
 	}
 	if len(r.words) == 0 {
-		r.err = fmt.Errorf("want %s after %.40q", want, r.last)
+		r.err = fmt.Errorf("expected %s after %.40q", want, r.last)
 		return "", false
 	}
 	r.last, r.words = r.words[0], r.words[1:]
@@ -245,7 +247,7 @@ func (r *reader) next(want string) (word string, ok bool) {
 
 func (r *reader) word(want string) {
 	if word, ok := r.next(fmt.Sprintf("%q", want)); ok && word != want {
-		r.err = fmt.Errorf("want %q, not %.40q", want, word)
+		r.err = fmt.Errorf("expected %q, not %.40q", want, word)
 	}
 }
 
@@ -271,13 +273,12 @@ func (r *reader) time() (d time.Duration) {
 	if !ok {
 		return 0
 	}
-	text := word
-	if strings.Trim(text, "0123456789.") == "" {
-		text += "s"
+	d, err := quantity.Duration(word, time.Second)
+	if err == nil && d == 0 {
+		err = errors.New("must be above 0")
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || text[0] == '+' {
-		r.err = fmt.Errorf("%.40q: want a time above 0 such as 20, 20s, 1m30s or 250ms; a plain number is in seconds", word)
+	if err != nil {
+		r.err = fmt.Errorf("%.40q: %w", word, err)
 		return 0
 	}
 	return d
@@ -285,6 +286,6 @@ func (r *reader) time() (d time.Duration) {
 
 func (r *reader) end() {
 	if r.err == nil && len(r.words) > 0 {
-		r.err = fmt.Errorf("want a comma or the end after %.40q, not %.40q", r.last, r.words[0])
+		r.err = fmt.Errorf("expected a comma or the end after %.40q, not %.40q", r.last, r.words[0])
 	}
 }

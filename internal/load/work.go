@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/quantity"
 )
 
 // Work is how long a consumer works on each message before it settles it. The zero value is no work.
@@ -37,8 +39,8 @@ func (w Work) String() string {
 // ParseWork reads a fixed time (2ms), a uniform distribution (1ms-5ms) or an exponential one by its mean (exp:2ms).
 func ParseWork(text string) (w Work, err error) {
 	one := func(text string) time.Duration {
-		d, parseErr := time.ParseDuration(strings.TrimSpace(text))
-		if parseErr != nil || d < 0 || d > MaxWork {
+		d, parseErr := quantity.Duration(strings.TrimSpace(text), 0)
+		if parseErr != nil || d > MaxWork {
 			err = errors.New("must be a time such as 2ms, a range such as 1ms-5ms, or exp:2ms for an exponential distribution, up to 1h")
 		}
 		return d

@@ -241,7 +241,7 @@ func TestDestinations(t *testing.T) {
 		want string
 	}{
 		{"queue://", 1, `destination "queue://" has no name`},
-		{"que://A", 1, `destination "que://A": unknown kind "que", want queue://NAME or topic://NAME`},
+		{"que://A", 1, `destination "que://A": unknown kind "que", must be queue://NAME or topic://NAME`},
 		{"a b", 1, `destination "a b" has a space in it`},
 		{"A::", 1, `destination "A::" lacks its address or its queue`},
 		{"::B", 1, `destination "::B" lacks its address or its queue`},

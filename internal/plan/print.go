@@ -76,6 +76,7 @@ func (pr *printer) scenario() {
 	pr.section("Run")
 	pr.line("threads", "%s", pr.threads())
 	pr.line("drain timeout", "%v", p.DrainTimeout)
+	pr.waitForBroker()
 	for _, g := range p.Groups() {
 		pr.group = g
 		pr.prefix = "Group " + pr.clean(g.Name) + ": "
@@ -295,6 +296,13 @@ func (pr *printer) load() {
 	pr.line("ends", "%s", pr.end())
 	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))
 	pr.line("drain timeout", "%v", pr.plan.DrainTimeout)
+	pr.waitForBroker()
+}
+
+func (pr *printer) waitForBroker() {
+	if wait := pr.plan.WaitForBroker; wait > 0 {
+		pr.line("wait for broker", "%v", wait)
+	}
 }
 
 // schedule says when messages are sent.

@@ -301,7 +301,7 @@ func (d *decoder) entry(n *node, k *Key) (Entry, bool) {
 // wordError is for a value that is not one of a few.
 type wordError struct{ words []string }
 
-func (e *wordError) Error() string { return "want " + strings.Join(e.words, " or ") }
+func (e *wordError) Error() string { return "must be " + strings.Join(e.words, " or ") }
 
 // judge returns an error for a value that the setting cannot have.
 func (k *Key) judge(text string) error {

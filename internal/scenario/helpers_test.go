@@ -76,7 +76,7 @@ func settingsTable() []Key {
 
 func whole(text string) error {
 	if _, err := strconv.ParseUint(text, 0, 32); err != nil {
-		return errors.New("want a whole number")
+		return errors.New("must be a whole number")
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func (d *decoder) thresholdMap(n *node) (text *node, abort, ok bool) {
 		case "abort":
 			word, ok := d.text(p.value, "abort")
 			if ok && word != "true" && word != "false" {
-				d.bad(p.value.pos, "", "abort: want true or false")
+				d.bad(p.value.pos, "", "abort: must be true or false")
 			}
 			abort = word == "true"
 		default:

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/perfmq/perfmq/internal/quantity"
 )
 
 // Threshold is a demand on a metric. [Parse] makes one.
@@ -79,8 +79,8 @@ func Parse(text string) (Threshold, error) {
 func (u Unit) parse(text string) (float64, error) {
 	switch u {
 	case Time:
-		d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
-		if err != nil || d < 0 {
+		d, err := quantity.Duration(strings.ReplaceAll(text, " ", ""), 0)
+		if err != nil {
 			return 0, fmt.Errorf("%q must be a time such as 50ms, 1.5s or 300us", text)
 		}
 		return float64(d.Nanoseconds()) / 1e3, nil
@@ -95,25 +95,22 @@ func (u Unit) parse(text string) (float64, error) {
 		text = strings.TrimSpace(strings.TrimSuffix(text, "/s"))
 	case Messages:
 	}
-	factor := 1.0
-	for suffix, f := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9} {
-		if digits, ok := strings.CutSuffix(text, suffix); ok {
-			text, factor = digits, f
-			break
-		}
-	}
 	n, err := number(text)
 	if err != nil {
 		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k", text)
 	}
-	return n * factor, nil
+	return n, nil
 }
 
 // number reads a number that is not negative.
 func number(text string) (float64, error) {
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n >= 0 && n <= 1e18) {
-		return 0, fmt.Errorf("%q is not a number from 0 on", text)
+	exact, err := quantity.Number(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q %w", text, err)
+	}
+	n, _ := exact.Float64()
+	if n > 1e18 {
+		return 0, fmt.Errorf("%q must be at most 1e18", text)
 	}
 	return n, nil
 }

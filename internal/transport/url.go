@@ -144,14 +144,14 @@ func (p *Protocol) endpoint(text string, useTLS bool) (Endpoint, error) {
 		host, after := text[1:end], text[end+1:]
 		address, _, _ := strings.Cut(host, "%") // the zone
 		if ip := net.ParseIP(address); ip == nil || !strings.Contains(address, ":") {
-			return e, fmt.Errorf("host %q: want an IPv6 address between the brackets", text)
+			return e, fmt.Errorf("host %q: must have an IPv6 address between the brackets", text)
 		}
 		e.Host = host
 		if after == "" {
 			return e, nil
 		}
 		if after[0] != ':' {
-			return e, fmt.Errorf("host %q: want a colon and a port after the bracket", text)
+			return e, fmt.Errorf("host %q: must have a colon and a port after the bracket", text)
 		}
 		return e, e.setPort(after[1:])
 	}

@@ -22,13 +22,14 @@ type Option struct {
 	Help    string   // one line
 	Enum    []string // the allowed values, if they are few
 	Default string   // the value in the struct given to Describe
+	Value   any      // the same, in its type
 }
 
 // Describe lists the options of the struct that options points to, in the order of its fields.
 func Describe(options any) []Option {
 	var list []Option
 	eachOption(options, func(name string, tag reflect.StructTag, v reflect.Value) {
-		o := Option{Name: name, Help: tag.Get("help"), Default: fmt.Sprint(v.Interface())}
+		o := Option{Name: name, Help: tag.Get("help"), Default: fmt.Sprint(v.Interface()), Value: v.Interface()}
 		if enum := tag.Get("enum"); enum != "" {
 			o.Enum = strings.Split(enum, ",")
 		}
@@ -56,11 +57,11 @@ func SetOptions(options any, assignments []string) error {
 		field, known := fields[key]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("option %q: want key=value", a))
+			errs = append(errs, fmt.Errorf("option %q: must be KEY=VALUE", a))
 		case !known:
 			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, listOr(names, "none")))
 		case enums[key] != nil && !slices.Contains(enums[key], value):
-			errs = append(errs, fmt.Errorf("option %s=%s: want one of %s", key, value, strings.Join(enums[key], ", ")))
+			errs = append(errs, fmt.Errorf("option %s=%s: must be one of %s", key, value, strings.Join(enums[key], ", ")))
 		default:
 			if err := setField(field, value); err != nil {
 				errs = append(errs, fmt.Errorf("option %s=%s: %w", key, value, err))
@@ -94,7 +95,7 @@ func setField(field reflect.Value, text string) error {
 	case time.Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return errors.New("want a duration such as 250ms or 30s")
+			return errors.New("must be a time such as 250ms or 30s")
 		}
 		field.SetInt(int64(d))
 	case string:
@@ -102,19 +103,19 @@ func setField(field reflect.Value, text string) error {
 	case bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return errors.New("want true or false")
+			return errors.New("must be true or false")
 		}
 		field.SetBool(b)
 	case int, int64:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return errors.New("want a whole number")
+			return errors.New("must be a whole number")
 		}
 		field.SetInt(n)
 	case float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return errors.New("want a number")
+			return errors.New("must be a number")
 		}
 		field.SetFloat(f)
 	default:

@@ -42,7 +42,7 @@ func ParseDestination(s string) (Destination, error) {
 		case "topic":
 			d.Kind = Topic
 		default:
-			return d, fmt.Errorf("destination %q: unknown kind %q, want queue://NAME or topic://NAME", s, scheme)
+			return d, fmt.Errorf("destination %q: unknown kind %q, must be queue://NAME or topic://NAME", s, scheme)
 		}
 		d.Name = name
 	}

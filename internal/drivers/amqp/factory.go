@@ -157,16 +157,16 @@ func (c *config) checkOptions() []error {
 		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
 	}
 	if s := c.opts.Settle; s != settleAtLeastOnce && s != settleAtMostOnce {
-		fail("", "option settle=%s: want at-least-once or at-most-once", s)
+		fail("", "option settle=%s: must be at-least-once or at-most-once", s)
 	}
 	if d := c.opts.IdleTimeout; d != 0 && d < minIdleTimeout {
-		fail("", "option idle-timeout=%s: want 0 or at least %s", d, minIdleTimeout)
+		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
 	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
-		fail("", "option max-frame-size=%d: want %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
+		fail("", "option max-frame-size=%d: must be %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
 	}
 	if !slices.Contains(dialects(), c.opts.Dialect) {
-		fail("", "option dialect=%s: want one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
+		fail("", "option dialect=%s: must be one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
 	}
 	errs = append(errs, c.opts.checkQueues()...)
 	switch s := c.opts.SASL; s {
@@ -180,7 +180,7 @@ func (c *config) checkOptions() []error {
 			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
 		}
 	default:
-		fail("", "option sasl=%s: want auto, plain, anonymous, external, scram-sha-256 or scram-sha-512", s)
+		fail("", "option sasl=%s: must be auto, plain, anonymous, external, scram-sha-256 or scram-sha-512", s)
 	}
 	return errs
 }
@@ -194,16 +194,16 @@ func (o *Options) checkQueues() []error {
 	switch o.Declare {
 	case declareNo, kindClassic, kindQuorum, kindStream:
 	default:
-		fail("", "option declare=%s: want no, classic, quorum or stream", o.Declare)
+		fail("", "option declare=%s: must be no, classic, quorum or stream", o.Declare)
 	}
 	switch {
 	case o.MaxPriority < 0 || o.MaxPriority > 255:
-		fail("", "option max-priority=%d: want 0 to 255", o.MaxPriority)
+		fail("", "option max-priority=%d: must be 0 to 255", o.MaxPriority)
 	case o.MaxPriority > 0 && o.Declare != kindClassic:
 		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
 	}
 	if o.From != fromFirst && o.From != fromNext {
-		fail("", "option from=%s: want first or next", o.From)
+		fail("", "option from=%s: must be first or next", o.From)
 	}
 	return errs
 }

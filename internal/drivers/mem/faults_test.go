@@ -391,9 +391,9 @@ func TestMistakes(t *testing.T) {
 	o := options("lose=-1", "latency=-1s")
 	o.Full = "explode"
 	err := f.Check(driver.OpenOptions{URL: "mem://local", Options: &o})
-	require.ErrorContains(t, err, "option lose=-1: want 0 or more")
-	require.ErrorContains(t, err, "option latency=-1s: want 0 or more")
-	require.ErrorContains(t, err, "option full=explode: want block or reject")
+	require.ErrorContains(t, err, "option lose=-1: must be 0 or more")
+	require.ErrorContains(t, err, "option latency=-1s: must be 0 or more")
+	require.ErrorContains(t, err, "option full=explode: must be block or reject")
 	require.NoError(t, f.Check(driver.OpenOptions{URL: "mem://local"}))
 	require.Error(t, f.Check(driver.OpenOptions{URL: "amqp://local"}))
 	before := mem.New()

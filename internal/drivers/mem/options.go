@@ -66,11 +66,11 @@ func (o *Options) check() error {
 	var errs []error
 	for _, d := range driver.Describe(o) {
 		if strings.HasPrefix(d.Default, "-") && d.Name != "seed" {
-			errs = append(errs, fmt.Errorf("option %s=%s: want 0 or more", d.Name, d.Default))
+			errs = append(errs, fmt.Errorf("option %s=%s: must be 0 or more", d.Name, d.Default))
 		}
 	}
 	if o.Full != FullBlock && o.Full != FullReject {
-		errs = append(errs, fmt.Errorf("option full=%s: want block or reject", o.Full))
+		errs = append(errs, fmt.Errorf("option full=%s: must be block or reject", o.Full))
 	}
 	return errors.Join(errs...)
 }

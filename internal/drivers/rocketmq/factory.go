@@ -174,7 +174,7 @@ func (o *Options) check() []error {
 	o.checkRanges(fail)
 	for _, e := range driver.Describe(o) {
 		if len(e.Enum) > 0 && !contains(e.Enum, e.Default) {
-			fail("", "option %s=%s: want one of %s", e.Name, e.Default, strings.Join(e.Enum, ", "))
+			fail("", "option %s=%s: must be one of %s", e.Name, e.Default, strings.Join(e.Enum, ", "))
 		}
 	}
 	for name, text := range map[string]string{"group": o.Group, "producer-group": o.ProducerGroup, "namespace": o.Namespace} {
@@ -217,7 +217,7 @@ func (o *Options) check() []error {
 func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
 	between := func(name string, n, low, high int) {
 		if n < low || n > high {
-			fail("", "option %s=%d: want %d to %d", name, n, low, high)
+			fail("", "option %s=%d: must be %d to %d", name, n, low, high)
 		}
 	}
 	between("batch-size", o.BatchSize, 1, 1024)
@@ -233,7 +233,7 @@ func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
 	between("queues", o.Queues, 0, maxQueues)
 	atLeast := func(name string, d, low time.Duration) {
 		if d < low {
-			fail("", "option %s=%s: want at least %s", name, d, low)
+			fail("", "option %s=%s: must be at least %s", name, d, low)
 		}
 	}
 	atLeast("send-timeout", o.SendTimeout, sweepEvery)

@@ -81,7 +81,7 @@ func parseHost(text string) (string, error) {
 	} else if strings.Contains(text, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(text); err != nil {
-			return "", fmt.Errorf("host %q: want HOST:PORT, with brackets around an IPv6 address", text)
+			return "", fmt.Errorf("host %q: must be HOST:PORT, with brackets around an IPv6 address", text)
 		}
 	}
 	if host == "" || strings.ContainsAny(host, " \t\r\n()[]{}<>\\\"'`^|\x00") {

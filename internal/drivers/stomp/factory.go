@@ -143,24 +143,24 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 	switch o.Version {
 	case automatic, "1.0", "1.1", "1.2":
 	default:
-		fail("option version=%s: want auto, 1.0, 1.1 or 1.2", o.Version)
+		fail("option version=%s: must be auto, 1.0, 1.1 or 1.2", o.Version)
 	}
 	switch o.Dialect {
 	case automatic, string(artemis), string(activemq), string(rabbitmq), string(generic):
 	default:
-		fail("option dialect=%s: want auto, artemis, activemq, rabbitmq or generic", o.Dialect)
+		fail("option dialect=%s: must be auto, artemis, activemq, rabbitmq or generic", o.Dialect)
 	}
 	switch o.Ack {
 	case ackBest, ackAuto, ackClient, ackIndividual:
 	default:
-		fail("option ack=%s: want best, auto, client or client-individual", o.Ack)
+		fail("option ack=%s: must be best, auto, client or client-individual", o.Ack)
 	}
 	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
-		fail("option heart-beat=%s: want 0 or at least %s", d, minHeartBeat)
+		fail("option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
 	}
 	c.checkQueues(fail)
 	if o.Window < -1 {
-		fail("option window=%d: want -1, 0 or a number of bytes", o.Window)
+		fail("option window=%d: must be -1, 0 or a number of bytes", o.Window)
 	}
 	for _, text := range []string{c.target.User, c.target.Password, o.VirtualHost} {
 		if !wire.V10.Carries(text) { // CONNECT has no escapes
@@ -176,15 +176,15 @@ func (c *config) checkQueues(fail func(format string, args ...any)) {
 	switch o.Declare {
 	case declareNo, kindClassic, kindQuorum, kindStream:
 	default:
-		fail("option declare=%s: want no, classic, quorum or stream", o.Declare)
+		fail("option declare=%s: must be no, classic, quorum or stream", o.Declare)
 	}
 	switch {
 	case o.MaxPriority < 0 || o.MaxPriority > 255:
-		fail("option max-priority=%d: want 0 to 255", o.MaxPriority)
+		fail("option max-priority=%d: must be 0 to 255", o.MaxPriority)
 	case o.MaxPriority > 0 && o.Declare != kindClassic:
 		fail("option max-priority is of a classic queue that is declared: add -o declare=classic")
 	}
 	if o.From != fromFirst && o.From != fromNext {
-		fail("option from=%s: want first or next", o.From)
+		fail("option from=%s: must be first or next", o.From)
 	}
 }

@@ -81,7 +81,7 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 		err = errors.Join(err, library.Unsupported(op, hintNative, "a login: rocketmq-client-go does not tell a consumer that its login was refused"))
 	}
 	if n := opts.Options.(*Options).Queues; n < 1 || n > 1024 {
-		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: want 1 to 1024", n))
+		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: must be 1 to 1024", n))
 	}
 	return b, err
 }

@@ -1,4 +1,4 @@
-package cli
+package setting
 
 import (
 	"regexp"
@@ -12,11 +12,12 @@ import (
 // envPrefix begins the names of all variables that are ours.
 const envPrefix = "PERFMQ_"
 
-// environment holds the variables that are ours and not empty.
-type environment map[string]string
+// Environment holds the variables that are ours and not empty.
+type Environment map[string]string
 
-func newEnvironment(environ []string) environment {
-	e := environment{}
+// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours.
+func NewEnvironment(environ []string) Environment {
+	e := Environment{}
 	for _, entry := range environ {
 		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) && value != "" {
 			e[name] = value
@@ -25,24 +26,12 @@ func newEnvironment(environ []string) environment {
 	return e
 }
 
-// variables returns the names under which the environment may set a flag, the usual one first: PERFMQ_MESSAGE_SIZE for
-// --message-size, PERFMQ_CLIENT_ID for --clientID.
-func variables(d *definition) []string {
-	var names []string
-	for _, name := range append([]string{d.name}, d.aliases...) {
-		if strings.ToLower(name) == name { // camel case has an alias with a hyphen
-			names = append(names, envPrefix+strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
-		}
-	}
-	return names
-}
-
-// lookup returns the variable that sets the flag and its values; a list is separated by commas.
-func (e environment) lookup(d *definition) (variable string, texts []string) {
-	for _, variable := range variables(d) {
+// Lookup returns the variable that sets the flag and its values; a list is separated by commas.
+func (e Environment) Lookup(s *Setting) (variable string, texts []string) {
+	for _, variable := range s.Variables() {
 		value, ok := e[variable]
 		switch {
-		case ok && d.list:
+		case ok && s.List:
 			return variable, strings.Split(value, ",")
 		case ok:
 			return variable, []string{value}
@@ -51,8 +40,9 @@ func (e environment) lookup(d *definition) (variable string, texts []string) {
 	return "", nil
 }
 
-// unknown finds variables that begin like ours but set nothing: most likely mistyped.
-func (e environment) unknown(known []string) []error {
+// Unknown finds variables that begin like ours but set nothing: most likely mistyped.
+func (e Environment) Unknown() []error {
+	known := Variables()
 	// Kubernetes gives every pod such variables for a service whose name begins with perfmq.
 	orchestrated := regexp.MustCompile(`_SERVICE_(HOST|PORT)(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_[A-Z]+(_[A-Z]+)?)?$`)
 	var errs []error

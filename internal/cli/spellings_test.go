@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/setting"
+)
+
+// Each number, size and time of the table is understood in the spellings that people use, by flag, variable, key of a scenario file and
+// --set, and comes to the same plan as the plain spelling.
+func TestSpellings(t *testing.T) {
+	const number, bytes, time = "2k", "64KiB", "1m30s"
+	spelled := map[string]string{ // another spelling, and the plain one
+		number: "2000", "1e3": "1000", "1.5k": "1500", bytes: "65536", "10k": "10000", time: "90s", "1e2": "100", "0.5k": "500", "30k for 1m": "30000 for 60s",
+		"ramp 1k to 1.5k for 1m30s": "ramp 1000 to 1500 for 90s", "1k/1:64KiB/1k": "1000/1:65536/1000", "1m30s-2m": "90s-120s",
+	}
+	texts := map[string][]string{
+		"N": {number, "1e3", "1.5k"}, "SIZE": {bytes, "10k"}, "TIME": {time, "1e2"},
+	}
+	own := map[string][]string{ // not of one number, or within narrower bounds
+		"rate": {number, "30k for 1m", "ramp 1k to 1.5k for 1m30s"}, "threads": {"0.5k"}, "consumer-work": {time, "1m30s-2m"}, "metrics-linger": nil,
+		"message-size": {bytes, "10k", "1k/1:64KiB/1k"},
+	}
+	needs := map[string]string{"warmup": "--duration 1h", "consumer-connections": "--consumers 5k", "num-connections": "--consumers 5k", "threads": "--shared-connections"}
+	for _, s := range setting.All() {
+		list, ok := own[s.Name]
+		if !ok {
+			list = texts[s.Arg]
+		}
+		for _, text := range list {
+			plan := func(environ []string, args string) string {
+				more := strings.Fields("alpha " + string(s.Roles[0]) + " --dry-run --tx --commit-interval 1 " + needs[s.Name])
+				if s.Name == "commit-interval" {
+					more = more[:4]
+				}
+				if args != "" {
+					more = append(more, "--"+s.Name, args)
+				}
+				got := call(environ, append(more, "topic://T")...)
+				require.Zero(t, got.status, "%s: %s", args, got.stderr)
+				before, _, _ := strings.Cut(got.stdout, "Not at their defaults")
+				return before
+			}
+			want := plan(nil, spelled[text])
+			require.NotEqual(t, plan(nil, ""), want, "%s does not reach the plan", s.Name)
+			require.Equal(t, want, plan(nil, text), "--%s %s", s.Name, text)
+			require.Equal(t, want, plan([]string{s.Variables()[0] + "=" + text}, ""), "%s=%s", s.Variables()[0], text)
+		}
+	}
+	require.Equal(t, dry(t, "alpha client -o size=65536"), dry(t, "alpha client -o size=64KiB"))
+	require.Equal(t, dry(t, "alpha client -o size=1000"), dry(t, "alpha client -o size=1k"))
+}
+
+// The same in files: keys, --set and options of brokers.
+func TestSpellingsOfScenarios(t *testing.T) {
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const plain = `
+vars: {rate: 5000, size: 1000}
+broker: {url: "alpha://h", connect-timeout: 90, options: {size: 65536}}
+groups:
+  g: {role: producer, destination: queue://Q, rate: "${rate} for 60s", max-pending: 2000, message-size: "${size}", ttl: 5000, message-count: 1000000}
+steps:
+  - {duration: 90, warmup: 1}
+thresholds: ["completed.avg >= 10000", "ack.p99 < 1500ms"]
+`
+	people := strings.NewReplacer("connect-timeout: 90", "connect-timeout: 1m30s", "65536", "64KiB", "60s", "1m", "2000", "2k", "5000,", "5s,", "1000000", "1e6",
+		"duration: 90", "duration: 1m30s", "10000\"", "10k\"").Replace(plain)
+	want := dry(t, "run "+file("s.yaml", plain)+" --dry-run --set rate=20000 --set size=10240")
+	got := dry(t, "run "+file("s.yaml", people)+" --dry-run --set rate=20k --set size=10KiB")
+	require.Equal(t, strings.ReplaceAll(want, ">= 10000", ">= 10k"), got)
+}
+
+func dry(t *testing.T, args string) string {
+	t.Helper()
+	got := call(nil, append(strings.Fields(args), "--dry-run")...)
+	require.Zero(t, got.status, got.stderr)
+	before, _, _ := strings.Cut(got.stdout, "Not at their defaults")
+	return before
+}

@@ -1,0 +1,73 @@
+package setting
+
+import (
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+)
+
+// Given is what the user gave for one command, before any of it is judged: all mistakes are reported at once, and variables fill in
+// what the command line left out.
+type Given struct {
+	Environment Environment
+	Flags       map[string][]string // texts by the name of the setting, in the order given
+	Missing     map[string]bool     // flags that were followed by another flag instead of a value, which was reported
+}
+
+// NewGiven returns what an environment gives alone.
+func NewGiven(e Environment) *Given {
+	return &Given{Environment: e, Flags: map[string][]string{}, Missing: map[string]bool{}}
+}
+
+// Provenance is a value that is not a default, and where it comes from.
+type Provenance struct {
+	Name  string // of the setting
+	Label string // variable or flag, as it is spelled
+	Value string // not of secrets
+	From  Source
+}
+
+// String tells where the value comes from.
+func (p *Provenance) String() string {
+	if p.From == Variable {
+		return "environment " + p.Label
+	}
+	return "flag"
+}
+
+// Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
+func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
+	if g.Missing[s.Name] {
+		return nil, nil
+	}
+	apply := func(from Source, label string, texts []string) {
+		if !s.List && len(texts) > 0 {
+			texts = texts[len(texts)-1:]
+		}
+		for _, text := range texts {
+			p := Provenance{Name: s.Name, Label: label, Value: text, From: from}
+			if s.Secret {
+				p.Value = safetext.Hidden
+			}
+			if err := v.Read(s, from, text); err != nil {
+				errs = append(errs, &plan.Mistake{Text: label + "=" + Quoted(p.Value) + ": " + err.Error()})
+			}
+			list = append(list, p)
+		}
+	}
+	flags := g.Flags[s.Name]
+	if variable, texts := g.Environment.Lookup(s); len(flags) == 0 || s.List {
+		apply(Variable, variable, texts)
+	}
+	apply(CommandLine, "--"+s.Name, flags)
+	return list, errs
+}
+
+// Values returns what was given, over the defaults.
+func (g *Given) Values(table []Setting) (v *Values, list []Provenance, errs []error) {
+	v = Defaults()
+	for i := range table {
+		given, wrong := g.Apply(v, &table[i])
+		list, errs = append(list, given...), append(errs, wrong...)
+	}
+	return v, list, errs
+}

@@ -1,0 +1,79 @@
+package setting
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// maxThreads is more than any machine has processors for: with tens of thousands, the Go runtime is busy with nothing else.
+const maxThreads = 1024
+
+func workerRows() []Setting {
+	return []Setting{
+		{
+			Name: "num-destinations", Places: inGroups, Section: SectionDestination, Arg: argNumber, Default: "1", Help: "above 1, each destination stands for N of them: 0 to N-1 is added to its name",
+			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.NumDestinations }),
+		},
+		{
+			Name: "producers", Places: inProducers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: sending(), Help: "producers per destination",
+			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.Producers }),
+		},
+		{
+			Name: "consumers", Places: inConsumers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: reading(), Help: "consumers per destination, or per shared subscription of it",
+			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.Consumers }),
+		},
+		{
+			Name: "threads", Places: inRun, Section: SectionDestination, Arg: argNumber, Default: "all processors",
+			Help: "threads that run load at once; with --shared-connections also the number of those, by default 1",
+			Set:  whole(1, maxThreads, func(s *Values) *int { return &s.Threads }),
+		},
+		{
+			Name: "shared-connections", Places: inProducers, Section: SectionDestination, Roles: sending(), Help: "producers share --threads connections (else each has its own)",
+			Set: onOff(func(s *Values) *bool { return &s.SharedConnections }),
+		},
+		{
+			Name: "consumer-connections", OneProtocol: true, Section: SectionDestination, Arg: argNumber, Default: "one per consumer", Roles: client(), Help: "connections of all consumers",
+			Set: whole(0, math.MaxInt32, func(s *Values) *int { return &s.ConsumerConnections }),
+		},
+		{
+			Name: "num-connections", Places: inConsumers, Aliases: []string{"consumer-connections"}, Section: SectionDestination, Arg: argNumber, Default: "one per consumer", Roles: consumer(),
+			Help: "connections of all consumers",
+			Set:  whole(0, math.MaxInt32, func(s *Values) *int { return &s.ConsumerConnections }),
+		},
+	}
+}
+
+func loadRows(role plan.Role) []Setting {
+	counted := "messages to send in all, exactly"
+	drained := "limit for what is still in flight at the end; and, of 10s at least, for a broker that does nothing any more, if only --message-count ends the load"
+	if role == plan.Consumer {
+		counted = "messages to receive in all"
+		drained = "accepted for scripts that give it to all roles: a consumer has nothing to wait for"
+	}
+	return []Setting{
+		{
+			Name: "rate", Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "as fast as possible", Roles: sending(),
+			Help: "messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'",
+			Join: ", ", Relative: true, Set: setRate,
+		},
+		{
+			Name: "max-pending", Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "1", Roles: sending(), Help: "messages in flight per producer; 0 is unbounded",
+			Set: whole(0, plan.UnlimitedPending, func(s *Values) *int { return &s.MaxPending }),
+		},
+		{Name: "message-count", Places: inGroups, Section: SectionLoad, Arg: argNumber, Default: "no limit", Help: counted, Set: setCount},
+		{
+			Name: "duration", Places: inStep, Section: SectionLoad, Arg: argTime, Default: "no limit", Help: "length of the load, warm-up included",
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.Duration }),
+		},
+		{
+			Name: "warmup", Places: inStep, Section: SectionLoad, Arg: argTime, Default: "0s", Help: "first part of the load, left out of the latencies of the summary",
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.Warmup }),
+		},
+		{
+			Name: "drain-timeout", Places: inRun, Section: SectionLoad, Arg: argTime, Default: "30s", Help: drained,
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.DrainTimeout }),
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package setting
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+func messageRows() []Setting {
+	return []Setting{
+		{
+			Name: "message-size", Places: inProducers | inMessage, Section: SectionMessage, Arg: argSize, Default: "1024", Roles: sending(),
+			Help: "bytes, KiB, MiB, KB, MB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20",
+			Set:  setMessageSizes,
+		},
+		{
+			Name: "body-file", Places: inProducers | inMessage, Section: SectionMessage, Arg: argFile, Files: true, Roles: sending(),
+			Help: "file that is the body of every message, read once; of a folder, each file in turn, by name",
+			Set:  text(func(s *Values) *string { return &s.BodyFile }),
+		},
+		{
+			Name: "fill", Places: inProducers | inMessage, Section: SectionMessage, Arg: argName, Default: string(plan.Random), Roles: sending(),
+			Help:  "what the bodies of --message-size are, the same in every run: random (text), compressible (text that gzip halves), zeros",
+			Words: plan.Fills(), Set: oneOf(plan.Fills(), func(s *Values) *string { return &s.Fill }),
+		},
+		{Name: "property", Places: inProducers | inMessage, Section: SectionMessage, Arg: "KEY=VALUE", List: true, Roles: sending(), Help: "message property; may be repeated", Pairs: true, Set: setProperty},
+		{
+			Name: "persistent", Places: inProducers, Section: SectionMessage, Roles: sending(), Help: "messages survive a restart of the broker",
+			Set: onOff(func(s *Values) *bool { return &s.Persistent }),
+		},
+		{
+			Name: "ttl", Places: inProducers, Section: SectionMessage, Arg: argTime, Default: "for ever", Roles: sending(), Help: "time to live: 5s, or a plain number of milliseconds",
+			Set: span(time.Millisecond, func(s *Values) *time.Duration { return &s.TTL }),
+		},
+		{
+			Name: "priority", Places: inProducers | inMessage, Section: SectionMessage, Arg: "0-9", Default: "the protocol's", Roles: sending(), Help: "message priority, 9 is the highest",
+			Set: whole(0, 9, func(s *Values) *int { return &s.Priority }), Suggest: suggestFixed("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"),
+		},
+		{
+			Name: "group", Places: inProducers | inMessage, Section: SectionMessage, Arg: argName, Roles: sending(), Help: "message group of all messages",
+			Set: text(func(s *Values) *string { return &s.MessageGroup }),
+		},
+		{
+			Name: "commit-interval", Places: inGroups, Section: SectionMessage, Arg: argNumber, Default: "no transactions",
+			Help: "messages per transaction of a producer; a consumer ignores it, see --tx-size",
+			Set:  whole(0, math.MaxInt32, func(s *Values) *int { return &s.CommitInterval }),
+		},
+	}
+}
+
+func consumerRows() []Setting {
+	return []Setting{
+		{
+			Name: "durable", Places: inConsumers, Section: SectionConsumer, Roles: reading(), Help: "durable topic subscriptions; needs --clientID; they are removed at the end",
+			Set: onOff(func(s *Values) *bool { return &s.Durable }),
+		},
+		{
+			Name: "shared", Places: inConsumers, Section: SectionConsumer, Arg: argNumber, Default: "0", Roles: reading(), Help: "shared subscriptions per topic, each with --consumers consumers",
+			Set: whole(0, math.MaxInt32, func(s *Values) *int { return &s.Shared }),
+		},
+		{
+			Name: "keep-subscription", Places: inConsumers, Section: SectionConsumer, Roles: reading(), Help: "leave durable subscriptions at the broker",
+			Set: onOff(func(s *Values) *bool { return &s.KeepSubscription }),
+		},
+		{
+			Name: "selector", Places: inConsumers, Section: SectionConsumer, Arg: argText, Roles: reading(), Help: "message selector: which messages to receive",
+			Set: text(func(s *Values) *string { return &s.Selector }),
+		},
+		{
+			Name: "credit", Places: inConsumers, Section: SectionConsumer, Arg: argNumber, Default: "the protocol's", Roles: reading(), Help: "messages that the broker may send ahead to a consumer",
+			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.Credit }),
+		},
+		{
+			Name: "consumer-work", Places: inConsumers, Section: SectionConsumer, Arg: argTime, Roles: reading(),
+			Help: "time that a consumer works on each message before it settles it: 2ms, 1ms-5ms (uniform), exp:2ms (exponential with that mean)",
+			Set:  setConsumerWork,
+		},
+		{
+			Name: "consumer-rate", Places: inConsumers, Section: SectionConsumer, Arg: argNumber, Default: "as fast as possible", Roles: reading(),
+			Help: "messages per second that all consumers together receive at most, in equal shares",
+			Set:  setConsumerRate,
+		},
+		{
+			Name: "max-message-size", Places: inConsumers, Section: SectionConsumer, Arg: argSize, Default: "16MiB", Roles: reading(),
+			Help: "largest message to accept from the broker; what the run itself sends is always accepted",
+			Set:  size(1, func(s *Values) *int { return &s.MaxMessageSize }),
+		},
+		{
+			Name: "tx", Places: inConsumers, Section: SectionConsumer, Roles: reading(), Help: "receive in transactions",
+			Set: onOff(func(s *Values) *bool { return &s.Tx }),
+		},
+		{
+			Name: "tx-size", Places: inConsumers, Section: SectionConsumer, Arg: argNumber, Default: "1", Roles: reading(),
+			Help: "messages per transaction of a consumer; more than there are credits for would never be committed. It implies --tx",
+			Set:  whole(1, math.MaxInt32, func(s *Values) *int { return &s.TxSize }),
+		},
+	}
+}

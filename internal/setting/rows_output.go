@@ -1,0 +1,103 @@
+package setting
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/run"
+)
+
+func verifyRows() []Setting {
+	return append([]Setting{
+		{
+			Name: "verify", Places: inRun, Section: SectionVerification, Help: "number all messages and check that each arrives once and undamaged",
+			Set: onOff(func(s *Values) *bool { return &s.Verify }),
+		},
+		{
+			Name: "verify-file", Section: SectionVerification, Arg: argFile, Files: true,
+			Help: "as --verify, and write this process' side to a file, for perfmq verify to join with those of others",
+			Set:  text(func(s *Values) *string { return &s.VerifyFile }),
+		},
+	}, Verdicts()...)
+}
+
+// Verdicts are the settings that say what verification forgives, also of perfmq verify.
+func Verdicts() []Setting {
+	return []Setting{
+		{
+			Name: "allow-lost", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that are lost do not make the run a failure",
+			Set: onOff(func(s *Values) *bool { return &s.Allow.Lost }),
+		},
+		{
+			Name: "allow-duplicates", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive more than once do not make the run a failure",
+			Set: onOff(func(s *Values) *bool { return &s.Allow.Duplicates }),
+		},
+		{
+			Name: "allow-damaged", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive damaged do not make the run a failure",
+			Set: onOff(func(s *Values) *bool { return &s.Allow.Damaged }),
+		},
+		{
+			Name: "fail-on-disorder", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive out of order make the run a failure",
+			Set: setFailOnDisorder,
+		},
+	}
+}
+
+func formats() []string { return []string{run.Artemis, run.RocketMQ} }
+
+func outputRows() []Setting {
+	return []Setting{
+		{
+			Name: "threshold", Section: SectionOutput, Arg: `"METRIC OP VALUE"`, List: true,
+			Help: "a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
+				"All metrics: perfmq scenario metrics",
+			Set: setThreshold, Suggest: suggestMetrics,
+		},
+		{
+			Name: "label", Section: SectionOutput, Arg: "NAME=TEXT", List: true,
+			Help: "a note for all outputs, such as broker='Artemis 2.56' or heap=512m; may be repeated",
+			Set:  setLabel,
+		},
+		{
+			Name: "format", Section: SectionOutput, Arg: argName, Default: run.Artemis,
+			Help:  "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
+			Words: formats(), Set: oneOf(formats(), func(s *Values) *string { return &s.Format }),
+		},
+		{
+			Name: "show-latency", Section: SectionOutput, Help: "print latencies every second, not only at the end",
+			Set: onOff(func(s *Values) *bool { return &s.ShowLatency }),
+		},
+		{
+			Name: "json", Section: SectionOutput, Arg: argFile, Files: true, Help: "write counts and latencies of every second and the summary as JSON",
+			Set: text(func(s *Values) *string { return &s.JSONFile }),
+		},
+		{
+			Name: "hdr", Section: SectionOutput, Arg: argFile, Files: true, Help: "write the latencies of every second as an HdrHistogram log",
+			Set: text(func(s *Values) *string { return &s.HDRFile }),
+		},
+		{
+			Name: "result", Section: SectionOutput, Arg: argFolder, Folders: true,
+			Help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every second, with --verify also verify.pv",
+			Set:  text(func(s *Values) *string { return &s.ResultDir }),
+		},
+		{
+			Name: "metrics", Section: SectionOutput, Arg: "[HOST]:PORT", Help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",
+			Set: text(func(s *Values) *string { return &s.MetricsAddr }),
+		},
+		{
+			Name: "metrics-linger", Section: SectionOutput, Arg: argTime, Help: "with --metrics: serve the final values for so long after the run, to be scraped",
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.MetricsLinger }),
+		},
+		{
+			Name: "silent", Section: SectionOutput, Help: "print nothing but errors",
+			Set: onOff(func(s *Values) *bool { return &s.Silent }),
+		},
+		{
+			Name: "dry-run", Section: SectionOutput, Help: "check everything without connecting, print the resolved plan and end",
+			Set: onOff(func(s *Values) *bool { return &s.DryRun }),
+		},
+		{
+			Name: "option", Places: inBroker, Short: "o", Arg: "KEY=VALUE", List: true, Help: "option of the protocol; may be repeated",
+			Pairs: true, Set: setOption, Suggest: suggestOptions,
+		},
+	}
+}

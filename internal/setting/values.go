@@ -1,0 +1,104 @@
+package setting
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Values are the values of all settings, each read by itself; what they mean together is for the plan.
+type Values struct {
+	URL, ConsumerURL               string
+	Protocol, ConsumerProtocol     string
+	Client                         string
+	User, Password, PasswordFile   string
+	ClientID                       string
+	TLS                            driver.TLS
+	ConnectTimeout, DrainTimeout   time.Duration
+	NumDestinations                int
+	Producers, Consumers           int
+	Threads                        int
+	SharedConnections              bool
+	ConsumerConnections            int
+	MaxPending                     int
+	Rate                           load.Schedule
+	Relative                       *plan.Relative
+	Count                          uint64
+	Duration, Warmup               time.Duration
+	MessageSizes                   []Sized
+	BodyFile, Fill                 string
+	Persistent                     bool
+	TTL                            time.Duration
+	Priority                       int
+	MessageGroup                   string
+	Properties                     []driver.Property
+	CommitInterval                 int
+	Durable, KeepSubscription, Tx  bool
+	TxSize                         int
+	Shared                         int
+	Selector                       string
+	Credit, MaxMessageSize         int
+	ConsumerWork                   load.Work
+	ConsumerRate                   load.Rate
+	ShowLatency, Silent, DryRun    bool
+	Format                         string
+	JSONFile, HDRFile, MetricsAddr string
+	ResultDir                      string
+	MetricsLinger                  time.Duration
+	Options                        []string
+	Labels                         map[string]string
+	WaitForBroker                  time.Duration
+	Thresholds                     []threshold.Threshold
+	Verify                         bool
+	VerifyFile                     string
+	Allow                          verify.Allow
+	Embedded                       bool
+	Faults                         store.Faults
+
+	sources map[string]Source // of the settings that are not at their default
+}
+
+// Sized is one of the sizes of --message-size.
+type Sized struct{ Size, Weight int }
+
+// Source tells where a value comes from. The greater one wins.
+type Source int
+
+// The sources.
+const (
+	Default     Source = iota
+	File               // a scenario file
+	Variable           // PERFMQ_...
+	CommandLine        // a flag
+)
+
+// Defaults returns the values of a run for which nothing is given.
+func Defaults() *Values {
+	return &Values{
+		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second,
+		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
+		Priority: -1, Format: run.Artemis, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
+		sources: map[string]Source{},
+	}
+}
+
+// Has tells whether a setting was given, in whatever way.
+func (v *Values) Has(name string) bool { return v.sources[name] > Default }
+
+// Source returns where the value of a setting comes from.
+func (v *Values) Source(name string) Source { return v.sources[name] }
+
+// Forget lets a setting pass for one that was not given. Its value stays.
+func (v *Values) Forget(name string) { delete(v.sources, name) }
+
+// Read takes a value from a source. The error says what is wrong with the value, without naming it.
+func (v *Values) Read(s *Setting, from Source, text string) error {
+	v.sources[s.Name] = from
+	return s.Set(v, text)
+}
