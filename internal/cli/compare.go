@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// comparison is what perfmq compare was asked for.
+type comparison struct {
+	metrics, failIf []string
+	unlike          bool
+	format, json    string
+}
+
+// compareCommand is perfmq compare.
+func (a *app) compareCommand() *cobra.Command {
+	var in comparison
+	cmd := &cobra.Command{
+		Use:   "compare [flags] DIR DIR...",
+		Short: "Hold results against each other: what changed, and is it more than chance?", GroupID: groupOther,
+		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results: repeats of one run.
+
+Each figure is the median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats,
+how far the repeats themselves reach. A difference is told if the Mann-Whitney
+U test finds one at a level of 5% for all figures together (Holm); with too few repeats it says that it cannot tell.
+
+--fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with status 2 if
+there are too few repeats to tell.`,
+		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
+  perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
+		DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.compare(args, &in)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&in.metrics, "metric", nil, "compare this `METRIC` instead of the usual ones; may be repeated")
+	flags.StringArrayVar(&in.failIf, "fail-if", nil, "end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
+	flags.BoolVar(&in.unlike, "unlike", false, "compare runs of different plans, too")
+	flags.StringVar(&in.format, "format", "text", "how to write the comparison: `FORMAT` is text, markdown or csv")
+	flags.StringVar(&in.json, "json", "", "write the comparison as JSON to `FILE`")
+	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "markdown", "csv"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// compare reads the results, and says how they compare.
+func (a *app) compare(paths []string, in *comparison) error {
+	metrics, limits, errs := in.parse()
+	sets, readErrs := readSets(paths)
+	if errs = append(errs, readErrs...); len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	differences := compare.Differences(sets)
+	a.clean(sets, differences)
+	if unlike := compare.Unlike(differences); len(unlike) > 0 && !in.unlike {
+		for _, d := range unlike {
+			errs = append(errs, &plan.Mistake{
+				Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(d.Values, " | ")), Hint: "compare runs of one plan, or add --unlike",
+			})
+		}
+		return a.usage(errs...)
+	}
+	rows := compare.Sets(sets, metrics)
+	if len(rows) == 0 {
+		return a.usage(&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"})
+	}
+	if err := a.writeComparison(in, sets, rows, differences); err != nil {
+		a.errors.print(err)
+		a.status = exitFailed
+		return errReported
+	}
+	return a.judgeLimits(limits, sets, rows)
+}
+
+// parse returns the metrics and limits. The metrics of limits are compared, too.
+func (in *comparison) parse() (metrics []compare.Metric, limits []compare.Limit, errs []error) {
+	names := in.metrics
+	if len(names) == 0 {
+		names = compare.Usual()
+	}
+	seen := map[string]bool{}
+	add := func(m compare.Metric) {
+		if !seen[m.Name] {
+			seen[m.Name] = true
+			metrics = append(metrics, m)
+		}
+	}
+	for _, name := range names {
+		m, err := compare.Named(name)
+		if err != nil {
+			errs = append(errs, &plan.Mistake{Text: "--metric: " + err.Error(), Hint: "perfmq compare --help shows examples"})
+			continue
+		}
+		add(m)
+	}
+	for _, text := range in.failIf {
+		l, err := compare.ParseLimit(text)
+		if err != nil {
+			errs = append(errs, &plan.Mistake{Text: "--fail-if: " + err.Error(), Hint: "perfmq compare --help shows examples"})
+			continue
+		}
+		add(l.Metric)
+		limits = append(limits, l)
+	}
+	if in.format != "text" && in.format != "markdown" && in.format != "csv" {
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be text, markdown or csv", setting.Quoted(in.format)), Hint: "for JSON add --json FILE"})
+	}
+	return metrics, limits, errs
+}
+
+func readSets(paths []string) (sets []compare.Set, errs []error) {
+	if len(paths) < 2 {
+		return nil, []error{&plan.Mistake{Text: "two results at least are compared", Hint: "perfmq compare BEFORE AFTER"}}
+	}
+	names := map[string]int{}
+	for _, path := range paths {
+		s, err := compare.Read(path)
+		switch {
+		case errors.Is(err, result.ErrNoResult):
+			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "name a folder of --result DIR, or one that holds such folders"})
+		case errors.Is(err, compare.ErrIncomplete):
+			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or take its folder away"})
+		case err != nil:
+			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: "name folders of --result DIR"})
+		}
+		names[s.Name]++
+		sets = append(sets, s)
+	}
+	for i := range sets {
+		if names[sets[i].Name] > 1 {
+			sets[i].Name = paths[i]
+		}
+	}
+	return sets, errs
+}
+
+// clean makes texts of results safe to print.
+func (a *app) clean(sets []compare.Set, differences []compare.Difference) {
+	for i := range sets {
+		sets[i].Name = a.secrets.Line(sets[i].Name)
+	}
+	for i := range differences {
+		d := &differences[i]
+		d.Name = a.secrets.Line(d.Name)
+		for k := range d.Values {
+			d.Values[k] = a.secrets.Line(d.Values[k])
+		}
+	}
+}
+
+func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare.Row, differences []compare.Difference) error {
+	var err error
+	switch in.format {
+	case "markdown":
+		err = compare.Markdown(a.Stdout, sets, rows, differences)
+	case "csv":
+		err = compare.CSV(a.Stdout, sets, rows)
+	default:
+		err = compare.Text(a.Stdout, sets, rows, differences)
+	}
+	if err != nil || in.json == "" {
+		return err
+	}
+	names := make([]string, len(sets))
+	for i := range sets {
+		names[i] = sets[i].Name
+	}
+	text, err := json.MarshalIndent(map[string]any{"sets": names, "metrics": rows, "differences": differences}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(in.json, append(safetext.JSON(text), '\n'), 0o600); err != nil {
+		return fmt.Errorf("write --json: %w", bare(err))
+	}
+	return nil
+}
+
+// judgeLimits says which limits were exceeded, and which cannot be judged.
+func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []compare.Row) error {
+	for k := range limits {
+		l := &limits[k]
+		known := false
+		for r := range rows {
+			if rows[r].Name != l.Metric.Name {
+				continue
+			}
+			known = true
+			for i := 1; i < len(sets); i++ {
+				exceeded, err := l.Exceeded(&rows[r], i)
+				switch {
+				case err != nil:
+					a.errors.print(&plan.Mistake{Text: "--fail-if " + err.Error(), Hint: fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows)))})
+					a.status = exitUsage
+				case exceeded:
+					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s changed by %s", l.Text, sets[i].Name, rows[r].Cells[i].String())})
+					if a.status != exitUsage {
+						a.status = exitThreshold
+					}
+				}
+			}
+		}
+		if !known {
+			a.errors.print(&plan.Mistake{Text: "--fail-if " + l.Text + ": no result has that figure", Hint: "name a metric of these runs"})
+			a.status = exitUsage
+		}
+	}
+	if a.status != exitOK {
+		return errReported
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// makeRepeats makes repeats of a run on a broker that answers after that time, and returns their folder.
+func makeRepeats(t *testing.T, name, latency string, n int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for i := range n {
+		r := call(nil, "mem", "producer", "--message-count", "20", "-o", "latency="+latency, "--label", "build="+name,
+			"--result", filepath.Join(dir, strconv.Itoa(i)))
+		require.Equal(t, exitOK, r.status, r.stderr)
+	}
+	return dir
+}
+
+// TestCompare: of two brokers, one of which answers later than the other, that is found, told and judged; of results of the same broker
+// it is not; and of too few it is said that they are.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	fast, slow := makeRepeats(t, "fast", "1ms", 5), makeRepeats(t, "slow", "60ms", 5)
+
+	r := call(nil, "compare", fast, slow)
+	assert.Equal(t, exitUsage, r.status)
+	assert.Contains(t, r.stderr, "error: the plans differ in steps.load.groups.1.broker.options.latency: 1ms | 60ms\nhint: compare runs of one plan, or add --unlike\n")
+	assert.Empty(t, r.stdout)
+
+	file := filepath.Join(t.TempDir(), "comparison.json")
+	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +10%", "--fail-if", "completed.avg -10%", "--json", file, fast, slow)
+	assert.Equal(t, exitThreshold, r.status, r.stderr)
+	assert.Regexp(t, `^ +fast \(5 runs\) +slow \(5 runs\) +change\n`, r.stdout)
+	assert.Regexp(t, `(?m)^ack.p50 .*worse \(p=0.008\)$`, r.stdout)
+	assert.Contains(t, r.stdout, "label build: fast | slow\n")
+	assert.Regexp(t, `(?m)^slow against fast: worse: completed.avg -\d+.\d%, ack.p50 \+\d+.\d%, ack.p99 \+\d+.\d%$`, r.stdout)
+	assert.Regexp(t, `^error: --fail-if ack.p50 \+10%: slow changed by \+\d+.\d%\nerror: --fail-if completed.avg -10%: slow changed by -\d+.\d%\n$`, r.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var c struct {
+		Sets    []string
+		Metrics []struct {
+			Metric string
+			Cells  []struct {
+				Values  []float64
+				Median  float64
+				Verdict string
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &c))
+	assert.Equal(t, []string{"fast", "slow"}, c.Sets)
+	assert.Equal(t, "worse", c.Metrics[0].Cells[1].Verdict)
+	assert.Len(t, c.Metrics[0].Cells[1].Values, 5)
+
+	one := filepath.Join(slow, "0")
+	r = call(nil, "compare", "--fail-if", "ack.p50 +10%", one, filepath.Join(slow, "1"))
+	assert.Equal(t, exitUsage, r.status)
+	assert.Contains(t, r.stdout, "too few repeats to tell")
+	assert.Equal(t, "error: --fail-if ack.p50 +10%: it cannot be told: 1 and 1 repeats are too few\nhint: repeat the runs: 5 of each are enough\n", r.stderr)
+
+	r = call(nil, "compare", one, filepath.Join(slow, "1"))
+	assert.Equal(t, exitOK, r.status, r.stderr)
+}
+
+// TestCompareMistakes: each with what to do.
+func TestCompareMistakes(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	for args, want := range map[string]string{
+		"":                             "two results at least are compared",
+		"--metric ack.p98 X":           `--metric: unknown metric "ack.p98"; did you mean ack.p90?`,
+		"--fail-if ack.p99 X Y":        `--fail-if: "ack.p99" must be a metric and a change in percent`,
+		"--format html X Y":            `must be text, markdown or csv`,
+		empty + " " + empty:            "there is no result",
+		"/does/not/exist /nor/this":    "no such file or directory",
+		"--metric commit.p50 X /dev/1": `unknown metric "commit.p50"`,
+	} {
+		r := call(nil, append([]string{"compare"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitUsage, r.status, args)
+		assert.Contains(t, r.stderr, want, args)
+		assert.Contains(t, r.stderr, "hint: ", args)
+	}
+}

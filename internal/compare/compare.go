@@ -1,0 +1,169 @@
+// Package compare holds results of runs against each other: by how much their figures differ, and whether that is more than chance.
+//
+// # Method
+//
+// Each side is a set of repeats of a run. A figure of a set is the median of its repeats, with a confidence interval of 95%. Whether
+// two sets differ is decided by the Mann-Whitney U test, which assumes nothing of how the figures are distributed; as several figures are
+// tested at once, the level of 5% is shared among them after Holm, so that of sets of the same broker one pair in twenty at most shows
+// any difference at all. With few repeats no difference, however large, can reach that level: then it says so, instead of "no difference".
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+const (
+	level      = 0.05 // of all figures of a pair together
+	confidence = 0.95
+)
+
+// Set is one side of a comparison: the repeats of a run.
+type Set struct {
+	Name    string
+	Results []*result.Result
+}
+
+// Verdict is what a comparison came to.
+type Verdict string
+
+// The verdicts.
+const (
+	Same    Verdict = "no difference"
+	Better  Verdict = "better"
+	Worse   Verdict = "worse"
+	TooFew  Verdict = "too few repeats to tell"
+	Unknown Verdict = "" // a side does not have the figure, or it is the first set, which the others are held against
+)
+
+// Cell is a figure of a set.
+type Cell struct {
+	// Values are those of the repeats that have the figure.
+	Values []float64 `json:"values"`
+	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low and High are
+	// then those of the values, and Confidence is lower.
+	Median     float64 `json:"median"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+	// Change is the change of the median from the first set's, as a fraction of that.
+	Change float64 `json:"change"`
+	// P is the probability of a difference like this, or larger, between sets of the same broker.
+	P       float64 `json:"p"`
+	Verdict Verdict `json:"verdict,omitempty"`
+}
+
+// Row is a figure of all sets; Cells has one for each.
+type Row struct {
+	Metric Metric `json:"-"`
+	Name   string `json:"metric"`
+	Unit   string `json:"unit"`
+	Cells  []Cell `json:"cells"`
+}
+
+// Sets compares each of the sets with the first one by those metrics. A metric that no result has is left out.
+func Sets(sets []Set, metrics []Metric) []Row {
+	var rows []Row
+	for _, m := range metrics {
+		row := Row{Metric: m, Name: m.Name, Unit: m.Unit.String()}
+		known := false
+		for i := range sets {
+			c := newCell(&sets[i], &m)
+			known = known || len(c.Values) > 0
+			row.Cells = append(row.Cells, c)
+		}
+		if known {
+			rows = append(rows, row)
+		}
+	}
+	for i := 1; i < len(sets); i++ {
+		judge(rows, i)
+	}
+	return rows
+}
+
+func newCell(s *Set, m *Metric) (c Cell) {
+	for _, r := range s.Results {
+		if v, ok := m.of(r); ok {
+			c.Values = append(c.Values, v)
+		}
+	}
+	if len(c.Values) == 0 {
+		return c
+	}
+	of := benchmath.AssumeNothing.Summary(sample(c.Values), confidence)
+	c.Median, c.Low, c.High, c.Confidence = of.Center, of.Lo, of.Hi, of.Confidence
+	if math.IsInf(c.Low, 0) || math.IsInf(c.High, 0) {
+		c.Low, c.High = slices.Min(c.Values), slices.Max(c.Values)
+		c.Confidence = covered(len(c.Values))
+	}
+	return c
+}
+
+// covered is the probability that the median lies between the least and the largest of n values.
+func covered(n int) float64 { return 1 - 2*math.Pow(0.5, float64(n)) }
+
+func sample(values []float64) *benchmath.Sample {
+	return benchmath.NewSample(slices.Clone(values), &benchmath.Thresholds{CompareAlpha: level})
+}
+
+// judge fills in the verdicts of set i, against the first.
+func judge(rows []Row, i int) {
+	var tested []*Row
+	for r := range rows {
+		row := &rows[r]
+		if len(row.Cells[0].Values) > 0 && len(row.Cells[i].Values) > 0 {
+			tested = append(tested, row)
+		}
+	}
+	for _, row := range tested {
+		a, c := &row.Cells[0], &row.Cells[i]
+		c.P = benchmath.AssumeNothing.Compare(sample(a.Values), sample(c.Values)).P
+		if a.Median != 0 {
+			c.Change = (c.Median - a.Median) / a.Median
+		}
+	}
+	slices.SortStableFunc(tested, func(a, b *Row) int { return cmp.Compare(a.Cells[i].P, b.Cells[i].P) })
+	rejected := true // Holm: the first that is not ends it
+	for k, row := range tested {
+		a, c := &row.Cells[0], &row.Cells[i]
+		rejected = rejected && c.P <= level/float64(len(tested)-k)
+		switch {
+		case least(len(a.Values), len(c.Values)) > level/float64(len(tested)):
+			c.Verdict = TooFew
+		case !rejected || c.Median == a.Median:
+			c.Verdict = Same
+		case c.Median > a.Median == row.Metric.Higher:
+			c.Verdict = Better
+		default:
+			c.Verdict = Worse
+		}
+	}
+}
+
+// least is the smallest probability that the test can come to, with so many values: that all of one side are above all of the other.
+func least(n, m int) float64 {
+	ways := 1.0 // n+m over n
+	for k := 1; k <= n; k++ {
+		ways *= float64(m+k) / float64(k)
+	}
+	return 2 / ways
+}
+
+// Enough is the least number of repeats of each set with which a difference can be told by that many metrics.
+func Enough(metrics int) int {
+	n := 2
+	for least(n, n) > level/float64(max(1, metrics)) {
+		n++
+	}
+	return n
+}
+
+// String returns the change as text: +12.3%.
+func (c *Cell) String() string { return fmt.Sprintf("%+.1f%%", 100*c.Change) }

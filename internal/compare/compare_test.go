@@ -1,0 +1,206 @@
+package compare_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// run is a result of a second of warm-up, two of load and one of drain, with that rate of completions and that median of ack.
+func run(rate, ack float64) *result.Result {
+	row := func(phase string, length int64, n float64) result.Row {
+		return result.Row{Phase: phase, Length: length, Counts: result.Counts{Producers: &result.Producers{Completed: uint64(n)}}}
+	}
+	p := int64(ack)
+	return &result.Result{
+		Complete: true,
+		Rows: []result.Row{
+			row(result.Warmup, 1e6, 7), row(result.Measure, 1e6, rate), row(result.Measure, 5e5, rate/2), row(result.Drain, 1e6, 9),
+		},
+		Latencies: result.Latencies{Ack: &result.Latency{Count: 10, Sum: 10 * p, Max: p, Percentiles: &result.Percentiles{P50: p, P99: p}}},
+	}
+}
+
+func metrics(t *testing.T, names ...string) (list []compare.Metric) {
+	t.Helper()
+	for _, name := range names {
+		m, err := compare.Named(name)
+		require.NoError(t, err)
+		list = append(list, m)
+	}
+	return list
+}
+
+// TestFigures: rates are of the measured time alone.
+func TestFigures(t *testing.T) {
+	sets := []compare.Set{{Name: "a", Results: []*result.Result{run(1000, 50)}}, {Name: "b", Results: []*result.Result{run(1500, 40)}}}
+	rows := compare.Sets(sets, metrics(t, "completed.avg", "received.avg", "ack.p50", "ack.mean", "response.p99"))
+	require.Len(t, rows, 3, "nobody received, and there was no rate")
+	for i, want := range []struct{ a, b, change float64 }{{1000, 1500, 0.5}, {50, 40, -0.2}, {50, 40, -0.2}} {
+		assert.InDelta(t, want.a, rows[i].Cells[0].Median, 1e-9)
+		assert.InDelta(t, want.b, rows[i].Cells[1].Median, 1e-9)
+		assert.InDelta(t, want.change, rows[i].Cells[1].Change, 1e-9)
+		assert.Equal(t, compare.TooFew, rows[i].Cells[1].Verdict, "one run tells nothing")
+	}
+}
+
+// TestEnough: the least probability of n against n values is 2/C(2n,n).
+func TestEnough(t *testing.T) {
+	assert.Equal(t, 4, compare.Enough(1)) // 2/70
+	assert.Equal(t, 5, compare.Enough(2)) // 2/252
+	assert.Equal(t, 5, compare.Enough(6)) // 0.0079 against 0.0083
+	assert.Equal(t, 6, compare.Enough(7))
+}
+
+// TestVerdicts: which way is better depends on the figure, and what cannot be told is not called the same.
+func TestVerdicts(t *testing.T) {
+	repeats := func(n int, rate, ack float64) (list []*result.Result) {
+		for i := range n {
+			list = append(list, run(rate+float64(i), ack+float64(i)))
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		a, b      []*result.Result
+		rate, ack compare.Verdict
+	}{
+		"faster":        {repeats(5, 1000, 100), repeats(5, 2000, 50), compare.Better, compare.Better},
+		"slower":        {repeats(5, 1000, 100), repeats(5, 900, 150), compare.Worse, compare.Worse},
+		"one of two":    {repeats(5, 1000, 100), repeats(5, 900, 100), compare.Worse, compare.Same},
+		"the same":      {repeats(9, 1000, 100), repeats(9, 1000, 100), compare.Same, compare.Same},
+		"four runs":     {repeats(4, 1000, 100), repeats(4, 2000, 50), compare.TooFew, compare.TooFew},
+		"four of seven": {repeats(4, 1000, 100), repeats(7, 2000, 50), compare.Better, compare.Better},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := compare.Sets([]compare.Set{{Results: c.a}, {Results: c.b}}, metrics(t, "completed.avg", "ack.p99"))
+			assert.Equal(t, c.rate, rows[0].Cells[1].Verdict)
+			assert.Equal(t, c.ack, rows[1].Cells[1].Verdict)
+		})
+	}
+}
+
+// TestErrorRates: of 500 pairs of sets from the same distribution, one in twenty shows any difference (one in ten at most, as 500 pairs
+// have a chance of their own); of those of a broker that is slower by 20%, nearly none shows none. The noise is that of short runs on a shared machine: 5%, now and then much more.
+func TestErrorRates(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be repeatable
+	noisy := func(v float64) float64 {
+		v *= math.Exp(0.05 * random.NormFloat64())
+		if random.IntN(20) == 0 {
+			v *= 0.7
+		}
+		return v
+	}
+	set := func(rate, ack float64) compare.Set {
+		var s compare.Set
+		for range 10 {
+			s.Results = append(s.Results, run(noisy(rate), noisy(ack)))
+		}
+		return s
+	}
+	const pairs = 500
+	found := func(slower float64) (n int) {
+		for range pairs {
+			rows := compare.Sets([]compare.Set{set(50_000, 9000), set(50_000*slower, 9000/slower)}, metrics(t, "completed.avg", "ack.p50"))
+			for i := range rows {
+				if v := rows[i].Cells[1].Verdict; v == compare.Better || v == compare.Worse {
+					n++
+					break
+				}
+			}
+		}
+		return n
+	}
+	assert.LessOrEqual(t, found(1), pairs/10)
+	assert.GreaterOrEqual(t, found(0.8), pairs*95/100)
+}
+
+// TestLimits: a limit is exceeded by a change that is no chance and goes its way.
+func TestLimits(t *testing.T) {
+	row := func(change float64, v compare.Verdict) *compare.Row {
+		return &compare.Row{Cells: []compare.Cell{{}, {Change: change, Verdict: v}}}
+	}
+	for _, c := range []struct {
+		limit    string
+		change   float64
+		verdict  compare.Verdict
+		exceeded bool
+		unknown  bool
+	}{
+		{"ack.p99 +10%", 0.11, compare.Worse, true, false},
+		{"ack.p99 +10%", 0.09, compare.Worse, false, false},
+		{"ack.p99 +10%", 0.5, compare.Same, false, false},
+		{"ack.p99 +10%", -0.5, compare.Better, false, false},
+		{" completed.avg  -2.5% ", -0.026, compare.Worse, true, false},
+		{"completed.avg -2.5%", 0.3, compare.Better, false, false},
+		{"ack.p99 +10%", 0.5, compare.TooFew, false, true},
+		{"ack.p99 +10%", 0, compare.Unknown, false, true},
+	} {
+		l, err := compare.ParseLimit(c.limit)
+		require.NoError(t, err)
+		exceeded, err := l.Exceeded(row(c.change, c.verdict), 1)
+		assert.Equal(t, c.exceeded, exceeded, c)
+		assert.Equal(t, c.unknown, err != nil, c)
+		if err != nil {
+			require.ErrorIs(t, err, compare.ErrCannotTell)
+		}
+	}
+	for text, want := range map[string]string{
+		"ack.p99":          `"ack.p99" must be a metric and a change in percent, such as 'ack.p99 +10%'`,
+		"ack.p99 10%":      `"ack.p99 10%" must be a metric and a change in percent, such as 'ack.p99 +10%'`,
+		"ack.p98 +10%":     `unknown metric "ack.p98"; did you mean ack.p90?`,
+		"completd.avg -5%": `unknown metric "completd.avg"; did you mean completed.avg?`,
+	} {
+		_, err := compare.ParseLimit(text)
+		require.EqualError(t, err, want)
+	}
+}
+
+// TestDifferences: what differs is shown, and of plans all counts but where the brokers were.
+func TestDifferences(t *testing.T) {
+	one := func(url, rate, heap string, cpus int) *result.Result {
+		return &result.Result{Head: result.Head{
+			Plan:   []byte(`{"steps":[{"name":"load","groups":[{"broker":{"url":"` + url + `"},"rate":"` + rate + `"}]}]}`),
+			Labels: map[string]string{"heap": heap}, Host: result.Host{CPUs: cpus},
+		}}
+	}
+	a := compare.Set{Name: "a", Results: []*result.Result{one("amqp://x", "5", "1g", 2), one("amqp://x", "5", "1g", 4)}}
+	b := compare.Set{Name: "b", Results: []*result.Result{one("amqp://y", "6", "2g", 2)}}
+	list := compare.Differences([]compare.Set{a, b})
+	assert.Equal(t, []compare.Difference{
+		{Kind: "plan", Name: "steps.load.groups.1.broker.url", Values: []string{"amqp://x", "amqp://y"}},
+		{Kind: "plan", Name: "steps.load.groups.1.rate", Values: []string{"5", "6"}},
+		{Kind: "label", Name: "heap", Values: []string{"1g", "2g"}},
+		{Kind: "machine", Name: "processors", Values: []string{"2, 4", "2"}},
+	}, list)
+	assert.Equal(t, list[1:2], compare.Unlike(list))
+	assert.Empty(t, compare.Differences([]compare.Set{b, b}))
+}
+
+// TestMarkdown and CSV: texts for others to read.
+func TestOtherFormats(t *testing.T) {
+	sets := []compare.Set{{Name: "a|b", Results: []*result.Result{run(1000, 50)}}, {Name: "c", Results: []*result.Result{run(1500, 40)}}}
+	rows := compare.Sets(sets, metrics(t, "completed.avg"))
+	var text strings.Builder
+	require.NoError(t, compare.Markdown(&text, sets, rows, []compare.Difference{{Kind: "label", Name: "heap", Values: []string{"1g", ""}}}))
+	assert.Equal(t, `|  | a\|b (1 run) | c (1 run) | change |  |
+| --- | --- | --- | --- | --- |
+| completed.avg | 1000/s | 1500/s | +50.0% | too few repeats to tell (p=1.000) |
+
+- label heap: 1g / -
+
+c against a|b: too few repeats to tell: completed.avg; that takes 4 runs of each
+`, text.String())
+	text.Reset()
+	require.NoError(t, compare.CSV(&text, sets, rows))
+	assert.Equal(t, `metric,unit,set,repeats,median,low,high,change_percent,p,verdict
+completed.avg,messages/s,a|b,1,1000,1000,1000,,,
+completed.avg,messages/s,c,1,1500,1500,1500,50,1,too few repeats to tell
+`, text.String())
+}

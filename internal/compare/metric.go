@@ -1,0 +1,119 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Metric is a figure of a run that results are compared by.
+type Metric struct {
+	Name string
+	Unit threshold.Unit
+	// Higher: more of it is better.
+	Higher bool
+
+	of func(*result.Result) (value float64, ok bool)
+}
+
+// Usual are the names of the metrics that are compared if none are named.
+func Usual() []string {
+	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
+}
+
+// Metrics returns all metrics. Rates are averages of the measured time, from the end of the warm-up to the end of the load; latencies are
+// of the messages due after the warm-up. Their names are those of thresholds.
+func Metrics() []Metric {
+	list := []Metric{
+		{Name: "sent.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
+			return field(c.Producers, func(p *result.Producers) uint64 { return p.Sent })
+		})},
+		{Name: "completed.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
+			return field(c.Producers, func(p *result.Producers) uint64 { return p.Completed })
+		})},
+		{Name: "received.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
+			return field(c.Consumers, func(k *result.Consumers) uint64 { return k.Received })
+		})},
+	}
+	for _, l := range []struct {
+		name string
+		of   func(*result.Latencies) *result.Latency
+	}{
+		{"delay", func(l *result.Latencies) *result.Latency { return l.Delay }},
+		{"ack", func(l *result.Latencies) *result.Latency { return l.Ack }},
+		{"response", func(l *result.Latencies) *result.Latency { return l.Response }},
+		{"transfer", func(l *result.Latencies) *result.Latency { return l.Transfer }},
+	} {
+		for _, s := range []struct {
+			name string
+			of   func(*result.Latency) float64
+		}{
+			{"mean", (*result.Latency).Mean},
+			{"p50", func(l *result.Latency) float64 { return float64(l.P50) }},
+			{"p90", func(l *result.Latency) float64 { return float64(l.P90) }},
+			{"p99", func(l *result.Latency) float64 { return float64(l.P99) }},
+			{"p99.9", func(l *result.Latency) float64 { return float64(l.P999) }},
+			{"p99.99", func(l *result.Latency) float64 { return float64(l.P9999) }},
+			{"max", func(l *result.Latency) float64 { return float64(l.Max) }},
+		} {
+			list = append(list, Metric{Name: l.name + "." + s.name, Unit: threshold.Time, of: func(r *result.Result) (float64, bool) {
+				latency := l.of(&r.Latencies)
+				if latency == nil || latency.Count == 0 || latency.Percentiles == nil {
+					return 0, false
+				}
+				return s.of(latency), true
+			}})
+		}
+	}
+	return list
+}
+
+// Find returns the metric of a name.
+func Find(name string) (Metric, bool) {
+	list := Metrics()
+	i := slices.IndexFunc(list, func(m Metric) bool { return strings.EqualFold(m.Name, name) })
+	if i < 0 {
+		return Metric{}, false
+	}
+	return list[i], true
+}
+
+// Names returns the names of all metrics.
+func Names() (names []string) {
+	for _, m := range Metrics() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func field[T any](of *T, get func(*T) uint64) (uint64, bool) {
+	if of == nil {
+		return 0, false
+	}
+	return get(of), true
+}
+
+// rate returns the average of a count over the measured time, messages per second.
+func rate(count func(*result.Counts) (uint64, bool)) func(*result.Result) (float64, bool) {
+	return func(r *result.Result) (float64, bool) {
+		var n uint64
+		var length int64
+		known := false
+		for i := range r.Rows {
+			row := &r.Rows[i]
+			if row.Phase != result.Measure {
+				continue
+			}
+			length += row.Length
+			if c, ok := count(&row.Counts); ok {
+				n, known = n+c, true
+			}
+		}
+		if !known || length <= 0 {
+			return 0, false
+		}
+		return float64(n) * 1e6 / float64(length), true
+	}
+}
