@@ -100,11 +100,12 @@ type run struct {
 
 	mu sync.Mutex // of subs, which the sampler looks at
 
-	steps []*step
-	step  *step    // the present one
-	due   uint64   // messages that were due in the steps that have ended, those without a rate not counted
-	left  []string // what could not be closed in the steps so far
-	ended []stats.StepSummary
+	steps   []*step
+	step    *step         // the present one
+	due     uint64        // messages that were due in the steps that have ended, those without a rate not counted
+	offered stats.Offered // of the steps that have ended
+	left    []string      // what could not be closed in the steps so far
+	ended   []stats.StepSummary
 
 	drained    time.Duration // how long the last drain took
 	silent     bool          // the load was given up because the broker did not answer any more
@@ -259,9 +260,9 @@ func (r *run) members() (list []stats.Members) {
 // watch tells the collector which workers are open, and what they can tell about themselves.
 func (r *run) watch() {
 	var list []stats.Worker
-	add := func(name string, destination driver.Destination, worker any, c *connections) {
+	add := func(name, group string, destination driver.Destination, worker any, c *connections) {
 		w := stats.Worker{
-			Name: name, Destination: destination.String(), Closed: worker == nil, Openings: c.opened, Before: c.counters, Denied: c.denied,
+			Name: name, Group: group, Destination: destination.String(), Closed: worker == nil, Openings: c.opened, Before: c.counters, Denied: c.denied,
 			SocketWaits: c.socketWaits,
 		}
 		w.Counters, _ = worker.(driver.Counting)
@@ -269,11 +270,11 @@ func (r *run) watch() {
 		list = append(list, w)
 	}
 	for _, p := range r.producers {
-		add(p.spec.Name, p.spec.Destination, p.driver, &p.connections)
+		add(p.spec.Name, p.group, p.spec.Destination, p.driver, &p.connections)
 		list[len(list)-1].MaxPending = p.spec.MaxPending
 	}
 	for _, c := range r.consumers {
-		add(c.spec.Name, c.spec.Destination, c.driver, &c.connections)
+		add(c.spec.Name, c.group, c.spec.Destination, c.driver, &c.connections)
 	}
 	if r.sampler == nil {
 		r.collector.Watch(list)

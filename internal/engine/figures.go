@@ -42,7 +42,13 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 			}
 		}
 	}
-	for name, l := range map[string]*stats.Lowest{"completed.min": &s.Minimum.Completed, "received.min": &s.Minimum.Received} {
+	if s.Offered.Known() {
+		f["rate.missed"] = 100 * s.Offered.Missed()
+	}
+	for name, l := range map[string]*stats.Lowest{
+		"completed.min": &s.Minimum.Completed, "received.min": &s.Minimum.Received,
+		"completed.max": &s.Maximum.Completed, "received.max": &s.Maximum.Received,
+	} {
 		if l.Known() {
 			f[name] = l.PerSecond
 		}
@@ -59,7 +65,8 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 	for i := range groups {
 		g := &groups[i]
 		of := sides{g.Sends, g.Receives}.figures(&stats.StepSummary{
-			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Average: g.Average,
+			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Maximum: g.Maximum, Average: g.Average,
+			Offered: g.Offered,
 		})
 		for name, v := range of {
 			f[threshold.GroupPrefix+g.Name+"."+name] = v
@@ -71,7 +78,8 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 // figuresOf are those of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
-		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Average: s.Average,
+		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Maximum: s.Maximum, Average: s.Average,
+		Offered: s.Offered,
 	}), s.Groups)
 	count := func(known bool, name string, n uint64) {
 		if known {

@@ -126,6 +126,7 @@ func (r *run) beginLoad() {
 			p.rec.SetRated(!u.plan.Rate.IsZero())
 			u.base += p.rec.Ended() + p.rec.InFlight()
 		}
+		u.measuredBase = u.measuredSends()
 	}
 	r.sampler.begin(s.plan.Name, r.clock.Start().Add(s.start), s.plan.Warmup, s.plan.Duration)
 	r.startConsumers()

@@ -42,6 +42,8 @@ func TestMixAsStored(t *testing.T) {
 			s, _ := run(t, p, nil)
 			require.True(t, s.Success, "%q", s.Problems)
 			require.EqualValues(t, 2100, s.Verification.Total.Once)
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.CompletedBytes)
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.ReceivedBytes)
 			counts := map[string]int{}
 			streams := map[int64]map[string]bool{}
 			for _, m := range tap.Messages() {

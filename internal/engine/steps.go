@@ -32,9 +32,11 @@ type step struct {
 type use struct {
 	*group
 	plan *plan.Group
-	base uint64 // messages that the group had sent when the load of the step began
+	// Messages that the group had sent when the load of the step began, and those of them that were due after a warm-up.
+	base, measuredBase uint64
 
 	due, sentInStep uint64 // as of the end of the step
+	offered         stats.Offered
 }
 
 func newStep(r *run, index int) *step {
@@ -219,13 +221,15 @@ func (r *run) leave(ctx context.Context, following *step) {
 func (r *run) endStep(end ending, sum stats.StepSummary) {
 	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded, r.dueInStep()
 	r.due += sum.Due
+	sum.Offered = r.step.offered()
+	r.offered.Add(sum.Offered)
 	has := r.step.role()
 	sum.Sends, sum.Receives = has.sends, has.receives
 	if !has.sends {
-		sum.Minimum.Completed = stats.Lowest{}
+		sum.Minimum.Completed, sum.Maximum.Completed = stats.Lowest{}, stats.Lowest{}
 	}
 	if !has.receives {
-		sum.Minimum.Received = stats.Lowest{}
+		sum.Minimum.Received, sum.Maximum.Received = stats.Lowest{}, stats.Lowest{}
 	}
 	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
@@ -252,7 +256,7 @@ func (r *run) groupsOf(all []stats.GroupSummary) (list []stats.GroupSummary) {
 			continue
 		}
 		if i >= 0 {
-			g.Due = r.step.uses[i].due
+			g.Due, g.Offered = r.step.uses[i].due, r.step.uses[i].offered
 		}
 		list = append(list, g)
 	}

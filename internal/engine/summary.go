@@ -18,6 +18,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		r.endStep(end, c.EndStep(r.step.plan.Name))
 	} else {
 		r.due = r.dueInStep()
+		r.offered = r.step.offered()
 	}
 	groups := c.GroupSums()
 	for i := range groups {
@@ -25,14 +26,19 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 			for _, u := range step.uses {
 				if u.plan.Name == groups[i].Name {
 					groups[i].Due += u.due
+					groups[i].Offered.Add(u.offered)
 				}
 			}
+		}
+		if len(r.steps) > 1 {
+			groups[i].Offered.Span = 0
 		}
 	}
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Average: c.Average(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Maximum: c.Maximum(), Average: c.Average(),
+		Offered:    r.offered,
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
@@ -43,8 +49,10 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.asked())
 	}
+	s.Spreads = stats.Spreads(s.Workers)
 	if len(r.ended) > 1 {
-		s.Minimum = lowestOf(r.ended)
+		s.Minimum, s.Maximum = lowestOf(r.ended), highestOf(r.ended)
+		s.Offered.Span = 0
 	}
 	var excess uint64
 	if s.ExpectedKnown && r.verify == nil {
@@ -82,6 +90,20 @@ func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
 			{&m.Completed, &steps[i].Minimum.Completed}, {&m.Received, &steps[i].Minimum.Received},
 		} {
 			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
+				*to = *from
+			}
+		}
+	}
+	return m
+}
+
+// highestOf returns the highest rates of those steps that have the workers.
+func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
+	for i := range steps {
+		for _, pair := range [][2]*stats.Lowest{
+			{&m.Completed, &steps[i].Maximum.Completed}, {&m.Received, &steps[i].Maximum.Received},
+		} {
+			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond > to.PerSecond) {
 				*to = *from
 			}
 		}

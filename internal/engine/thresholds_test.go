@@ -55,11 +55,11 @@ func TestFigures(t *testing.T) {
 		}
 		for name, want := range map[string]float64{
 			"sent": 5000, "completed": 5000, "received": 5000, "rejected": 0, "failed": 0, "unconfirmed": 0, "lost": 0, "left": 0, "duplicated": 0,
-			"damaged": 0, "missing": 0, "foreign": 0, "commits.failed": 0,
+			"damaged": 0, "missing": 0, "foreign": 0, "commits.failed": 0, "rate.missed": 0,
 		} {
 			require.InDelta(t, want, got[name].Measured, 0.001, name)
 		}
-		for _, name := range []string{"sent.avg", "completed.avg", "received.avg", "completed.min", "received.min"} {
+		for _, name := range []string{"sent.avg", "completed.avg", "received.avg", "completed.min", "received.min", "completed.max", "received.max"} {
 			require.InDelta(t, 1000, got[name].Measured, 10, name)
 		}
 		require.GreaterOrEqual(t, got["ack.p50"].Measured, 3000.0)

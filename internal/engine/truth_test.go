@@ -108,6 +108,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.MaxPending = count, 100 }), nil)
 				n := s.Total
 				tt.want.Sent = count
+				tt.want.CompletedBytes, tt.want.ReceivedBytes = 64*tt.want.Completed, 64*tt.want.Received
 				tt.want.Blocked, tt.want.Failures, tt.want.FailuresOf = n.Blocked, n.Failures, n.FailuresOf
 				require.Equal(t, tt.want, n)
 				bad := n.Rejected + n.Released + n.Modified + n.Failed + n.Unconfirmed

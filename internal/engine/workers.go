@@ -31,6 +31,7 @@ type group struct {
 
 type producer struct {
 	spec   driver.ProducerSpec
+	group  string // its name; empty on a command line
 	site   string
 	rec    *stats.ProducerRecorder
 	ledger *verify.Ledger  // nil if nothing is verified
@@ -43,6 +44,7 @@ type producer struct {
 
 type consumer struct {
 	spec    driver.ConsumerSpec
+	group   string // its name; empty on a command line
 	site    string
 	rec     *stats.ConsumerRecorder
 	checker *verify.Checker // nil if nothing is verified
@@ -78,7 +80,7 @@ func newGroup(r *run, g *plan.Group, process string) *group {
 	}
 	r.producers = append(r.producers, workers.producers...)
 	for _, spec := range g.ConsumerSpecs(process) {
-		c := &consumer{spec: spec, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+		c := &consumer{spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
 		if spec.TransactionSize > 0 {
 			c.spec.Commits = r.commits(c.rec.Committed)
 		}
@@ -89,7 +91,7 @@ func newGroup(r *run, g *plan.Group, process string) *group {
 }
 
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
-	p := &producer{spec: spec, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse)}
+	p := &producer{spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse)}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered}
 	} else {
@@ -104,8 +106,12 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 
 // newLoad returns what feeds a new connection of a producer.
 func (r *run) newLoad(id int, p *producer) *load.Producer {
+	var sizes []uint32
+	for i := range p.spec.Variants {
+		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
+	}
 	return load.NewProducer(load.ProducerConfig{
-		ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger, Precise: !r.plan.CoarseTimers,
+		Sizes: sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger, Precise: !r.plan.CoarseTimers,
 	}, r.clock, p.rec)
 }
 

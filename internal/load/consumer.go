@@ -111,6 +111,7 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
 	m := stats.Receipt{
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
 		Redelivered: d.Redelivered,
+		Size:        len(d.Body),
 	}
 	if c.foreign(d, now, m.Stamped) && c.cfg.OwnOnly {
 		c.rec.Foreign()

@@ -36,6 +36,7 @@ type ProducerConfig struct {
 	MaxPending int            // slots, at least 1
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
+	Sizes      []uint32       // bytes of the bodies of the variants; nil if nobody wants to know
 }
 
 // Load says what a producer sends in a step, and when.
@@ -59,8 +60,9 @@ type Producer struct {
 	waits    driver.Waiter // the same, if it knows what it waits for
 	held     time.Duration // for how long waits has held it up, as of the last look
 
-	stamp    int64 // the time that the last message carries
-	measured bool  // a message of the step was due after the warm-up
+	stamp    int64         // the time that the last message carries
+	measured bool          // a message of the step was due after the warm-up
+	last     time.Duration // when the last message was handed over, of Run's goroutine
 
 	slots *slots
 }
@@ -90,7 +92,7 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 		return
 	}
 	p.note(place, o)
-	p.rec.Done(p.cfg.Phases.Of(place.intended), o, place.intended, place.actual, now)
+	p.rec.Done(p.endOf(place), o, now)
 	p.slots.giveBack(slot)
 }
 
@@ -118,12 +120,17 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 			continue
 		}
 		p.note(place, o)
-		ends[n] = stats.End{Due: p.cfg.Phases.Of(place.intended), Intended: place.intended, Actual: place.actual}
+		ends[n] = p.endOf(place)
 		ended[n] = slot
 		n++
 	}
 	p.rec.DoneAll(ends[:n], o, now)
 	p.slots.giveBack(ended[:n]...)
+}
+
+// endOf returns what the recorder is told of a message that has ended.
+func (p *Producer) endOf(place *place) stats.End {
+	return stats.End{Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended, Actual: place.actual}
 }
 
 // note tells the ledger of what was not simply accepted.
@@ -158,7 +165,10 @@ func (p *Producer) Abandon() {
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())
-	defer func() { p.rec.Wait(stats.WaitEnded, p.clock.Now()) }()
+	defer func() {
+		p.rec.Stopped(p.last)
+		p.rec.Wait(stats.WaitEnded, p.clock.Now())
+	}()
 	run := p.openLoop
 	if load.Schedule.IsZero() {
 		run = p.closedLoop
@@ -320,12 +330,16 @@ func (p *Producer) send(
 	due := p.cfg.Phases.Of(intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual = intended, actual
+	if msg.Variant < len(p.cfg.Sizes) {
+		place.size = p.cfg.Sizes[msg.Variant]
+	}
 	msg.Time = p.stampOf(due, actual)
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
 		place.number = msg.ID.Number
 	}
 	msg.Slot = p.slots.begin(index)
+	p.last = actual
 	p.rec.Sent(due)
 	if err = p.producer.Send(ctx, msg); err == nil {
 		p.rec.Handed(due, actual-intended)

@@ -24,11 +24,12 @@ type slots struct {
 	wake    chan struct{} // to the producer
 }
 
-// place is one message in flight, or none. Its times and number are written before the generation becomes odd.
+// place is one message in flight, or none. Its times, number and size are written before the generation becomes odd.
 type place struct {
 	intended, actual time.Duration
 	number           int64         // of the message, with a ledger
 	generation       atomic.Uint32 // odd while a message is in flight
+	size             uint32        // bytes of the body
 }
 
 func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }

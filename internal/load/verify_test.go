@@ -61,10 +61,10 @@ func TestWithheldIsCounted(t *testing.T) {
 	rec := stats.NewProducerRecorder(false, nil)
 	for i := range 10 {
 		rec.Sent(stats.Measure)
-		rec.Done(stats.Measure, driver.Outcome{Withheld: i%5 == 0}, 0, 0, 0)
+		rec.Done(stats.End{Due: stats.Measure}, driver.Outcome{Withheld: i%5 == 0}, 0)
 	}
 	rec.Sent(stats.Measure)
-	rec.Done(stats.Measure, driver.Outcome{State: driver.Unknown}, 0, 0, 0)
+	rec.Done(stats.End{Due: stats.Measure}, driver.Outcome{State: driver.Unknown}, 0)
 	require.EqualValues(t, 2, rec.Withheld())
 	require.EqualValues(t, 10, rec.Completed())
 	require.EqualValues(t, 11, rec.Ended())

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -161,6 +160,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	writeBrokers(&b, s.Brokers)
 	c.writeTester(&b, s)
+	c.writeNumbers(&b, s)
 	writeLabels(&b, c.run.Labels)
 	if len(s.Steps) == 0 {
 		writeGroups(&b, s.Groups)
@@ -190,21 +190,13 @@ func (c *Console) print(text string) error {
 	return nil
 }
 
-// writeMinimum writes the lowest rates, and when the second ended that had them: from the start of the load, and by the
-// wall clock, to find it in the broker's log.
+// writeMinimum writes the lowest rates, see writeExtreme.
 func (c *Console) writeMinimum(b *strings.Builder, m *stats.Minimum) {
-	line := func(label string, l *stats.Lowest) {
-		if !l.Known() {
-			return
-		}
-		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
-			fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
-	}
 	if c.run.Producing {
-		line("--- minimum completed:", &m.Completed)
+		writeExtreme(b, "--- minimum completed:", &m.Completed)
 	}
 	if c.run.Consuming {
-		line("--- minimum received:", &m.Received)
+		writeExtreme(b, "--- minimum received:", &m.Received)
 	}
 }
 

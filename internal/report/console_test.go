@@ -53,6 +53,7 @@ func TestConsole(t *testing.T) {
 		{"consumer", consumerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, received, onlyTransfer)}, summary(received, onlyTransfer)},
 		{"failure", clientRun(true), false, nil, brokenRun()},
 		{"own", clientRun(false), false, nil, ownRun()},
+		{"numbers", clientRun(true), false, nil, numbersRun()},
 		{"own-consumer", consumerOnly, false, nil, ownRun()},
 		{"zero", clientRun(true), true, []*stats.Snapshot{
 			{Phase: stats.Measure, Latencies: nothing, To: time.Time{}.Add(time.Second)},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -119,5 +120,24 @@ func ownRun() *stats.Summary {
 		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
 	}
 	s.Protocol = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
+	return s
+}
+
+// numbersRun is a run that missed its rate by a hundredth, with three producers and four consumers.
+func numbersRun() *stats.Summary {
+	s := summary(stats.Counters{Sent: 8910, Completed: 8900, Received: 8000}, openLoop())
+	s.Average = stats.Average{Span: 9 * time.Second, Sent: 7920, Completed: 7911, Received: 7200, CompletedBytes: 7911 * 1024, ReceivedBytes: 7200 * 1024}
+	s.Offered = stats.Offered{Due: 8000, Sent: 7920, Span: 8 * time.Second}
+	s.Minimum.Completed = stats.Lowest{Seconds: 8, PerSecond: 870, To: loadStart().Add(3 * time.Second), Elapsed: 3 * time.Second}
+	s.Maximum.Completed = stats.Lowest{Seconds: 8, PerSecond: 1012.4, To: loadStart().Add(5 * time.Second), Elapsed: 5 * time.Second}
+	s.Maximum.Received = stats.Lowest{Seconds: 8, PerSecond: 999.6, To: loadStart().Add(6 * time.Second), Elapsed: 6 * time.Second}
+	s.Health.Memory, s.Health.MemoryPeak = 40_000_000, 45_200_000
+	for i, n := range []uint64{3000, 2900, 3000} {
+		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: stats.Counters{Completed: n}})
+	}
+	for i, n := range []uint64{1203, 990, 812, 4995} {
+		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{Received: n}})
+	}
+	s.Spreads = stats.Spreads(s.Workers)
 	return s
 }

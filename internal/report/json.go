@@ -101,6 +101,7 @@ type jsonSummary struct {
 	// Brokers are what the brokers said of themselves.
 	Brokers []result.Broker `json:"brokers,omitempty"`
 	Limit   *result.Limit   `json:"limit,omitempty"` // what bounded the rate
+	jsonNumbers
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -165,6 +166,8 @@ type jsonLatency struct {
 	P9999 *int64  `json:"99.99"`
 	Max   *int64  `json:"max"`
 	Count int64   `json:"count"`
+	// Average is the mean as a number.
+	Average *float64 `json:"meanMicroseconds"`
 }
 
 type jsonHealth struct {
@@ -182,6 +185,7 @@ type jsonHealth struct {
 	Backward    float64 `json:"clockBackwardMicroseconds"`
 	Pauses      uint64  `json:"pauses"` // times when nothing of the tester ran
 	PauseMax    float64 `json:"pauseMaxMicroseconds"`
+	MemoryPeak  uint64  `json:"memoryPeakBytes,omitempty"` // the most resident bytes; in the summary only
 }
 
 // Start begins the array.
@@ -269,6 +273,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		LeftBehind:       notNil(s.LeftBehind),
 		Scenario:         j.run.Scenario,
 		Labels:           j.run.Labels,
+		jsonNumbers:      has.numbers(s),
 		Steps:            has.steps(s.Steps),
 		Commands:         toJSONCommands(s.Commands),
 		Groups:           toJSONGroups(s.Groups),
@@ -305,6 +310,7 @@ func toJSONLatency(l *stats.Latency) *jsonLatency {
 		us := l.Percentile(p)
 		return &us
 	}
+	average := math.Round(100*l.Mean()) / 100
 	mean := strconv.FormatFloat(l.Mean(), 'f', 2, 64)
 	return &jsonLatency{
 		Mean:  &mean,
@@ -314,7 +320,7 @@ func toJSONLatency(l *stats.Latency) *jsonLatency {
 		P999:  percentile(99.9),
 		P9999: percentile(99.99),
 		Max:   percentile(100),
-		Count: l.Count(),
+		Count: l.Count(), Average: &average,
 	}
 }
 
@@ -377,7 +383,7 @@ func toJSONHealth(h *stats.Health) jsonHealth {
 		GCPauses: h.GCPauses, GCPauseMax: microseconds(h.GCPauseMax),
 		ClockStep: microseconds(h.ClockForward - h.ClockBackward),
 		Forward:   microseconds(h.ClockForward), Backward: microseconds(h.ClockBackward),
-		Pauses: h.Pauses, PauseMax: microseconds(h.PauseMax),
+		Pauses: h.Pauses, PauseMax: microseconds(h.PauseMax), MemoryPeak: h.MemoryPeak,
 	}
 }
 

@@ -48,6 +48,7 @@ type jsonStep struct {
 	jsonFigures
 	// Average has messages per second of the measured time, which is without warm-up and drain; missing if there was none.
 	Average *jsonAverage `json:"average,omitempty"`
+	jsonHighest
 	jsonEnds
 	Measured   jsonTotals         `json:"measured"`
 	Health     jsonHealth         `json:"health"`
@@ -62,6 +63,7 @@ type jsonGroup struct {
 	Due  uint64 `json:"due,omitempty"`
 	jsonFigures
 	Average *jsonAverage `json:"average,omitempty"`
+	jsonHighest
 	jsonEnds
 	Measured jsonTotals `json:"measured"`
 }
@@ -75,6 +77,39 @@ type jsonAverage struct {
 	Sent      *float64 `json:"sent,omitempty"`
 	Completed *float64 `json:"completed,omitempty"`
 	Received  *float64 `json:"received,omitempty"`
+	// CompletedBytes and ReceivedBytes are bytes of payload per second.
+	CompletedBytes *float64 `json:"completedBytes,omitempty"`
+	ReceivedBytes  *float64 `json:"receivedBytes,omitempty"`
+	// Offered is the rate that was wanted; Due the messages of it, of which Unsent were not sent, the share Missed, 0 to 1.
+	Offered *float64 `json:"offered,omitempty"`
+	Due     *uint64  `json:"due,omitempty"`
+	Unsent  *uint64  `json:"unsent,omitempty"`
+	Missed  *float64 `json:"missed,omitempty"`
+}
+
+// jsonHighest are the highest rates of a full measured second.
+type jsonHighest struct {
+	MaximumCompleted *jsonLowest `json:"maximumCompleted,omitempty"`
+	MaximumReceived  *jsonLowest `json:"maximumReceived,omitempty"`
+}
+
+// jsonNumbers are figures of the summary that artemis perf does not have.
+type jsonNumbers struct {
+	Elapsed float64      `json:"elapsedSeconds"`    // of load and drain
+	Average *jsonAverage `json:"average,omitempty"` // missing if nothing was measured
+	jsonHighest
+	Spreads []result.Spread `json:"spreads,omitempty"` // of groups with several workers of a side
+}
+
+func (has sides) numbers(s *stats.Summary) jsonNumbers {
+	return jsonNumbers{
+		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered), jsonHighest: has.highest(&s.Maximum),
+		Spreads: spreads(s.Spreads),
+	}
+}
+
+func (has sides) highest(m *stats.Maximum) jsonHighest {
+	return jsonHighest{toJSONLowest(has.sends, &m.Completed), toJSONLowest(has.receives, &m.Received)}
 }
 
 // jsonCommand is a command that ran before or after a step.
@@ -124,8 +159,9 @@ func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
 		out = append(out, jsonStep{
 			Name: s.Name, Reason: s.Reason, Start: s.Start.UnixMilli(), Time: s.End.UnixMilli(),
 			Loaded: s.Loaded.Seconds(), Due: s.Due,
-			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average), jsonEnds: has.ends(&s.Total),
-			Measured: has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
+			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average, &s.Offered), jsonEnds: has.ends(&s.Total),
+			jsonHighest: has.highest(&s.Maximum),
+			Measured:    has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
 			Groups: toJSONGroups(s.Groups),
 			Limit:  limit(&s.Limit),
 		})
@@ -143,14 +179,14 @@ func toJSONGroups(list []stats.GroupSummary) (out []jsonGroup) {
 		has := sides{g.Sends, g.Receives}
 		out = append(out, jsonGroup{
 			Name: g.Name, Due: g.Due,
-			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average), jsonEnds: has.ends(&g.Total),
+			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average, &g.Offered), jsonHighest: has.highest(&g.Maximum), jsonEnds: has.ends(&g.Total),
 			Measured: has.measured(&g.Measured),
 		})
 	}
 	return out
 }
 
-func (has sides) average(a *stats.Average) *jsonAverage {
+func (has sides) average(a *stats.Average, o *stats.Offered) *jsonAverage {
 	if a.Span <= 0 {
 		return nil
 	}
@@ -161,10 +197,20 @@ func (has sides) average(a *stats.Average) *jsonAverage {
 		v := math.Round(float64(n)*100*float64(time.Second)/float64(a.Span)) / 100
 		return &v
 	}
-	return &jsonAverage{
+	out := &jsonAverage{
 		Seconds: a.Span.Seconds(), Sent: perSecond(has.sends, a.Sent), Completed: perSecond(has.sends, a.Completed),
-		Received: perSecond(has.receives, a.Received),
+		Received:       perSecond(has.receives, a.Received),
+		CompletedBytes: perSecond(has.sends, a.CompletedBytes), ReceivedBytes: perSecond(has.receives, a.ReceivedBytes),
 	}
+	if o.Known() {
+		due, unsent, missed := o.Due, o.Unsent(), o.Missed()
+		out.Due, out.Unsent, out.Missed = &due, &unsent, &missed
+		if o.Span > 0 {
+			rate := o.PerSecond()
+			out.Offered = &rate
+		}
+	}
+	return out
 }
 
 func toJSONCommands(list []stats.Command) (out []jsonCommand) {

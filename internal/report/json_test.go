@@ -54,7 +54,7 @@ func TestJSON(t *testing.T) {
 	require.EqualValues(t, loadStart().Add(1010*time.Millisecond).UnixMilli(), records[0]["time"])
 	require.Equal(t, false, records[1]["warmup"])
 	require.Equal(t, map[string]any{
-		"mean": "100.50", "50": 100.0, "90": 180.0, "99": 198.0, "99.9": 200.0, "99.99": 200.0, "max": 200.0, "count": 200.0,
+		"mean": "100.50", "50": 100.0, "90": 180.0, "99": 198.0, "99.9": 200.0, "99.99": 200.0, "max": 200.0, "count": 200.0, "meanMicroseconds": 100.5,
 	}, records[1]["sendTime"])
 	require.Equal(t, "fail", records[2]["result"])
 	require.EqualValues(t, 1_216_053, records[2]["totalSent"])
@@ -136,7 +136,7 @@ func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)
 	require.Equal(t, map[string]any{ // 0 would be the best latency of all
-		"mean": nil, "50": nil, "90": nil, "99": nil, "99.9": nil, "99.99": nil, "max": nil, "count": 0.0,
+		"mean": nil, "50": nil, "90": nil, "99": nil, "99.9": nil, "99.99": nil, "max": nil, "count": 0.0, "meanMicroseconds": nil,
 	}, records[0]["sendTime"])
 	require.EqualValues(t, 0, records[0]["sent"])
 	require.Equal(t, []any{}, records[1]["problems"])

@@ -120,6 +120,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Brokers: brokers(s.Brokers),
 		Limit:   limit(&s.Limit),
 	}
+	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
+	out.Spreads = spreads(s.Spreads)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
 	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)
@@ -147,8 +149,9 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 	if len(s.Steps) == 0 {
 		return []result.Step{{
 			Name: loadStep, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
-			Groups: groups(s.Groups),
-			Limit:  whole.Limit,
+			Groups:  groups(s.Groups),
+			Limit:   whole.Limit,
+			Figures: whole.Figures,
 		}}
 	}
 	for i := range s.Steps {
@@ -156,8 +159,9 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
 			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
-			Groups: groups(step.Groups),
-			Limit:  limit(&step.Limit),
+			Groups:  groups(step.Groups),
+			Limit:   limit(&step.Limit),
+			Figures: figures(&step.Average, &step.Offered, &step.Minimum, &step.Maximum, step.Sends, step.Receives),
 		})
 	}
 	return list
@@ -236,13 +240,14 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 		n.Producers = &result.Producers{
 			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed, Rejected: c.Rejected, Released: c.Released,
 			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends, Strays: c.Strays,
-			Failures: failuresByClass(c),
+			Failures: failuresByClass(c), CompletedBytes: c.CompletedBytes,
 		}
 	}
 	if consuming {
 		n.Consumers = &result.Consumers{
 			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
 			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges,
+			ReceivedBytes: c.ReceivedBytes,
 		}
 	}
 	return n
@@ -278,7 +283,7 @@ func distribution(l *stats.Latency) *result.Latency {
 
 func tester(h *stats.Health) result.Tester {
 	return result.Tester{
-		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory,
+		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory, MemoryPeak: h.MemoryPeak,
 		MachineBusy: h.Machine.Microseconds(), MachineAll: h.MachineAll.Microseconds(),
 		GCPauses: h.GCPauses, GCPauseMax: h.GCPauseMax.Microseconds(), Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
 		LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,

@@ -93,7 +93,9 @@ func TestJSONSteps(t *testing.T) {
 		assert.InDelta(t, asFloat(whole[key]), sum, 0, key)
 	}
 	paced := whole["steps"].([]any)[1].(map[string]any)
-	assert.Equal(t, map[string]any{"seconds": 2.002, "sent": 999.0, "completed": 998.0, "received": 899.1}, paced["average"])
+	assert.Equal(t, map[string]any{
+		"seconds": 2.002, "sent": 999.0, "completed": 998.0, "received": 899.1, "completedBytes": 0.0, "receivedBytes": 0.0,
+	}, paced["average"])
 	assert.Equal(t, "paced", paced["thresholds"].([]any)[0].(map[string]any)["step"])
 	assert.NotContains(t, whole["thresholds"].([]any)[0], "step", "it is about the whole run")
 	assert.Nil(t, whole["commands"].([]any)[2].(map[string]any)["status"])
@@ -107,7 +109,7 @@ func TestJSONSteps(t *testing.T) {
 		assert.Equal(t, paced[key], readers[key], key)
 		assert.NotContains(t, senders, key)
 	}
-	assert.Equal(t, map[string]any{"seconds": 2.002, "received": 899.1}, readers["average"])
+	assert.Equal(t, map[string]any{"seconds": 2.002, "received": 899.1, "receivedBytes": 0.0}, readers["average"])
 	assert.NotContains(t, readers, "totalSent")
 	assert.NotContains(t, whole["steps"].([]any)[2], "groups", "it has one only")
 

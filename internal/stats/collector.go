@@ -12,6 +12,7 @@ import (
 type Worker struct {
 	Name        string
 	Destination string
+	Group       string          // empty on a command line
 	Counters    driver.Counting // nil if it has no counters of its protocol's own
 	Waits       driver.Waiter   // nil if it cannot tell what it waits for
 	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the broker
@@ -40,6 +41,7 @@ type Collector struct {
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
+	maximum   Maximum
 	average   Average
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
 	meter     *healthMeter
@@ -168,6 +170,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	if phase == Measure {
 		c.minimum.add(s, c.total.Received > 0)
+		c.maximum.add(s, c.total.Received > 0)
 		c.average.add(s)
 	}
 	if phase == Warmup {
@@ -221,6 +224,9 @@ func (c *Collector) Latencies() Latencies { return c.whole }
 // Minimum returns the lowest rates of all full seconds so far.
 func (c *Collector) Minimum() Minimum { return c.minimum }
 
+// Maximum returns the highest rates of all full seconds so far.
+func (c *Collector) Maximum() Maximum { return c.maximum }
+
 // Average returns the rates so far of the measurement.
 func (c *Collector) Average() Average { return c.average }
 
@@ -228,7 +234,11 @@ func (c *Collector) Average() Average { return c.average }
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
 // Health returns the tester's health over all intervals so far.
-func (c *Collector) Health() Health { return c.meter.sum }
+func (c *Collector) Health() Health {
+	h := c.meter.sum
+	h.MemoryPeak = max(h.Memory, peakMemory())
+	return h
+}
 
 // Tally returns what the workers have waited for in the measured part of the present step so far.
 func (c *Collector) Tally() *LoadTally { return c.limits.tally }
@@ -243,6 +253,7 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	for i := range r.part {
 		p, n, l := &r.part[i], &counts[i], latencies[i]
 		n.Received += p.total
+		n.ReceivedBytes += p.payload
 		n.Redelivered += p.redelivered
 		n.Unstamped += p.unstamped
 		n.Foreign += p.foreign
@@ -269,6 +280,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	for i := range r.part {
 		p, n, l := &r.part[i], &counts[i], latencies[i]
 		n.Completed += p.states[driver.Accepted]
+		n.CompletedBytes += p.payload
 		n.Rejected += p.states[driver.Rejected]
 		n.Released += p.states[driver.Released]
 		n.Modified += p.states[driver.Modified]

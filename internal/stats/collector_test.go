@@ -27,7 +27,7 @@ func TestPhaseOfMessages(t *testing.T) {
 	}
 	end := func(due stats.Phase, n int, d time.Duration) {
 		for range n {
-			p.Done(due, driver.Outcome{}, -d, -d, 0)
+			p.Done(stats.End{Due: due, Size: 7, Intended: -d, Actual: -d}, driver.Outcome{}, 0)
 			k.Received(stats.Receipt{Due: due, Stamped: true, Transfer: d})
 			k.Ages(due, 2_000_000, 2_000_000-d.Microseconds(), 0)
 		}

@@ -20,7 +20,9 @@ type GroupSummary struct {
 	Measured  Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
 	Latencies Latencies // of messages due after the warm-up; nil where there is no value
 	Minimum   Minimum
+	Maximum   Maximum
 	Average   Average
+	Offered   Offered // of several steps, Span is 0
 }
 
 // groupMeter sums up the intervals of one group.
@@ -100,8 +102,10 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) {
 		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
 		if phase == Measure {
 			g.whole.Minimum.add(s, g.total.Received > 0)
+			g.whole.Maximum.add(s, g.total.Received > 0)
 			g.whole.Average.add(s)
 			g.step.Minimum.add(s, g.total.Received > g.before.total.Received)
+			g.step.Maximum.add(s, g.total.Received > g.before.total.Received)
 			g.step.Average.add(s)
 		}
 		if phase != Warmup {

@@ -16,6 +16,17 @@ func processMemory() uint64 {
 	return number(text, 1) * uint64(os.Getpagesize()) //nolint:gosec // not negative
 }
 
+// peakMemory returns the most resident bytes that this process ever had: VmHWM of /proc/self/status, in KiB
+// (proc_pid_status(5)); 0 where the system does not tell.
+func peakMemory() uint64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, line, _ := bytes.Cut(text, []byte("\nVmHWM:"))
+	return number(line, 0) << 10
+}
+
 // MachineMemory returns the memory of the machine in bytes: MemTotal of /proc/meminfo, in KiB (proc_meminfo(5)); 0 where the
 // system does not tell.
 func MachineMemory() uint64 {

@@ -20,7 +20,12 @@ type Minimum struct {
 	Completed, Received Lowest
 }
 
-// Lowest is a rate and when it was that low.
+// Maximum holds the highest rates over the same seconds.
+type Maximum struct {
+	Completed, Received Lowest
+}
+
+// Lowest is the lowest rate, or in a [Maximum] the highest one, and when it was.
 type Lowest struct {
 	Seconds   int           // how many intervals were looked at
 	PerSecond float64       // messages per second
@@ -36,14 +41,26 @@ func (m *Minimum) add(s *Snapshot, receiving bool) {
 	if s.To.Sub(s.From) < fullSecond {
 		return
 	}
-	m.Completed.add(s, s.Delta.Completed)
+	m.Completed.add(s, s.Delta.Completed, 1)
 	if receiving {
-		m.Received.add(s, s.Delta.Received)
+		m.Received.add(s, s.Delta.Received, 1)
 	}
 }
 
-func (l *Lowest) add(s *Snapshot, delta uint64) {
-	if rate := float64(delta) / s.Seconds(); l.Seconds == 0 || rate < l.PerSecond {
+// add takes an interval as [Minimum.add] does.
+func (m *Maximum) add(s *Snapshot, receiving bool) {
+	if s.To.Sub(s.From) < fullSecond {
+		return
+	}
+	m.Completed.add(s, s.Delta.Completed, -1)
+	if receiving {
+		m.Received.add(s, s.Delta.Received, -1)
+	}
+}
+
+// add keeps the lower rate, with sign -1 the higher one.
+func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
+	if rate := float64(delta) / s.Seconds(); l.Seconds == 0 || sign*rate < sign*l.PerSecond {
 		l.PerSecond, l.To, l.Elapsed = rate, s.To, s.Elapsed
 	}
 	l.Seconds++
@@ -52,8 +69,17 @@ func (l *Lowest) add(s *Snapshot, delta uint64) {
 // Average holds what happened within the measurement, whenever the messages were due: what is completed or received in the drain is
 // not in it, so that a broker which only queues does not look as if it kept up.
 type Average struct {
-	Span                      time.Duration
-	Sent, Completed, Received uint64
+	Span                          time.Duration
+	Sent, Completed, Received     uint64
+	CompletedBytes, ReceivedBytes uint64 // payload
+}
+
+// PerSecond returns a rate of n messages, or bytes, in the measurement.
+func (a *Average) PerSecond(n uint64) float64 {
+	if a.Span <= 0 {
+		return 0
+	}
+	return float64(n) / a.Span.Seconds()
 }
 
 func (a *Average) add(s *Snapshot) {
@@ -61,4 +87,6 @@ func (a *Average) add(s *Snapshot) {
 	a.Sent += s.Delta.Sent
 	a.Completed += s.Delta.Completed
 	a.Received += s.Delta.Received
+	a.CompletedBytes += s.Delta.CompletedBytes
+	a.ReceivedBytes += s.Delta.ReceivedBytes
 }

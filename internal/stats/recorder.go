@@ -17,6 +17,7 @@ type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
 	blocked, late atomic.Uint64
+	lastSend      atomic.Int64               // when Run handed its last message over, nanoseconds since the start of the run
 	stray         atomic.Uint64              // written by whoever completes
 	waited        [numWaitKinds]atomic.Int64 // nanoseconds for which the producer waited, the wait in progress not included
 	waiting       atomic.Int64               // since when it waits, and for what, see waitSince; 0 if it does not
@@ -39,6 +40,7 @@ type sendings struct {
 	unsent     uint64
 	withheld   uint64 // of the accepted ones
 	paused     uint64
+	payload    uint64 // bytes of the bodies of the accepted ones
 
 	delay, ack, resp Latency // since the last collection
 	commits          commits
@@ -112,6 +114,15 @@ func (r *ProducerRecorder) known(ended uint64, last bool) (n uint64) {
 	return max(n, ended)
 }
 
+// Stopped says when the last message of a load was handed over, since the start of the run.
+func (r *ProducerRecorder) Stopped(last time.Duration) { r.lastSend.Store(int64(last)) }
+
+// LastSend returns what [ProducerRecorder.Stopped] was told last.
+func (r *ProducerRecorder) LastSend() time.Duration { return time.Duration(r.lastSend.Load()) }
+
+// Sends returns how many of the messages that were due in a phase have been handed to the driver, or are being so.
+func (r *ProducerRecorder) Sends(due Phase) uint64 { return r.sent[due].Load() }
+
 // Blocked counts a wait for a free slot.
 func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 
@@ -182,17 +193,17 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// End is when a message was due and sent, since the start of the run, of one that ends.
+// End is a message that ends: when it was due and sent, since the start of the run, and how many bytes its body has.
 type End struct {
 	Due              Phase
+	Size             uint32
 	Intended, Actual time.Duration
 }
 
-// Done counts the end of a message that was due and sent at these times since the start of the run. Its latencies are
-// recorded if it was accepted. Safe for concurrent use.
-func (r *ProducerRecorder) Done(due Phase, o driver.Outcome, intended, actual, now time.Duration) {
+// Done counts the end of a message. Its latencies are recorded if it was accepted. Safe for concurrent use.
+func (r *ProducerRecorder) Done(e End, o driver.Outcome, now time.Duration) {
 	r.mu.Lock()
-	r.done(due, &o, intended, actual, now)
+	r.done(&e, &o, now)
 	r.mu.Unlock()
 }
 
@@ -200,14 +211,14 @@ func (r *ProducerRecorder) Done(due Phase, o driver.Outcome, intended, actual, n
 func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Duration) {
 	r.mu.Lock()
 	for i := range ends {
-		r.done(ends[i].Due, &o, ends[i].Intended, ends[i].Actual, now)
+		r.done(&ends[i], &o, now)
 	}
 	r.mu.Unlock()
 }
 
 // done counts the end of a message. The caller holds the lock.
-func (r *ProducerRecorder) done(due Phase, o *driver.Outcome, intended, actual, now time.Duration) {
-	p := &r.part[due]
+func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
+	p := &r.part[e.Due]
 	p.states[o.State]++
 	if o.State != driver.Accepted {
 		r.fail(p, o)
@@ -216,13 +227,14 @@ func (r *ProducerRecorder) done(due Phase, o *driver.Outcome, intended, actual, 
 	if o.Withheld {
 		p.withheld++
 	}
-	if r.pulse.Spans(actual, now) {
+	p.payload += uint64(e.Size)
+	if r.pulse.Spans(e.Actual, now) {
 		p.paused++
 	}
-	if !p.ack.record(now - actual) {
+	if !p.ack.record(now - e.Actual) {
 		p.outOfRange++
 	}
-	if r.rated && !p.resp.record(now-intended) {
+	if r.rated && !p.resp.record(now-e.Intended) {
 		p.outOfRange++
 	}
 }
@@ -320,6 +332,8 @@ type ConsumerRecorder struct {
 type receivings struct {
 	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused uint64
 
+	payload uint64 // bytes of the bodies
+
 	transfer Latency  // since the last collection
 	b2c, s2c *Latency // the same; nil until the protocol tells such a time
 	commits  commits
@@ -357,6 +371,7 @@ type Receipt struct {
 	Stamped     bool          // it says when it was sent: Transfer is known
 	Transfer    time.Duration // from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
 	Paused      bool          // the tester was paused in between
+	Size        int           // bytes of its body
 }
 
 // Received counts a message.
@@ -364,6 +379,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Lock()
 	p := &r.part[m.Due]
 	p.total++
+	p.payload += uint64(m.Size) //nolint:gosec // not negative
 	if m.Redelivered {
 		p.redelivered++
 	}

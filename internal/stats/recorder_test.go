@@ -286,7 +286,7 @@ func TestRecordersAllocateNothing(t *testing.T) {
 
 // done ends a message that was due after the warm-up, with these latencies.
 func done(r *stats.ProducerRecorder, o driver.Outcome, ack, response time.Duration) {
-	r.Done(stats.Measure, o, -response, -ack, 0)
+	r.Done(stats.End{Due: stats.Measure, Intended: -response, Actual: -ack}, o, 0)
 }
 
 // receive counts a message that was due after the warm-up.

@@ -38,6 +38,9 @@ type Counters struct {
 	Strays            uint64 // answers to no message in flight: they came too late, or twice
 	Paused            uint64 // latencies that include a pause of the tester itself: completions and receipts
 
+	CompletedBytes uint64 // payload of Completed: bytes of the bodies
+	ReceivedBytes  uint64 // payload of Received
+
 	Commits       uint64 // transactions that the broker confirmed, of producers and consumers
 	CommitsFailed uint64 // transactions that it was asked to commit and did not confirm
 
@@ -85,6 +88,8 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.LateSends, o.LateSends},
 		{&c.Strays, o.Strays},
 		{&c.Paused, o.Paused},
+		{&c.CompletedBytes, o.CompletedBytes},
+		{&c.ReceivedBytes, o.ReceivedBytes},
 		{&c.Commits, o.Commits},
 		{&c.CommitsFailed, o.CommitsFailed},
 	} {
@@ -214,7 +219,10 @@ type Summary struct {
 	Latencies  Latencies // of messages due after the warm-up
 	Health     Health    // of the whole run
 	Minimum    Minimum
+	Maximum    Maximum
 	Average    Average
+	Offered    Offered  // of all steps; Span is that of the only one, or 0
+	Spreads    []Spread // of the groups with several workers of a side
 	Saturation []Saturation
 	Limit      Limit            // of several steps, that which lasted longest
 	Protocol   []driver.Counter // as in the last Snapshot
@@ -256,6 +264,7 @@ type Health struct {
 	Wall       time.Duration // real time over which it was used
 	Cores      int           // processors that the process may use at once
 	Memory     uint64        // resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
+	MemoryPeak uint64        // the most resident bytes that this process ever had; only of a whole run
 	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket

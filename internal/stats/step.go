@@ -23,7 +23,9 @@ type StepSummary struct {
 	Latencies Latencies // of messages due after the warm-up
 	Health    Health
 	Minimum   Minimum
+	Maximum   Maximum
 	Average   Average
+	Offered   Offered
 	// Groups are the figures of each group of the step.
 	Groups []GroupSummary
 	Tally  *LoadTally // what its workers waited for
@@ -71,6 +73,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 		return
 	case Measure:
 		m.sum.Minimum.add(s, c.total.Received > m.total.Received)
+		m.sum.Maximum.add(s, c.total.Received > m.total.Received)
 		m.sum.Average.add(s)
 	case Drain:
 	}
@@ -90,7 +93,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 // SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
 func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
-		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Average: c.average,
+		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Maximum: c.maximum, Average: c.average,
 		Groups: c.GroupSums(),
 	}
 	if c.step == nil {

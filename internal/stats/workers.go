@@ -4,7 +4,8 @@ package stats
 type WorkerTotal struct {
 	Name        string
 	Destination string
-	Producing   bool // it is a producer
+	Group       string // empty on a command line
+	Producing   bool   // it is a producer
 	Total       Counters
 	Saturation  Saturation
 }
@@ -18,7 +19,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		var counts [parts]Counters
 		collect(&counts)
 		list = append(list, WorkerTotal{
-			Name: w.Name, Destination: w.Destination, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
+			Name: w.Name, Destination: w.Destination, Group: w.Group, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
 			Saturation: c.work.workers[i].saturation,
 		})
 		return &list[i].Total

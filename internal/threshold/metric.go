@@ -65,8 +65,11 @@ func Metrics() []Metric {
 		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
 		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},
 		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second"},
+		{"completed.max", PerSecond, Producers, "highest rate of completions of a full second"},
+		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
+		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
 	} {
 		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
 	}

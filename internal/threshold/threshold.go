@@ -196,10 +196,10 @@ func (o *Outcome) String() string {
 }
 
 // CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower ones of the
-// lowest rate. What is lost, left or missing is known only at the end.
+// lowest rate. What is lost, left or missing, or was not sent, is known only at the end.
 func (t *Threshold) CanAbort() bool {
 	switch t.Metric.Name {
-	case "lost", "left", "missing":
+	case "lost", "left", "missing", "rate.missed":
 		return false
 	}
 	switch t.Op {

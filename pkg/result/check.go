@@ -200,6 +200,10 @@ func numbers(v reflect.Value) error {
 		if v.Int() < 0 {
 			return errors.New("a number is negative")
 		}
+	case reflect.Float64:
+		if v.Float() < 0 || v.Float() > maxCounter {
+			return errors.New("a rate, or what was measured, cannot be")
+		}
 	case reflect.Uint64:
 		if v.Uint() > maxCounter {
 			return errors.New("a number is too large")

@@ -72,13 +72,13 @@ func (p *Producers) add(other *Producers) error {
 func (p *Producers) counters() []*uint64 {
 	return []*uint64{
 		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed, &p.Unsent, &p.Unconfirmed,
-		&p.Late, &p.Strays,
+		&p.Late, &p.Strays, &p.CompletedBytes,
 	}
 }
 
 func (c *Consumers) counters() []*uint64 {
 	return []*uint64{
-		&c.Received, &c.Redelivered, &c.Unstamped, &c.Foreign, &c.NegativeTransfers, &c.NegativeAges,
+		&c.Received, &c.Redelivered, &c.Unstamped, &c.Foreign, &c.NegativeTransfers, &c.NegativeAges, &c.ReceivedBytes,
 	}
 }
 

@@ -46,8 +46,8 @@ func sampleRow(r *rand.Rand, i, messages int) Row {
 		Step: "load", Phase: Measure, Elapsed: int64(i+1) * second, Length: second,
 		Time: sampleStart().UnixMicro() + int64(i+1)*second, Workers: 2, InFlight: 3,
 		Counts: Counts{
-			Producers: &Producers{Sent: uint64(messages), Blocked: 4, Completed: uint64(messages), Failures: map[string]map[string]uint64{}},
-			Consumers: &Consumers{Received: uint64(messages), Redelivered: 1},
+			Producers: &Producers{Sent: uint64(messages), Blocked: 4, Completed: uint64(messages), CompletedBytes: uint64(1000 * messages), Failures: map[string]map[string]uint64{}},
+			Consumers: &Consumers{Received: uint64(messages), Redelivered: 1, ReceivedBytes: uint64(1000 * messages)},
 		},
 		Latencies: Latencies{
 			Delay: latencyOf(r, messages, 30), Ack: latencyOf(r, messages, 500), Response: latencyOf(r, messages, 530),
@@ -84,8 +84,10 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 		r.End = row.Time
 		r.Rows = append(r.Rows, row)
 	}
-	r.Tester.Cores, r.Tester.Memory = 2, 40<<20
-	r.Steps = []Step{{Name: "load", Start: r.Start, End: r.End, Counts: r.Total, Latencies: r.Latencies}}
+	r.Tester.Cores, r.Tester.Memory, r.Tester.MemoryPeak = 2, 40<<20, 41<<20
+	r.Steps = []Step{{Name: "load", Start: r.Start, End: r.End, Counts: r.Total, Latencies: r.Latencies, Figures: sampleFigures(messages)}}
+	r.Figures = sampleFigures(messages)
+	r.Spreads = []Spread{{Role: "consumers", Workers: 3, Minimum: 812, Median: 990, Maximum: 1203}}
 	expected, missing := r.Total.Producers.Completed, uint64(2)
 	r.Expected, r.Missing = &expected, &missing
 	r.Workers = []Worker{
@@ -102,6 +104,17 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 	}
 	r.Protocol = map[string]uint64{"tx-checks": 7}
 	return r
+}
+
+// sampleFigures are those of a rate of which a hundredth was missed.
+func sampleFigures(messages int) *Figures {
+	rate, payload, offered := float64(messages), float64(1000*messages), float64(messages)/0.99
+	due, unsent := uint64(10000), uint64(100)
+	return &Figures{
+		Span: 10 * second, Sent: &rate, Completed: &rate, Received: &rate, CompletedBytes: &payload, ReceivedBytes: &payload,
+		Offered: &offered, Due: &due, Unsent: &unsent,
+		MinimumCompleted: &Extreme{PerSecond: rate, Time: sampleStart().UnixMicro() + 2*second, Elapsed: 2 * second},
+	}
 }
 
 // write writes a result into a new folder and returns that.

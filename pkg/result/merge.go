@@ -77,7 +77,12 @@ func (r *Result) parts() []Part {
 }
 
 // merge adds a part, but for its rows and its verification.
-func (r *Result) merge(part *Result) error {
+func (r *Result) merge(part *Result) (err error) {
+	if len(r.Parts) == 0 {
+		r.Figures = part.Figures
+	} else if r.Figures, err = r.Figures.merge(part.Figures); err != nil {
+		return err
+	}
 	r.Parts = append(r.Parts, part.parts()...)
 	r.Thresholds = nil // each was about its part
 	r.Complete = r.Complete && part.Complete
@@ -94,7 +99,7 @@ func (r *Result) merge(part *Result) error {
 	}
 	r.Tester.Cores += part.Tester.Cores
 	r.Tester.Memory += part.Tester.Memory
-	var err error
+	r.Tester.MemoryPeak += part.Tester.MemoryPeak
 	if r.Measured == nil || part.Measured == nil {
 		r.Measured = nil
 	} else if err = r.Measured.add(part.Measured); err != nil {
@@ -125,6 +130,7 @@ func (r *Result) merge(part *Result) error {
 		r.Commands = append(r.Commands, c)
 	}
 	r.Limit = mergedLimit(r.Limit, part.Limit, part.Host.Name)
+	r.mergeSpreads(part)
 	r.mergeFindings(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {
@@ -182,13 +188,15 @@ func mergedLimit(to, from *Limit, host string) *Limit {
 	return &l
 }
 
-func (r *Result) mergeSteps(part *Result) error {
+func (r *Result) mergeSteps(part *Result) (err error) {
 	for i := range part.Steps {
 		from := &part.Steps[i]
 		at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == from.Name })
 		if at < 0 {
-			r.Steps = append(r.Steps, Step{Name: from.Name, Reason: from.Reason, Start: from.Start})
+			r.Steps = append(r.Steps, Step{Name: from.Name, Reason: from.Reason, Start: from.Start, Figures: from.Figures})
 			at = len(r.Steps) - 1
+		} else if r.Steps[at].Figures, err = r.Steps[at].Figures.merge(from.Figures); err != nil {
+			return err
 		}
 		to := &r.Steps[at]
 		to.Reason = mergedReason(to.Reason, from.Reason)

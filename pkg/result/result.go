@@ -93,6 +93,8 @@ type Result struct {
 	// come. Both are missing where one process does not both send and receive.
 	Expected *uint64 `json:"expected,omitempty"`
 	Missing  *uint64 `json:"missing,omitempty"`
+	// Figures are rates of the measured part; missing if the run did not come to its end.
+	Figures *Figures `json:"figures,omitempty"`
 	// Latencies are the latencies of the messages that were due after the warm-up, with their histograms.
 	Latencies Latencies `json:"latencies"`
 	// Steps are the steps of the run, in order. Their counts add up to the total. A plain command line is one step.
@@ -101,6 +103,8 @@ type Result struct {
 	Commands []Command `json:"commands,omitempty"`
 	// Workers are the totals of each producer and consumer.
 	Workers []Worker `json:"workers,omitempty"`
+	// Spreads tell how evenly the workers of each group worked.
+	Spreads []Spread `json:"spreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are what a reader should know about the run.
@@ -181,6 +185,8 @@ type Step struct {
 	Groups []Group `json:"groups,omitempty"`
 	// Limit is what bounded the rate of the step; missing if it was not judged.
 	Limit *Limit `json:"limit,omitempty"`
+	// Figures are rates of the measured part of the step; missing if the run did not come to its end.
+	Figures *Figures `json:"figures,omitempty"`
 }
 
 // Group is a group of a scenario in one step.

@@ -92,6 +92,8 @@ type Producers struct {
 	Late uint64 `json:"late,omitempty"`
 	// Strays are answers to no message in flight.
 	Strays uint64 `json:"strays,omitempty"`
+	// CompletedBytes is the payload of the completed messages in bytes: their bodies.
+	CompletedBytes uint64 `json:"completedBytes,omitempty"`
 	// Failures is the number of messages by state and class of the error: {"failed": {"timeout": 10}}.
 	Failures map[string]map[string]uint64 `json:"failures,omitempty"`
 }
@@ -110,6 +112,8 @@ type Consumers struct {
 	// and s2c times.
 	NegativeTransfers uint64 `json:"negativeTransfers,omitempty"`
 	NegativeAges      uint64 `json:"negativeAges,omitempty"`
+	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
+	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
 }
 
 // Tester is the tester's own use of its machine.
@@ -120,6 +124,8 @@ type Tester struct {
 	Cores int `json:"cores"`
 	// Memory is its resident memory in bytes, at the end or, of a whole run, at most; 0 where the system does not tell.
 	Memory uint64 `json:"memory,omitempty"`
+	// MemoryPeak is the most resident memory that it ever had, in bytes; of a whole run only.
+	MemoryPeak uint64 `json:"memoryPeak,omitempty"`
 	// MachineBusy is the processor time that all programs of the machine used, of MachineAll that there was; 0 where the
 	// system does not tell.
 	MachineBusy int64 `json:"machineBusy,omitempty"`

@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestOffered: what the rate wanted of the measured part and what was sent of it, on a broker whose acknowledgements take a known
+// time, so that it is known how much can be sent.
+func TestOffered(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		latency time.Duration
+		edit    func(*flat)
+		due     uint64
+		missed  float64 // share
+		within  float64
+		offered float64 // per second
+	}{
+		{name: "reached", due: 8000, offered: 1000, within: 0},
+		{name: "seven producers", edit: func(p *flat) { p.Producers = 7 }, due: 8000, offered: 1000},
+		{name: "a message every four seconds", edit: func(p *flat) { p.Rate = rate("0.25") }, due: 2, offered: 0.25},
+		{
+			name: "a tenth", latency: 10 * time.Millisecond, edit: func(p *flat) { p.MaxPending = 1 },
+			due: 8000, missed: 1, offered: 1000, // those that are sent were due in the warm-up
+		},
+		{
+			name: "no warm-up", latency: 10 * time.Millisecond, edit: func(p *flat) { p.MaxPending, p.Warmup = 1, 0 },
+			due: 10000, missed: 0.9, within: 0.001, offered: 1000,
+		},
+		{
+			name: "a count at half the rate", latency: 2 * time.Millisecond,
+			edit: func(p *flat) { p.MaxPending, p.Warmup, p.Count = 1, 0, 2000 },
+			due:  4000, missed: 0.5, within: 0.005, offered: 1000,
+		},
+		{name: "a count in time", latency: 2 * time.Millisecond, edit: func(p *flat) { p.Count = 5000 }, due: 3000, offered: 1000},
+		{
+			name: "segments", edit: func(p *flat) { p.Rate = rate("1000 for 4s, pause 2s, 500 for 2s") },
+			due: 2000 + 1000, offered: 500,
+		},
+		{name: "no rate", edit: func(p *flat) { p.Rate = load.Schedule{} }, latency: time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = tt.latency })
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 10*time.Second, 2*time.Second, 1000
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}), nil)
+				require.InDelta(t, float64(tt.due), float64(s.Offered.Due), tt.within*float64(tt.due))
+				require.InDelta(t, tt.missed, s.Offered.Missed(), tt.within)
+				require.InDelta(t, tt.offered, s.Offered.PerSecond(), tt.within*tt.offered)
+				require.Equal(t, tt.due > 0, s.Offered.Known())
+			})
+		})
+	}
+}
+
+// TestNumbersOfTheMeasuredPart: bytes, averages, and the highest rate of a second, of a load of two rates.
+func TestNumbersOfTheMeasuredPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Reject = 10 })
+		s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000 for 4s, 3000 for 1s, 500"), 10*time.Second, 2*time.Second, 1000
+			p.Producers, p.Consumers = 2, 3
+		}), nil)
+		const sent = 4000 + 3000 + 5*500
+		require.EqualValues(t, sent, s.Total.Sent)
+		require.EqualValues(t, sent*9/10, s.Total.Completed)
+		require.EqualValues(t, sent*9/10*64, s.Total.CompletedBytes, "what was rejected is no payload")
+		require.EqualValues(t, sent*9/10*64, s.Total.ReceivedBytes)
+		require.InDelta(t, 8*time.Second, s.Average.Span, float64(10*time.Millisecond))
+		require.InDelta(t, sent-2000, float64(s.Average.Sent), 1, "the message due at the cut is in one of the two intervals")
+		require.InDelta(t, float64(sent-2000)*0.9*64, float64(s.Average.CompletedBytes), 64)
+		require.InDelta(t, 2700, s.Maximum.Completed.PerSecond, 5)
+		require.InDelta(t, 5*time.Second, s.Maximum.Completed.Elapsed, float64(10*time.Millisecond))
+		require.InDelta(t, 450, s.Minimum.Completed.PerSecond, 5)
+		require.Greater(t, s.Health.MemoryPeak, uint64(1<<20))
+		var bytes uint64
+		for _, snap := range rep.snapshots {
+			bytes += snap.Delta.CompletedBytes
+		}
+		require.Equal(t, s.Total.CompletedBytes, bytes)
+		require.Equal(t, stats.Spreads(s.Workers), s.Spreads)
+		require.Len(t, s.Spreads, 2)
+		require.Equal(t, 2, s.Spreads[0].Workers)
+		require.EqualValues(t, sent*9/20, s.Spreads[0].Median)
+	})
+}
+
+// TestSpreads: consumers of which it is known what each of them receives.
+func TestSpreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Role, p.Consumers, p.Count = plan.Client, 1, 4
+			p.Destinations = nil
+			for _, name := range []string{"A", "B", "C"} {
+				p.Destinations = append(p.Destinations, driver.Destination{Kind: driver.Topic, Name: name})
+			}
+			p.Consumers = 2
+			p.MaxPending = 10
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		require.Equal(t, []stats.Spread{
+			{Producing: true, Workers: 3, Least: 1, Median: 1, Most: 2}, {Workers: 6, Least: 1, Median: 1, Most: 2},
+		}, s.Spreads)
+	})
+	for n, want := range map[int]stats.Spread{
+		1: {}, 2: {Workers: 2, Least: 10, Median: 15, Most: 20}, 3: {Workers: 3, Least: 10, Median: 20, Most: 30},
+	} {
+		var workers []stats.WorkerTotal
+		for i := range n {
+			workers = append(workers, stats.WorkerTotal{Total: stats.Counters{Received: uint64(10 * (n - i))}})
+		}
+		if n == 1 {
+			require.Empty(t, stats.Spreads(workers))
+			continue
+		}
+		require.Equal(t, []stats.Spread{want}, stats.Spreads(workers))
+	}
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// lateEnd is by how much the last message of a count may be sent late without the rate counting as missed: a load of some
+// milliseconds would miss it by the time of waking up.
+const lateEnd = 10 * time.Millisecond
+
+// offered returns what the rates of the step wanted of its measured part; its load has ended.
+func (s *step) offered() (sum stats.Offered) {
+	for _, u := range s.uses {
+		u.offered = s.offeredTo(u)
+		sum.Add(u.offered)
+	}
+	return sum
+}
+
+// offeredTo returns what the rate of a group wanted; zero without a rate.
+func (s *step) offeredTo(u *use) stats.Offered {
+	rate := u.plan.Rate
+	if len(u.producers) == 0 || rate.IsZero() {
+		return stats.Offered{}
+	}
+	span := s.loaded
+	if s.plan.Duration > 0 {
+		span = min(span, s.plan.Duration)
+	}
+	end, ends := rate.End()
+	if ends {
+		span = min(span, end)
+	}
+	due := rate.Due(span)
+	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.plan.Count {
+		// What is due after the last message does not count, unless that left late: then the rate was missed for so long.
+		due = u.plan.Count
+		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
+			span, due = late, rate.Due(late)
+		} else if next := rate.At(due); next < math.MaxInt64 && (!ends || next < end) {
+			span = next
+		}
+	}
+	warm := min(s.plan.Warmup, span)
+	return stats.Offered{Due: due - min(due, rate.Due(warm)), Sent: u.measuredSends() - u.measuredBase, Span: span - warm}
+}
+
+// lastSend returns when the group handed its last message over.
+func (u *use) lastSend() (last time.Duration) {
+	for _, p := range u.producers {
+		last = max(last, p.rec.LastSend())
+	}
+	return last
+}
+
+// measuredSends returns how many of the messages that the group has sent were due after a warm-up.
+func (u *use) measuredSends() (n uint64) {
+	for _, p := range u.producers {
+		n += p.rec.Sends(stats.Measure)
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// writeNumbers writes what the run came to on average, and at most: of the measured part, but for the elapsed time, which is from
+// the start of the load to the end of the drain, and the messages of each worker, which are those of the whole run.
+func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
+	if s.Health.MemoryPeak > 0 {
+		writeText(b, "--- tester memory:", megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
+	}
+	measured := ""
+	if s.Average.Span > 0 {
+		measured = fmt.Sprintf(" s (measured %.2f s)", s.Average.Span.Seconds())
+	}
+	writeText(b, "--- elapsed:", fmt.Sprintf("%.2f", s.End.Sub(s.Start).Seconds()), cmp.Or(measured, " s"))
+	if s.Average.Span > 0 {
+		c.writeAverages(b, s)
+	}
+	c.writeMaximum(b, &s.Maximum)
+	for i := range s.Spreads {
+		writeSpread(b, &s.Spreads[i])
+	}
+}
+
+func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {
+	a := &s.Average
+	line := func(label string, n uint64, note string) {
+		writeText(b, label, fmt.Sprint(rate(n, a.Span)), " msg/sec"+note)
+	}
+	payload := func(bytes uint64) string {
+		return fmt.Sprintf(" (%s MB/s of payload)", megabytes(a.PerSecond(bytes)))
+	}
+	if c.run.Producing {
+		line("--- average sent:", a.Sent, offered(&s.Offered))
+		line("--- average completed:", a.Completed, payload(a.CompletedBytes))
+	}
+	if c.run.Consuming {
+		line("--- average received:", a.Received, payload(a.ReceivedBytes))
+	}
+}
+
+// offered returns what a rate wanted, in brackets; empty without one.
+func offered(o *stats.Offered) string {
+	switch {
+	case !o.Known():
+		return ""
+	case o.Span <= 0: // of several steps
+		return fmt.Sprintf(" (missed %s of the %d messages due)", percent(o.Missed()), o.Due)
+	default:
+		return fmt.Sprintf(" (offered %s, missed %s)", perSecond(o.PerSecond()), percent(o.Missed()))
+	}
+}
+
+// writeMaximum writes the highest rates, as writeMinimum does the lowest.
+func (c *Console) writeMaximum(b *strings.Builder, m *stats.Maximum) {
+	if c.run.Producing {
+		writeExtreme(b, "--- maximum completed:", &m.Completed)
+	}
+	if c.run.Consuming {
+		writeExtreme(b, "--- maximum received:", &m.Received)
+	}
+}
+
+// writeExtreme writes a lowest or highest rate, and when the second ended that had it: from the start of the load, and by the
+// wall clock, to find it in the broker's log.
+func writeExtreme(b *strings.Builder, label string, l *stats.Lowest) {
+	if l.Known() {
+		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
+			fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
+	}
+}
+
+func writeSpread(b *strings.Builder, s *stats.Spread) {
+	label := "--- received per consumer"
+	if s.Producing {
+		label = "--- completed per producer"
+	}
+	if s.Group != "" {
+		label += " of " + oneLine(s.Group)
+	}
+	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Least, s.Median, s.Most, s.Workers)
+}
+
+// megabytes returns bytes as MB, of a million bytes, with three digits or all in front of the point.
+func megabytes(bytes float64) string { return digits(bytes / 1e6) }
+
+// digits returns a number with three digits, or all in front of the point.
+func digits(v float64) string {
+	switch {
+	case v >= 100 || v == 0:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.01:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.2g", v)
+	}
+}
+
+// perSecond returns a rate; small ones with what is behind the point.
+func perSecond(v float64) string {
+	if v < 100 && v != math.Trunc(v) {
+		return digits(v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// percent returns a share of 1. What is not all, or more than nothing, never looks as if it was.
+func percent(share float64) string {
+	switch v := 100 * share; {
+	case share > 0 && v < 0.01:
+		return "< 0.01 %"
+	case share < 1 && v > 99.99:
+		return "> 99.99 %"
+	default:
+		return fmt.Sprintf("%.2f %%", v)
+	}
+}
+
+// figures returns the rates and extremes of a run or a step.
+func figures(a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool) *result.Figures {
+	f := &result.Figures{Span: a.Span.Microseconds()}
+	average := func(known bool, n uint64) *float64 {
+		if !known || a.Span <= 0 {
+			return nil
+		}
+		v := a.PerSecond(n)
+		return &v
+	}
+	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
+		if !known || !l.Known() {
+			return nil
+		}
+		return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
+	}
+	f.Sent, f.Completed, f.Received = average(producing, a.Sent), average(producing, a.Completed), average(consuming, a.Received)
+	f.CompletedBytes, f.ReceivedBytes = average(producing, a.CompletedBytes), average(consuming, a.ReceivedBytes)
+	if o.Known() {
+		due, unsent := o.Due, o.Unsent()
+		f.Due, f.Unsent = &due, &unsent
+		if o.Span > 0 {
+			v := o.PerSecond()
+			f.Offered = &v
+		}
+	}
+	f.MinimumCompleted, f.MinimumReceived = extreme(producing, &low.Completed), extreme(consuming, &low.Received)
+	f.MaximumCompleted, f.MaximumReceived = extreme(producing, &high.Completed), extreme(consuming, &high.Received)
+	return f
+}
+
+func spreads(list []stats.Spread) (out []result.Spread) {
+	for i := range list {
+		s := &list[i]
+		out = append(out, result.Spread{
+			Group: s.Group, Role: roleOf(s.Producing), Workers: s.Workers, Minimum: s.Least, Median: s.Median, Maximum: s.Most,
+		})
+	}
+	return out
+}
+
+func roleOf(producing bool) string {
+	if producing {
+		return "producers"
+	}
+	return "consumers"
+}

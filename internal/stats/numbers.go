@@ -1,0 +1,91 @@
+package stats
+
+import (
+	"slices"
+	"time"
+)
+
+// Offered is what the rates wanted of the measured part of a load, and what became of it. It is about the groups with a rate.
+type Offered struct {
+	Due  uint64        // messages that were due
+	Sent uint64        // messages that were sent; of a load that its count ended, those due before its last message left include more
+	Span time.Duration // in which they were due; of several steps, the sum
+}
+
+// Known tells whether there was a rate.
+func (o *Offered) Known() bool { return o.Due > 0 }
+
+// PerSecond returns the rate that was wanted, in messages per second.
+func (o *Offered) PerSecond() float64 {
+	if o.Span <= 0 {
+		return 0
+	}
+	return float64(o.Due) / o.Span.Seconds()
+}
+
+// Missed returns the share of the rate that was not reached, from 0 to 1.
+func (o *Offered) Missed() float64 {
+	if o.Due == 0 {
+		return 0
+	}
+	return float64(o.Unsent()) / float64(o.Due)
+}
+
+// Unsent returns how many of the messages due were not sent.
+func (o *Offered) Unsent() uint64 { return max(o.Due, o.Sent) - o.Sent }
+
+// Add adds those of another group at the same time.
+func (o *Offered) Add(other Offered) {
+	o.Due += other.Due
+	o.Sent += other.Sent
+	o.Span = max(o.Span, other.Span)
+}
+
+// Spread is how many messages the workers of a group have sent, or received: completed ones of producers.
+type Spread struct {
+	Group               string // empty on a command line
+	Producing           bool
+	Workers             int
+	Least, Median, Most uint64
+}
+
+// Spreads returns those of all groups with several producers, or several consumers, in the order of the workers.
+func Spreads(workers []WorkerTotal) (list []Spread) {
+	type key struct {
+		group     string
+		producing bool
+	}
+	var order []key
+	counts := map[key][]uint64{}
+	for i := range workers {
+		w := &workers[i]
+		at := key{w.Group, w.Producing}
+		if counts[at] == nil {
+			order = append(order, at)
+		}
+		counts[at] = append(counts[at], w.messages())
+	}
+	for _, at := range order {
+		n := counts[at]
+		if len(n) < 2 {
+			continue
+		}
+		slices.Sort(n)
+		median := n[len(n)/2]
+		if len(n)%2 == 0 {
+			median = (n[len(n)/2-1] + median) / 2
+		}
+		list = append(list, Spread{
+			Group: at.group, Producing: at.producing, Workers: len(n), Least: n[0], Median: median, Most: n[len(n)-1],
+		})
+	}
+	return list
+}
+
+// messages returns what a worker is there for: messages completed or received.
+func (w *WorkerTotal) messages() uint64 {
+	if w.Producing {
+		return w.Total.Completed
+	}
+	return w.Total.Received
+}

@@ -1,0 +1,94 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Figures are rates of the measured part of a run or a step: of the time from the end of the warm-up to the end of the load. Those
+// of a role that the run does not have are missing.
+type Figures struct {
+	// Span is the length of the measured part.
+	Span int64 `json:"span"`
+	// Sent, Completed and Received are average rates in messages per second.
+	Sent      *float64 `json:"sent,omitempty"`
+	Completed *float64 `json:"completed,omitempty"`
+	Received  *float64 `json:"received,omitempty"`
+	// CompletedBytes and ReceivedBytes are average rates of payload in bytes per second.
+	CompletedBytes *float64 `json:"completedBytes,omitempty"`
+	ReceivedBytes  *float64 `json:"receivedBytes,omitempty"`
+	// Offered is the average rate that --rate wanted, in messages per second; missing without a rate, and of several steps.
+	Offered *float64 `json:"offered,omitempty"`
+	// Due is the number of messages that the rates wanted, and Unsent how many of them were not sent; missing without a rate.
+	Due    *uint64 `json:"due,omitempty"`
+	Unsent *uint64 `json:"unsent,omitempty"`
+	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
+	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
+	MinimumReceived  *Extreme `json:"minimumReceived,omitempty"`
+	// MaximumCompleted and MaximumReceived are the highest.
+	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
+	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
+}
+
+// Extreme is the lowest or highest rate of a full second.
+type Extreme struct {
+	// PerSecond is the rate in messages per second.
+	PerSecond float64 `json:"perSecond"`
+	// Time is the moment at which that second ended, by the wall clock.
+	Time int64 `json:"time"`
+	// Elapsed is the same from the start of the load, by the steady clock.
+	Elapsed int64 `json:"elapsed"`
+}
+
+// Spread tells how evenly the workers of a group worked: their messages in the whole run, completed ones of producers, received
+// ones of consumers. A group with one worker of a side has none.
+type Spread struct {
+	// Host is the host of the workers, in merged results.
+	Host string `json:"host,omitempty"`
+	// Group is the name of the group; missing for a plain command line.
+	Group string `json:"group,omitempty"`
+	// Role is "producers" or "consumers".
+	Role string `json:"role"`
+	// Workers is the number of workers.
+	Workers int `json:"workers"`
+	// Minimum, Median and Maximum are messages of one worker.
+	Minimum uint64 `json:"minimum"`
+	Median  uint64 `json:"median"`
+	Maximum uint64 `json:"maximum"`
+}
+
+// merge adds the figures of a run beside this one. Rates add up; extremes are of one run, so that there are none.
+func (f *Figures) merge(other *Figures) (*Figures, error) {
+	if f == nil || other == nil {
+		return nil, nil //nolint:nilnil // they are not known
+	}
+	m := &Figures{Span: max(f.Span, other.Span)}
+	for _, sum := range []struct{ to, a, b **float64 }{
+		{&m.Sent, &f.Sent, &other.Sent},
+		{&m.Completed, &f.Completed, &other.Completed},
+		{&m.Received, &f.Received, &other.Received},
+		{&m.CompletedBytes, &f.CompletedBytes, &other.CompletedBytes},
+		{&m.ReceivedBytes, &f.ReceivedBytes, &other.ReceivedBytes},
+		{&m.Offered, &f.Offered, &other.Offered},
+	} {
+		if *sum.a != nil && *sum.b != nil {
+			v := **sum.a + **sum.b
+			*sum.to = &v
+		}
+	}
+	var err error
+	if m.Due, err = addKnown(f.Due, other.Due); err != nil {
+		return nil, err
+	}
+	m.Unsent, err = addKnown(f.Unsent, other.Unsent)
+	return m, err
+}
+
+// mergeSpreads keeps those of each host, of groups with several workers there.
+func (r *Result) mergeSpreads(part *Result) {
+	for _, s := range part.Spreads {
+		s.Host = cmp.Or(s.Host, part.Host.Name)
+		r.Spreads = append(r.Spreads, s)
+	}
+	r.Spreads = slices.Clip(r.Spreads)
+}
