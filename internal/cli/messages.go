@@ -97,12 +97,15 @@ func setKinds(g *plan.Group, list []plan.Variant) {
 	}
 }
 
-// messages returns the messages of a group of the file. What a message does not give it has from the group, of which the lists are.
-func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scenario.Entry) (all []plan.Variant) {
-	weights := make([]int, 0, len(of.Messages))
-	kinds := make([][]plan.Variant, 0, len(of.Messages))
-	for i := range of.Messages {
-		m := &of.Messages[i]
+// messages returns the messages of a group of the file, perhaps as a step has them. What a message does not give it has from the
+// group, of which the lists are.
+func (b *builder) messages(
+	of *scenario.Group, messages []scenario.Message, turn bool, f *driver.Factory, lists [][]scenario.Entry,
+) (all []plan.Variant) {
+	weights := make([]int, 0, len(messages))
+	kinds := make([][]plan.Variant, 0, len(messages))
+	for i := range messages {
+		m := &messages[i]
 		if !b.agree(m) {
 			continue
 		}
@@ -123,7 +126,7 @@ func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scen
 		}
 		weights, kinds = append(weights, weight), append(kinds, list)
 	}
-	if of.Turn {
+	if turn {
 		for _, list := range kinds {
 			for i := range list {
 				list[i].Weight = 1
@@ -132,7 +135,7 @@ func (b *builder) messages(of *scenario.Group, f *driver.Factory, lists [][]scen
 		return slices.Concat(kinds...)
 	}
 	if err := weigh(weights, kinds); err != nil {
-		b.bad(of.Messages[0].Pos, "give rounder weights", "group %s: %v", of.Name, err)
+		b.bad(messages[0].Pos, "give rounder weights", "group %s: %v", of.Name, err)
 	}
 	return slices.Concat(kinds...)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
@@ -181,7 +182,7 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
 	step := plan.Step{
 		Name: of.Name, Duration: s.Duration, Warmup: s.Warmup, Drained: of.Until == scenario.UntilDrained,
-		Before: commands(of.Before), After: commands(of.After),
+		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of),
 	}
 	for i := range of.Uses {
 		use := &of.Uses[i]
@@ -200,6 +201,24 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	b.plan.Steps = append(b.plan.Steps, step)
 }
 
+// idle returns for how long nothing must be received to end a step; 0 if that does not end it.
+func (b *builder) idle(of *scenario.Step) time.Duration {
+	text, given := entry(of.Entries, setting.KeyIdle)
+	if of.Until != scenario.UntilIdle {
+		if given {
+			b.bad(of.Pos, "until: idle", "idle-time is given, but the step %s does not last until it is idle", of.Name)
+		}
+		return 0
+	}
+	if !given {
+		if text, given = entry(b.file.Defaults, setting.KeyIdle); !given {
+			return setting.DefaultIdle
+		}
+	}
+	d, _ := setting.Idle(text) // it was checked
+	return d
+}
+
 // group returns a group with the settings that it has in a step.
 func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) *plan.Group {
 	at := b.brokers[of.Broker]
@@ -215,11 +234,15 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 		s.URL = ""
 	}
 	r := b.resolver(s, role, &at.factory)
-	r.mixed = len(of.Messages) > 0
+	messages, turn := of.Messages, of.Turn
+	if len(use.Messages) > 0 {
+		messages, turn = use.Messages, use.Turn
+	}
+	r.mixed = len(messages) > 0
 	g := r.group(of.Destinations)
 	g.Name = of.Name
 	if r.mixed {
-		setKinds(g, b.messages(of, &at.factory, lists))
+		setKinds(g, b.messages(of, messages, turn, &at.factory, lists))
 	}
 	for _, e := range g.Sides() {
 		e.Broker, e.Site = at.Name, at.site

@@ -231,3 +231,64 @@ steps:
 		})
 	}
 }
+
+// A step may change the kinds of messages of a group, and end when nothing comes any more.
+func TestStepsWithOtherMessages(t *testing.T) {
+	file := write(t, "kinds.yaml", `
+verify: true
+broker: {url: "mem://local"}
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 90, max-pending: 10, messages: [{weight: 1, message-size: 64}, {weight: 2, message-size: 128}]}
+  readers: {role: consumer, destination: queue://A}
+steps:
+  - {name: two, groups: [senders]}
+  - name: three
+    until: idle
+    idle-time: 300ms
+    groups:
+      senders: {choose: turn, messages: [{message-size: 1}, {message-size: 2}, {message-size: 3}]}
+      readers:
+  - {name: one, groups: {senders: {message-size: 4}}, until: count}
+  - {name: empty, groups: [readers], until: drained}
+thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.completed == 270]
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr+got.stdout)
+	r, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, "idle: nothing was received for 300ms", r.Steps[1].Reason)
+	require.EqualValues(t, 270, r.Verification.Total.Once)
+	var p struct {
+		Steps []struct {
+			Until    string
+			IdleTime string `json:"idle-time"`
+			Groups   []struct {
+				Body     string
+				Messages []struct {
+					Weight int
+					Body   string
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(r.Plan, &p))
+	require.Equal(t, [2]string{"idle", "300ms"}, [2]string{p.Steps[1].Until, p.Steps[1].IdleTime})
+	for i, kinds := range []int{2, 3, 2} {
+		require.Len(t, p.Steps[i].Groups[0].Messages, kinds, "step %d", i)
+	}
+	require.Equal(t, 1, p.Steps[1].Groups[0].Messages[2].Weight)
+	require.Contains(t, p.Steps[1].Groups[0].Messages[2].Body, "3 bytes")
+
+	for text, want := range map[string]string{
+		"{name: fill, groups: [senders], until: idle}":                   "nothing in it receives",
+		"{name: fill, groups: [senders], idle-time: 5s}":                 "idle-time is given, but the step fill does not last until it is idle",
+		"{name: fill, groups: [readers], until: idle, idle-time: 0s}":    "must be above 0",
+		"{name: fill, groups: [senders, readers], until: idle-for-ever}": `cannot last until "idle-for-ever"`,
+	} {
+		bad := write(t, "bad.yaml", strings.Replace(twoSteps, "  - name: fill\n    groups: [senders]", "  - "+text, 1))
+		got := call(nil, "scenario", "validate", bad)
+		require.Equal(t, exitUsage, got.status)
+		require.Contains(t, got.stderr, want)
+	}
+}

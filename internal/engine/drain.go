@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,10 +54,22 @@ func (r *run) drain(ctx context.Context) {
 	r.waitQuiet(ctx, deadline, quiet)
 }
 
+// over returns what tells whether, and why, the consumers of the present step end its load; nil if they do not.
+func (r *run) over(producing bool) func() (why string, done bool) {
+	switch s := r.step.plan; {
+	case s.Idle > 0:
+		return r.idle(s.Idle)
+	case !producing && s.Drained:
+		return r.drainedAll()
+	default:
+		return nil
+	}
+}
+
 // drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have received all that the
 // run has sent, or, where that is not known, nothing has come for a while. If some of it never comes, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
-	q := quietness{received: r.received(), looked: time.Now()}
+	q := quietness{received: r.received(), looked: time.Now(), every: glance}
 	return func() (string, bool) {
 		idle := q.look(time.Now(), r.received())
 		known := r.expectedKnown() && r.redelivered() == 0
@@ -72,9 +85,23 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	}
 }
 
+// idle returns what tells whether the consumers of the present step have received nothing for a time, messages of others included.
+func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
+	arrived := func() (n uint64) {
+		for _, c := range r.step.consumers() {
+			n += c.rec.Arrived()
+		}
+		return n
+	}
+	q := quietness{received: arrived(), looked: time.Now(), every: glance}
+	return func() (string, bool) {
+		return fmt.Sprintf("idle: nothing was received for %v", lasting), q.look(time.Now(), arrived()) >= lasting
+	}
+}
+
 // waitQuiet waits until nothing has been received for a while.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
-	q := quietness{received: r.received(), looked: time.Now()}
+	q := quietness{received: r.received(), looked: time.Now(), every: poll}
 	r.waitFor(ctx, deadline, func() bool {
 		return q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
 	})
@@ -85,12 +112,13 @@ func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Dura
 type quietness struct {
 	received uint64
 	looked   time.Time
+	every    time.Duration // how often somebody looks
 	lasted   time.Duration
 }
 
 // look takes what has been received until now, and returns how long that has not changed.
 func (q *quietness) look(now time.Time, received uint64) time.Duration {
-	q.lasted += min(now.Sub(q.looked), 4*poll)
+	q.lasted += min(now.Sub(q.looked), 4*q.every)
 	q.looked = now
 	if received != q.received {
 		q.received, q.lasted = received, 0

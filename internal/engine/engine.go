@@ -88,6 +88,7 @@ type run struct {
 	phases    *load.Phases
 	boundary  *load.Boundary
 	groups    []*group // of all steps
+	known     known
 	producers []*producer
 	consumers []*consumer
 	subs      []*subscription
@@ -125,6 +126,7 @@ func newRun(p *plan.Plan) *run {
 	r := &run{plan: p, role: p.Roles(), id: newRunNumber(), clock: load.NewClock(), phases: new(load.Phases)}
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
+	r.known = known{map[worker]*producer{}, map[worker]*consumer{}, map[string]bool{}}
 	if p.Verify {
 		r.verify = newVerification(r.id, p.VerifyFile)
 	}
@@ -233,25 +235,34 @@ func (r *run) collect() {
 
 // members returns the workers of each group that has a name, those with other workers in other steps together.
 func (r *run) members() (list []stats.Members) {
-	at := map[string]int{}
-	producers, consumers := 0, 0
+	at, indexes := map[string]int{}, map[any]int{}
+	for i, p := range r.producers {
+		indexes[p] = i
+	}
+	for i, c := range r.consumers {
+		indexes[c] = i
+	}
+	add := func(to *[]int, worker any) {
+		if i, ok := indexes[worker]; ok { // it belongs to a group once
+			*to = append(*to, i)
+			delete(indexes, worker)
+		}
+	}
 	for _, g := range r.groups {
 		name := g.plan.Name
-		if _, ok := at[name]; !ok && name != "" {
+		if name == "" {
+			continue
+		}
+		if _, ok := at[name]; !ok {
 			at[name] = len(list)
 			list = append(list, stats.Members{Name: name})
 		}
-		for range g.producers {
-			if name != "" {
-				list[at[name]].Producers = append(list[at[name]].Producers, producers)
-			}
-			producers++
+		m := &list[at[name]]
+		for _, p := range g.producers {
+			add(&m.Producers, p)
 		}
-		for range g.consumers {
-			if name != "" {
-				list[at[name]].Consumers = append(list[at[name]].Consumers, consumers)
-			}
-			consumers++
+		for _, c := range g.consumers {
+			add(&m.Consumers, c)
 		}
 	}
 	return list

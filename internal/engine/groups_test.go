@@ -110,19 +110,94 @@ func addUp(t *testing.T, s *stats.StepSummary) {
 	}
 }
 
-// A group that has other workers in a later step is one group in the figures of the run.
+// A group that has other workers in a later step is one group in the figures of the run, and its workers have one name each.
 func TestGroupsWithOtherWorkers(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), verified)
+			two := []driver.Destination{{Name: "A"}, {Name: "B"}}
+			step := func(name string, count uint64, producers, consumers int) {
+				s.step(name, func(step *plan.Step) { step.Drained = name != "one" },
+					s.senders("senders", func(g *plan.Group) { g.Destinations, g.Count, g.Producers = two, count, producers }),
+					s.readers("readers", func(g *plan.Group) { g.Destinations, g.Consumers = two, consumers }))
+			}
+			step("one", 300, 1, 1)
+			step("two", 600, 3, 2)
+			step("three", 300, 1, 1)
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			require.Equal(t, map[string][4]uint64{"senders": {1200, 1200, 0, 1200}, "readers": {0, 0, 1200, 1200}}, groupsOf(sum.Groups))
+			for i := range sum.Steps {
+				addUp(t, &sum.Steps[i])
+			}
+			sent, at := map[string]uint64{}, map[string]string{}
+			for i := range sum.Workers {
+				w := &sum.Workers[i]
+				require.NotContains(t, at, w.Name)
+				sent[w.Name], at[w.Name] = w.Total.Sent, w.Destination
+			}
+			require.Equal(t, map[string]uint64{
+				"senders-0": 150 + 100 + 150, "senders-1": 150 + 100 + 150, "senders-2": 100, "senders-3": 100, "senders-4": 100, "senders-5": 100,
+				"readers-0": 0, "readers-1": 0, "readers-1.2": 0, "readers-2": 0, "readers-3": 0,
+			}, sent)
+			require.Equal(t, "queue://B", at["readers-1"], "as one reader for each of two queues")
+			require.Equal(t, "queue://A", at["readers-1.2"], "as the second of two readers for the first queue")
+			if verified {
+				require.EqualValues(t, 1200, sum.Verification.Total.Once)
+			}
+		})
+	}
+}
+
+// A step may change what is no matter of the workers' identity: transactions are counted in each step that has them.
+func TestStepsWithOtherTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
-		workers := func(n int) func(*plan.Group) { return func(g *plan.Group) { g.Producers = n } }
-		s.step("one", nil, s.senders("senders", to("TEST", sending(300), workers(1))), s.readers("readers", nil))
-		s.step("three", drainedStep, s.senders("senders", to("TEST", sending(600), workers(3))), s.readers("readers", nil))
+		s.step("plain", nil, s.senders("senders", sending(100)), s.readers("readers", nil))
+		s.step("transacted", drainedStep, s.senders("senders", func(g *plan.Group) { g.Count, g.CommitInterval = 100, 10 }), s.readers("readers", nil))
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems)
-		require.Equal(t, map[string][4]uint64{"senders": {900, 900, 0, 900}, "readers": {0, 0, 900, 900}}, groupsOf(sum.Groups))
+		require.EqualValues(t, 0, sum.Steps[0].Total.Commits)
+		require.EqualValues(t, 10, sum.Steps[1].Total.Commits)
+	})
+}
+
+// A step may end when nothing has come for a while: after its producers, and also if nothing comes at all.
+func TestIdleSteps(t *testing.T) {
+	idle := func(d time.Duration) func(*plan.Step) { return func(s *plan.Step) { s.Idle = d } }
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second }).Factory(), false)
+		s.step("nothing", idle(4*time.Second), s.readers("readers", nil))
+		s.step("both", idle(3*time.Second), s.senders("senders", sending(500)), s.readers("readers", nil))
+		s.step("slow", idle(1500*time.Millisecond), s.senders("senders", paced("1")), s.readers("readers", nil))
+		s.step("short", func(step *plan.Step) { step.Idle, step.Duration = 10*time.Second, 4*time.Second }, s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		var reasons []string
 		for i := range sum.Steps {
-			addUp(t, &sum.Steps[i])
+			reasons = append(reasons, sum.Steps[i].Reason)
 		}
+		require.Equal(t, []string{
+			"idle: nothing was received for 4s", "idle: nothing was received for 3s", "idle: nothing was received for 1.5s", "duration reached",
+		}, reasons)
+		require.InDelta(t, 4, sum.Steps[0].Loaded.Seconds(), 0.1)
+		require.InDelta(t, 2+3, sum.Steps[1].Loaded.Seconds(), 0.2, "the first two seconds nothing comes, and nothing after those")
+		require.EqualValues(t, 500, sum.Steps[1].Total.Received)
+		require.InDelta(t, 1.5, sum.Steps[2].Loaded.Seconds(), 0.1, "its first message comes after two seconds")
+		require.EqualValues(t, 2, sum.Steps[3].Total.Received)
+		require.InDelta(t, 4, sum.Steps[3].Loaded.Seconds(), 0.1)
+	})
+	synctest.Test(t, func(t *testing.T) { // what others have sent is no idleness
+		b := mem.New()
+		fill := newScenario(b.Factory(), false)
+		fill.step("fill", nil, fill.senders("senders", sending(40)))
+		fill.run(t, nil)
+		s := newScenario(b.Factory(), false)
+		s.step("before", nil, s.senders("senders", to("OTHER", sending(1))))
+		s.step("foreign", idle(time.Second), s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("10") }))
+		sum := s.run(t, nil)
+		require.EqualValues(t, 40, sum.Steps[1].Total.Foreign)
+		require.InDelta(t, 4+1, sum.Steps[1].Loaded.Seconds(), 0.3)
 	})
 }
 

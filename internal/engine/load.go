@@ -53,11 +53,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		look = ticker.C
 	}
 	var attend <-chan time.Time
-	var drained func() (string, bool)
-	if !producing && s.plan.Drained {
-		drained = r.drainedAll()
-	}
-	if r.verify != nil && !producing || drained != nil {
+	over := r.over(producing)
+	if r.verify != nil && !producing || over != nil {
 		ticker := time.NewTicker(glance)
 		defer ticker.Stop()
 		attend = ticker.C
@@ -82,10 +79,10 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
 		case <-attend:
 			r.attend()
-			if drained == nil {
+			if over == nil {
 				continue
 			}
-			if why, done := drained(); done {
+			if why, done := over(); done {
 				return ending{reason: why}
 			}
 		case <-look:
@@ -94,7 +91,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 				return ending{reason: "no answer from the broker", err: err}
 			}
 		case <-finished:
-			sending = false
+			sending = s.plan.Idle > 0 // what it has sent may still come
+			finished = nil
 		}
 	}
 	select { // producers end when they fail, too

@@ -10,7 +10,7 @@ import (
 // TestQuietness: it is counted from the last message, and only while somebody looks.
 func TestQuietness(t *testing.T) {
 	now := time.Now()
-	q := quietness{received: 5, looked: now}
+	q := quietness{received: 5, looked: now, every: poll}
 	var last time.Duration
 	look := func(after time.Duration, received uint64) time.Duration {
 		now = now.Add(after)

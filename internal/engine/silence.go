@@ -36,7 +36,7 @@ func (r *run) listen() *silence {
 		_, scheduled := u.plan.Rate.End()
 		return len(u.producers) > 0 && (u.plan.Count > 0 || scheduled)
 	})
-	if !ends || r.step.plan.Duration > 0 {
+	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
 		return nil
 	}
 	return &silence{run: r, limit: max(r.plan.DrainTimeout, leastSilence), looked: time.Now()}

@@ -58,6 +58,7 @@ type stepData struct {
 	Duration   string      `json:"duration,omitempty"`
 	Warmup     string      `json:"warmup,omitempty"`
 	Until      string      `json:"until,omitempty"`
+	IdleTime   string      `json:"idle-time,omitempty"`
 	Before     []string    `json:"before,omitempty"`
 	After      []string    `json:"after,omitempty"`
 	Thresholds []string    `json:"thresholds,omitempty"`
@@ -142,8 +143,11 @@ func dataOf(p *Plan) planData {
 
 func stepOf(s *Step) stepData {
 	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After}
-	if s.Drained {
+	switch {
+	case s.Drained:
 		d.Until = "drained"
+	case s.Idle > 0:
+		d.Until, d.IdleTime = "idle", s.Idle.String()
 	}
 	for i := range s.Thresholds {
 		d.Thresholds = append(d.Thresholds, s.Thresholds[i].String())

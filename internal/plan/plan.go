@@ -103,6 +103,9 @@ type Step struct {
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last step
 	// of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
+	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may have sent
+	// all that they are to send before.
+	Idle time.Duration
 	// Groups work side by side. A group of the same name in the step before goes on with its connections and subscriptions,
 	// if nothing but its load is different.
 	Groups []*Group

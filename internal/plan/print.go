@@ -331,8 +331,11 @@ func (pr *printer) end() string {
 	if d := pr.step.Duration; d > 0 {
 		ends = append(ends, fmt.Sprintf("after %v (warm-up included)", d))
 	}
+	if d := pr.step.Idle; d > 0 {
+		ends = append(ends, fmt.Sprintf("when nothing was received for %v", d))
+	}
 	for _, g := range pr.step.Groups {
-		if g.Count == 0 {
+		if g.Count == 0 || pr.step.Idle > 0 && g.Role.Produces() {
 			continue
 		}
 		verb := "sent"

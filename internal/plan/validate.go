@@ -22,7 +22,7 @@ func (p *Plan) Validate() error {
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
-		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, its producers a message-count or a rate that ends, or, without producers, until: drained",
+		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
 		v.thresholds(step.Thresholds, step.Has(p.Verify), p.Steps[i:i+1])
 		for _, g := range step.Groups {
@@ -143,17 +143,21 @@ func (v *validator) step(s *Step) {
 	v.refuse(s.Duration > 0 && s.Warmup >= s.Duration,
 		fmt.Sprintf("the duration includes the warm-up: try --duration %v", s.Warmup+max(s.Duration, time.Second)),
 		"--warmup %v leaves nothing to measure of --duration %v", s.Warmup, s.Duration)
-	workers := 0
+	workers, consuming := 0, false
 	for _, g := range s.Groups {
 		workers += g.workers()
+		consuming = consuming || g.Role.Consumes()
 	}
+	v.refuse(s.Idle < 0, positive, "the idle-time %v of the step %s is negative", s.Idle, s.Name)
+	v.refuse(s.Idle > 0 && !consuming, "name a group of consumers, or give a duration or counts",
+		"the step %s lasts until it is idle, but nothing in it receives", s.Name)
 	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
 		"the plan comes to %d producers and consumers", workers)
 }
 
 // ends tells whether the step ends by itself.
 func (s *Step) ends() bool {
-	if s.Duration > 0 {
+	if s.Duration > 0 || s.Idle > 0 {
 		return true
 	}
 	producing, bounded, counted := false, true, false

@@ -82,7 +82,7 @@ func (d *decoder) group(p pair, used map[string]bool) {
 			g.Destinations = append(g.Destinations, d.destinations(n)...)
 		}
 	}
-	d.messages(&g, p.value)
+	g.Messages, g.Turn = d.messages(g.Role, p.value)
 	g.Entries = d.entries(p.value.pairs, places, of, groupShape()...)
 	d.file.Groups = append(d.file.Groups, g)
 }
@@ -117,18 +117,18 @@ func (d *decoder) groupBroker(g *Group, p pair, used map[string]bool) {
 	used[g.Broker] = true
 }
 
-// messages reads the kinds of messages of a group, and how one is chosen.
-func (d *decoder) messages(g *Group, n *node) {
+// messages reads the kinds of messages of a group, or of one in a step, and how one is chosen.
+func (d *decoder) messages(role string, n *node) (all []Message, turn bool) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
 	for _, p := range n.pairs {
-		if (p.key.text == "messages" || p.key.text == "choose") && g.Role == Consumer {
+		if (p.key.text == keyMessages || p.key.text == keyChoose) && role == Consumer {
 			d.bad(p.key.pos, "it belongs to a producer group", "%s is no setting of a consumer group", p.key.text)
-			return
+			return nil, false
 		}
 	}
-	list, choose := n.get("messages"), n.get("choose")
+	list, choose := n.get(keyMessages), n.get(keyChoose)
 	if choose != nil {
-		text, ok := d.text(choose, "choose")
+		text, ok := d.text(choose, keyChoose)
 		words := []string{ChooseWeight, ChooseTurn}
 		switch {
 		case !ok:
@@ -137,40 +137,45 @@ func (d *decoder) messages(g *Group, n *node) {
 		case list == nil:
 			d.bad(choose.pos, form, "there are no messages to choose from")
 		}
-		g.Turn = text == ChooseTurn
+		turn = text == ChooseTurn
 	}
 	switch {
 	case list == nil || list.broken:
-		return
+		return nil, turn
 	case list.null || list.kind == sequence && len(list.items) == 0:
 		d.bad(list.pos, form, "messages has no value")
 	case list.kind != sequence:
 		d.bad(list.pos, form, "messages must be a list, not %s", list.what())
 	case len(list.items) > MaxMessages:
 		d.bad(list.pos, "", "there are %d messages: at most %d", len(list.items), MaxMessages)
-		return
+		return nil, turn
 	}
 	for _, item := range list.items {
-		d.message(g, item)
+		all = append(all, d.message(item, turn))
 	}
+	return all, turn
 }
 
-func (d *decoder) message(g *Group, n *node) {
+func (d *decoder) message(n *node, turn bool) Message {
 	m := Message{Pos: n.pos}
 	if len(n.pairs) > 0 {
 		m.Pos = n.pairs[0].key.pos
 	}
 	m.Entries = d.entries(d.fields(n, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
 	for _, p := range n.pairs {
-		if p.key.text == keyWeight && g.Turn {
+		if p.key.text == keyWeight && turn {
 			d.bad(p.key.pos, "remove it, or choose: "+ChooseWeight, "a weight means nothing where messages are sent in turn")
 		}
 	}
-	g.Messages = append(g.Messages, m)
+	return m
 }
 
-// keyWeight is the setting that only messages chosen by weight have.
-const keyWeight = "weight"
+// The keys of messages.
+const (
+	keyMessages = "messages"
+	keyChoose   = "choose"
+	keyWeight   = "weight" // the setting that only messages chosen by weight have
+)
 
 func (d *decoder) destinations(n *node) (list []string) {
 	for _, item := range d.oneOrMore(n, "destination") {

@@ -64,6 +64,7 @@ func settingsTable() []Key {
 		{Name: "duration", Scopes: InStep, Arg: "TIME", Help: "length of the load", Check: duration},
 		{Name: "warmup", Scopes: InStep, Arg: "TIME", Check: duration},
 		{Name: "message-count", Scopes: InStep, Arg: "N", Check: whole},
+		{Name: "idle-time", Scopes: InStep, Arg: "TIME", Default: "3s", Check: duration},
 		{Name: "threshold", Help: "demand", Check: func(text string) error {
 			if len(strings.Fields(text)) < 3 {
 				return errors.New("want METRIC OPERATOR VALUE")

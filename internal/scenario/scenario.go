@@ -41,6 +41,7 @@ const MaxMessages = 1024
 const (
 	UntilDrained = "drained" // the destinations are empty
 	UntilCount   = "count"   // the message count is reached
+	UntilIdle    = "idle"    // nothing was received for the time of its setting idle-time
 )
 
 // Pos is a place in a file. Line and Column count from 1; Column counts characters.
@@ -113,14 +114,16 @@ type Message struct {
 	Pos     Pos
 }
 
-// Use is a group in a step. Entries override those of the group for this step.
+// Use is a group in a step. Entries override those of the group for this step, and so do Messages, with Turn, if there are any.
 type Use struct {
-	Group   string
-	Entries []Entry
-	Pos     Pos
+	Group    string
+	Entries  []Entry
+	Messages []Message `json:",omitempty"`
+	Turn     bool      `json:",omitempty"`
+	Pos      Pos
 }
 
-// Step is groups that run together. Until is empty, [UntilDrained] or [UntilCount].
+// Step is groups that run together. Until is empty, [UntilDrained], [UntilCount] or [UntilIdle].
 type Step struct {
 	Name          string
 	Uses          []Use

@@ -31,7 +31,7 @@ func Schema(table []Key) []byte {
 			"producers": groupSchema(keys, Producer, InProducerGroup),
 			"consumers": groupSchema(keys, Consumer, InConsumerGroup),
 			"message":   messageSchema(keys),
-			"override":  closedObject(keys, inGroup, object{}),
+			"override":  withMessages(closedObject(keys, inGroup, object{})),
 			"step":      stepSchema(keys),
 			"threshold": object{"anyOf": []any{
 				object{"type": "string"},
@@ -89,12 +89,19 @@ func groupSchema(keys *table, role string, place Scope) object {
 	if role != Producer {
 		return closedObject(keys, place, more, "role")
 	}
+	return withMessages(closedObject(keys, place, more, "role"))
+}
+
+// withMessages adds the kinds of messages to the schema of a group.
+func withMessages(schema object) object {
 	messages := nonEmpty(ref("message"))
 	messages["maxItems"] = MaxMessages
-	more["messages"] = note("several kinds of messages; what one does not give, it has from the group", messages)
-	more["choose"] = note("how one of the messages is chosen (default: "+ChooseWeight+")", object{"enum": []string{ChooseWeight, ChooseTurn}})
-	schema := closedObject(keys, place, more, "role")
-	schema["dependentRequired"] = object{"choose": []string{"messages"}}
+	maps.Copy(schema["properties"].(object), object{ //nolint:forcetypeassert // closedObject has made it
+		keyMessages: note("several kinds of messages; what one does not give, it has from the group", messages),
+		keyChoose: note("how one of the messages is chosen (default: "+ChooseWeight+")",
+			object{"enum": []string{ChooseWeight, ChooseTurn}}),
+	})
+	schema["dependentRequired"] = object{keyChoose: []string{keyMessages}}
 	return schema
 }
 
@@ -118,7 +125,7 @@ func stepSchema(keys *table) object {
 }
 
 func untilSchema() object {
-	return note("what ends the step but for its duration and count", object{"enum": []string{UntilDrained, UntilCount}})
+	return note("what ends the step but for its duration and count", object{"enum": untils()})
 }
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }

@@ -90,11 +90,14 @@ func (d *decoder) until(n *node) string {
 		return ""
 	}
 	text, ok := d.text(until, "until")
-	if ok && text != UntilDrained && text != UntilCount {
-		d.bad(until.pos, missing(text, []string{UntilDrained, UntilCount}), "a step cannot last until %s", quote(text))
+	if known := untils(); ok && !slices.Contains(known, text) {
+		d.bad(until.pos, missing(text, known), "a step cannot last until %s", quote(text))
 	}
 	return text
 }
+
+// untils are the values of `until`.
+func untils() []string { return []string{UntilDrained, UntilCount, UntilIdle} }
 
 // allUses is of a step that names no groups.
 func (d *decoder) allUses() (list []Use) {
@@ -119,6 +122,7 @@ func (d *decoder) uses(n *node) (list []Use) {
 			u := Use{Group: p.key.text, Pos: p.key.pos}
 			if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
 				u.Entries = d.overrides(p.value, &d.file.Groups[i])
+				u.Messages, u.Turn = d.messages(d.file.Groups[i].Role, p.value)
 			}
 			list = append(list, u)
 		}
@@ -169,7 +173,7 @@ func (d *decoder) overrides(n *node, g *Group) []Entry {
 	}
 	pairs := d.fields(n, "the group "+g.Name, "SETTING: VALUE")
 	for _, key := range groupShape() {
-		if i := n.get(key); i != nil {
+		if i := n.get(key); i != nil && key != keyMessages && key != keyChoose {
 			d.bad(i.pos, "make a group of its own", "a step cannot change the %s of a group", key)
 		}
 	}

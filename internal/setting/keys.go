@@ -3,8 +3,10 @@ package setting
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/scenario"
 )
 
@@ -15,7 +17,21 @@ const (
 	KeySite = "site"
 	// KeyWeight is of one of several messages.
 	KeyWeight = "weight"
+	// KeyIdle is of a step that lasts until it is idle.
+	KeyIdle = "idle-time"
 )
+
+// DefaultIdle is for how long nothing must have been received in a step that does not say it.
+const DefaultIdle = 3 * time.Second
+
+// Idle reads the value of [KeyIdle].
+func Idle(text string) (time.Duration, error) {
+	d, err := quantity.Duration(text, time.Second)
+	if err == nil && d <= 0 {
+		err = errors.New("must be above 0")
+	}
+	return d, err
+}
 
 // Keys returns the settings as scenario files have them, each at its places, and the few of their own.
 func Keys(protocols []string) []scenario.Key {
@@ -39,6 +55,13 @@ func Keys(protocols []string) []scenario.Key {
 		Help: "weight of the message: its share is that over the sum of all weights",
 		Check: func(text string) error {
 			_, err := Weight(text)
+			return err
+		},
+	}, {
+		Name: KeyIdle, Scopes: inStep, Arg: argTime, Default: DefaultIdle.String(),
+		Help: "with until: idle, for how long nothing must have been received",
+		Check: func(text string) error {
+			_, err := Idle(text)
 			return err
 		},
 	}}

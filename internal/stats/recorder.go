@@ -454,6 +454,11 @@ func (r *ConsumerRecorder) Total() uint64 {
 	return r.count(func(p *receivings) uint64 { return p.total })
 }
 
+// Arrived returns the number of messages received, foreign ones included.
+func (r *ConsumerRecorder) Arrived() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.total + p.foreign })
+}
+
 func (r *ConsumerRecorder) count(of func(*receivings) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// group are the workers of a group of the plan, in all steps.
+type group struct {
+	plan      *plan.Group // as the step has it in which it was opened, or of its first step
+	producers []*producer
+	consumers []*consumer
+	order     load.Mix // of the kinds of messages
+	open      bool
+}
+
+type producer struct {
+	spec   driver.ProducerSpec
+	group  string // its name; empty on a command line
+	site   string
+	rec    *stats.ProducerRecorder
+	ledger *verify.Ledger  // nil if nothing is verified
+	load   *load.Producer  // of the present connection
+	driver driver.Producer // nil unless open
+	ended  chan struct{}   // closed when load.Run has returned; nil until started
+
+	connections
+}
+
+type consumer struct {
+	spec    driver.ConsumerSpec
+	group   string // its name; empty on a command line
+	site    string
+	rec     *stats.ConsumerRecorder
+	checker *verify.Checker // nil if nothing is verified
+	load    *load.Consumer  // of the present connection; nil until started
+	driver  driver.Consumer // nil unless open
+	ended   chan struct{}   // closed when Run has returned; nil until started
+	stop    context.CancelFunc
+	kept    bool // its subscription stays when it closes, for a later step
+
+	connections
+}
+
+// connections are those that a worker has had.
+type connections struct {
+	opened   int
+	counters []driver.Counter // of the protocol's own, of the closed ones
+	denied   uint64           // times that the broker gave those no leave to send
+
+	socketWaits uint64 // times that the network took no more of those
+}
+
+// openDriver is a driver that workers of some groups share.
+type openDriver struct {
+	endpoint *plan.Endpoint
+	side     string // "producers" or "consumers"
+	driver   driver.Driver
+}
+
+func newGroup(r *run, g *plan.Group, process string) *group {
+	workers := &group{plan: g}
+	for _, spec := range g.ProducerSpecs(process) {
+		workers.producers = append(workers.producers, r.producer(g, spec))
+	}
+	for _, spec := range g.ConsumerSpecs(process) {
+		workers.consumers = append(workers.consumers, r.consumer(g, spec))
+	}
+	return workers
+}
+
+// worker is the identity of a producer or consumer.
+type worker struct {
+	name, subscription string
+	place
+}
+
+// known are the workers made so far. A group that has more or fewer of them in a later step has those again whose identity is the
+// same, so that they keep their numbers and figures.
+type known struct {
+	producers map[worker]*producer
+	consumers map[worker]*consumer
+	names     map[string]bool
+}
+
+func (r *run) producer(g *plan.Group, spec driver.ProducerSpec) *producer {
+	id := worker{name: spec.Name, place: place{g.Producer.Site, spec.Destination}}
+	if p := r.known.producers[id]; p != nil {
+		return p
+	}
+	spec.Name = r.known.free(spec.Name)
+	p := newProducer(r, len(r.producers), g, spec)
+	r.producers, r.known.producers[id] = append(r.producers, p), p
+	return p
+}
+
+func (r *run) consumer(g *plan.Group, spec driver.ConsumerSpec) *consumer {
+	id := worker{spec.Name, spec.Subscription, place{g.Consumer.Site, spec.Destination}}
+	if c := r.known.consumers[id]; c != nil {
+		return c
+	}
+	spec.Name = r.known.free(spec.Name)
+	c := &consumer{spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+	c.spec.Commits = r.consumerCommits(c, &spec)
+	r.consumers, r.known.consumers[id] = append(r.consumers, c), c
+	return c
+}
+
+// free returns a name that no other worker has: readers-1, or readers-1.2 if there has been a readers-1 at another destination.
+func (k *known) free(name string) string {
+	free := name
+	for n := 2; k.names[free]; n++ {
+		free = fmt.Sprintf("%s.%d", name, n)
+	}
+	k.names[free] = true
+	return free
+}
+
+func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
+	p := &producer{spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse)}
+	if r.verify == nil {
+		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered}
+	} else {
+		p.ledger = r.verify.ledger(id, &p.spec, p.place())
+	}
+	p.spec.Commits = r.producerCommits(p, &spec)
+	p.load = r.newLoad(id, p)
+	return p
+}
+
+// newLoad returns what feeds a new connection of a producer.
+func (r *run) newLoad(id int, p *producer) *load.Producer {
+	var sizes []uint32
+	for i := range p.spec.Variants {
+		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
+	}
+	return load.NewProducer(load.ProducerConfig{
+		Sizes: sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger, Precise: !r.plan.CoarseTimers,
+	}, r.clock, p.rec)
+}
+
+// producerCommits returns what counts the transactions of a producer; nil if it has none.
+func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Commits {
+	if spec.CommitInterval == 0 {
+		return nil
+	}
+	return r.commits(p.rec.Committed)
+}
+
+// consumerCommits returns what counts the transactions of a consumer; nil if it has none.
+func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Commits {
+	if spec.TransactionSize == 0 {
+		return nil
+	}
+	return r.commits(c.rec.Committed)
+}
+
+// commits counts transactions in the phase in which the broker was asked to commit them.
+func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
+	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
+}
+
+// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and what counts
+// their messages, stay.
+func (r *run) respec(u *use) {
+	u.group.plan = u.plan
+	process := processName()
+	for i, spec := range u.plan.ProducerSpecs(process) {
+		p := u.producers[i]
+		spec.Name, spec.Origin, spec.Commits = p.spec.Name, p.spec.Origin, r.producerCommits(p, &spec)
+		p.spec = spec
+		if p.ledger != nil {
+			p.ledger.SetBodies(r.verify.sums(&p.spec)...)
+		}
+	}
+	for i, spec := range u.plan.ConsumerSpecs(process) {
+		c := u.consumers[i]
+		spec.Name, spec.Commits = c.spec.Name, r.consumerCommits(c, &spec)
+		c.spec = spec
+	}
+}
+
+// sameWorkers tells whether a group that is open with the one setting can go on with the other: nothing but its load differs.
+func sameWorkers(a, b *plan.Group) bool {
+	if a.Role.Consumes() && !a.Role.Produces() && (a.Count > 0 || b.Count > 0) {
+		return false // its consumers stop one by one as the count is used up
+	}
+	x, y := *a, *b
+	for _, g := range []*plan.Group{&x, &y} {
+		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = load.Schedule{}, 0, load.Work{}, load.Rate{}
+		for _, e := range g.Sides() {
+			e.Factory = driver.Factory{Name: e.Factory.Name, Client: e.Factory.Client} // functions do not compare
+		}
+		g.Body, g.Mix = nil, slices.Clone(g.Mix) // BodySource tells them apart
+		for i := range g.Mix {
+			g.Mix[i].Body = nil
+		}
+	}
+	return reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// openAtOnce bounds the connections that are being opened or closed at the same time: brokers refuse floods.
+const openAtOnce = 16
+
+// interruptible calls f with a context that stop ends, too.
+func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-stop:
+			cancel(errInterrupted)
+		case <-done:
+		}
+	}()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+var errInterrupted = errors.New("interrupted while connecting")
+
+// open opens the groups of the present step that are not open: their drivers, then all consumers, then all producers. It stops at
+// the first error.
+func (r *run) open(ctx context.Context) error {
+	var consumers, producers []func(context.Context) error
+	for _, u := range r.step.uses {
+		if u.open {
+			continue
+		}
+		u.open, u.order = true, u.plan.Order()
+		r.respec(u)
+		if err := r.openDrivers(ctx, u.plan); err != nil {
+			return err
+		}
+		for _, c := range u.consumers {
+			consumers = append(consumers, func(ctx context.Context) error { return r.openConsumer(ctx, u.plan, c) })
+		}
+		for _, p := range u.producers {
+			if p.opened > 0 {
+				p.load.Abandon()
+				p.load = r.newLoad(slices.Index(r.producers, p), p)
+			}
+			producers = append(producers, func(ctx context.Context) error { return r.openProducer(ctx, u.plan, p) })
+		}
+	}
+	if err := each(ctx, consumers); err != nil {
+		return err
+	}
+	r.subscribe()
+	return each(ctx, producers)
+}
+
+func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
+	spec := c.spec
+	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
+	spec.KeepSubscription = spec.KeepSubscription || c.kept
+	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
+		return r.driver(&g.Consumer).Consumer(ctx, spec)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.spec.Name, err)
+	}
+	c.driver, c.ended, c.load = opened, nil, nil
+	c.opened++
+	return nil
+}
+
+func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
+	opened, err := openAt(ctx, r, &g.Producer, func(ctx context.Context) (driver.Producer, error) {
+		return r.driver(&g.Producer).Producer(ctx, p.spec, p.load)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.spec.Name, err)
+	}
+	p.driver, p.ended = opened, nil
+	p.opened++
+	p.load.Attach(opened)
+	return nil
+}
+
+// openDrivers opens the drivers of a group, but for those that are open. The consumers' is first.
+func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
+	sides := []struct {
+		has  bool
+		e    *plan.Endpoint
+		name string
+	}{{g.Role.Consumes(), &g.Consumer, "consumers"}, {g.Role.Produces(), &g.Producer, "producers"}}
+	for _, side := range sides {
+		if !side.has {
+			continue
+		}
+		if i := slices.IndexFunc(r.drivers, func(d *openDriver) bool { return d.endpoint.Same(side.e) }); i >= 0 {
+			if r.drivers[i].endpoint.Broker == "" {
+				r.drivers[i].side = side.name
+			}
+			continue
+		}
+		d, err := openAt(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
+			return side.e.Factory.Open(ctx, side.e.Open)
+		})
+		if err != nil {
+			return err
+		}
+		name := side.name
+		if side.e.Broker != "" {
+			name = "broker " + side.e.Broker
+		}
+		r.drivers = append(r.drivers, &openDriver{side.e, name, d})
+	}
+	return nil
+}
+
+// driver returns the open driver of a broker; nil if there is none.
+func (r *run) driver(e *plan.Endpoint) driver.Driver {
+	for _, d := range r.drivers {
+		if d.endpoint.Same(e) {
+			return d.driver
+		}
+	}
+	return nil
+}
+
+// openAt opens something at a broker. With plan.WaitForBroker it tries again while the broker cannot be reached.
+func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error)) (T, error) {
+	deadline := time.Now().Add(r.plan.WaitForBroker)
+	for {
+		opened, err := opening(ctx, *e, f)
+		if err == nil || !unreachable(err) || !time.Now().Add(brokerRetry).Before(deadline) {
+			return opened, err
+		}
+		timer := time.NewTimer(brokerRetry)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return opened, err
+		}
+	}
+}
+
+// unreachable tells whether an error is that of a broker that is not there, or that is only coming up or going down.
+func unreachable(err error) bool {
+	switch driver.ClassOf(err) {
+	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// lastSay is how much longer than its connect time-out a driver may take: its own clock then ends the wait, and it can say
+// what for.
+const lastSay = 100 * time.Millisecond
+
+// opening calls f with the connect time-out. When there is an error the value is nil, whatever f returned.
+func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+lastSay)
+	defer cancel()
+	v, err := within(ctx, f)
+	const hint = "raise --connect-timeout or see whether the broker is well"
+	switch {
+	case errors.Is(err, errStuck):
+		return opened, driver.Errorf(driver.ClassConnect, "connect", hint, "no answer within %s", e.Open.ConnectTimeout)
+	case errors.Is(err, context.DeadlineExceeded) && driver.HintOf(err) == "":
+		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.Open.ConnectTimeout, err)
+	case err != nil:
+		return opened, err
+	}
+	return v, nil
+}
+
+// each calls all functions, some at once, until one fails.
+func each(ctx context.Context, list []func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(openAtOnce)
+	for _, f := range list {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return f(ctx)
+		})
+	}
+	return g.Wait()
+}
