@@ -15,17 +15,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// hurry is how long a step may still take when the user asked twice for the end, and how long a driver may take to
-	// return from a call whose context has ended.
-	hurry = 500 * time.Millisecond
-	// stopTimeout bounds the wait for workers that were told to stop, if the connect time-out does not: they have
-	// nothing left to wait for.
-	stopTimeout = 5 * time.Second
-	// lastWords is how long connections may take to close when nothing uses them any more.
-	lastWords = 2 * time.Second
-)
-
 var (
 	errStuck    = errors.New("it did not stop in time")
 	errNoTime   = errors.New("there was no time left to close it")
@@ -41,9 +30,9 @@ type closer struct {
 
 // closeAll closes all that is open and returns what it could not close. It takes no longer than the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
-// than lastWords left to say, after them. If the drain has left messages in flight, the broker may be one that answers
+// than closeTimeout left to say, after them. If the drain has left messages in flight, the broker may be one that answers
 // nothing any more: then a side has the connect time-out only as long as its workers close one after the other, and no more
-// than lastWords from one to the next.
+// than closeTimeout from one to the next.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
@@ -52,7 +41,7 @@ func (r *run) closeAll(ctx context.Context) []string {
 		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
 	}
 	var open leftBehind
-	last := min(r.patienceToClose().all, lastWords)
+	last := min(r.patienceToClose().all, closeTimeout)
 	closeEach(ctx, wait{all: last, each: last}, drivers, &open)
 	return append(left, open.list...)
 }
@@ -124,7 +113,7 @@ func (r *run) patienceToClose() wait {
 	}
 	patience.each = patience.all
 	if r.unanswered {
-		patience.each = min(patience.all, lastWords)
+		patience.each = min(patience.all, closeTimeout)
 	}
 	return patience
 }
@@ -193,7 +182,7 @@ func whyOpen(closing context.Context, err error) error {
 func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(hurry)
+		timer := time.NewTimer(cancelGrace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -220,7 +209,7 @@ func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, 
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(hurry)
+	timer := time.NewTimer(cancelGrace)
 	defer timer.Stop()
 	select {
 	case r := <-results:

@@ -65,7 +65,7 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	defer func() { _ = output.Close() }()
 	defer func() { _ = os.Remove(output.Name()) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", text) //nolint:gosec // the user's own command
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, hurry
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, cancelGrace
 	endWithChildren(cmd)
 	begun := time.Now()
 	err = cmd.Run()

@@ -9,19 +9,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-const (
-	// poll is how often the drain looks whether all has come. It adds at most this to the end of a run and nothing to
-	// any latency.
-	poll = 5 * time.Millisecond
-	// quiet is how long consumers must have received nothing before the drain takes it for the end, where it cannot
-	// know how many messages to expect.
-	quiet = time.Second
-	// drainedIdle is the same for a step that ends when its consumers have received all.
-	drainedIdle = 3 * time.Second
-	// brokerRetry is the time from one attempt to reach a broker to the next, with --wait-for-broker.
-	brokerRetry = 250 * time.Millisecond
-)
-
 // drain waits, for the drain time-out at most, until all messages in flight have ended and all that were completed have
 // been received.
 func (r *run) drain(ctx context.Context) {
@@ -32,7 +19,7 @@ func (r *run) drain(ctx context.Context) {
 	}
 	patience := r.plan.DrainTimeout
 	if r.silent { // that long it has been waiting already
-		patience = min(patience, lastLook)
+		patience = min(patience, silentDrainTimeout)
 	}
 	deadline := started.Add(patience)
 	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
@@ -47,11 +34,11 @@ func (r *run) drain(ctx context.Context) {
 		case r.verify == nil:
 			return
 		case r.progress().Duplicates == 0 && r.allConfirmed():
-			r.waitQuiet(ctx, deadline, afterglow)
+			r.waitQuiet(ctx, deadline, duplicateWait)
 			return
 		}
 	}
-	r.waitQuiet(ctx, deadline, quiet)
+	r.waitQuiet(ctx, deadline, quietTime)
 }
 
 // over returns what tells whether, and why, the consumers of the present step end its load; nil if they do not.
@@ -69,14 +56,14 @@ func (r *run) over(producing bool) func() (why string, done bool) {
 // drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have received all that the
 // run has sent, or, where that is not known, nothing has come for a while. If some of it never comes, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
-	q := quietness{received: r.received(), looked: time.Now(), every: glance}
+	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
 		idle := q.look(time.Now(), r.received())
 		known := r.expectedKnown() && r.redelivered() == 0
 		switch {
-		case known && r.awaited() == 0, !known && idle >= drainedIdle:
+		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
-		case known && idle >= max(r.plan.DrainTimeout, drainedIdle):
+		case known && idle >= max(r.plan.DrainTimeout, drainedIdleTime):
 			r.silent = true // the drain need not wait that long again
 			return "nothing came any more", true
 		default:
@@ -93,7 +80,7 @@ func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 		}
 		return n
 	}
-	q := quietness{received: arrived(), looked: time.Now(), every: glance}
+	q := quietness{received: arrived(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
 		return fmt.Sprintf("idle: nothing was received for %v", lasting), q.look(time.Now(), arrived()) >= lasting
 	}
@@ -101,7 +88,7 @@ func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 
 // waitQuiet waits until nothing has been received for a while.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
-	q := quietness{received: r.received(), looked: time.Now(), every: poll}
+	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
 	r.waitFor(ctx, deadline, func() bool {
 		return q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
 	})
@@ -130,12 +117,12 @@ func (q *quietness) look(now time.Time, received uint64) time.Duration {
 func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for r.attend(); !done(); r.attend() {
+	for r.watchArrivals(); !done(); r.watchArrivals() {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return
 		}
-		timer.Reset(min(poll, left))
+		timer.Reset(min(pollInterval, left))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -48,16 +48,16 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	var look <-chan time.Time
 	silence := r.listen()
 	if silence != nil {
-		ticker := time.NewTicker(interval)
+		ticker := time.NewTicker(sampleInterval)
 		defer ticker.Stop()
 		look = ticker.C
 	}
-	var attend <-chan time.Time
+	var watch <-chan time.Time
 	over := r.over(producing)
 	if r.verify != nil && !producing || over != nil {
-		ticker := time.NewTicker(glance)
+		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
-		attend = ticker.C
+		watch = ticker.C
 	}
 	judge, endJudging := r.abortTicker()
 	defer endJudging()
@@ -77,8 +77,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: "interrupted", interrupted: true}
 		case f := <-r.failures:
 			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
-		case <-attend:
-			r.attend()
+		case <-watch:
+			r.watchArrivals()
 			if over == nil {
 				continue
 			}
@@ -138,7 +138,7 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 	if !aborts(r.plan.Thresholds) && !aborts(r.step.plan.Thresholds) {
 		return nil, func() {}
 	}
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(sampleInterval)
 	return ticker.C, ticker.Stop
 }
 

@@ -144,10 +144,10 @@ func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
 		opened, err := opening(ctx, *e, f)
-		if err == nil || !unreachable(err) || !time.Now().Add(brokerRetry).Before(deadline) {
+		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
-		timer := time.NewTimer(brokerRetry)
+		timer := time.NewTimer(retryInterval)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -167,13 +167,9 @@ func unreachable(err error) bool {
 	}
 }
 
-// lastSay is how much longer than its connect time-out a driver may take: its own clock then ends the wait, and it can say
-// what for.
-const lastSay = 100 * time.Millisecond
-
 // opening calls f with the connect time-out. When there is an error the value is nil, whatever f returned.
 func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+lastSay)
+	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+openGrace)
 	defer cancel()
 	v, err := within(ctx, f)
 	const hint = "raise --connect-timeout or see whether the broker is well"

@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// interval is the time between two snapshots.
-	interval = time.Second
 	// backlog is how many snapshots may wait for slow reporters. When it is reached, whole seconds are no longer cut
 	// apart, until there is room again: nothing is lost, an interval gets longer.
 	backlog = 64
@@ -70,7 +68,7 @@ func (s *sampler) endLoop() {
 
 func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, done chan struct{}) {
 	defer close(done)
-	next, warm, end := start.Add(interval), start.Add(warmup), start.Add(duration)
+	next, warm, end := start.Add(sampleInterval), start.Add(warmup), start.Add(duration)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -92,7 +90,7 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 			s.cut()
 		}
 		for now := time.Now(); !next.After(now); { // a tester that was stopped for seconds makes one snapshot, not many
-			next = next.Add(interval)
+			next = next.Add(sampleInterval)
 		}
 	}
 }
@@ -135,7 +133,7 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step = s.step
-	if snap.Delta == (stats.Counters{}) && snap.To.Sub(snap.From) < interval/2 {
+	if snap.Delta == (stats.Counters{}) && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	s.queue <- snap

@@ -7,14 +7,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// leastSilence is how long a run that nothing but --message-count ends waits for a sign of life at least, however short
-	// its drain time-out is: brokers that page, fail over or collect garbage are silent for seconds and go on.
-	leastSilence = 10 * time.Second
-	// lastLook is how long the drain may still take once the broker was silent for longer than that.
-	lastLook = 2 * time.Second
-)
-
 // silence notices a broker that has stopped answering. Without it, a run that only ends with its last message would wait
 // for ever for the leave to send it; a run with a duration ends by that, and one with neither when its user wants it to.
 type silence struct {
@@ -39,7 +31,7 @@ func (r *run) listen() *silence {
 	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
 		return nil
 	}
-	return &silence{run: r, limit: max(r.plan.DrainTimeout, leastSilence), looked: time.Now()}
+	return &silence{run: r, limit: max(r.plan.DrainTimeout, minSilence), looked: time.Now()}
 }
 
 // broken returns an error if there was no sign of life for too long although messages are due. Call it each interval, from
@@ -78,7 +70,7 @@ func (s *silence) broken() error {
 		unsent += all - min(sent, all)
 		later = later || sent < all && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(sent) < s.limit
 	}
-	s.lasted += min(time.Since(s.looked), 2*interval)
+	s.lasted += min(time.Since(s.looked), 2*sampleInterval)
 	s.looked = time.Now()
 	if now != s.seen {
 		s.seen, s.lasted = now, 0

@@ -24,10 +24,10 @@ func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, s.broken())
 		for range 7 {
-			<-time.After(interval)
+			<-time.After(sampleInterval)
 			require.NoError(t, s.broken())
 		}
-		<-time.After(interval)
+		<-time.After(sampleInterval)
 		require.ErrorContains(t, s.broken(), "for 10s it took")
 	})
 }

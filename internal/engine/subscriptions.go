@@ -32,10 +32,10 @@ type subscription struct {
 
 	// With verification.
 	tracker  *verify.Tracker
-	vigil    *vigil
+	arrivals *arrivals
 	opened   int64                     // microseconds since the Unix epoch
 	from, to map[*verify.Ledger]uint64 // the messages sent when it began, if it did later than the run, and ended
-	ending   farewell                  // of its last consumers
+	ending   consumersEnd              // of its last consumers
 }
 
 // nameOf returns what tells a consumer's subscription from others at its place.
@@ -93,7 +93,7 @@ func (r *run) newSubscription(c *consumer) *subscription {
 		opened: r.clock.Epoch(r.clock.Now()),
 	}
 	if r.verify != nil {
-		s.tracker, s.vigil = verify.NewTracker(), new(vigil)
+		s.tracker, s.arrivals = verify.NewTracker(), new(arrivals)
 	}
 	for _, o := range r.subs {
 		if o.place == s.place && o.name == s.name {

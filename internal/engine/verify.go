@@ -20,16 +20,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// afterglow is how long the drain of a verified run looks out for more once all has arrived: duplicates of the last
-// messages come after them.
-const afterglow = 250 * time.Millisecond
-
-// probeTimeout bounds the wait for one answer of the broker.
-const probeTimeout = 10 * time.Second
-
-// glance is how often a run that only consumes looks what has come, which is seldom enough to cost nothing.
-const glance = 25 * time.Millisecond
-
 // verification is what a run with plan.Verify has beside the others.
 type verification struct {
 	id      int64            // of the run
@@ -45,16 +35,16 @@ type verification struct {
 	probes      sync.WaitGroup
 }
 
-// farewell is how the consumers of a subscription came to their end.
-type farewell struct {
+// consumersEnd is how the consumers of a subscription came to their end.
+type consumersEnd struct {
 	at      int64
 	drained bool // they had waited for more, the broker answered, and nothing came
 }
 
-// vigil is for how long nothing has come to a subscription that was looked at. What came while this process, or its machine,
+// arrivals is for how long nothing has come to a subscription that was looked at. What came while this process, or its machine,
 // stood still waits to be received, so that time does not count. Neither does waiting for a broker that stands still: it is
 // asked for an answer, and has some time to deliver after that.
-type vigil struct {
+type arrivals struct {
 	looked int64         // microseconds since the Unix epoch; 0 before the first look
 	last   int64         // when the last message came, as of then
 	lasted time.Duration // as of then
@@ -65,7 +55,7 @@ type vigil struct {
 
 // look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it was
 // called before, no more than most counts.
-func (v *vigil) look(now, last int64, most time.Duration) {
+func (v *arrivals) look(now, last int64, most time.Duration) {
 	if v.looked == 0 {
 		v.looked = now
 	}
@@ -155,24 +145,24 @@ func (v *verification) open(s *subscription) uint64 {
 // patience is how long nothing must have come before consumers count as having waited in vain; 0 if they do not wait.
 func (r *run) patience() time.Duration {
 	if r.role == plan.Consumer {
-		return quiet
+		return quietTime
 	}
-	return min(quiet, r.plan.DrainTimeout/2)
+	return min(quietTime, r.plan.DrainTimeout/2)
 }
 
-// attend looks what has come to the subscriptions. It is called from one goroutine, every glance at least while they are
+// watchArrivals looks what has come to the subscriptions. It is called from one goroutine, every watchInterval at least while they are
 // waited for: in the drain, or, for a run that only consumes, in all of the load.
-func (r *run) attend() {
+func (r *run) watchArrivals() {
 	if r.verify == nil {
 		return
 	}
-	most := max(r.patience()/8, 2*poll) // a busy machine may look later than it wants to
+	most := max(r.patience()/8, 2*pollInterval) // a busy machine may look later than it wants to
 	for _, s := range r.subs {
 		if s.over || !alive(s.consumers) {
 			continue
 		}
 		last := s.tracker.Last() // before the clock is read: nothing comes after now
-		v := s.vigil
+		v := s.arrivals
 		v.look(r.clock.Epoch(r.clock.Now()), last, most)
 		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
 			r.verify.probes.Go(func() { r.probe(v, s.consumers) })
@@ -182,7 +172,7 @@ func (r *run) attend() {
 
 // probe asks the broker, in the name of each consumer of a subscription, for an answer. Consumers that cannot ask count as
 // answered.
-func (r *run) probe(v *vigil, consumers []*consumer) {
+func (r *run) probe(v *arrivals, consumers []*consumer) {
 	defer v.asking.Store(false)
 	ctx, cancel := context.WithTimeout(r.verify.probing, probeTimeout)
 	defer cancel()
@@ -210,18 +200,18 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
 	}
-	r.attend()
+	r.watchArrivals()
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range subs {
 		if s.over || s.ending.at > 0 && !alive(s.consumers) {
 			continue // that was noted
 		}
-		v := s.vigil
+		v := s.arrivals
 		answered := v.answered.Load()
 		quietly := patience > 0 && v.lasted >= patience
 		waited := quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
-		s.ending = farewell{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
+		s.ending = consumersEnd{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
 	}
 	r.verify.renewProbes()
 }

@@ -60,15 +60,15 @@ func TestWaitedInVain(t *testing.T) {
 				}
 				r.subscribe()
 				r.clock.Begin()
-				r.attend()
-				every := poll
+				r.watchArrivals()
+				every := pollInterval
 				if tt.role == plan.Consumer {
-					every = glance
+					every = watchInterval
 				}
 				for _, s := range tt.steps {
 					for range s.watched / every {
 						<-time.After(every)
-						r.attend()
+						r.watchArrivals()
 					}
 					<-time.After(s.stall)
 					if s.message {
