@@ -125,16 +125,30 @@ func writeLabels(b *strings.Builder, labels map[string]string) {
 	}
 }
 
-// writeCommands writes what ran before and after steps.
+// consoleOutput is how many lines of the output of a command the console shows: the last ones.
+const consoleOutput = 5
+
+// writeCommands writes the commands that ran before and after steps, each with the end of its output.
 func writeCommands(b *strings.Builder, commands []stats.Command) {
-	texts := make([]string, len(commands))
 	for i := range commands {
+		if i == maxListed {
+			fmt.Fprintf(b, "--- command: and %d more\n", len(commands)-i)
+			return
+		}
 		c := &commands[i]
 		status := fmt.Sprintf("status %d", c.Status)
 		if c.Status < 0 {
 			status = "no status"
 		}
-		texts[i] = fmt.Sprintf("%s %s: %s, %.1f s: %s", c.When, c.Step, status, c.Took.Seconds(), c.Command)
+		text := fmt.Sprintf("%s %s: %s, %.1f s: %s", c.When, c.Step, status, c.Took.Seconds(), c.Command)
+		b.WriteString("--- command: " + oneLine(text) + "\n")
+		lines := strings.FieldsFunc(c.Output, func(r rune) bool { return r == '\n' || r == '\r' })
+		if more := len(lines) - consoleOutput; more > 0 {
+			fmt.Fprintf(b, "--- output:  (%d lines before these)\n", more)
+			lines = lines[more:]
+		}
+		for _, line := range lines {
+			b.WriteString(strings.TrimRight("--- output:  "+oneLine(line), " ") + "\n")
+		}
 	}
-	writeList(b, "--- command:", texts)
 }

@@ -172,7 +172,7 @@ func TestResultSteps(t *testing.T) {
 	zero, three := 0, 3
 	assert.Equal(t, []result.Command{
 		{Step: "allout", When: "before", Command: "start-broker 4g", Status: &zero, Took: 1_234_000, Output: "started\n"},
-		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000},
+		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: f.summary.Commands[1].Output},
 		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
 	}, got.Commands)
 	assert.Equal(t, []string{"", "paced"}, []string{got.Thresholds[0].Step, got.Thresholds[1].Step})
