@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz fuzz-session features bench bench-artemis bench-peers bench-broker bench-verify clean
+.PHONY: help build test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ fuzz-session: ## loads through a proxy that mutates what passes, for $(FUZZ_SESS
 
 features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: half an hour, as root
 	./scripts/features.sh docs/features.md
+
+docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
+	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
+	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
 bench: ## benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...

@@ -24,11 +24,11 @@ PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 2 -timeout 60m 
 go run ./internal/brokertest/cmd/features "$results" >"$results/table.md" || failed=$?
 mkdir -p "$(dirname "$out")"
 cp "$results/table.md" "$out"
-# The README says in short what brokers lack, between two marks.
+# docs/protocols.md lists what brokers lack, between two marks.
 go run ./internal/brokertest/cmd/features -short "$results" >"$results/short.md" || true # said above
 awk -v table="$results/short.md" '
 	/<!-- features begin -->/ { print; while ((getline line < table) > 0) print line; skip = 1 }
 	/<!-- features end -->/ { skip = 0 }
-	!skip || /<!-- features end -->/' README.md >"$results/README.md"
-cp "$results/README.md" README.md
+	!skip || /<!-- features end -->/' docs/protocols.md >"$results/protocols.md"
+cp "$results/protocols.md" docs/protocols.md
 exit "$failed"

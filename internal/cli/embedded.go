@@ -9,6 +9,17 @@ import (
 // embeddedHost stands for the broker in this process in URLs until its port is known.
 const embeddedHost = "embedded"
 
+// embedOver drops URLs that come from a weaker source than --embedded: a flag wins over the variable PERFMQ_URL, and both
+// over a file.
+func embedOver(v *setting.Values, embedded setting.Source) {
+	for name, url := range map[string]*string{"url": &v.URL, "consumer-url": &v.ConsumerURL} {
+		if v.Embedded && v.Source(name) < embedded {
+			v.Forget(name)
+			*url = ""
+		}
+	}
+}
+
 // embed gives the sides of a group the broker in this process, if that was asked for.
 func (r *resolver) embed(g *plan.Group) {
 	if !r.Embedded {

@@ -74,6 +74,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 }
 
 func (r *resolver) endpoints(g *plan.Group) {
+	embedOver(r.Values, r.Source("embedded"))
 	r.loadTLS()
 	if r.Protocol != "" && !strings.EqualFold(r.Protocol, r.own.Name) {
 		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)

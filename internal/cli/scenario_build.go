@@ -229,10 +229,7 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	lists := [][]scenario.Entry{b.file.Settings, b.file.Defaults, at.Entries, of.Entries, use.Entries}
 	s := b.settings(role, &at.factory, places|scenario.InBroker, "group "+of.Name, lists...)
 	s.Threads, s.Embedded, s.Faults = whole.Threads, whole.Embedded, whole.Faults
-	if s.Embedded && s.Source("url") == setting.File {
-		s.Forget("url")
-		s.URL = ""
-	}
+	embedOver(s, whole.Source("embedded"))
 	r := b.resolver(s, role, &at.factory)
 	messages, turn := of.Messages, of.Turn
 	if len(use.Messages) > 0 {

@@ -29,8 +29,15 @@ var (
 	counter atomic.Int64
 )
 
-// TestMain builds the binary, and ends the brokers and removes the binary after the tests.
+// TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes the binary after the tests.
 func TestMain(m *testing.M) {
+	if os.Getenv(envBinary) != "" {
+		if err := documented(os.Args); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1) //nolint:forbidigo // a tool in the shell of a page
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "perfmq-e2e-")
 	if err == nil {
 		defer os.RemoveAll(dir)

@@ -180,7 +180,7 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
-// short is the table for the README: what the brokers of each protocol lack, in words.
+// short is the table of docs/protocols.md: what the brokers of each protocol lack, in words.
 func (t *table) short() string {
 	var b strings.Builder
 	b.WriteString("| Broker | Protocol | What it lacks, and perfmq refuses |\n| --- | --- | --- |\n")

@@ -1,0 +1,297 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The test binary is perfmq, go and make for the shells of the pages: see documented.
+const (
+	envBinary = "DOCS_PERFMQ"   // the program
+	envURL    = "DOCS_URL_"     // and AMQP, STOMP, ROCKETMQ: the broker at that protocol's default port
+	envListen = "DOCS_LISTEN_"  // the same and CONTROL: where perfmq broker listens
+	envSpace  = "DOCS_SPACE"    // begins the names of destinations on a broker that pages share
+	envShort  = "DOCS_SHORTEN"  // true: seconds instead of minutes
+	envDryRun = "DOCS_DRY_RUN"  // true: --dry-run
+	envRoot   = "DOCS_CHECKOUT" // the project
+)
+
+var defaultAddresses = map[string]string{"AMQP": "localhost:5672", "STOMP": "localhost:61613", "ROCKETMQ": "localhost:9876"}
+
+// shell is where the commands of a page run.
+type shell struct {
+	where   machine
+	dir     string
+	env     []string
+	space   string
+	control string            // address of the control of perfmq broker
+	ports   map[string]string // documented address: the one in use
+}
+
+func newShell(t *testing.T, where machine, name string) *shell {
+	t.Helper()
+	require.NoError(t, buildErr)
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	sh := &shell{where: where, dir: t.TempDir(), ports: map[string]string{}}
+	bin := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	path := os.Getenv("PATH")
+	wrapped := []string{"perfmq", "go"}
+	if where == fresh {
+		wrapped = []string{"make"}
+	}
+	for _, tool := range wrapped {
+		require.NoError(t, os.Symlink(self, filepath.Join(bin, tool)))
+	}
+	sh.env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERFMQ_") && !strings.HasPrefix(v, "PERFMQ_TEST_") })
+	sh.set("PATH", bin+":"+path)
+	sh.set(envBinary, binary)
+	sh.set(envRoot, root)
+	sh.set("PERFMQ_CONNECT_TIMEOUT", connectPatience.String())
+	if where == fresh {
+		sh.fresh(t, root)
+		return sh
+	}
+	free := freeAddresses(t, 5)
+	sh.control = free[3]
+	sh.ports = map[string]string{"localhost:8162": free[3], "127.0.0.1:8162": free[3], "127.0.0.1:9400": free[4], " :9400": " " + free[4]}
+	for i, protocol := range []string{"AMQP", "STOMP", "ROCKETMQ"} {
+		sh.set(envListen+protocol, free[i])
+		sh.set(envURL+protocol, strings.ToLower(protocol)+"://"+free[i])
+	}
+	sh.set(envListen+"CONTROL", free[3])
+	if where == withArtemis {
+		a := shared.Artemis(t)
+		sh.space = "docs-" + strings.TrimSuffix(filepath.Base(name), ".md") + "-" // RocketMQ allows no points
+		sh.set(envSpace, sh.space)
+		sh.set(envURL+"AMQP", a.AMQPURL())
+		sh.set(envURL+"STOMP", a.STOMPURL())
+		start(t, "broker", "--listen-amqp", "off", "--listen-stomp", "off", "--listen-rocketmq", free[2], "--control", "off").printed("rocketmq  ")
+	}
+	return sh
+}
+
+func (sh *shell) set(key, value string) { sh.env = append(sh.env, key+"="+value) }
+
+// fresh is a user who has the checkout and Go, but has not run anything. What Go has compiled is found again, as are the
+// brokers that have been fetched: tests do not download them each time.
+func (sh *shell) fresh(t *testing.T, root string) {
+	t.Helper()
+	sh.dir = root
+	home := t.TempDir()
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	if os.Getenv("PERFMQ_TEST_CACHE") == "" {
+		sh.set("PERFMQ_TEST_CACHE", filepath.Join(cache, "perfmq-brokertest"))
+	}
+	for _, key := range []string{"GOCACHE", "GOMODCACHE"} {
+		out, err := exec.Command("go", "env", key).Output()
+		require.NoError(t, err)
+		sh.set(key, strings.TrimSpace(string(out)))
+	}
+	sh.set("CGO_ENABLED", "0") // also under the race detector
+	sh.set("GOPATH", "")
+	sh.set("GOBIN", "")
+	sh.set("HOME", home)
+	sh.set("TMPDIR", t.TempDir()) // where -stop looks for brokers
+	t.Cleanup(func() {            // if the page has not
+		cmd := exec.Command("go", "run", "./internal/brokertest/cmd/broker", "-stop")
+		cmd.Dir, cmd.Env = sh.dir, sh.env
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+}
+
+// onItsPorts replaces the addresses of a page by those of the test in what is not an argument of perfmq.
+func (sh *shell) onItsPorts(text string) string {
+	for documented, used := range sh.ports {
+		text = strings.ReplaceAll(text, documented, used)
+	}
+	return text
+}
+
+// onDefaultPorts is the reverse, for outputs.
+func (sh *shell) onDefaultPorts(text string) string {
+	for _, v := range sh.env {
+		key, value, _ := strings.Cut(v, "=")
+		for protocol, documented := range defaultAddresses {
+			if key == envURL+protocol || key == envListen+protocol {
+				_, address, _ := strings.Cut("//"+value, "//")
+				address = address[strings.LastIndex(address, "/")+1:]
+				text = strings.ReplaceAll(text, address, strings.Replace(documented, "localhost", "127.0.0.1", 1))
+			}
+		}
+	}
+	if sh.control != "" {
+		text = strings.ReplaceAll(text, sh.control, "127.0.0.1:8162")
+	}
+	if sh.space != "" {
+		text = strings.ReplaceAll(text, sh.space, "")
+	}
+	return text
+}
+
+// documented is perfmq, go or make for a page: the real one, with other ports, names and lengths.
+func documented(args []string) error {
+	env := os.Environ()
+	switch filepath.Base(args[0]) {
+	case "go":
+		return existingTests(args[1:])
+	case "make":
+		return target(args[1:])
+	}
+	args = slices.Clone(args)
+	if os.Getenv(envShort) == "true" {
+		shorten(args)
+	}
+	if len(args) > 1 {
+		args, env = onTestBroker(args, env)
+	}
+	if os.Getenv(envDryRun) == "true" {
+		args = append(args, "--dry-run")
+	}
+	if os.Getenv(envShort) == "true" && (slices.Contains(args, "--threshold") || args[1] == "run") {
+		return unlessThreshold(args, env)
+	}
+	return syscall.Exec(os.Getenv(envBinary), args, env)
+}
+
+// unlessThreshold runs perfmq and ends as it does, but takes missed thresholds, of a run of a second on a busy machine, for a success.
+func unlessThreshold(args, env []string) error {
+	cmd := exec.Command(os.Getenv(envBinary), args[1:]...) //nolint:noctx // the shell has the deadline
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		return err
+	}
+	status := cmd.ProcessState.ExitCode()
+	if status == statusThreshold {
+		status = statusOK
+	}
+	os.Exit(status) //nolint:forbidigo // a tool in the shell of a page
+	return nil
+}
+
+var documentedURL = regexp.MustCompile(`^([a-z+]+)://(localhost|broker)(:[0-9]+)?$`)
+
+// onTestBroker gives a command the broker and the destinations of this test.
+func onTestBroker(args, env []string) ([]string, []string) {
+	protocol := strings.ToUpper(args[1])
+	if args[1] == "broker" {
+		for _, l := range []string{"AMQP", "STOMP", "ROCKETMQ"} {
+			args = append(args, "--listen-"+strings.ToLower(l), os.Getenv(envListen+l))
+		}
+		return append(args, "--control", os.Getenv(envListen+"CONTROL")), env
+	}
+	if url := os.Getenv(envURL + protocol); url != "" && !slices.Contains(args, "--embedded") {
+		env = append(env, "PERFMQ_URL="+url)
+	}
+	for i, arg := range args {
+		if m := documentedURL.FindStringSubmatch(arg); m != nil {
+			scheme := strings.ToUpper(m[1])
+			if scheme == "TCP" { // the port of Artemis for all protocols
+				scheme = "AMQP"
+			}
+			if url := os.Getenv(envURL + scheme); url != "" {
+				args[i] = url
+			}
+		}
+		for _, kind := range []string{"queue://", "topic://"} {
+			if name, ok := strings.CutPrefix(arg, kind); ok {
+				args[i] = kind + os.Getenv(envSpace) + name
+			}
+		}
+	}
+	return args, env
+}
+
+// shorten limits the lengths and counts of a run.
+func shorten(args []string) {
+	for i := 1; i < len(args); i++ {
+		switch args[i-1] {
+		case "--duration":
+			args[i] = shorter(args[i], time.Second)
+		case "--warmup":
+			args[i] = shorter(args[i], 500*time.Millisecond)
+		case "--message-count":
+			if n, err := strconv.Atoi(args[i]); err == nil {
+				args[i] = strconv.Itoa(min(n, 2000))
+			}
+		}
+	}
+}
+
+func shorter(text string, most time.Duration) string {
+	d, err := time.ParseDuration(text)
+	if seconds, serr := strconv.ParseFloat(text, 64); serr == nil {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d < most {
+		return text
+	}
+	return most.String()
+}
+
+// existingTests checks a documented `go test PACKAGE -run PATTERN` without running it, as the package is one that make test runs.
+func existingTests(args []string) error {
+	if len(args) < 2 || args[0] != "test" {
+		return fmt.Errorf("go %s is not for pages but README.md", strings.Join(args, " "))
+	}
+	files, err := filepath.Glob(filepath.Join(os.Getenv(envRoot), args[1], "*_test.go"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("%s has no tests: %w", args[1], err)
+	}
+	i := slices.Index(args, "-run")
+	if i < 0 {
+		return nil
+	}
+	name, _, _ := strings.Cut(args[i+1], "/")
+	pattern, err := regexp.Compile(`(?m)^func (Test\w*)\(`)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], strings.Trim(name, "^$")) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s has no test %s", args[1], name)
+}
+
+// target is make, but does not run the tests, of which this is one: it shows that the target exists.
+func target(args []string) error {
+	path := os.Getenv("PATH")
+	_, rest, _ := strings.Cut(path, ":")
+	if err := os.Setenv("PATH", rest); err != nil {
+		return err
+	}
+	made, err := exec.LookPath("make")
+	if err != nil {
+		return err
+	}
+	if slices.Equal(args, []string{"test"}) {
+		args = []string{"-n", "test"}
+	}
+	return syscall.Exec(made, append([]string{"make"}, args...), os.Environ())
+}

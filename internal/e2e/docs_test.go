@@ -1,0 +1,331 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The test runs every command of README.md and docs/. Blocks in the pages:
+//
+//	```sh       commands, each of which must succeed
+//	```console  commands after "$ ", each with its output, in which "..." stands for any lines
+//	```text     not run
+//
+// A page is one shell from its first to its last block. Runs of sh blocks are shortened (see documented). Output is compared line by line without its
+// numbers and what stands in brackets; -update (make docs) writes the output of this machine into the pages.
+var update = flag.Bool("update", false, "write the output of commands into README.md and docs/")
+
+// documents are the pages and where their commands run. A page must be listed here.
+var documents = map[string]machine{
+	"README.md":               fresh,
+	"docs/getting-started.md": withArtemis,
+	"docs/reading-results.md": withArtemis,
+	"docs/protocols.md":       withArtemis,
+	"docs/migrate.md":         withArtemis,
+	"docs/verification.md":    withArtemis,
+	"docs/embedded-broker.md": bare,
+	"docs/hostile.md":         bare,
+	"docs/benchmarks.md":      bare,
+	"docs/settings.md":        bare,
+	"docs/features.md":        bare,
+	"docs/results.md":         tested,
+	"docs/scenarios.md":       tested, // TestScenarioDocument
+}
+
+// machine is what the commands of a page find.
+type machine int
+
+const (
+	bare        machine = iota // perfmq alone
+	fresh                      // a checkout, Go, a JDK and Maven, and nothing of perfmq
+	withArtemis                // brokers on the default ports: Artemis, and an embedded broker for RocketMQ
+	tested                     // by another test
+)
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	for _, page := range append(pages, "../../README.md") {
+		name, err := filepath.Rel("../..", page)
+		require.NoError(t, err)
+		where, listed := documents[name]
+		require.True(t, listed, "%s: say in documents where its commands run", name)
+		if where == tested {
+			continue
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			p := readPage(t, name, string(text))
+			if !slices.ContainsFunc(p.blocks, func(b *codeBlock) bool { return len(b.commands) > 0 }) {
+				return
+			}
+			said := p.run(t, newShell(t, where, name))
+			for _, b := range p.blocks {
+				p.check(t, b, said)
+			}
+			if *update {
+				require.NoError(t, os.WriteFile(page, []byte(p.text()), 0o644)) //nolint:gosec // a page of the project
+			}
+		})
+	}
+}
+
+// page is a Markdown file.
+type page struct {
+	name   string
+	lines  []string
+	blocks []*codeBlock
+}
+
+// codeBlock is one with commands.
+type codeBlock struct {
+	first, last int // lines between the fences, from 0: lines[first:last]
+	console     bool
+	dryRun      bool // its broker is not one of this test's
+	commands    []command
+}
+
+// command is one or several lines, and in a console block what it prints.
+type command struct {
+	line  int // of the page, from 1
+	text  string
+	wants []string
+}
+
+var dryRunMark = regexp.MustCompile(`^<!-- dry run: .* -->$`)
+
+func readPage(t *testing.T, name, text string) *page {
+	t.Helper()
+	p := &page{name: name, lines: strings.Split(text, "\n")}
+	for i := 0; i < len(p.lines); i++ {
+		info, fence := strings.CutPrefix(p.lines[i], "```")
+		if !fence {
+			continue
+		}
+		b := &codeBlock{first: i + 1, console: info == "console", dryRun: i > 0 && dryRunMark.MatchString(p.lines[i-1])}
+		for i++; p.lines[i] != "```"; i++ {
+			require.Less(t, i+1, len(p.lines), "%s:%d: the block has no end", name, b.first)
+		}
+		b.last = i
+		switch info {
+		case "sh":
+			b.commands = []command{{line: b.first + 1, text: strings.Join(p.lines[b.first:b.last], "\n")}}
+		case "console":
+			b.readConsole(t, p)
+		default:
+			require.Contains(t, []string{"text", "yaml", "json"}, info, "%s:%d: begin the block with ```sh, ```console or ```text", name, b.first)
+			continue
+		}
+		p.blocks = append(p.blocks, b)
+	}
+	return p
+}
+
+func (b *codeBlock) readConsole(t *testing.T, p *page) {
+	t.Helper()
+	require.True(t, strings.HasPrefix(p.lines[b.first], "$ "), "%s:%d: a console block begins with a command", p.name, b.first+1)
+	for i := b.first; i < b.last; i++ {
+		if text, ok := strings.CutPrefix(p.lines[i], "$ "); ok {
+			b.commands = append(b.commands, command{line: i + 1, text: text})
+			continue
+		}
+		c := &b.commands[len(b.commands)-1]
+		c.wants = append(c.wants, p.lines[i])
+	}
+}
+
+const mark = "\x1e" // before what a command prints
+
+// script is the whole page for bash.
+func (p *page) script(sh *shell) string {
+	var s strings.Builder
+	// As for a person at a terminal: jobs have numbers. The end of the shell is the end of its jobs.
+	s.WriteString("set -m\ntrap 'set +e; kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	for _, b := range p.blocks {
+		fmt.Fprintf(&s, "export %s=%t %s=%t\n", envShort, !b.console && sh.where != fresh, envDryRun, b.dryRun)
+		s.WriteString(map[bool]string{true: "set +e\n", false: "set -e\n"}[b.console])
+		for _, c := range b.commands {
+			fmt.Fprintf(&s, "printf '\\n%s%d\\n'\n%s\n", mark, c.line, sh.onItsPorts(c.text))
+			if strings.HasPrefix(c.text, "perfmq broker") && strings.HasSuffix(c.text, "&") {
+				fmt.Fprintf(&s, "until (: <%s) 2>/dev/null; do sleep 0.1; done\n", strings.Replace("/dev/tcp/"+sh.control, ":", "/", 1))
+			}
+			if strings.Contains(c.text, "--metrics :") && strings.HasSuffix(c.text, "&") { // a person types slowly
+				s.WriteString(sh.onItsPorts("until curl -s 127.0.0.1:9400/metrics | grep -q _sent_total; do sleep 0.1; done\n"))
+			}
+		}
+	}
+	fmt.Fprintf(&s, "printf '\\n%send\\n'\n", mark)
+	return s.String()
+}
+
+// run carries the page out and returns what each command printed, by its line.
+func (p *page) run(t *testing.T, sh *shell) map[string][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", p.script(sh))
+	cmd.Dir, cmd.Env = sh.dir, sh.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // its trap ends the jobs
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	text := sh.onDefaultPorts(out.String())
+	said := map[string][]string{}
+	for _, part := range strings.Split(text, "\n"+mark)[1:] {
+		line, rest, _ := strings.Cut(part, "\n")
+		said[line] = strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
+	}
+	require.NoError(t, err, "%s: the commands fail:\n%s", p.name, text)
+	require.Contains(t, said, "end", "%s: the shell ended before the page:\n%s", p.name, text)
+	return said
+}
+
+// check compares the output of a console block, or replaces it.
+func (p *page) check(t *testing.T, b *codeBlock, said map[string][]string) {
+	t.Helper()
+	if !b.console {
+		return
+	}
+	for i := range b.commands {
+		c := &b.commands[i]
+		got := said[fmt.Sprint(c.line)]
+		fresh, err := align(c.wants, got)
+		if err != nil {
+			t.Errorf("%s:%d: %s\n%v; if the page is out of date, run make docs. The output is\n%s",
+				p.name, c.line, c.text, err, strings.Join(got, "\n"))
+			continue
+		}
+		c.wants = fresh
+	}
+}
+
+// text is the page with the outputs of its commands.
+func (p *page) text() string {
+	lines := slices.Clone(p.lines)
+	for _, b := range slices.Backward(p.blocks) {
+		if !b.console {
+			continue
+		}
+		var body []string
+		for _, c := range b.commands {
+			body = append(append(body, "$ "+c.text), c.wants...)
+		}
+		lines = slices.Replace(lines, b.first, b.last, body...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+var (
+	volatileLine = regexp.MustCompile(`^(--- warning|--- tester paused|--- finding|note: |\[\d+\]|$)`)
+	bracketsEnd  = regexp.MustCompile(` \(.*\)$`)
+	numbers      = regexp.MustCompile(`\d[\d.,:]*`)
+	blanks       = regexp.MustCompile(` +`)
+)
+
+// shape is what is compared of a line of output.
+func shape(line string) string {
+	if strings.HasPrefix(line, "--- limit:") {
+		return "--- limit:"
+	}
+	line = bracketsEnd.ReplaceAllString(line, "")
+	line = strings.ReplaceAll(numbers.ReplaceAllString(line, "N"), " - ", " ")
+	return blanks.ReplaceAllString(strings.Join(strings.Fields(line), " "), " ")
+}
+
+// align returns the lines of the output that stand where a page has its lines, "..." included. With *update, it takes lines that
+// are new between two others; otherwise they are an error. Warnings and what else depends on the machine are left out.
+func align(page, got []string) ([]string, error) {
+	got = slices.DeleteFunc(slices.Clone(got), func(l string) bool { return volatileLine.MatchString(l) && l != "" })
+	for len(got) > 0 && got[len(got)-1] == "" {
+		got = got[:len(got)-1]
+	}
+	var out []string
+	at, skip := 0, false
+	for _, want := range page {
+		if want == "..." {
+			out, skip = append(out, want), true
+			continue
+		}
+		if volatileLine.MatchString(want) && want != "" {
+			continue
+		}
+		i := slices.IndexFunc(got[at:], func(l string) bool { return shape(l) == shape(want) })
+		switch {
+		case i < 0 && *update && !skip:
+			continue // a line that is no longer printed
+		case i < 0:
+			return nil, fmt.Errorf("no line %q", want)
+		case i > 0 && !skip && !*update:
+			return nil, fmt.Errorf("an unexpected line %q", got[at])
+		case i > 0 && !skip:
+			out = append(out, got[at:at+i]...)
+		}
+		out = append(out, got[at+i])
+		at, skip = at+i+1, false
+	}
+	if rest := got[at:]; len(rest) > 0 && !skip && len(page) > 0 {
+		if !*update {
+			return nil, fmt.Errorf("an unexpected line %q", rest[0])
+		}
+		out = append(out, rest...)
+	}
+	return out, nil
+}
+
+// freeAddresses returns addresses on loopback that nothing listened at a moment ago.
+func freeAddresses(t *testing.T, n int) (list []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = l.Close() }()
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
+
+func TestAlign(t *testing.T) {
+	t.Parallel()
+	got := []string{"noise 1", "--- SUMMARY", "--- warning: busy", "--- total sent:   12", "--- stopped: x", ""}
+	for _, page := range [][]string{
+		{"...", "--- SUMMARY", "--- total sent: 99", "--- stopped: x"},
+		{"...", "--- SUMMARY", "..."},
+		{"noise 7", "...", "--- stopped: x"},
+		{"..."},
+		nil,
+	} {
+		_, err := align(page, got)
+		require.NoError(t, err, "%q", page)
+	}
+	for _, page := range [][]string{
+		{"--- SUMMARY", "..."},
+		{"...", "--- SUMMARY", "--- stopped: x"},
+		{"...", "--- SUMMARY", "--- total sent: 9"},
+		{"...", "--- stopped: y"},
+		{"...", "--- stopped: x", "..", "--- SUMMARY"},
+	} {
+		_, err := align(page, got)
+		require.Error(t, err, "%q", page)
+	}
+}
