@@ -169,7 +169,7 @@ func (p *page) script(sh *shell) string {
 				fmt.Fprintf(&s, "until (: <%s) 2>/dev/null; do sleep 0.1; done\n", strings.Replace("/dev/tcp/"+sh.control, ":", "/", 1))
 			}
 			if strings.Contains(c.text, "--metrics :") && strings.HasSuffix(c.text, "&") { // a person types slowly
-				s.WriteString(sh.onItsPorts("until curl -s 127.0.0.1:9400/metrics | grep -q _sent_total; do sleep 0.1; done\n"))
+				s.WriteString(sh.onItsPorts("until curl -s 127.0.0.1:9400/metrics | grep -qE '_sent_total [1-9]'; do sleep 0.1; done\n"))
 			}
 		}
 	}
