@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 // The test binary is perfmq, go and make for the shells of the pages: see documented.
@@ -76,6 +78,11 @@ func newShell(t *testing.T, where machine, name string) *shell {
 	}
 	sh.set(envListen+"CONTROL", free[3])
 	if where == withArtemis {
+		certs, err := brokertest.NewCerts(t.TempDir())
+		require.NoError(t, err)
+		for name, file := range map[string]string{"ca.pem": certs.CAFile, "me.pem": certs.ClientCertFile, "me.key": certs.ClientKeyFile} {
+			require.NoError(t, os.Link(file, filepath.Join(sh.dir, name)))
+		}
 		a := shared.Artemis(t)
 		sh.space = "docs-" + strings.TrimSuffix(filepath.Base(name), ".md") + "-" // RocketMQ allows no points
 		sh.set(envSpace, sh.space)

@@ -329,3 +329,27 @@ func TestAlign(t *testing.T) {
 		require.Error(t, err, "%q", page)
 	}
 }
+
+// TestArchitecture: ARCHITECTURE.md and CONTRIBUTING.md name all packages, and no files that do not exist.
+func TestArchitecture(t *testing.T) {
+	t.Parallel()
+	var both []byte
+	for _, name := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		require.NoError(t, err)
+		for _, path := range regexp.MustCompile("`(?:\\./)?((?:cmd|docs|internal|pkg|scenarios|scripts)/[A-Za-z0-9_./-]+)").FindAllSubmatch(text, -1) {
+			if !bytes.HasSuffix(path[1], []byte("/NAME")) && !bytes.HasSuffix(path[1], []byte("/...")) {
+				_, err := os.Stat(filepath.Join("../..", string(path[1])))
+				require.NoError(t, err, name)
+			}
+		}
+		both = append(both, text...)
+	}
+	for _, pattern := range []string{"../../internal/*", "../../pkg/*"} {
+		dirs, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, dir := range dirs {
+			require.Contains(t, string(both), strings.TrimPrefix(dir, "../../"), "a package that ARCHITECTURE.md does not name")
+		}
+	}
+}
