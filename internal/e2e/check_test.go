@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
 )
 
 // record is an element of the JSON file. A total that is not there is nil.
@@ -60,6 +62,11 @@ type record struct {
 	Problems         []string
 	Warnings         []string
 	LeftBehind       []string
+	Limit            struct {
+		Kind       stats.LimitKind
+		Share      float64
+		Text, Hint string
+	}
 }
 
 type latency struct {

@@ -28,9 +28,12 @@ type served struct {
 	t *testing.T
 }
 
-func serve(t *testing.T) *served {
+func serve(t *testing.T, args ...string) *served {
 	t.Helper()
-	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off", "--control", "127.0.0.1:0")
+	b := start(t, append([]string{
+		"broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off",
+		"--control", "127.0.0.1:0",
+	}, args...)...)
 	b.printed("Ctrl-C ends it")
 	return &served{b, t}
 }

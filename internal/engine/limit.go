@@ -6,12 +6,17 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// asked returns what the present step, whose load is over and whose messages are counted, asked of each producer of the run.
-func (r *run) asked() []stats.LoadAsked {
-	list := make([]stats.LoadAsked, len(r.producers))
+// asked returns what was asked of the present step, whose load is over and whose messages are counted.
+func (r *run) asked() stats.LoadAsked {
+	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
+	received := map[string]bool{}
+	for _, c := range r.step.consumers() {
+		received[c.site+" "+c.spec.Destination.String()] = true
+	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
-			list[slices.Index(r.producers, p)] = stats.LoadAsked{
+			asked.Delivered = asked.Delivered && received[p.site+" "+p.spec.Destination.String()]
+			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
 				Rated:      !u.plan.Rate.IsZero(),
 				Reached:    u.reached(),
 				MaxPending: p.spec.MaxPending,
@@ -19,7 +24,7 @@ func (r *run) asked() []stats.LoadAsked {
 			}
 		}
 	}
-	return list
+	return asked
 }
 
 // reached tells whether the group has sent what was due.

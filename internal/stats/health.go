@@ -12,10 +12,12 @@ const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package ru
 // healthMeter reads the process's own use of the machine, interval by interval.
 type healthMeter struct {
 	last   time.Time
-	sum    Health        // of all intervals so far
-	used   func() Health // processor time since the last call
-	pulse  *Pulse        // nil if nothing beats
-	owed   time.Duration // how long what a pause has made late may take to leave
+	sum    Health                       // of all intervals so far
+	used   func() Health                // processor time since the last call
+	pulse  *Pulse                       // nil if nothing beats
+	waited func() (time.Duration, bool) // [processDelay]
+	delay  time.Duration                // as of the last interval
+	owed   time.Duration                // how long what a pause has made late may take to leave
 	gc     []uint64
 	sample [1]metrics.Sample
 	bounds []float64
@@ -24,9 +26,10 @@ type healthMeter struct {
 func newHealthMeter(now time.Time) *healthMeter {
 	var cpu machineMeter
 	cpu.lap()
-	m := &healthMeter{last: now, used: cpu.lap}
+	m := &healthMeter{last: now, used: cpu.lap, waited: processDelay}
 	m.sample[0].Name = gcPauses
 	m.gc = m.readGC()
+	m.delay, _ = m.waited()
 	return m
 }
 
@@ -45,6 +48,9 @@ func (m *healthMeter) readGC() []uint64 {
 func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
 	h := m.used()
 	h.Wall, h.Cores, h.Memory = now.Sub(m.last), runtime.GOMAXPROCS(0), processMemory()
+	delay, known := m.waited()
+	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of threads end with them
+	m.delay = delay
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
 	// Without their monotonic readings, times differ by what the wall clock says.
@@ -108,6 +114,8 @@ func (h *Health) add(o *Health) {
 	h.Machine += o.Machine
 	h.MachineAll += o.MachineAll
 	h.Wall += o.Wall
+	h.Delay += o.Delay
+	h.DelayKnown = o.DelayKnown
 	h.Cores = o.Cores
 	h.Memory = max(h.Memory, o.Memory)
 	h.WasCrowded = h.WasCrowded || o.WasCrowded

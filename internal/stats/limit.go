@@ -72,8 +72,16 @@ func (l Limit) OfTester() bool {
 	return l.Kind == LimitWorker || l.Kind == LimitProcessors || l.Kind == LimitMachine
 }
 
-// LoadAsked is what was asked of one producer.
+// LoadAsked is what was asked of a load.
 type LoadAsked struct {
+	// Producers are those of the collector; one that took no part is zero.
+	Producers []ProducerAsked
+	// Delivered: what the producers send is for consumers of the same load.
+	Delivered bool
+}
+
+// ProducerAsked is what was asked of one producer.
+type ProducerAsked struct {
 	Rated   bool
 	Reached bool // its group has sent what was due
 	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
@@ -90,29 +98,29 @@ const (
 	mostly = 0.5
 )
 
-// Judge says what bounded the rate of the load. Producers is by producer; those that took no part are ignored.
-func (t *LoadTally) Judge(producers []LoadAsked) Limit {
-	sending, receiving := t.sums(producers)
+// Judge says what bounded the rate of the load.
+func (t *LoadTally) Judge(asked LoadAsked) Limit {
+	sending, receiving := t.sums(asked.Producers)
 	if t.span < enoughLoad || sending.total+receiving.total == 0 {
 		return Limit{Kind: LimitUnknown, Text: "the measured part of the load was too short, or its workers cannot tell what they wait for"}
 	}
 	if sending.total == 0 {
 		return t.judgeConsumers(&receiving)
 	}
-	top := sending.top()
-	busy := receiving.share(boundWork) + receiving.share(boundPace)
-	switch grows := t.behind > t.span/2; {
-	case busy > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
+	top, consumers := sending.top(), receiving.top()
+	jobs := receiving.share(boundWork) + receiving.share(boundPace)
+	switch grows := asked.Delivered && receiving.total > 0 && t.grows(); {
+	case jobs > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
 		return t.consumersLimit(&receiving)
-	case grows && receiving.top().ofTester() && receiving.share(receiving.top()) > mostly:
-		return t.limit(&receiving, receiving.top(), nil)
+	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
+		return t.limit(&receiving, consumers, nil)
 	case grows && !top.ofTester():
 		return Limit{
 			Kind: LimitBroker, Share: ratio(t.behind, t.span),
 			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them", t.growth()),
 		}
 	default:
-		return t.limit(&sending, top, producers)
+		return t.limit(&sending, top, asked.Producers)
 	}
 }
 
@@ -135,10 +143,15 @@ func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
 	} else {
 		l.Text = fmt.Sprintf("their work took %s of their time", percent(ratio(t.worked, t.consuming)))
 	}
-	if growth := t.growth(); growth > 0 && t.behind > t.span/2 {
-		l.Text += fmt.Sprintf("; the backlog grew by %.0f msg/s", growth)
+	if t.completed > 0 && t.grows() {
+		l.Text += fmt.Sprintf("; the backlog grew by %.0f msg/s", t.growth())
 	}
 	return l
+}
+
+// grows tells whether the backlog grew: in most of the time, and in all of it together.
+func (t *LoadTally) grows() bool {
+	return t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed)
 }
 
 // growth returns by how many messages per second the backlog grew.
@@ -147,7 +160,7 @@ func (t *LoadTally) growth() float64 {
 }
 
 // limit puts into words what bounded workers.
-func (t *LoadTally) limit(sum *boundSums, top bound, producers []LoadAsked) Limit {
+func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) Limit {
 	l := Limit{Share: sum.share(top)}
 	switch top {
 	case boundNone:
@@ -167,10 +180,16 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []LoadAsked) Limi
 		l.Hint = "look at the network, and whether the broker reads slowly"
 	case boundBroker:
 		l.Kind, l.Text = LimitBroker, t.late()
+		if t.all.Crowded() {
+			l.Text += ", and others had " + percent(t.all.OthersShare()) + " of the machine's processors"
+		}
 	case boundSend:
 		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time", percent(ratio(t.waited[boundSend], t.producing)))
 	case boundInput:
 		l.Kind, l.Text = LimitProducers, fmt.Sprintf("consumers waited for messages %s of the time", percent(ratio(t.input, t.consuming)))
+	case boundDelivery:
+		l.Kind, l.Hint = LimitBroker, "try more --credit or --consumers"
+		l.Text = fmt.Sprintf("old messages waited in it while consumers waited for messages %s of the time", percent(ratio(t.input, t.consuming)))
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
@@ -211,7 +230,7 @@ func (t *LoadTally) late() string {
 
 // morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, what the rate takes at
 // the latency that answers have; ten times the present one without a rate. It is at least 100.
-func (t *LoadTally) morePending(producers []LoadAsked) int {
+func (t *LoadTally) morePending(producers []ProducerAsked) int {
 	var present int
 	var want float64
 	for _, p := range producers {

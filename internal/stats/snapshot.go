@@ -262,6 +262,8 @@ type Health struct {
 	Machine    time.Duration // processor time used on the whole machine, by all; too little, if much of it was idle
 	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
 	Wall       time.Duration // real time over which it was used
+	Delay      time.Duration // for how long threads of this process, added up, waited for a processor, if DelayKnown
+	DelayKnown bool
 	Cores      int           // processors that the process may use at once
 	Memory     uint64        // resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
 	MemoryPeak uint64        // the most resident bytes that this process ever had; only of a whole run

@@ -23,7 +23,8 @@ const (
 	boundProcessors
 	boundMachine
 
-	boundInput // consumers: for messages
+	boundInput    // consumers: for messages
+	boundDelivery // as boundInput, but the messages had waited in the broker
 	boundWork
 	boundPace // for the rate of the consumers
 	numBounds
@@ -43,9 +44,14 @@ const (
 	manyInFlight = 20
 	// stretched is how many times the shortest latency answers must take on average for messages to queue in the broker.
 	stretched = 5
-	// stretchedCPU and stretchedMachine are the same for answers to be late as processors were full; stretchedLittle is that for
-	// the machine with few messages in flight.
-	stretchedCPU, stretchedMachine, stretchedLittle = 2, 3, 20
+	// stretchedLittle is the same, with few messages in flight, for answers to be late as others had the processors.
+	stretchedLittle = 20
+	// starved is for how much of the time, threads added up, the tester must have waited for a processor for others to be the
+	// limit: one of its threads or another at almost any moment.
+	starved = 0.8
+	// oldMessages is the age at their delivery from which messages count as having waited in the broker. Clocks of two
+	// machines differ by less.
+	oldMessages = time.Second
 )
 
 // LoadTally is what the workers of a load waited for in its measured part.
@@ -64,7 +70,7 @@ type LoadTally struct {
 	worked    time.Duration
 	input     time.Duration
 
-	full, crowded Health // of the intervals in which the tester, or others, had all processors
+	all, full, crowded Health // of all intervals, and of those in which the tester, or others, had all processors
 }
 
 // workerTally is how long what bounded a worker.
@@ -73,6 +79,18 @@ type workerTally struct {
 	bounds [numBounds]time.Duration
 	// busy is for how long the worker or its connection never waited, connection those times in which it was the connection.
 	busy, connection time.Duration
+	waits            [numBounds]time.Duration // for what it waited while it kept its rate
+}
+
+// heldUp returns what the worker waited for longest but for messages to be due; boundWorker if it was just late.
+func (w *workerTally) heldUp() bound {
+	top := boundWorker
+	for b, d := range w.waits {
+		if d > w.waits[top] {
+			top = bound(b)
+		}
+	}
+	return top
 }
 
 func (w *workerTally) total() (sum time.Duration) {
@@ -111,17 +129,22 @@ func (s *boundSums) top() bound {
 	return top
 }
 
-// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit.
-func (t *LoadTally) sums(producers []LoadAsked) (sending, receiving boundSums) {
+// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. What held one
+// up that has not, although in each interval it waited for messages to be due, is what it waited for longest besides.
+func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
 		to := &receiving
 		if i < t.producers {
 			to = &sending
 		}
-		if i < len(producers) && producers[i].Rated && producers[i].Reached {
+		rated := i < len(producers) && producers[i].Rated
+		switch {
+		case rated && producers[i].Reached:
 			to.bounds[boundNone] += w.total()
-		} else {
+		case rated && w.bounds[boundNone] == w.total() && w.total() > 0:
+			to.bounds[w.heldUp()] += w.total()
+		default:
 			for b, d := range w.bounds {
 				to.bounds[b] += d
 			}
@@ -176,6 +199,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	}
 	t := m.tally
 	t.span += length
+	t.all.add(&s.Health)
 	t.completed += s.Delta.Completed
 	t.received += s.Delta.Received
 	t.sent += s.Delta.Sent
@@ -196,7 +220,10 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			active = max(0, length-at.lap.wait[WaitEnded])
 			b = at.lap.producer(active)
 			t.producing += active
-			t.addWaits(&at.lap)
+			at.lap.addTo(&t.waited)
+			if b == boundNone {
+				at.lap.addTo(&w.waits)
+			}
 			w.never(b, active)
 			b = m.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
 		} else {
@@ -209,6 +236,9 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			t.input += at.lap.inputWait()
 			w.never(b, active)
 			b = m.blame(b, 1, false, &s.Health)
+			if l := s.Latencies.Transfer; b == boundInput && l != nil && l.Mean() >= float64(oldMessages.Microseconds()) {
+				b = boundDelivery
+			}
 		}
 		w.bounds[b] += active
 		switch b {
@@ -255,12 +285,13 @@ func (s *Snapshot) acks() (list []*Latency) {
 	return list
 }
 
-func (t *LoadTally) addWaits(l *laps) {
-	t.waited[boundSlot] += l.wait[WaitSlot]
-	t.waited[boundSend] += l.wait[WaitSend]
-	t.waited[boundCredit] += l.credit
-	t.waited[boundSocket] += l.socket
-	t.waited[boundAnswer] += l.answer
+// addTo adds what a producer waited for, but for messages to be due.
+func (l *laps) addTo(sums *[numBounds]time.Duration) {
+	sums[boundSlot] += l.wait[WaitSlot]
+	sums[boundSend] += l.wait[WaitSend]
+	sums[boundCredit] += l.credit
+	sums[boundSocket] += l.socket
+	sums[boundAnswer] += l.answer
 }
 
 // producer says what bounded a producer that was active for that long, as far as it can tell itself.
@@ -326,19 +357,27 @@ func (l *laps) consumer(length time.Duration) (b bound, known bool) {
 func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bound {
 	answers := b == boundSlot || b == boundCredit || b == boundAnswer
 	many := m.pending >= manyInFlight
-	late := func(by float64) bool { return !answers && b < boundInput || answers && stretch >= by }
 	switch {
 	case b == boundNone || b >= boundInput:
 		return b
-	case late(stretchedCPU) && h.CPUShare() > MaxCPUShare:
+	case h.CPUShare() > MaxCPUShare: // then nothing else could bring much more
 		return boundProcessors
-	case late(stretchedMachine) && (many || late(stretchedLittle)) && h.Crowded():
+	case (!answers || many || stretch >= stretchedLittle) && h.starved():
 		return boundMachine
+	case silent && b == boundCredit: // nothing is in flight that could be answered
+		return b
 	case answers && stretch >= stretched && (many || silent):
 		return boundBroker
 	default:
 		return b
 	}
+}
+
+// starved tells whether others had the processors that the tester needed: it waited for one at almost any moment, or wanted all
+// that it may use.
+func (h *Health) starved() bool {
+	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)
+	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)
 }
 
 // lapsOf notes what worker i has waited for so far, and returns what it was since the last look.

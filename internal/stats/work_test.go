@@ -105,6 +105,27 @@ func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	require.EqualValues(t, 7, s.Total.Blocked)
 }
 
+// Waits for the network are counted beside those, also of connections that are closed.
+func TestSocketWaitsAreCounted(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	w := &waits{}
+	c := NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, nil, start)
+	c.Watch([]Worker{{Name: "producer-0", Waits: w, Openings: 1}})
+	w.Socket.Times = 3
+	s := c.Collect(Measure, start.Add(time.Second), false)
+	require.EqualValues(t, 3, s.Delta.SocketWaits)
+	require.Zero(t, s.Total.Blocked)
+	c.Watch([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
+	s = c.Collect(Measure, start.Add(2*time.Second), false)
+	require.EqualValues(t, 2, s.Delta.SocketWaits)
+	c.Watch([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
+	s = c.Collect(Measure, start.Add(3*time.Second), false)
+	require.EqualValues(t, 1, s.Delta.SocketWaits)
+	require.EqualValues(t, 6, s.Total.SocketWaits)
+	require.EqualValues(t, 6, c.WorkerTotals()[0].Total.SocketWaits)
+}
+
 // A wait in progress counts, and counts once.
 func TestWaitInProgress(t *testing.T) {
 	t.Parallel()

@@ -196,3 +196,30 @@ func TestMergeRefuses(t *testing.T) {
 	require.Nil(t, merged.Rows[1].Latencies.Ack.Percentiles)
 	require.EqualValues(t, 20, merged.Rows[1].Latencies.Ack.Count)
 }
+
+// The limit of merged results is the one that held longest, and says at which host; none only if none had one.
+func TestMergedLimit(t *testing.T) {
+	none := &Limit{Kind: LimitNone, Share: 1, Text: "the rate was reached"}
+	little := &Limit{Kind: "credit", Share: 0.5, Text: "waited", Hint: "try"}
+	much := &Limit{Kind: "max-pending", Share: 0.75, Text: "waited more"}
+	for _, tt := range []struct {
+		name  string
+		parts []*Limit
+		want  *Limit
+	}{
+		{"not judged", []*Limit{nil, nil}, nil},
+		{"one was not judged", []*Limit{none, nil}, none},
+		{"none", []*Limit{none, none}, none},
+		{"one has one", []*Limit{none, little, none}, &Limit{Kind: "credit", Share: 0.5, Text: "host: waited", Hint: "try"}},
+		{"the longest", []*Limit{little, much, little}, &Limit{Kind: "max-pending", Share: 0.75, Text: "host: waited more"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got *Limit
+			for _, part := range tt.parts {
+				got = mergedLimit(got, part, "host")
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+	require.Equal(t, "waited", little.Text, "the parts stay")
+}

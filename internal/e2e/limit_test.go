@@ -1,0 +1,189 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// limitOf runs the load and returns what bounded its rate, as JSON and console have it alike.
+func limitOf(t *testing.T, r *result) stats.LimitKind {
+	t.Helper()
+	l := r.summary.Limit
+	require.NotEmpty(t, l.Kind, r.stdout)
+	require.Positive(t, l.Share)
+	require.LessOrEqual(t, l.Share, 1.0)
+	line := stats.Limit{Kind: l.Kind, Text: l.Text, Hint: l.Hint}.String()
+	require.Contains(t, r.stdout, "\n--- limit: "+line+"\n")
+	return l.Kind
+}
+
+// TestLimits: what bounds a load is told, and named. Where the load needs the processors, a machine that others keep busy is
+// rightly named instead; the others need none to speak of.
+func TestLimits(t *testing.T) {
+	tests := []struct {
+		name string
+		args string
+		want stats.LimitKind
+		says string // part of the line
+		busy bool   // it needs the processors
+	}{
+		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", false},
+		{"max-pending", "client --rate 50000", stats.LimitMaxPending, "% of sends waited for an answer", true},
+		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=5ms", stats.LimitMaxPending, "% of sends waited for an answer", false},
+		{"broker, answers late", "client --rate 400 --max-pending 100 --embedded-faults work=5ms", stats.LimitBroker, " times the shortest (", false},
+		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", stats.LimitBroker, "while consumers waited for them", false},
+		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", stats.LimitBroker, "it answered nothing", false},
+		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", stats.LimitConsumers, "their work took ", false},
+		{"consumers with a rate", "client --rate 400 --max-pending 100 --consumer-rate 100", stats.LimitConsumers, "no more than their rate", false},
+		{"tester's processors", "client --max-pending 1000 --threads 1", stats.LimitProcessors, "that it may use", true},
+	}
+	for _, protocol := range []string{"amqp", "stomp"} {
+		for _, tt := range tests {
+			t.Run(protocol+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				args := append([]string{protocol}, strings.Fields(tt.args)...)
+				r := run(t, limit, append(args, "--embedded", "--duration", "4", "--warmup", "1", "--drain-timeout", "1", "queue://TEST")...)
+				kind := limitOf(t, &r)
+				if tt.busy && kind == stats.LimitMachine {
+					return
+				}
+				require.Equal(t, tt.want, kind, r.summary.Limit)
+				require.Contains(t, r.summary.Limit.Text, tt.says)
+			})
+		}
+	}
+}
+
+// TestLimitIsTheMachine: others have its processors.
+func TestLimitIsTheMachine(t *testing.T) {
+	hog(t)
+	for _, protocol := range []string{"amqp", "stomp"} {
+		r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "4", "--warmup", "1", "queue://TEST")
+		require.Equal(t, stats.LimitMachine, limitOf(t, &r), r.summary.Limit)
+		require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
+	}
+}
+
+// TestLimitIsCredit: a queue that is full, and nobody receives. Over STOMP there is no credit: the broker does not answer.
+func TestLimitIsCredit(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "--max-messages", "200")
+	for protocol, want := range map[string]stats.LimitKind{"amqp": stats.LimitCredit, "stomp": stats.LimitBroker} {
+		r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
+			"--drain-timeout", "1", "queue://"+protocol)
+		require.EqualValues(t, want, limitOf(t, &r), r.summary.Limit)
+	}
+}
+
+// TestLimitIsTheProducers: consumers alone, at a queue that gets few messages.
+func TestLimitIsTheProducers(t *testing.T) {
+	t.Parallel()
+	b := serve(t)
+	for _, protocol := range []string{"amqp", "stomp"} {
+		url := b.at(protocol)
+		p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
+		p.printed("--- warmup false")
+		r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
+		require.Equal(t, stats.LimitProducers, limitOf(t, &r), r.summary.Limit)
+		require.Positive(t, r.summary.TotalReceived)
+		p.interrupt()
+	}
+}
+
+// TestLimitIsTheNetwork: between the producer and its broker there is a narrow place.
+func TestLimitIsTheNetwork(t *testing.T) {
+	t.Parallel()
+	b := serve(t)
+	for _, protocol := range []string{"amqp", "stomp"} {
+		url := protocol + "://" + narrow(t, strings.TrimPrefix(b.at(protocol), protocol+"://"), 2<<20)
+		r := run(t, limit, protocol, "producer", "--url", url, "--message-size", "64KiB", "--max-pending", "1000", "--duration", "5", "--warmup", "1",
+			"--drain-timeout", "60", "queue://"+protocol)
+		require.Equal(t, stats.LimitSocket, limitOf(t, &r), r.summary.Limit)
+		require.Contains(t, r.stdout, "--- socket waits: ")
+	}
+}
+
+// narrow returns the address of a proxy that passes no more than that many bytes per second on to a broker.
+func narrow(t *testing.T, to string, perSecond int) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			broker, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			go func() {
+				_, _ = io.Copy(client, broker)
+				_ = client.Close()
+			}()
+			go func() {
+				const piece = 32 << 10
+				for tick := time.Tick(time.Second * piece / time.Duration(perSecond)); ; <-tick {
+					if _, err := io.CopyN(broker, client, piece); err != nil {
+						_ = broker.Close()
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestLimitIsOneWorker: a peer that takes whatever it gets, so that one goroutine of the tester is all that there is.
+func TestLimitIsOneWorker(t *testing.T) {
+	r := run(t, limit, "stomp", "producer", "--url", "stomp://"+sink(t), "-o", "receipt=false", "--max-pending", "0", "--message-size", "16KiB",
+		"--duration", "4", "--warmup", "1", "queue://TEST")
+	if kind := limitOf(t, &r); kind != stats.LimitMachine {
+		require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
+		require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
+	}
+}
+
+// sink returns the address of a STOMP server that reads and forgets.
+func sink(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				if _, err := in.ReadString(0); err != nil {
+					return
+				}
+				if _, err := io.WriteString(conn, "CONNECTED\nversion:1.2\n\n\x00"); err == nil {
+					buf := make([]byte, 1<<20)
+					for err == nil {
+						_, err = in.Read(buf)
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}

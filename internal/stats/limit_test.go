@@ -1,0 +1,333 @@
+package stats
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// told is a load of one producer and one consumer that is told, second by second, what they wait for.
+type told struct {
+	*Collector
+	send, receive *waits
+	health        Health // of each second
+	delay         time.Duration
+	now           time.Duration // since the start
+}
+
+func newTold(t *testing.T, pending int) *told {
+	t.Helper()
+	start := time.Now()
+	l := &told{send: &waits{}, receive: &waits{}}
+	l.health = Health{CPU: time.Second / 10, Machine: time.Second / 2, MachineAll: 2 * time.Second}
+	l.Collector = NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, []*ConsumerRecorder{NewConsumerRecorder()}, start)
+	l.meter.used = func() Health { return l.health }
+	l.meter.waited = func() (time.Duration, bool) { l.delay += l.health.Delay; return l.delay, true }
+	l.Watch([]Worker{{Name: "producer-0", Waits: l.send, MaxPending: pending}, {Name: "consumer-0", Waits: l.receive}})
+	l.receive.Input = driver.Idle{Known: true}
+	return l
+}
+
+// sent sends, confirms after that time, and receives messages of the second that begins now.
+func (l *told) sent(n, received int, ack time.Duration) {
+	p, k := l.producers[0], l.consumers[0]
+	for range n {
+		p.Sent(Measure)
+		p.Handed(Measure, 0)
+		p.Done(Measure, driver.Outcome{}, l.now, l.now, l.now+ack)
+	}
+	for range received {
+		k.Received(Receipt{Due: Measure, Stamped: true, Transfer: time.Millisecond})
+	}
+}
+
+// wait lets the producer wait in this second.
+func (l *told) wait(kind WaitKind, d time.Duration) {
+	l.producers[0].Wait(kind, l.now)
+	l.producers[0].Waited(l.now + d)
+}
+
+func (l *told) work(d, paced time.Duration) {
+	l.consumers[0].Work(l.now)
+	l.consumers[0].Worked(l.now+d, paced)
+}
+
+// second ends it.
+func (l *told) second(phase Phase) {
+	l.now += time.Second
+	l.Collect(phase, l.start.Add(l.now), false)
+}
+
+// crowded is a second in which others had the processors: all of them, while the tester wanted one.
+func crowded(delay time.Duration) Health {
+	return Health{CPU: time.Second / 5, Machine: 2 * time.Second, MachineAll: 2 * time.Second, Delay: delay}
+}
+
+// TestLimit: each kind, and its neighbours, from waits that are told.
+func TestLimit(t *testing.T) {
+	const ms = time.Millisecond
+	cores := time.Duration(runtime.GOMAXPROCS(0))
+	idle := func(l *told) { l.receive.Input.Time += 900 * ms }
+	closed := ProducerAsked{MaxPending: 1}
+	rated := func(reached bool) ProducerAsked {
+		return ProducerAsked{Rated: true, Reached: reached, MaxPending: 1, PerSecond: 50_000}
+	}
+	tests := []struct {
+		name    string
+		pending int
+		asked   ProducerAsked
+		health  Health
+		second  func(l *told)
+		kind    LimitKind
+		text    string // of the line
+	}{
+		{"rate reached", 100, rated(true), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitNone, "none: the rate was reached"},
+		{"rate reached in spite of stalls", 100, rated(true), crowded(2 * time.Second), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 999*ms)
+		}, LimitNone, "none: the rate was reached"},
+		{"rate missed by a stall in the last second", 100, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitDue, 500*ms)
+			l.send.Credit.Time += 400 * ms
+		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"max-pending", 1, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			for range 97 {
+				l.producers[0].Blocked()
+			}
+			l.wait(WaitSlot, 800*ms)
+		}, LimitMaxPending, "max-pending (97% of sends waited for an answer; try --max-pending 100)"},
+		{"max-pending, in bursts", 1000, ProducerAsked{MaxPending: 1000}, Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 1000, 20*ms)
+			l.producers[0].Blocked()
+			l.wait(WaitSlot, 800*ms)
+		}, LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try --max-pending 10000)"},
+		{"max-pending on a busy machine", 1, closed, crowded(2 * time.Second), func(l *told) {
+			idle(l)
+			l.sent(1, 1, ms)
+			l.sent(99, 99, 10*ms)
+			l.wait(WaitSlot, 800*ms)
+		}, LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try --max-pending 100)"},
+		{"synchronous sends", 1, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Answer.Time += 900 * ms
+		}, LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)"},
+		{"credit", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(10, 10, ms)
+			l.send.Credit.Time += 930 * ms
+		}, LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"no credit at all", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.send.Credit.Time += 1000 * ms
+		}, LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"no answer at all", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.wait(WaitSlot, 1000*ms)
+		}, LimitBroker, "the broker (it answered nothing)"},
+		{"all are refused", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.producers[0].Sent(Measure)
+			l.producers[0].Handed(Measure, 0)
+			l.producers[0].Done(Measure, driver.Outcome{State: driver.Rejected}, l.now, l.now, l.now+ms)
+			l.wait(WaitSlot, 1000*ms)
+		}, LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try --max-pending 1000)"},
+		{"answers get late", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(1, 1, ms)
+			l.sent(100, 100, 25*ms)
+			l.wait(WaitSlot, 900*ms)
+		}, LimitBroker, "the broker (with all messages in flight that may be, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
+		{"answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300 * ms), func(l *told) {
+			idle(l)
+			l.sent(1, 1, ms)
+			l.sent(100, 100, 25*ms)
+			l.wait(WaitSlot, 900*ms)
+		}, LimitBroker, "the broker (with all messages in flight that may be, its answers took 24.8ms on average, 25 times the shortest (1ms), " +
+			"and others had 90% of the machine's processors)"},
+		{"answers get late with few in flight", 10, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(1, 1, ms)
+			l.sent(100, 100, 25*ms)
+			l.wait(WaitSlot, 900*ms)
+		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try --max-pending 100)"},
+		{"answers get late as others have the processors", 100, closed, crowded(time.Second), func(l *told) {
+			idle(l)
+			l.sent(1, 1, ms)
+			l.sent(100, 100, 25*ms)
+			l.wait(WaitSlot, 900*ms)
+		}, LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		{"a backlog that grows", 100, rated(true), Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 188, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
+		{"consumers that work, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
+			l.work(980*ms, 0)
+			l.sent(1000, 188, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)"},
+		{"consumers that work, and keep up", 100, rated(true), Health{}, func(l *told) {
+			l.work(980*ms, 0)
+			l.sent(1000, 1000, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitNone, "none: the rate was reached"},
+		{"consumers that work, and a queue that is full", 100, closed, Health{}, func(l *told) {
+			l.work(980*ms, 0)
+			l.sent(1000, 1000, ms)
+			l.send.Credit.Time += 900 * ms
+		}, LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)"},
+		{"consumers with a rate", 100, rated(true), Health{}, func(l *told) {
+			l.work(980*ms, 900*ms)
+			l.sent(1000, 500, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)"},
+		{"a consumer that never waits, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
+			l.sent(1000, 188, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"network", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Socket.Time += 930 * ms
+		}, LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
+		{"a producer that never waits", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+		}, LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.send.Reader.Known = true
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 800*ms)
+		}, LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; " +
+			"more producers, consumers or connections may bring more)"},
+		{"the tester's processors", 100, closed, Health{CPU: 970 * ms * cores, Machine: cores * time.Second, MachineAll: cores * time.Second}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 800*ms)
+		}, LimitProcessors, fmt.Sprintf("the tester's processors (it used 97%% of the %d that it may use; use more hosts, or larger messages)", cores)},
+		{"a producer that never waits while others have the processors", 100, closed, crowded(time.Second), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+		}, LimitMachine, "the machine (others took 90% of its processors, while producer-0 never waited in 4 of 4 seconds; let the tester have a machine of its own)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newTold(t, tt.pending)
+			if tt.health != (Health{}) {
+				l.health = tt.health
+			}
+			tt.asked.MaxPending = tt.pending
+			l.wait(WaitSlot, 900*time.Millisecond) // of the warm-up
+			l.second(Warmup)
+			for range 4 {
+				tt.second(l)
+				l.second(Measure)
+			}
+			l.send.Credit.Time += time.Second // of the drain
+			l.second(Drain)
+			limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{tt.asked}, Delivered: true})
+			require.Equal(t, tt.text, limit.String())
+			require.Equal(t, tt.kind, limit.Kind)
+			require.Greater(t, limit.Share, mostly)
+			require.LessOrEqual(t, limit.Share, 1.0)
+		})
+	}
+}
+
+// TestLimitOfConsumers: the same of consumers alone.
+func TestLimitOfConsumers(t *testing.T) {
+	const ms = time.Millisecond
+	tests := []struct {
+		name   string
+		second func(l *told)
+		kind   LimitKind
+		text   string
+	}{
+		{"no messages", func(l *told) {
+			l.receive.Input.Time += 950 * ms
+			l.receiveOld(100, ms)
+		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		{"old messages, slowly", func(l *told) {
+			l.receive.Input.Time += 950 * ms
+			l.receiveOld(100, 5*time.Second)
+		}, LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		{"work", func(l *told) {
+			l.receive.Input.Time += 10 * ms
+			l.work(950*ms, 0)
+			l.receiveOld(100, 5*time.Second)
+		}, LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
+		{"a rate", func(l *told) {
+			l.work(950*ms, 900*ms)
+			l.receiveOld(100, 5*time.Second)
+		}, LimitNone, "none: the rate was reached"},
+		{"never waits", func(l *told) {
+			l.receiveOld(100, 5*time.Second)
+		}, LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"does not know what it waits for", func(l *told) {
+			l.receive.Input.Known = false
+			l.receiveOld(100, ms)
+		}, LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newTold(t, 1)
+			l.Watch([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
+			for range 4 {
+				tt.second(l)
+				l.second(Measure)
+			}
+			limit := l.Tally().Judge(LoadAsked{})
+			require.Equal(t, tt.text, limit.String())
+			require.Equal(t, tt.kind, limit.Kind)
+		})
+	}
+	l := newTold(t, 1)
+	l.receiveOld(100, ms)
+	l.second(Warmup)
+	require.Equal(t, LimitUnknown, l.Tally().Judge(LoadAsked{}).Kind, "nothing was measured")
+}
+
+// receiveOld receives messages of that age.
+func (l *told) receiveOld(n int, age time.Duration) {
+	for range n {
+		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age})
+	}
+}
+
+// TestMorePending: by Little's law, and never less than is worth a try.
+func TestMorePending(t *testing.T) {
+	for _, tt := range []struct {
+		ack     time.Duration
+		asked   []ProducerAsked
+		pending int
+	}{
+		{time.Millisecond, []ProducerAsked{{MaxPending: 1}}, 100},
+		{time.Millisecond, []ProducerAsked{{MaxPending: 50}}, 500},
+		{20 * time.Millisecond, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 50_000}}, 2000},
+		{20 * time.Millisecond, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 1}}, 200},
+		{time.Millisecond, []ProducerAsked{{Rated: true, Reached: true, MaxPending: 5000}, {MaxPending: 1}, {}}, 100},
+		{time.Second, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 1e9}}, 1_000_000},
+	} {
+		tally := LoadTally{acks: 10, ackSum: 10 * tt.ack.Microseconds()}
+		require.Equal(t, tt.pending, tally.morePending(tt.asked), "%+v", tt)
+	}
+}
