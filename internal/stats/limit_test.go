@@ -39,7 +39,7 @@ func (l *told) sent(n, received int, ack time.Duration) {
 	for range n {
 		p.Sent(Measure)
 		p.Handed(Measure, 0)
-		p.Done(Measure, driver.Outcome{}, l.now, l.now, l.now+ack)
+		p.Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{}, l.now+ack)
 	}
 	for range received {
 		k.Received(Receipt{Due: Measure, Stamped: true, Transfer: time.Millisecond})
@@ -144,7 +144,7 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.producers[0].Sent(Measure)
 			l.producers[0].Handed(Measure, 0)
-			l.producers[0].Done(Measure, driver.Outcome{State: driver.Rejected}, l.now, l.now, l.now+ms)
+			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
 			l.wait(WaitSlot, 1000*ms)
 		}, LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try --max-pending 1000)"},
 		{"answers get late", 100, closed, Health{}, func(l *told) {
