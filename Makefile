@@ -15,13 +15,16 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify clean
+.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/perfmq
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/perfmq ./cmd/perfmq
+
+man: ## write the man pages into bin/man
+	$(GO) run ./internal/mangen bin/man $(VERSION)
 
 test: build ## the one test command: vet, all tests, the race detector; starts real brokers, on loopback only
 	./scripts/test.sh $(TEST_TIMEOUT)

@@ -56,8 +56,10 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
 	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions together, with what connections need, hold `SIZE` bytes")
 	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
-	flags.StringVar(&s.user, "user", "", "let in only `NAME`, with its password; else everybody is")
+	flags.StringVar(&s.user, "user", "", "accept only `NAME`, with its password (default: anyone)")
 	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
+	suggestWords(cmd, "faults", setting.SuggestFaults)
+	suggestWords(cmd, "when-full", func(string) []string { return []string{"block", "reject"} })
 	return cmd
 }
 

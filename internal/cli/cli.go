@@ -62,8 +62,7 @@ var errReported = errors.New("reported")
 // Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing is open
 // yet that would have to be closed. The work after it looks at signals itself.
 func Main(env Env) int {
-	a := &app{Env: env, environ: setting.NewEnvironment(env.Environ)}
-	a.Factories, a.libraries = byClient(env.Factories)
+	a := newApp(env)
 	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
 	root := a.root()
@@ -80,6 +79,19 @@ func Main(env Env) int {
 		a.status = a.work()
 	}
 	return a.status
+}
+
+func newApp(env Env) *app {
+	a := &app{Env: env, environ: setting.NewEnvironment(env.Environ)}
+	a.Factories, a.libraries = byClient(env.Factories)
+	return a
+}
+
+// Commands returns the tree of commands, for pages of documentation.
+func Commands(env Env) *cobra.Command {
+	root := newApp(env).root()
+	root.DisableAutoGenTag = true
+	return root
 }
 
 // usage reports mistakes in the command line or the environment.
@@ -115,6 +127,9 @@ func (a *app) root() *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"}, &cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if !cmd.HasParent() && len(a.Args) > 0 && isRole(a.Args[0]) {
+			return a.protocolOfRole(a.Args[0])
+		}
 		return &plan.Mistake{Text: err.Error(), Hint: cmd.CommandPath() + " --help lists all flags"}
 	})
 	root.SetHelpFunc(a.help)
@@ -143,6 +158,14 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		_ = cmd.Help()
 		a.status = exitUsage
 		return errReported
+	}
+	if args[0] == "help" { // as under perfmq itself
+		if sub, rest, err := cmd.Find(args[1:]); err == nil && len(rest) == 0 {
+			return sub.Help()
+		}
+	}
+	if !cmd.HasParent() && isRole(args[0]) {
+		return a.usage(a.protocolOfRole(args[0]))
 	}
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -185,19 +208,26 @@ func roleText(role plan.Role) string {
 
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 	in := a.newInput(setting.Table(role, f))
+	var all *bool
 	cmd := &cobra.Command{
 		Use:   string(role) + " [flags] [destination...]",
 		Short: roleText(role),
+		Long:  roleLong(role, f) + "\n\nDestinations: " + destinationHelp(f) + ".",
 		Args:  cobra.ArbitraryArgs,
 		// Unknown flags are reported with all other mistakes, see unknownFlags.
 		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     suggestDestinations,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if *all {
+				return a.printHelp(func(b *strings.Builder) { a.roleHelp(b, f, role) })
+			}
 			return a.runRole(cmd, args, in, f, role)
 		},
 	}
 	in.addTo(cmd.Flags())
+	acceptCompatible(cmd.Flags())
+	all = helpAll(cmd.Flags())
 	a.completeFlags(cmd, in, *f)
 	return cmd
 }

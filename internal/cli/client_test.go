@@ -47,7 +47,7 @@ func TestClientInPlanAndHelp(t *testing.T) {
 	got = call(nil, "alpha", "client", "--dry-run")
 	require.Contains(t, got.stdout, "  client             native\n")
 
-	got = call(nil, "alpha", "client", "--help")
+	got = call(nil, "alpha", "client", "--help-all")
 	require.Contains(t, got.stdout, "--client NAME")
 	require.Contains(t, got.stdout, "With --client library, which is alphalib, only -o size, -o tag.")
 	require.Contains(t, call(nil, "__complete", "alpha", "client", "--client", "").stdout, "native\nlibrary\talphalib\n")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -44,6 +45,32 @@ func offer(list []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		}
 	}
 	return matching, directive
+}
+
+// suggestScenarios offers files, and after an @ the scenarios inside this program.
+func (a *app) suggestScenarios(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if strings.HasPrefix(prefix, "@") {
+		return a.suggestShipped(cmd, args, prefix)
+	}
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if a.Scenarios != nil {
+		list, _ := scenario.Shipped(a.Scenarios) // without them there is nothing to offer
+		for _, info := range list {
+			names = append(names, "@"+info.Name+"\t"+info.Description)
+		}
+	}
+	return offer(names, prefix)
+}
+
+// suggestWords lets the shell complete a flag of a few words.
+func suggestWords(cmd *cobra.Command, flag string, words func(prefix string) []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return offer(words(prefix), prefix)
+	}) // the only error is that of a flag that does not exist
 }
 
 func suggestDestinations(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,11 +30,19 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	f, role, ok := a.commandRole(cmd)
 	switch {
 	case ok:
-		a.roleHelp(&b, f, role)
+		a.briefHelp(&b, f, role)
 	default:
-		a.commandHelp(&b, cmd)
+		a.commandHelp(&b, cmd, false)
 	}
 	_, _ = cmd.OutOrStdout().Write([]byte(b.String())) // nobody to tell
+}
+
+// printHelp writes a help that was asked for by --help-all.
+func (a *app) printHelp(write func(*strings.Builder)) error {
+	var b strings.Builder
+	write(&b)
+	_, err := a.Stdout.Write([]byte(b.String()))
+	return err
 }
 
 // commandRole tells which protocol and role a command is for.
@@ -54,7 +63,7 @@ func (a *app) commandRole(cmd *cobra.Command) (*driver.Factory, plan.Role, bool)
 	return nil, "", false
 }
 
-func (a *app) commandHelp(b *strings.Builder, cmd *cobra.Command) {
+func (a *app) commandHelp(b *strings.Builder, cmd *cobra.Command, all bool) {
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
@@ -78,11 +87,11 @@ func (a *app) commandHelp(b *strings.Builder, cmd *cobra.Command) {
 	for _, g := range groups {
 		listCommands(b, cmd, g)
 	}
-	listFlags(b, cmd)
+	listFlags(b, cmd, all)
 	if !cmd.HasParent() && len(a.Factories) > 0 {
 		name := a.Factories[0].Name
 		fmt.Fprintf(b, "\nExample\n  perfmq %s client --max-pending 100 --duration 30 --show-latency queue://TEST\n", name)
-		fmt.Fprintf(b, "\nperfmq %s client --help explains all flags, the environment and the exit statuses.\n", name)
+		fmt.Fprintf(b, "\nperfmq %s client --help shows the flags of daily use, --help-all all flags, the environment and the exit statuses.\n", name)
 	}
 }
 
@@ -98,11 +107,14 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the few flags of commands that are not ours, such as completion.
-func listFlags(b *strings.Builder, cmd *cobra.Command) {
+// listFlags lists the flags of a command that has no help of its own: all, or without those settings that are not of daily use.
+func listFlags(b *strings.Builder, cmd *cobra.Command, all bool) {
 	first := true
+	brief := !all && cmd.LocalFlags().Lookup(flagHelpAll) != nil
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
+		_, isSetting := f.Value.(*flagText)
+		daily := f.Annotations[dailyFlag]
+		if f.Hidden || brief && isSetting && daily == nil {
 			return
 		}
 		if first {
@@ -111,9 +123,11 @@ func listFlags(b *strings.Builder, cmd *cobra.Command) {
 		}
 		arg, usage := pflag.UnquoteUsage(f)
 		name := "--" + f.Name
-		if arg != "" {
+		if brief && daily != nil {
+			name, usage = strings.TrimSpace(name+" "+arg), daily[0]
+		} else if arg != "" {
 			name += " " + arg
-			if f.DefValue != "" && f.DefValue != "0" {
+			if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "[]" {
 				usage += " (default " + f.DefValue + ")"
 			}
 		}
@@ -121,6 +135,27 @@ func listFlags(b *strings.Builder, cmd *cobra.Command) {
 	})
 }
 
+// briefHelp is --help of a role: what one needs every day, on one screen.
+func (a *app) briefHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
+	command := "perfmq " + f.Name + " " + string(role)
+	b.WriteString(roleShort(role, f) + "\n")
+	exampleHelp(b, f, role, briefExamples)
+	fmt.Fprintf(b, "\nUsage: %s [flags] [destination...]\n", command)
+	fmt.Fprintf(b, "  destinations: %s\n\nFlags of daily use\n", destinationForms(f))
+	for _, s := range setting.Table(role, f) {
+		if s.Brief != "" {
+			writeBrief(b, flagName(&s), s.Brief)
+		}
+	}
+	fmt.Fprintf(b, "\nAll flags, options of the protocol, variables, exit statuses: %s --help-all\n", command)
+}
+
+// briefExamples is how many examples --help shows.
+const briefExamples = 2
+
+func writeBrief(b *strings.Builder, name, text string) { fmt.Fprintf(b, "  %-21s %s\n", name, text) }
+
+// roleHelp is --help-all of a role.
 func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	writeWrapped(b, roleLong(role, f), 0)
 	fmt.Fprintf(b, "\nUsage\n  perfmq %s %s [flags] [destination...]\n", f.Name, role)
@@ -142,7 +177,7 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 		}
 	}
 	a.optionHelp(b, f)
-	exampleHelp(b, f, role)
+	exampleHelp(b, f, role, math.MaxInt)
 	environmentHelp(b)
 	b.WriteString("\nExit status\n")
 	for _, e := range exitStatuses() {
@@ -150,18 +185,37 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	}
 }
 
-func roleLong(role plan.Role, f *driver.Factory) string {
+const flagHelpAll = "help-all"
+
+// helpAll defines the flag that asks for all of the help.
+func helpAll(flags *pflag.FlagSet) *bool {
+	return flags.Bool(flagHelpAll, false, "help with all flags")
+}
+
+// roleShort says in a sentence what a command is for.
+func roleShort(role plan.Role, f *driver.Factory) string {
 	what := map[plan.Role]string{
-		plan.Client:   "Send messages and receive them again over %s in one process, and measure both.",
+		plan.Client:   "Send messages over %s, receive them again in one process, and measure both.",
 		plan.Producer: "Send messages over %s and measure how the broker takes them.",
 		plan.Consumer: "Receive messages over %s and measure how the broker delivers them.",
 	}[role]
-	return fmt.Sprintf(what, f.Title) +
-		" The load ends after --duration or --message-count, or with Ctrl-C; then what is in flight is waited for, and a summary is printed." +
-		" A second Ctrl-C leaves at once."
+	return fmt.Sprintf(what, f.Title)
+}
+
+func roleLong(role plan.Role, f *driver.Factory) string {
+	return roleShort(role, f) + " The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages in flight, " +
+		"and prints a summary. A second Ctrl-C ends it at once."
 }
 
 func destinationHelp(f *driver.Factory) string {
+	text := strings.TrimSuffix(destinationForms(f), " (default "+defaultDestination(f)+")")
+	if f.Capabilities.Queue.Exists {
+		text += ", ADDRESS::QUEUE where the broker has such names (Artemis)"
+	}
+	return text + "; any number of them (default " + defaultDestination(f) + ")"
+}
+
+func destinationForms(f *driver.Factory) string {
 	var forms []string
 	if f.Capabilities.Queue.Exists {
 		forms = append(forms, "queue://NAME or plain NAME")
@@ -169,11 +223,7 @@ func destinationHelp(f *driver.Factory) string {
 	if f.Capabilities.Topic.Exists {
 		forms = append(forms, "topic://NAME")
 	}
-	text := strings.Join(forms, ", ")
-	if f.Capabilities.Queue.Exists {
-		text += ", ADDRESS::QUEUE where the broker has such names (Artemis)"
-	}
-	return text + "; any number of them (default " + defaultDestination(f) + ")"
+	return strings.Join(forms, ", ") + " (default " + defaultDestination(f) + ")"
 }
 
 func flagName(d *setting.Setting) string {
@@ -232,17 +282,21 @@ func mentionsAll(text string, words []string) bool {
 	return true
 }
 
-func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
+func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role, most int) {
 	command := "perfmq " + f.Name + " " + string(role)
 	dest, topic := defaultDestination(f), "topic://T"
 	b.WriteString("\nExamples\n")
-	example := func(comment, args string) { fmt.Fprintf(b, "  # %s\n  %s %s\n", comment, command, args) }
+	example := func(comment, args string) {
+		if most--; most >= 0 {
+			fmt.Fprintf(b, "  # %s\n  %s %s\n", comment, command, args)
+		}
+	}
 	switch role {
 	case plan.Consumer:
 		example("receive for a minute and show latencies every second", "--duration 1m --show-latency "+dest)
 		example("4 consumers on each of 10 destinations, over 8 connections", "--num-destinations 10 --consumers 4 --num-connections 8 "+dest)
 	case plan.Producer:
-		example("exactly a million messages of 10 KiB, 100 in flight", "--message-count 1000000 --message-size 10KiB --max-pending 100 "+dest)
+		example("exactly a million messages of 10 KiB, 100 in flight", "--message-count 1M --message-size 10KiB --max-pending 100 "+dest)
 		example("30000 msg/sec from 3 producers, checked first", "--producers 3 --rate 30000 --max-pending 100 --dry-run "+dest)
 	default:
 		example("as fast as it goes, 100 in flight, a minute of which 20 s are warm-up", "--max-pending 100 --warmup 20 --duration 1m "+dest)

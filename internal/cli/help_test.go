@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/setting"
 )
@@ -14,7 +15,9 @@ import (
 func TestHelp(t *testing.T) {
 	for name, args := range map[string]string{
 		"help.txt": "--help", "help-alpha.txt": "alpha --help", "help-alpha-client.txt": "alpha client --help",
-		"help-alpha-producer.txt": "help alpha producer", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
+		"help-alpha-producer.txt": "help alpha producer", "help-all-alpha-client.txt": "alpha client --help-all",
+		"help-all-alpha-producer.txt": "alpha producer --help-all", "help-all-alpha-consumer.txt": "alpha consumer --help-all queue://Q", "help-run.txt": "run --help",
+		"help-all-run.txt": "run --help-all", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
 		"help-version.txt": "version --help", "help-verify.txt": "verify --help", "help-broker.txt": "broker --help", "help-completion.txt": "completion --help",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +47,20 @@ func TestHelpDefaults(t *testing.T) {
 			s := setting.Defaults()
 			require.NoError(t, d.Set(s, d.Default), d.Name)
 			require.Equal(t, fresh, s, d.Name)
+		}
+	}
+}
+
+// What one needs every day fits a screen.
+func TestHelpFitsAScreen(t *testing.T) {
+	for i := range drivers.All() {
+		for _, role := range setting.Roles() {
+			var b strings.Builder
+			realApp().briefHelp(&b, &drivers.All()[i], role)
+			require.LessOrEqual(t, strings.Count(b.String(), "\n"), 30, role)
+			for line := range strings.Lines(b.String()) {
+				require.LessOrEqual(t, len(line), 101, line)
+			}
 		}
 	}
 }
@@ -82,6 +99,16 @@ func TestCompletion(t *testing.T) {
 		{[]string{"alpha", "client", "--priority", ""}, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n:4\n"},
 		{[]string{"alpha", "client", "--rate", ""}, ":4\n"},
 		{[]string{"alpha", "client", "--json", ""}, ":0\n"},
+		{[]string{"alpha", "client", "--format", ""}, "artemis\nrocketmq\n:4\n"},
+		{[]string{"alpha", "client", "--fill", "z"}, "zeros\n:4\n"},
+		{[]string{"broker", "--faults", "lose=3,d"}, "lose=3,damage=\tflip a bit in the body of every N-th message\n" +
+			"lose=3,duplicate=\tstore every N-th message twice\nlose=3,drop=\tbreak all connections at every N-th message\n" +
+			"lose=3,delay=\tdeliver each message only this long after it was sent\n:6\n"},
+		{[]string{"broker", "--when-full", ""}, "block\nreject\n:4\n"},
+		{[]string{"run", "--embedded-faults", "fu"}, "full\tbehave as if every queue were full\n:4\n"},
+		{[]string{"run", "-o", "tag"}, "tag=\ta tag\n:6\n"},
+		{[]string{"run", ""}, "yaml\nyml\n:8\n"},
+		{[]string{"run", "@"}, ":4\n"},
 		{[]string{"alpha", "consumer", "--ra"}, ":4\n"},
 		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'\n:4\n"},
 	} {

@@ -6,6 +6,9 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
+// dailyFlag annotates flags of daily use.
+const dailyFlag = "perfmq-daily"
+
 // input is what the user gives for the settings of one command.
 type input struct {
 	table []setting.Setting
@@ -25,7 +28,10 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 		if s.Arg == "" {
 			flag.NoOptDefVal = "true"
 		}
-		for _, alias := range s.Aliases {
+		if s.Brief != "" {
+			flag.Annotations = map[string][]string{dailyFlag: {s.Brief}}
+		}
+		for _, alias := range append(s.Aliases, s.FlagAliases...) {
 			aliases[alias] = s.Name
 		}
 	}

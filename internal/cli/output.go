@@ -39,7 +39,7 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 }
 
 func (r *resolver) outputFile(flag, path string) {
-	if path == "" {
+	if path == "" || path == run.Standard && flag == "--json" {
 		return
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -102,7 +102,7 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		{"--hdr", r.HDRFile, true},
 		{"--verify-file", r.VerifyFile, true},
 	} {
-		if f.path != "" {
+		if f.path != "" && (f.path != run.Standard || f.flag != "--json") {
 			files = append(files, nameFile(f.flag, f.path, f.output))
 		}
 	}

@@ -26,6 +26,7 @@ type resolver struct {
 	bodies    bodyFiles
 	mixed     bool // the kinds of messages are for the caller
 	errs      []error
+	notes     []string // what the user should know before the run
 }
 
 func (r *resolver) refuse(hint, format string, args ...any) {
@@ -132,6 +133,7 @@ func (r *resolver) open(url, user, password string) driver.OpenOptions {
 
 // brokerURL returns the URL to use with a protocol: its default if none was given, or if that is of no use.
 func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
+	url = r.clientURL(flag, url)
 	scheme := plan.Scheme(url)
 	switch {
 	case url == "":
@@ -206,12 +208,32 @@ func (r *resolver) loadTLS() {
 	if r.TLS == (driver.TLS{}) {
 		return
 	}
-	err := r.TLS.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) })
-	if err == nil {
+	unread := false
+	err := r.TLS.Load(func(path string) ([]byte, error) {
+		text, err := inputfile.Read(path, maxCredentials)
+		if err != nil {
+			unread = true
+			flag := map[string]string{r.TLS.CAFile: "--tls-ca", r.TLS.CertFile: "--tls-cert", r.TLS.KeyFile: "--tls-key"}[path]
+			r.refuseTLS(flag, err)
+		}
+		return text, err
+	})
+	switch {
+	case err == nil:
+		return
+	case !unread:
+		r.refuseFile("--tls", err)
+	}
+	r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile = "", "", "" // or they would be read again, and reported again
+}
+
+// refuseTLS reports a file of TLS that cannot be read.
+func (r *resolver) refuseTLS(flag string, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		r.refuse("check the path given with "+flag, "%s: %v", flag, err)
 		return
 	}
-	r.refuseFile("--tls", err)
-	r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile = "", "", "" // or they would be read again, and reported again
+	r.refuseFile(flag, err)
 }
 
 // refuseFile reports files that cannot be used.
@@ -285,12 +307,18 @@ func (r *resolver) unknownOption(key string, all []string) {
 	if n := nearest.Nearest(key, all); n != "" {
 		hint = "did you mean -o " + n + "=...?"
 	}
+	if other := otherNames(key); other != "" {
+		hint = other
+	}
 	r.refuse(hint, "unknown option -o %s", key)
 }
 
 func (r *resolver) destinations(g *plan.Group, names []string) {
 	if len(names) == 0 {
 		names = []string{defaultDestination(&r.own)}
+		if (r.Durable || r.Shared > 0) && r.own.Capabilities.Topic.Exists { // which only topics have
+			names = []string{"topic://TEST"}
+		}
 	}
 	var usable []string
 	for _, name := range names {

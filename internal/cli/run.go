@@ -24,6 +24,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	errs = append(errs, a.environ.Unknown()...)
 
 	r := &resolver{Values: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
+	r.notes = compatibleNotes(cmd.Flags())
 	p := r.resolve(args)
 	r.outputs(a.Stdout, a.Stderr)
 	errs = append(errs, r.errs...)
@@ -34,10 +35,16 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		return a.usage(errs...)
 	}
 	if s.DryRun {
+		a.sayNotes(r.notes)
 		return a.printPlan(cmd, p, list)
 	}
 	p.MakeBodies()
-	a.work = func() int { return a.execute(p, s) }
+	a.work = func() int {
+		if !s.Silent {
+			a.sayNotes(r.notes)
+		}
+		return a.execute(p, s)
+	}
 	return nil
 }
 
@@ -64,7 +71,7 @@ func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name stri
 		case len(arg) > 1 && arg[0] == '-':
 			attached = len(arg) > 2
 			if flag = flags.ShorthandLookup(arg[1:2]); flag == nil {
-				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg[:2], Hint: "flags begin with two hyphens; -o sets options of the protocol"})
+				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg[:2], Hint: shortHint(flags, arg[1:2])})
 				continue
 			}
 		default:
@@ -82,6 +89,28 @@ func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name stri
 		}
 	}
 	return errs
+}
+
+// sayNotes tells the user what he should know before a run.
+func (a *app) sayNotes(notes []string) {
+	for _, note := range notes {
+		a.errors.say("note: " + note)
+	}
+}
+
+// shortHint names the flags that one of a single letter may have been meant for.
+func shortHint(flags *pflag.FlagSet, letter string) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, letter) && !f.Hidden && f.Annotations[dailyFlag] != nil {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	hint := "flags begin with two hyphens; -o sets options of the protocol"
+	if len(names) > 0 {
+		hint = "did you mean " + strings.Join(names, " or ") + "? " + strings.ToUpper(hint[:1]) + hint[1:]
+	}
+	return hint
 }
 
 // isFlag tells whether an argument is one of the flags.
@@ -110,6 +139,9 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	}
 	if len(others) > 0 {
 		m.Hint = "it is a flag of " + strings.Join(others, " and ")
+	}
+	if hint := otherNames(name); hint != "" && !slices.Contains(names, name) && len(others) == 0 {
+		m.Hint = hint
 	}
 	for _, o := range driver.Describe(setting.NewOptions(f)) {
 		if o.Name == name {
@@ -140,7 +172,7 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provena
 // execute carries out a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *setting.Values) int {
 	r := run.Run{
-		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Signals: a.Signals,
+		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 		Outputs: run.Outputs{

@@ -28,24 +28,31 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	in := a.newInput(runTable())
 	var given runFlags
+	var all *bool
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps", GroupID: groupOther,
 		Long: `Carry out scenario files, one after the other. A file says which brokers there are, which groups of producers and
 consumers work on them, and what they do in each step. @NAME is one of the scenarios inside this program.
 
-A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file says; --duration
-and --message-count only where the file has them, if it has them anywhere. The output says to which.`,
+A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
+says; --duration and --message-count only where the file has them, if it has them anywhere. The output says to which.`,
 		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
+		ValidArgsFunction:     a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if *all {
+				return a.printHelp(func(b *strings.Builder) { a.commandHelp(b, cmd, true) })
+			}
 			return a.runFiles(cmd, args, in, &given)
 		},
 	}
 	flags := cmd.Flags()
 	in.addTo(flags)
+	a.completeFlags(cmd, in, a.Factories...)
 	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
 	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and 100 messages at least; not rates, sizes or workers")
+	all = helpAll(flags)
 	return cmd
 }
 
@@ -267,7 +274,7 @@ func (a *app) scenarioCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "list", Short: "List the scenarios inside this program", Args: noArguments, RunE: func(*cobra.Command, []string) error { return a.listScenarios() }},
-		&cobra.Command{Use: "show @NAME", Short: "Print a scenario inside this program", Args: cobra.ArbitraryArgs, RunE: a.showScenario},
+		&cobra.Command{Use: "show @NAME", Short: "Print a scenario inside this program", Args: cobra.ArbitraryArgs, RunE: a.showScenario, ValidArgsFunction: a.suggestShipped},
 		&cobra.Command{Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with", Args: cobra.ArbitraryArgs, RunE: a.initScenario},
 		a.validateCommand(),
 		&cobra.Command{Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments, RunE: func(*cobra.Command, []string) error {
@@ -355,9 +362,9 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 func (a *app) validateCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
-		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs,
-		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. What each would take in memory
-with perfmq run --embedded is printed.`,
+		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs, ValidArgsFunction: a.suggestScenarios,
+		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. What each would
+take in memory with perfmq run --embedded is printed.`,
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

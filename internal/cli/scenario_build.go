@@ -29,6 +29,7 @@ type builder struct {
 	mistakes scenario.Mistakes
 	errs     []error
 	bodies   bodyFiles
+	said     []string            // notes about groups
 	applied  map[string][]string // flags and variables, and what they were applied to
 }
 
@@ -245,6 +246,7 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 		e.Broker, e.Site = at.Name, at.site
 	}
 	b.badGroup(of, use.Pos, r.errs)
+	b.said = append(b.said, r.notes...)
 	return g
 }
 
@@ -299,6 +301,11 @@ func (b *builder) notes() (list []string) {
 		to := b.applied[label]
 		slices.Sort(to)
 		list = append(list, label+" applies to "+strings.Join(slices.Compact(to), ", "))
+	}
+	for _, note := range b.said {
+		if !slices.Contains(list, note) {
+			list = append(list, note)
+		}
 	}
 	return list
 }

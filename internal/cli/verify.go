@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -22,6 +23,10 @@ import (
 // verification fills in what the plan says about verification.
 func (r *resolver) verification(p *plan.Plan) {
 	p.Verify, p.VerifyFile, p.Allow = r.Verify || r.VerifyFile != "", r.VerifyFile, r.Allow
+	p.FailOnForeign = r.FailOnForeign
+	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
+		r.refuse("add --verify", "--fail-on-foreign: a consumer knows messages of other runs only by their numbers")
+	}
 	if p.Verify {
 		if r.ResultDir != "" && p.VerifyFile == "" {
 			p.VerifyFile = filepath.Join(r.ResultDir, result.VerifyFile)
@@ -62,20 +67,20 @@ damaged, 1 if something was, and 2 if a file cannot be used.`,
 			if len(errs) > 0 {
 				return a.usage(errs...)
 			}
-			return a.join(args, v.Allow, jsonFile)
+			return a.join(args, v, jsonFile)
 		},
 	}
 	flags := cmd.Flags()
 	in.addTo(flags)
-	flags.StringVar(&jsonFile, "json", "", "write the result as JSON to `FILE`")
+	flags.StringVar(&jsonFile, "json", "", "write the result as JSON to `FILE`, or with - to standard output")
 	return cmd
 }
 
 // join reads the sides, and says what they come to together.
-func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
+func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 	paths = verifyFiles(paths)
 	sides, errs := readSides(paths)
-	if jsonFile != "" {
+	if jsonFile != "" && jsonFile != run.Standard {
 		files := []namedFile{nameFile("--json", jsonFile, true)}
 		for _, path := range paths {
 			files = append(files, nameFile(path, path, false))
@@ -88,18 +93,25 @@ func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 		return a.usage(errs...)
 	}
 	joined := report.CleanVerification(a.secrets, verify.Judge(sides...))
-	problems := joined.Problems(allow)
-	if left := joined.Total.Left; left > 0 && !allow.Lost {
+	problems := joined.Problems(v.Allow)
+	if n := joined.Total.Foreign; n > 0 && v.FailOnForeign {
+		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
+	}
+	if left := joined.Total.Left; left > 0 && !v.Allow.Lost {
 		problems = append(problems, fmt.Sprintf("messages accepted by the broker that nobody here received: %d of %d; they are at the broker still, "+
 			"or with a consumer whose file was not given", left, joined.Total.Expected))
 	}
-	if _, err := a.Stdout.Write([]byte(report.Verification(joined, problems))); err != nil {
+	console := a.Stdout
+	if jsonFile == run.Standard {
+		console = a.Stderr
+	}
+	if _, err := console.Write([]byte(report.Verification(joined, problems))); err != nil {
 		problems = append(problems, err.Error())
 	}
 	if jsonFile != "" {
 		text, err := json.MarshalIndent(joined, "", "  ")
 		if err == nil {
-			err = os.WriteFile(jsonFile, append(safetext.JSON(text), '\n'), 0o600) // as that of --json: one that is there keeps its mode
+			err = a.writeJSON(jsonFile, append(safetext.JSON(text), '\n'))
 		}
 		if err != nil {
 			problems = append(problems, "write --json: "+bare(err).Error())
@@ -113,6 +125,15 @@ func (a *app) join(paths []string, allow verify.Allow, jsonFile string) error {
 		return errReported
 	}
 	return nil
+}
+
+// writeJSON writes into a file, or to standard output. A file that is there keeps its mode.
+func (a *app) writeJSON(path string, text []byte) error {
+	if path != run.Standard {
+		return os.WriteFile(path, text, 0o600) // as that of --json of runs
+	}
+	_, err := a.Stdout.Write(text)
+	return err
 }
 
 // verifyFiles returns paths with the file in it for each folder.

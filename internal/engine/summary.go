@@ -141,6 +141,9 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	r.nothingDone(s, add)
+	if r.plan.FailOnForeign && s.Total.Foreign > 0 {
+		add(aboutForeign, s.Total.Foreign)
+	}
 	if count := r.toReceive(); s.Total.Received < count && !s.Interrupted && s.Err == nil {
 		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total.Received, count)
 	}
@@ -219,10 +222,16 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if excess > s.Total.Unconfirmed {
 		add("more messages received than completed, by duplicates or another producer: %d", excess)
 	}
-	if s.Total.Foreign > 0 {
-		add("messages of another run or tool taken from the destinations and not counted: %d", s.Total.Foreign)
+	if s.Total.Foreign > 0 && !r.plan.FailOnForeign {
+		add(aboutForeign, s.Total.Foreign)
+	}
+	if r.role.Consumes() && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() || s.Total.Completed > 0) {
+		add("no message was received")
 	}
 }
+
+// aboutForeign is a warning, or, with --fail-on-foreign, a problem.
+const aboutForeign = "messages of another run or tool taken from the destinations and not counted: %d"
 
 // nothingDone says why a load is no success of which nothing was sent or completed.
 func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {

@@ -311,7 +311,12 @@ func (r *run) judge(s *stats.Summary) {
 			n, result.Total.DisorderedRedelivered, result.First(verify.Disordered)))
 	}
 	if n := result.Total.Foreign; n > s.Total.Foreign {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("messages that carry no number of a verified run: %d", n))
+		text := fmt.Sprintf("messages that carry no number of a verified run: %d", n)
+		if r.plan.FailOnForeign {
+			s.Problems = append(s.Problems, text)
+		} else {
+			s.Warnings = append(s.Warnings, text)
+		}
 	}
 	s.Warnings = append(s.Warnings, result.Notes...)
 	if r.plan.VerifyFile == "" {

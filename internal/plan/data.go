@@ -49,6 +49,7 @@ type planData struct {
 	WaitForBroker string     `json:"wait-for-broker,omitempty"`
 	Verify        bool       `json:"verify"`
 	Allow         []string   `json:"allow,omitempty"`
+	FailOnForeign bool       `json:"fail-on-foreign,omitempty"`
 	Thresholds    []string   `json:"thresholds,omitempty"`
 	Steps         []stepData `json:"steps"`
 }
@@ -121,6 +122,7 @@ type endpointData struct {
 func dataOf(p *Plan) planData {
 	d := planData{
 		Name: p.Name, Threads: p.Threads, DrainTimeout: p.DrainTimeout.String(), WaitForBroker: duration(p.WaitForBroker), Verify: p.Verify,
+		FailOnForeign: p.FailOnForeign,
 	}
 	for _, a := range []struct {
 		allowed bool

@@ -86,6 +86,8 @@ type Plan struct {
 	VerifyFile string
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
+	// FailOnForeign makes messages of another run or tool a failure.
+	FailOnForeign bool
 	// Thresholds are demands on the figures of the run.
 	Thresholds []threshold.Threshold
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.

@@ -30,7 +30,7 @@ func describe(p *Plan, clean func(string) string) *printer {
 	} else {
 		pr.scenario()
 	}
-	if p.Verify {
+	if p.Verify || p.FailOnForeign {
 		pr.verification()
 	}
 	if len(p.Thresholds) > 0 {

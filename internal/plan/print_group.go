@@ -73,6 +73,12 @@ func (pr *printer) consumer() {
 func (pr *printer) verification() {
 	p := pr.plan
 	pr.section("Verification")
+	if p.FailOnForeign {
+		pr.line("foreign", "a failure")
+	}
+	if !p.Verify {
+		return
+	}
 	pr.line("file", "%s", orNone(p.VerifyFile))
 	if !p.Roles().Consumes() {
 		return

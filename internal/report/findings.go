@@ -18,7 +18,7 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 	list.add(true, "modified", t.Modified, "messages given back by the broker as modified")
 	list.add(true, "failed", t.Failed, "messages that failed")
 	list.add(true, "unconfirmed", t.Unconfirmed, "messages sent but not confirmed: the broker may have them or not")
-	list.add(false, "foreign", t.Foreign, "messages of another run or tool taken from the destinations")
+	list.add(r.options.FailOnForeign, "foreign", t.Foreign, "messages of another run or tool taken from the destinations")
 	if s.Verification != nil {
 		list.verified(s.Verification, r.options.Allow)
 	} else {

@@ -26,6 +26,8 @@ type ResultOptions struct {
 	ClientVersion func(client string) string
 	// Allow tells which findings of the verification do not make the run a failure.
 	Allow verify.Allow
+	// FailOnForeign makes messages of others a failure.
+	FailOnForeign bool
 	// OnError is called at once with the error after which no more rows are written.
 	OnError func(error)
 }

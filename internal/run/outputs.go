@@ -17,6 +17,9 @@ const (
 	RocketMQ = "rocketmq"
 )
 
+// Standard as the file of the JSON is standard output; the console is then on standard error.
+const Standard = "-"
+
 // Outputs say where the figures of a run go.
 type Outputs struct {
 	Silent      bool // nothing to the console
@@ -43,14 +46,25 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 		list = append(list, reporter)
 	}
 	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency}
+	console := stdout
+	if o.JSON == Standard {
+		console = r.Stderr
+	}
 	switch {
 	case o.Silent:
 	case o.Format == RocketMQ:
-		add(report.NewRocketMQ(stdout, options), nil)
+		add(report.NewRocketMQ(console, options), nil)
 	default:
-		add(report.NewConsole(stdout, options), nil)
+		add(report.NewConsole(console, options), nil)
 	}
-	if o.JSON != "" {
+	if !o.Silent {
+		add(&foreignNotice{say: r.Say}, nil)
+	}
+	switch o.JSON {
+	case "":
+	case Standard:
+		add(report.NewJSONStream("standard output", stdout), nil)
+	default:
 		j, err := report.NewJSON(o.JSON)
 		add(j, err)
 	}

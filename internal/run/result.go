@@ -30,7 +30,7 @@ func (r *Run) newResult() (report.Reporter, error) {
 				Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Memory: stats.MachineMemory(),
 			},
 		},
-		ClientVersion: moduleVersion, Allow: r.Plan.Allow, OnError: r.OnError,
+		ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign, OnError: r.OnError,
 	})
 }
 

@@ -40,6 +40,7 @@ type Run struct {
 	Secrets *safetext.Secrets
 	Version Version
 	Stdout  io.Writer
+	Stderr  io.Writer        // for the console, if standard output is for JSON
 	Signals <-chan os.Signal // those that end the run; nil for none
 	KeepGC  bool             // the garbage collector is set by the user
 	// Say tells the user something that is no error, and OnError at once of an output that failed.

@@ -77,6 +77,16 @@ func oneOf(words []string, field func(*Values) *string) setter {
 	}
 }
 
+func setFormat(s *Values, t string) error {
+	switch strings.ToLower(t) {
+	case "json":
+		return errors.New("is about the console: --json FILE writes JSON, --json - to standard output")
+	case "hdr":
+		return errors.New("is about the console: --hdr FILE writes an HdrHistogram log")
+	}
+	return oneOf(formats(), func(s *Values) *string { return &s.Format })(s, t)
+}
+
 func span(unit time.Duration, field func(*Values) *time.Duration) setter {
 	return func(s *Values, t string) error {
 		d, err := quantity.Duration(t, unit)

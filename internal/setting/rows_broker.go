@@ -15,7 +15,9 @@ func brokerRows(f *driver.Factory) []Setting {
 	}
 	return []Setting{
 		{
-			Name: "url", Places: inBroker, Section: SectionBroker, Arg: "URL", Default: address,
+			Name:   "url",
+			Brief:  "the broker, such as " + scheme + "://HOST:PORT; commas between several hosts",
+			Places: inBroker, Section: SectionBroker, Arg: "URL", Default: address,
 			Help: "the broker: " + scheme + "://[USER@]HOST[:PORT][,HOST[:PORT]]...",
 			Set:  filled(func(s *Values) *string { return &s.URL }), Suggest: suggestURL,
 		},
@@ -33,7 +35,9 @@ func brokerRows(f *driver.Factory) []Setting {
 			Set: text(func(s *Values) *string { return &s.ConsumerProtocol }), Suggest: suggestProtocols,
 		},
 		{
-			Name: "user", Places: inBroker, Section: SectionBroker, Arg: argName, Help: "user name; without one the connections are anonymous",
+			Name:   "user",
+			Brief:  "user name; the password comes from PERFMQ_PASSWORD or --password-file FILE",
+			Places: inBroker, Section: SectionBroker, Arg: argName, Help: "user name; without one the connections are anonymous",
 			Set: text(func(s *Values) *string { return &s.User }),
 		},
 		{
@@ -75,7 +79,9 @@ func embeddedRows(f *driver.Factory) []Setting {
 	}
 	return []Setting{
 		{
-			Name: "embedded", Section: SectionBroker, Help: "run a broker inside this process and use it: no service is needed, the figures are this tool's own limits",
+			Name:    "embedded",
+			Brief:   "use a broker inside this process: nothing else is needed",
+			Section: SectionBroker, Help: "run a broker inside this process and use it: no service is needed, the figures are this tool's own limits",
 			Set: onOff(func(s *Values) *bool { return &s.Embedded }),
 		},
 		{

@@ -17,11 +17,15 @@ func workerRows() []Setting {
 			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.NumDestinations }),
 		},
 		{
-			Name: "producers", Places: inProducers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: sending(), Help: "producers per destination",
+			Name:   "producers",
+			Brief:  "producers per destination",
+			Places: inProducers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: sending(), Help: "producers per destination",
 			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.Producers }),
 		},
 		{
-			Name: "consumers", Places: inConsumers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: reading(), Help: "consumers per destination, or per shared subscription of it",
+			Name:   "consumers",
+			Brief:  "consumers per destination",
+			Places: inConsumers, Section: SectionDestination, Arg: argNumber, Default: "1", Roles: reading(), Help: "consumers per destination, or per shared subscription of it",
 			Set: whole(1, math.MaxInt32, func(s *Values) *int { return &s.Consumers }),
 		},
 		{
@@ -54,21 +58,29 @@ func loadRows(role plan.Role) []Setting {
 	}
 	return []Setting{
 		{
-			Name: "rate", Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "as fast as possible", Roles: sending(),
+			Name:   "rate",
+			Brief:  "messages per second in all, such as 30k; without it as fast as possible",
+			Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "as fast as possible", Roles: sending(),
 			Help: "messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'",
 			Join: ", ", Relative: true, Set: setRate,
 		},
 		{
-			Name: "max-pending", Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "1", Roles: sending(), Help: "messages in flight per producer; 0 is unbounded",
+			Name:   "max-pending",
+			Brief:  "messages in flight per producer: 1 unless given, 0 is unbounded",
+			Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "1", Roles: sending(), Help: "messages in flight per producer; 0 is unbounded",
 			Set: whole(0, plan.UnlimitedPending, func(s *Values) *int { return &s.MaxPending }),
 		},
-		{Name: "message-count", Places: inGroups, Section: SectionLoad, Arg: argNumber, Default: "no limit", Help: counted, Set: setCount},
+		{Name: "message-count", Brief: "how many messages", Places: inGroups, Section: SectionLoad, Arg: argNumber, Default: "no limit", Help: counted, Set: setCount},
 		{
-			Name: "duration", Places: inStep, Section: SectionLoad, Arg: argTime, Default: "no limit", Help: "length of the load, warm-up included",
+			Name:   "duration",
+			Brief:  "length of the load, warm-up included: 60, 1m30s",
+			Places: inStep, Section: SectionLoad, Arg: argTime, Default: "no limit", Help: "length of the load, warm-up included",
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.Duration }),
 		},
 		{
-			Name: "warmup", Places: inStep, Section: SectionLoad, Arg: argTime, Default: "0s", Help: "first part of the load, left out of the latencies of the summary",
+			Name:   "warmup",
+			Brief:  "first part of the load, left out of the latencies of the summary",
+			Places: inStep, Section: SectionLoad, Arg: argTime, Default: "0s", Help: "first part of the load, left out of the latencies of the summary",
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.Warmup }),
 		},
 		{

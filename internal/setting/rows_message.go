@@ -7,11 +7,17 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-func messageRows() []Setting {
+func messageRows(role plan.Role) []Setting {
+	var commitAliases []string
+	if role == plan.Producer { // where it can mean nothing else
+		commitAliases = []string{"tx-size"}
+	}
 	return []Setting{
 		{
-			Name: "message-size", Places: inProducers | inMessage, Section: SectionMessage, Arg: argSize, Default: "1024", Roles: sending(),
-			Help: "bytes, KiB, MiB, KB, MB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20",
+			Name:   "message-size",
+			Brief:  "bytes, or such as 64KiB; 1024 unless given",
+			Places: inProducers | inMessage, Section: SectionMessage, Arg: argSize, Default: "1024", Roles: sending(),
+			Help: "bytes: 1024, 10k, 64KiB, 1MB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20",
 			Set:  setMessageSizes,
 		},
 		{
@@ -26,7 +32,9 @@ func messageRows() []Setting {
 		},
 		{Name: "property", Places: inProducers | inMessage, Section: SectionMessage, Arg: "KEY=VALUE", List: true, Roles: sending(), Help: "message property; may be repeated", Pairs: true, Set: setProperty},
 		{
-			Name: "persistent", Places: inProducers, Section: SectionMessage, Roles: sending(), Help: "messages survive a restart of the broker",
+			Name:   "persistent",
+			Brief:  "messages survive a restart of the broker",
+			Places: inProducers, Section: SectionMessage, Roles: sending(), Help: "messages survive a restart of the broker",
 			Set: onOff(func(s *Values) *bool { return &s.Persistent }),
 		},
 		{
@@ -42,7 +50,7 @@ func messageRows() []Setting {
 			Set: text(func(s *Values) *string { return &s.MessageGroup }),
 		},
 		{
-			Name: "commit-interval", Places: inGroups, Section: SectionMessage, Arg: argNumber, Default: "no transactions",
+			Name: "commit-interval", FlagAliases: commitAliases, Places: inGroups, Section: SectionMessage, Arg: argNumber, Default: "no transactions",
 			Help: "messages per transaction of a producer; a consumer ignores it, see --tx-size",
 			Set:  whole(0, math.MaxInt32, func(s *Values) *int { return &s.CommitInterval }),
 		},

@@ -9,7 +9,9 @@ import (
 func verifyRows() []Setting {
 	return append([]Setting{
 		{
-			Name: "verify", Places: inRun, Section: SectionVerification, Help: "number all messages and check that each arrives once and undamaged",
+			Name:   "verify",
+			Brief:  "check that each message arrives once and undamaged",
+			Places: inRun, Section: SectionVerification, Help: "number all messages and check that each arrives once and undamaged",
 			Set: onOff(func(s *Values) *bool { return &s.Verify }),
 		},
 		{
@@ -39,6 +41,11 @@ func Verdicts() []Setting {
 			Name: "fail-on-disorder", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive out of order make the run a failure",
 			Set: setFailOnDisorder,
 		},
+		{
+			Name: "fail-on-foreign", Places: inRun, Section: SectionVerification, Roles: reading(),
+			Help: "messages of another run or tool make the run a failure",
+			Set:  onOff(func(s *Values) *bool { return &s.FailOnForeign }),
+		},
 	}
 }
 
@@ -47,8 +54,10 @@ func formats() []string { return []string{run.Artemis, run.RocketMQ} }
 func outputRows() []Setting {
 	return []Setting{
 		{
-			Name: "threshold", Section: SectionOutput, Arg: `"METRIC OP VALUE"`, List: true,
-			Help: "a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
+			Name:    "threshold",
+			Brief:   "demand such as 'ack.p99 < 50ms'; exit status 3 if it is not kept",
+			Section: SectionOutput, Arg: "DEMAND", List: true,
+			Help: "METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
 				"All metrics: perfmq scenario metrics",
 			Set: setThreshold, Suggest: suggestMetrics,
 		},
@@ -60,14 +69,18 @@ func outputRows() []Setting {
 		{
 			Name: "format", Section: SectionOutput, Arg: argName, Default: run.Artemis,
 			Help:  "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
-			Words: formats(), Set: oneOf(formats(), func(s *Values) *string { return &s.Format }),
+			Words: formats(), Set: setFormat,
 		},
 		{
-			Name: "show-latency", Section: SectionOutput, Help: "print latencies every second, not only at the end",
+			Name:    "show-latency",
+			Brief:   "print latencies every second, not only at the end",
+			Section: SectionOutput, Help: "print latencies every second, not only at the end",
 			Set: onOff(func(s *Values) *bool { return &s.ShowLatency }),
 		},
 		{
-			Name: "json", Section: SectionOutput, Arg: argFile, Files: true, Help: "write counts and latencies of every second and the summary as JSON",
+			Name:    "json",
+			Brief:   "write every second and the summary as JSON; - is standard output",
+			Section: SectionOutput, Arg: argFile, Files: true, Help: "write counts and latencies of every second and the summary as JSON; with - to standard output, the console then to standard error",
 			Set: text(func(s *Values) *string { return &s.JSONFile }),
 		},
 		{

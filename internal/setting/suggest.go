@@ -56,11 +56,13 @@ func suggestFixed(values ...string) func(*Context) []string {
 	return func(*Context) []string { return values }
 }
 
-// suggestFaults offers the faults that are not in the list yet.
-func suggestFaults(c *Context) (list []string) {
-	before, last := "", strings.LastIndex(c.Prefix, ",")
+func suggestFaults(c *Context) []string { return SuggestFaults(c.Prefix) }
+
+// SuggestFaults returns how a list of faults can go on: with those that are not in it yet.
+func SuggestFaults(prefix string) (list []string) {
+	before, last := "", strings.LastIndex(prefix, ",")
 	if last >= 0 {
-		before = c.Prefix[:last+1]
+		before = prefix[:last+1]
 	}
 	for _, fault := range broker.FaultHelp() {
 		name, _, valued := strings.Cut(fault[0], "=")

@@ -20,15 +20,17 @@ type Setting struct {
 	Name    string   // of the flag, and of the key of scenario files
 	Short   string   // flag of one letter, or empty
 	Aliases []string // other names that are understood but not listed
-	Section string   // of the help
-	Arg     string   // what the value is called in the help; empty for a switch
-	Default string   // as the help shows it; empty if there is nothing to say
-	Help    string
-	Roles   []plan.Role    // commands that have it; empty for all
-	Places  scenario.Scope // where it may stand in a scenario file; 0 for nowhere
+	// FlagAliases are other names of the flag alone.
+	FlagAliases []string
+	Section     string // of the help
+	Arg         string // what the value is called in the help; empty for a switch
+	Default     string // as the help shows it; empty if there is nothing to say
+	Help        string
+	Brief       string         // one line, of a flag of daily use: --help lists these, --help-all all
+	Roles       []plan.Role    // commands that have it; empty for all
+	Places      scenario.Scope // where it may stand in a scenario file; 0 for nowhere
 	// OneProtocol tells that perfmq run has no such flag: it depends on the protocol of a command.
 	OneProtocol bool
-	Daily       bool     // in the short help
 	List        bool     // may be given several times
 	Pairs       bool     // values are KEY=VALUE
 	Join        string   // put between the elements of a YAML list to make them one value
@@ -95,7 +97,7 @@ func consumer() []plan.Role { return []plan.Role{plan.Consumer} }
 // Table returns the settings of a role with a protocol; nil is any protocol.
 func Table(role plan.Role, f *driver.Factory) []Setting {
 	all := slices.Concat(
-		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(), consumerRows(), verifyRows(), outputRows(),
+		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(), verifyRows(), outputRows(),
 		tlsRows(),
 	)
 	return slices.DeleteFunc(all, func(s Setting) bool { return !s.In(role) })

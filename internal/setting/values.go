@@ -58,6 +58,7 @@ type Values struct {
 	Verify                         bool
 	VerifyFile                     string
 	Allow                          verify.Allow
+	FailOnForeign                  bool
 	Embedded                       bool
 	Faults                         store.Faults
 

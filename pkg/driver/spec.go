@@ -46,6 +46,9 @@ func ParseDestination(s string) (Destination, error) {
 		}
 		d.Name = name
 	}
+	if kind, name, ok := strings.Cut(d.Name, ":/"); ok && d.Name == s && (kind == "queue" || kind == "topic") {
+		return d, fmt.Errorf("destination %q: must be %s://%s", s, kind, strings.TrimLeft(name, "/"))
+	}
 	if d.Name == "" {
 		return d, fmt.Errorf("destination %q has no name", s)
 	}
