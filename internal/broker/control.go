@@ -70,7 +70,7 @@ func (b *Broker) Control(names []string) http.Handler {
 func changes(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ControlHeader) == "" {
-			refuse(w, http.StatusForbidden, "what changes the broker needs a header that no web page can send: curl -H '"+ControlHeader+": 1' ...")
+			refuse(w, http.StatusForbidden, "requests that change the broker need a header that no web page can send: curl -H '"+ControlHeader+": 1' ...")
 			return
 		}
 		h(w, r)

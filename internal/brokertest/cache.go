@@ -151,7 +151,7 @@ func mvnCopy(ctx context.Context, coordinates, file, name string) error {
 		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", coordinates, err, lastLines(string(out), 10))
 	}
 	if err := os.Rename(filepath.Join(dir, name), file); err != nil {
-		return fmt.Errorf("fetch %s: mvn did not write what was expected: %w", coordinates, err)
+		return fmt.Errorf("fetch %s: mvn did not write the expected file: %w", coordinates, err)
 	}
 	return nil
 }

@@ -224,8 +224,8 @@ func TestNothingDone(t *testing.T) {
 		problem string
 		blocked uint64
 	}{
-		{"no credit", full, nil, "nothing was sent: the broker gave no leave to send (no credit)", 1},
-		{"no credit, with a rate", full, func(p *flat) { p.Rate = rate("10") }, "nothing was sent: the broker gave no leave to send (no credit)", 1},
+		{"no credit", full, nil, "nothing was sent: the broker granted no credit to send", 1},
+		{"no credit, with a rate", full, func(p *flat) { p.Rate = rate("10") }, "nothing was sent: the broker granted no credit to send", 1},
 		{"Send does not return", func(*testing.T) driver.Factory {
 			return (&hooks{send: waitForEver}).factory(mem.New().Factory())
 		}, nil, "nothing was sent: the producers waited for the broker", 0},

@@ -241,7 +241,7 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	switch {
 	case s.Total.Sent == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
-		add("nothing was sent: the broker gave no leave to send (no credit); a full queue or disk, or a limit on its side, looks like that")
+		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or a limit on its side, looks like that")
 	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
 		add("nothing was sent: the producers waited for the broker, or for the network, until the load ended")
 	case s.Total.Sent > 0:

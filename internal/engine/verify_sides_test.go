@@ -115,7 +115,7 @@ func TestSidesOfManyProcesses(t *testing.T) {
 		for _, p := range all[:3] {
 			p.end(t)
 			require.False(t, p.s.Verification.Known)
-			require.Contains(t, strings.Join(p.s.Warnings, "\n"), "what was sent is not known here")
+			require.Contains(t, strings.Join(p.s.Warnings, "\n"), "this process did not send, so it cannot detect losses")
 			received += p.s.Total.Received
 		}
 		truth, r := b.Stats(), join(t, all...)
@@ -236,7 +236,7 @@ func TestSidesThatAreMissing(t *testing.T) {
 		c.end(t)
 		r := join(t, sent, c)
 		require.Equal(t, verify.Counts{Expected: 50, Received: 50, Once: 50, Foreign: 70}, r.Total)
-		require.Equal(t, []string{"nobody says what arrived at queue://OTHER: its messages are not verified"}, r.Problems(verify.Allow{}))
+		require.Equal(t, []string{"no consumer's side of queue://OTHER is known: its messages are not verified"}, r.Problems(verify.Allow{}))
 	})
 }
 

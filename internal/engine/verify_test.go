@@ -346,7 +346,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 		require.True(t, s.Success, s.Problems)
 		require.False(t, s.Verification.Known)
 		require.Equal(t, verify.Counts{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
-		require.Contains(t, strings.Join(s.Warnings, "\n"), "losses are not looked for")
+		require.Contains(t, strings.Join(s.Warnings, "\n"), "losses are not detected")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })

@@ -42,7 +42,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	text, hint := "no encrypted connection could be agreed on", "is this the broker's TLS port? Its log may say what it does not like"
+	text, hint := "no encrypted connection could be agreed on", "is this the broker's TLS port? Its log may say why"
 	switch {
 	case errors.As(err, &record):
 		text = "the peer does not speak TLS on this port"
@@ -59,7 +59,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 		text, hint = "the broker's certificate is not usable", "look at its purposes and constraints: openssl x509 -text"
 	case isAlert(err):
 		text = "the broker refused our side of the encrypted connection"
-		hint = "the broker may want a client certificate: --tls-cert FILE and --tls-key FILE"
+		hint = "the broker may demand a client certificate: --tls-cert FILE and --tls-key FILE"
 	}
 	return driver.Errorf(driver.ClassTLS, op, hint, "%s (%w)", text, err)
 }

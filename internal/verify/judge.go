@@ -303,24 +303,24 @@ func (j *judge) notes(r *Result) {
 	t := &r.Total
 	switch {
 	case len(r.Scopes) == 0:
-		note("this side only sent; perfmq verify joins it with those that received")
+		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the consumers")
 	case len(j.sent) == 0:
-		note("what was sent is not known here, so losses cannot be; perfmq verify joins this side with those that sent")
+		note("this process did not send, so it cannot detect losses; perfmq verify joins its file with those of the producers")
 	case j.partial:
-		note("with a selector it is not known which messages were to arrive: losses are not looked for")
+		note("with a selector it is not known which messages should arrive, so losses are not detected")
 	}
 	if t.Lost > 0 && r.lostOnQueues() {
-		note("another consumer of the queue, if there is one, has what it took: such messages look lost here")
+		note("messages that another consumer of the queue took look lost here")
 	}
 	if t.Lost > 0 && j.expires {
 		note("messages had a time to live: the broker may have dropped those that are lost")
 	}
 	if t.Left > 0 {
-		note("messages that had not arrived when the consumers ended, while more was to come: %d; perhaps they are still at the broker",
+		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at the broker",
 			t.Left)
 	}
 	if t.Early > 0 {
-		note("messages sent before the subscription, which are not for it: %d", t.Early)
+		note("messages sent before the subscription existed: %d", t.Early)
 	}
 	if t.Gaps > 0 {
 		note("numbers missing below the highest received: %d; other consumers may have had them", t.Gaps)

@@ -166,7 +166,7 @@ func (r *Result) Problems(allow Allow) []string {
 	add(false, t.RefusedArrived, Refused, "messages refused by the broker, but received: %d", t.RefusedArrived)
 	add(false, t.WithheldArrived, Withheld, "messages rolled back, but received: %d", t.WithheldArrived)
 	for _, d := range r.Unwatched {
-		list = append(list, fmt.Sprintf("nobody says what arrived at %s: its messages are not verified", d))
+		list = append(list, fmt.Sprintf("no consumer's side of %s is known: its messages are not verified", d))
 	}
 	return list
 }

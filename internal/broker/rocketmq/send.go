@@ -169,7 +169,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 		return nil
 	case store.Full:
 		if !oneWay {
-			c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
+			c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full")
 		}
 		return nil
 	}

@@ -240,7 +240,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 		x.again = append(x.again, question{number, time.Now().Add(x.s.o.TransactionCheckInterval)})
 		x.arm()
 		x.mu.Unlock()
-		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or who has subscribed to it, is full")
+		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full")
 		return nil
 	}
 	x.committed.Add(1)

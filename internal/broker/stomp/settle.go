@@ -40,7 +40,7 @@ func (c *conn) settle(f *frame, nack bool) error {
 	step := step{settlement: settlement{s, id, nack}}
 	switch tx := f.get("transaction"); {
 	case s.mode == modeAuto && nack:
-		return refuse("invalid frame: NACK of what was delivered with ack:auto")
+		return refuse("invalid frame: NACK of a message delivered with ack:auto")
 	case s.mode == modeAuto:
 		return nil // done already
 	case tx != nil:

@@ -64,7 +64,7 @@ type record struct {
 func ReadOutcome(file string, state *os.ProcessState) (Outcome, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // the caller's own
 	if err != nil {
-		return Outcome{}, fmt.Errorf("read what the tool measured: %w", err)
+		return Outcome{}, fmt.Errorf("read the figures of the tool: %w", err)
 	}
 	var records []record
 	if err := json.Unmarshal(data, &records); err != nil {

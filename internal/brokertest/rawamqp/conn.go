@@ -91,7 +91,7 @@ func (c *conn) authenticate() error {
 		return err
 	}
 	if outcome.Code != wire.SASLOK {
-		return fmt.Errorf("the broker wants a login (SASL code %d)", outcome.Code)
+		return fmt.Errorf("the broker demands a login (SASL code %d)", outcome.Code)
 	}
 	return nil
 }

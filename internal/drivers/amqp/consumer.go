@@ -120,7 +120,7 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.opts, &k.spec
 	if spec.TransactionSize > 0 && k.settled {
 		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
-			"what the broker forgets when it sends it cannot be part of a transaction")
+			"messages that the broker forgets on delivery cannot be part of a transaction")
 	}
 	if err := errors.Join(c.speaks.checkSelector(op, spec), c.checkConsumer(op, spec, opts)); err != nil {
 		return err

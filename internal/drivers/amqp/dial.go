@@ -86,7 +86,7 @@ func (h *handshake) run() error {
 }
 
 // errHeader is a protocol header other than that of the login.
-var errHeader = errors.New("the peer wants another protocol header")
+var errHeader = errors.New("the peer demands another protocol header")
 
 // header exchanges protocol headers (Transport, section 2.2).
 func (h *handshake) header(want string) error {

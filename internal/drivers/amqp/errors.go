@@ -26,7 +26,7 @@ func meaningOf(condition string) meaning {
 	case wire.CondNotFound:
 		return meaning{driver.ClassNotFound, "it does not exist", ""} // see missing
 	case wire.CondResourceDeleted:
-		return meaning{driver.ClassNotFound, "it was deleted", "somebody deleted the address or queue on the broker"}
+		return meaning{driver.ClassNotFound, "it was deleted", "the address or queue was deleted on the broker"}
 	case wire.CondUnauthorized:
 		return meaning{driver.ClassAuth, "not authorised", "check --user and --password and the user's permissions " +
 			"for this address on the broker"}
@@ -40,18 +40,18 @@ func meaningOf(condition string) meaning {
 	case wire.CondNotAllowed:
 		return meaning{driver.ClassNone, "not allowed", "the address may be of the other kind: try queue:// or topic://"}
 	case wire.CondResourceLocked:
-		return meaning{driver.ClassNone, "it is in use by somebody else", "another consumer may have it exclusively"}
+		return meaning{driver.ClassNone, "another client is using it", "another consumer may have it exclusively"}
 	case wire.CondStolen:
 		return meaning{
 			driver.ClassNone, "another client took it over",
 			"give each running client its own --clientID and subscription name",
 		}
 	case wire.CondDetachForced:
-		return meaning{driver.ClassNone, "forced by the broker", "somebody closed it on the broker, or removed its queue"}
+		return meaning{driver.ClassNone, "forced by the broker", "it was closed on the broker, or its queue was removed"}
 	case wire.CondForced:
-		return meaning{driver.ClassNone, "forced by the broker", "the broker is going down, or somebody closed the connection on it"}
+		return meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or the connection was closed on it"}
 	case wire.CondRedirect, wire.CondLinkRedirect:
-		return meaning{driver.ClassNone, "the broker sends us elsewhere", "connect to the broker that it names"}
+		return meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
 	case wire.CondInternal:
 		return meaning{driver.ClassOther, "an error inside the broker", lookAtBroker}
 	case wire.CondDecode, wire.CondFrameSize, wire.CondIllegalState, wire.CondInvalidField,
@@ -193,7 +193,7 @@ func refusedOpen(e *wire.Error) *driver.Error {
 
 // protocolError is what we say of a peer that breaks the protocol: it is we that end the connection.
 func protocolError(format string, args ...any) error {
-	return driver.Errorf(driver.ClassProtocol, "", "this is a fault of the broker, or of what is before it: is it one for AMQP 1.0?",
+	return driver.Errorf(driver.ClassProtocol, "", "this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
@@ -317,7 +317,7 @@ func notAMQP(op string, tls bool, greeting string) error {
 	case strings.HasPrefix(greeting, "HTTP"):
 		return driver.Errorf(driver.ClassConnect, op, hint, "a web server answered, not an AMQP broker")
 	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://", "the peer wants an encrypted connection")
+		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://", "the peer demands an encrypted connection")
 	default:
 		return driver.Errorf(driver.ClassConnect, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
 	}

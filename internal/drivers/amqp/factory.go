@@ -24,7 +24,7 @@ type Options struct {
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
 	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
-	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by what it says it is; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
+	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
 	// Declare makes RabbitMQ 4 declare queues of that type, durable ones; otherwise they must exist.
 	Declare string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
 	// MaxPriority is x-max-priority of a classic queue that is declared; 0 for a queue without priorities.

@@ -53,7 +53,7 @@ func TestRefusedOpens(t *testing.T) {
 		{"amqp:invalid-field", driver.ClassConnect, "-o virtual-host"},
 		{"amqp:unauthorized-access", driver.ClassAuth, "-o virtual-host"},
 		{"amqp:resource-limit-exceeded", driver.ClassFull, "more connections"},
-		{"amqp:connection:forced", driver.ClassConnect, "going down"},
+		{"amqp:connection:forced", driver.ClassConnect, "shutting down"},
 		{"amqp:internal-error", driver.ClassOther, "broker's log"},
 	} {
 		t.Run(c.condition, func(t *testing.T) {

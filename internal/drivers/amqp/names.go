@@ -17,14 +17,14 @@ func (d dialect) checkName(op string, dest driver.Destination, producer bool) er
 	case artemis:
 		switch {
 		case strings.Contains(dest.Name, "?"): // sends are accepted, and nothing of them is delivered
-			return refuse("choose a name without ?", "it takes what follows a ? in a name for parameters")
+			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
 		case producer && strings.ContainsAny(dest.Name, "*#"):
 			return refuse(oneName, "* and # in a name stand for many destinations")
 		}
 	case activemq:
 		switch {
 		case strings.Contains(dest.Name, "?"):
-			return refuse("choose a name without ?", "it takes what follows a ? in a name for parameters")
+			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
 		case dest.Name != strings.TrimSpace(dest.Name):
 			return refuse("choose a name without blanks around it", "it leaves out blanks around a name")
 		case producer && strings.Contains(dest.Name, ","):

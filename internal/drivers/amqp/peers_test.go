@@ -161,7 +161,7 @@ func TestOutcomes(t *testing.T) {
 		{6, encList(codeRejected), driver.Rejected, driver.ClassOther, "without saying why"},
 		{1, encList(codeReleased), driver.Released, driver.ClassOther, ""},
 		{3, encList(codeModified), driver.Modified, driver.ClassOther, ""},
-		{2, encNull(), driver.Unknown, driver.ClassProtocol, "without saying what became of it"},
+		{2, encNull(), driver.Unknown, driver.ClassProtocol, "without an outcome"},
 		{5, encList(codeRejected, encError("amqp:link:message-size-exceeded", "")), driver.Rejected, driver.ClassTooLarge, "too large"},
 	} {
 		broker.settle(answer.id, answer.id, answer.state)
@@ -309,7 +309,7 @@ func TestStrangePeers(t *testing.T) {
 		{"AMQP 0-9-1", "AMQP\x00\x00\x09\x01", "older AMQP", "rabbitmq_amqp1_0"},
 		{"AMQP 0-10", "AMQP\x01\x01\x00\x0a", "older AMQP", "rabbitmq_amqp1_0"},
 		{"web server", "HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answered", "AMQP port"},
-		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "wants an encrypted connection", "amqps://"},
+		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "demands an encrypted connection", "amqps://"},
 		{"something", "220 mail ready\r\n", `it answered "220 mail"`, "AMQP port"},
 		{"silence", "", "closed before it said anything", "amqps://"},
 	} {

@@ -328,7 +328,7 @@ func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
 }
 
 // errNoLeave is why a send that waits is given up.
-var errNoLeave = errors.New("the broker gave no leave to send (no credit)")
+var errNoLeave = errors.New("the broker granted no credit to send")
 
 // wake lets a send that waits look again.
 func (p *producer) wake() {

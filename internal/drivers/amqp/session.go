@@ -453,7 +453,7 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	default:
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker settled the message without saying what became of it"),
+			Err: driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker settled the message without an outcome"),
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Options struct {
 	LoseFirst         int           `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
 	LoseOffset        int           `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
 	Duplicate         int           `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
-	DuplicateUnmarked bool          `opt:"duplicate-unmarked" help:"do not mark what duplicate delivers again"`
+	DuplicateUnmarked bool          `opt:"duplicate-unmarked" help:"do not mark the messages that duplicate delivers again as redelivered"`
 	Reorder           int           `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
 	ReorderWait       time.Duration `opt:"reorder-wait" help:"how long reorder waits for that next one"`
 
@@ -44,7 +44,7 @@ type Options struct {
 	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
 
 	Limit int    `opt:"limit" help:"messages that a queue or subscription can hold; 0 for no limit"`
-	Full  string `opt:"full" help:"what a full queue does to senders" enum:"block,reject"`
+	Full  string `opt:"full" help:"effect of a full queue on senders" enum:"block,reject"`
 
 	DisconnectAfter int    `opt:"disconnect-after" help:"break all connections after this many messages; 0 for never"`
 	ConnectFail     bool   `opt:"connect-fail" help:"refuse connections"`

@@ -110,7 +110,7 @@ func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byt
 // unsent is why there was no room for a request.
 func (c *conn) unsent(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read what we send: is it overloaded?",
+		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read from the connection: is it overloaded?",
 			"the broker took nothing: %w", ctx.Err())
 	}
 	c.fail(lost(err)) // unless it has told so itself
@@ -133,7 +133,7 @@ func (c *conn) post(head, body []byte, e call) error {
 	switch { // the answerer will be told, as of all calls
 	case full:
 		c.fail(driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
-			"the broker does not read what we send: more than %d bytes are waiting", outMost))
+			"the broker does not read from the connection: more than %d bytes are waiting", outMost))
 	case err != nil:
 		c.fail(lost(err))
 	}
@@ -231,7 +231,7 @@ func (c *conn) read() error {
 			if proven {
 				hint = lookAtBroker
 			}
-			return driver.Errorf(driver.ClassProtocol, "", hint, "read what the peer sent: %w", err)
+			return driver.Errorf(driver.ClassProtocol, "", hint, "read from the peer: %w", err)
 		}
 		c.handle(&r)
 		proven = true

@@ -100,7 +100,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
 	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
-		return refuse("use topic://"+spec.Destination.Name, "with model=broadcasting each consumer gets all messages, which is not what a queue is")
+		return refuse("use topic://"+spec.Destination.Name, "with model=broadcasting each consumer gets all messages, unlike with a queue")
 	}
 	topic, err := d.cfg.topicName(spec.Destination)
 	if err != nil {

@@ -30,7 +30,7 @@ type Options struct {
 	UnknownPercent       int           `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back, 0 to 100"`
 	CheckRollbackPercent int           `opt:"check-rollback-percent" help:"of those left open, how many to roll back when checked, 0 to 100"`
 	CheckUnknownPercent  int           `opt:"check-unknown-percent" help:"of those left open, how many to leave open again at the first check, 0 to 100"`
-	CheckWait            time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due, within --connect-timeout; what is still open then is an error. 0: leave them open"`
+	CheckWait            time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due, within --connect-timeout; transactions that are still open then are an error. 0: leave them open"`
 
 	Group         string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
 	ProducerGroup string `opt:"producer-group" help:"producer group instead of a generated one"`

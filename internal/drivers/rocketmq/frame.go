@@ -28,7 +28,7 @@ func appendGiven(b []byte, key string, value []byte) []byte {
 
 const (
 	notRocketMQ  = "is this a RocketMQ name server or broker?"
-	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
 // errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones before.

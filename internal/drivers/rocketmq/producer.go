@@ -158,7 +158,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case len(v.Body) == 0:
 			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
 		case len(v.Body) > maxBody:
-			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers take 4 MiB unless told otherwise",
+			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers accept 4 MiB by default",
 				"a body of %d bytes does not fit into a frame", len(v.Body))
 		case zip != nil:
 			k.body = slices.Clone(zip.Deflate(v.Body))

@@ -271,7 +271,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 			return nil
 		}
 		over := driver.Errorf(driver.ClassTimeout, t.p.op, "raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+
-			"broker's transactionTimeOut and transactionCheckInterval", "%d transactions are still open: the broker has not asked what became of them", due)
+			"broker's transactionTimeOut and transactionCheckInterval", "%d transactions are still open: the broker has not checked them", due)
 		select {
 		case <-t.idle:
 		case <-timer.C:

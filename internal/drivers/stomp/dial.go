@@ -90,7 +90,7 @@ func (s *connection) shakeHands(c *config) error {
 	}
 	if s.server == "" && s.version == wire.V10 && c.opts.Dialect == automatic {
 		return driver.Errorf(driver.ClassUnsupported, "", "say which broker it is by -o dialect=, or leave out -o version=1.0",
-			"over STOMP 1.0 the broker does not say what it is, and so not how it names queues, topics and subscriptions")
+			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and subscriptions is not known")
 	}
 	s.driver.Tell(wire.Server(s.server))
 	s.in.version = s.version

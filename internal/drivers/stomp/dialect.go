@@ -197,7 +197,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	}
 	if o.Ack == ackAuto && (spec.Credit > 0 || spec.TransactionSize > 0) {
 		return nil, d.unsupported("leave out -o ack=auto, or --credit and --tx",
-			"with ack=auto nothing is acknowledged, so that nothing limits what the broker sends ahead and no transaction holds it")
+			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies")
 	}
 	if o.Ack == ackClient && spec.Concurrency > 1 && spec.TransactionSize == 0 {
 		return nil, d.unsupported("use -o ack=client-individual",

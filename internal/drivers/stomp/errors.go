@@ -20,7 +20,7 @@ const (
 	// maxWords bounds what is quoted of a broker's words, in bytes.
 	maxWords = 400
 	// lookAtBroker is the hint where nothing better is known.
-	lookAtBroker = "look into the broker's log; see also whether something between here and the broker changes what it sends"
+	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
 // clip shortens what a broker sends in place of something short.
@@ -88,7 +88,7 @@ func meanings() []meaning {
 		}, ""},
 		{driver.ClassClosedByBroker, []string{
 			"disconnected by server", "server cancelled", "subscription cancelled", "connection_forced", "shutdown",
-		}, "somebody closed it on the broker, or removed its queue"},
+		}, "it was closed on the broker, or its queue was removed"},
 		{driver.ClassProtocol, []string{
 			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header",
 		}, ""},
@@ -188,7 +188,7 @@ func errCannotCarry(v wire.Version, key, value string) error {
 // errUnread is for a broker that sends but does not read.
 func errUnread() error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
-		"the broker does not read what we send: more than %d bytes are waiting", outMost)
+		"the broker does not read from the connection: more than %d bytes are waiting", outMost)
 }
 
 func silentError(d time.Duration) error {
@@ -262,7 +262,7 @@ func notSTOMP(tls bool, greeting []byte) error {
 	case strings.HasPrefix(string(greeting), "AMQP"):
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not STOMP")
 	case !tls && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://", "the peer wants an encrypted connection")
+		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://", "the peer demands an encrypted connection")
 	default:
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not a STOMP broker: it answered %.20q", greeting)
 	}

@@ -21,7 +21,7 @@ func (d dialect) checkName(dest driver.Destination, producer bool) error {
 	case activemq:
 		switch {
 		case strings.Contains(dest.Name, "?"):
-			return d.unsupported("choose a name without ?", "it takes what follows a ? in a name for parameters")
+			return d.unsupported("choose a name without ?", "it takes the text after a ? in a name for parameters")
 		case dest.Name != strings.TrimSpace(dest.Name):
 			return d.unsupported("choose a name without blanks around it", "it leaves out blanks around a name")
 		case producer && strings.Contains(dest.Name, ","):

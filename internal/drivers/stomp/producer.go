@@ -166,7 +166,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, p.op,
 			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
-			"the broker did not read what was sent before: %w", err)
+			"the broker did not read earlier frames: %w", err)
 	}
 	return p.conn.explain(p.op, err)
 }

@@ -9,7 +9,7 @@ import (
 // The reasons why bytes cannot be decoded. A [DecodeError] wraps one of them.
 var (
 	// ErrTruncated: a value ends beyond its frame, list, map or array.
-	ErrTruncated = errors.New("a value ends beyond what contains it")
+	ErrTruncated = errors.New("a value is longer than the data that contains it")
 	// ErrFormatCode: a byte that is no format code (Types, section 1.6).
 	ErrFormatCode = errors.New("there is no such format code")
 	// ErrType: a value is of another type than its field.

@@ -71,7 +71,7 @@ func TestMalformedFrames(t *testing.T) {
 		},
 		{"00 53 15 c0 02 01 41", "disposition: a mandatory field is missing", amqp.ErrMissing},
 		{"00 53 15 c0 03 02 40 43", "disposition: a mandatory field is missing", amqp.ErrMissing},
-		{"00 53 15 c0 03 02 41 52", "disposition, field 2: a value ends beyond what contains it", amqp.ErrTruncated},
+		{"00 53 15 c0 03 02 41 52", "disposition, field 2: a value is longer than the data that contains it", amqp.ErrTruncated},
 		{"00 53 16 45", "detach: a mandatory field is missing", amqp.ErrMissing},
 		{"00 53 18 c0 05 01 00 53 1d 45", "close, field 1: error: a mandatory field is missing", amqp.ErrMissing},
 		{"00 53 18 c0 05 01 00 53 24 45", "close, field 1: an unexpected descriptor", amqp.ErrDescriptor},
@@ -94,9 +94,9 @@ func TestMalformedFrames(t *testing.T) {
 		{"00 53 10 40", "performative: a value of another type was expected", amqp.ErrType},
 		{"00 53 10 a1 00", "performative: a value of another type was expected", amqp.ErrType},
 		{"45", "performative: a value of another type was expected", amqp.ErrType},
-		{"40", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
-		{"", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
-		{"00 53 10", "performative: a value ends beyond what contains it", amqp.ErrTruncated},
+		{"40", "performative: a value is longer than the data that contains it", amqp.ErrTruncated},
+		{"", "performative: a value is longer than the data that contains it", amqp.ErrTruncated},
+		{"00 53 10", "performative: a value is longer than the data that contains it", amqp.ErrTruncated},
 	} {
 		p, err := amqp.ParseBody(unhex(t, c.hex))
 		if err == nil {

@@ -129,7 +129,7 @@ func take(pair *rawamqp.Pair, broker int) (s sample, err error) {
 	s.broker, theirs = peerbench.ProcessCPU(broker)
 	s.client, own = peerbench.ProcessCPU(os.Getpid())
 	if !theirs || !own {
-		err = fmt.Errorf("the processor time cannot be told; has the broker ended?")
+		err = fmt.Errorf("the processor time is not known; has the broker ended?")
 	}
 	return s, err
 }

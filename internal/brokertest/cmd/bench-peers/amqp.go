@@ -97,7 +97,7 @@ func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o pee
 	}
 	var n, first, last, latency float64
 	if _, err := fmt.Sscan(said.String(), &n, &first, &last, &latency); err != nil {
-		return o, fmt.Errorf("read what the arrow says, %q: %w", said.String(), err)
+		return o, fmt.Errorf("read the output of the arrow, %q: %w", said.String(), err)
 	}
 	o.Usage = peerbench.UsageOf(receiver.ProcessState)
 	other := peerbench.UsageOf(sender.ProcessState)

@@ -220,7 +220,7 @@ func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 
 func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "400m", "heap of the broker, in Java's notation")
-	login := fs.Bool("login", false, "refuse whoever does not sign with BROKER_USER and BROKER_PASSWORD")
+	login := fs.Bool("login", false, "refuse requests that are not signed with BROKER_USER and BROKER_PASSWORD")
 	old := fs.Bool("4.9", false, "start RocketMQ 4.9")
 	set := setFlag(fs, "properties of broker.conf, for example flushDiskType=SYNC_FLUSH; RocketMQ ignores unknown ones")
 	java := javaFlag(fs)

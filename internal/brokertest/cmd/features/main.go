@@ -27,7 +27,7 @@ func main() {
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: features [-short] DIR, the folder that PERFMQ_TEST_FEATURES named")
 	}
-	short := flag.Bool("short", false, "only what brokers lack, in words")
+	short := flag.Bool("short", false, "only the features that brokers lack, in words")
 	flag.Parse()
 	if err := run(os.Stdout, *short, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
@@ -37,7 +37,7 @@ func main() {
 
 func run(out io.Writer, short bool, args []string) error {
 	if len(args) != 1 {
-		return errors.New("want one folder with results of the conformance suite")
+		return errors.New("give one folder with results of the conformance suite")
 	}
 	list, err := read(args[0])
 	if err != nil {

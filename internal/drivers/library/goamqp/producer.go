@@ -106,7 +106,7 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 		return explain(p.op, err)
 	}
 	e := driver.Errorf(driver.ClassTimeout, p.op, "is an address or disk full, or a producer blocked, on the broker's console?",
-		"the broker gave no leave to send: %w", ctx.Err())
+		"the broker granted no credit to send: %w", ctx.Err())
 	if size > 512/2 { // frames can be as small: Transport, section 2.7.1
 		p.lost.CompareAndSwap(nil, e)
 	}

@@ -128,7 +128,7 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 		return p.end(driver.Unknown, driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time",
 			fmt.Errorf("status %d of the send", result.Status))
 	case errors.Is(err, liberrors.ErrRequestTimeout), p.answers.Err() != nil:
-		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or gone? The library waits for three seconds", err)
+		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or down? The library waits for three seconds", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
 	case errors.As(err, &network):

@@ -37,7 +37,7 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	case 14: // SERVICE_NOT_AVAILABLE
 		return driver.Failed, driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
 	case 16: // NO_PERMISSION
-		return driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or wants a login: use --client native"
+		return driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or demands a login: use --client native"
 	}
 	return driver.Failed, driver.ClassOther, "look into the broker's log"
 }
