@@ -1,5 +1,5 @@
-// Package broker is the broker in the binary: in memory, on loopback, for newcomers who have no other and for tests that
-// want to know the truth. It can be told to misbehave and counts exactly what it did.
+// Package broker is the broker in the binary: in memory, on loopback, for newcomers who have no other and for tests
+// that want to know the truth. It can be told to misbehave and counts exactly what it did.
 //
 // # Model
 //
@@ -40,8 +40,8 @@ func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
 
 // Config says what the broker is to be.
 type Config struct {
-	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without a host it is
-	// on loopback.
+	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without
+	// a host it is on loopback.
 	Listen map[string]string
 	// Limits of each queue; zero values mean the defaults of [store.Config].
 	Limits store.Config
@@ -164,8 +164,8 @@ func (b *Broker) leave(conn net.Conn) {
 	delete(b.conns, conn)
 }
 
-// DropConnections breaks all connections, without a word to the peers, and returns how many there were. It ends a stall: what
-// waits in one could not end before it, and would keep its messages from everybody until then.
+// DropConnections breaks all connections, without a word to the peers, and returns how many there were. It ends a
+// stall: what waits in one could not end before it, and would keep its messages from everybody until then.
 func (b *Broker) DropConnections() int {
 	n := b.breakConnections()
 	b.store.Stall(0)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// ControlHeader is what a request that changes something must carry, with any value. A form or a script on a web page cannot
-	// send it to another origin without asking that first (CORS), and it is never told yes.
+	// ControlHeader is what a request that changes something must carry, with any value. A form or a script on a web
+	// page cannot send it to another origin without asking that first (CORS), and it is never told yes.
 	ControlHeader = "Perfmq-Control"
 	// maxControl bounds what a request to the control may carry.
 	maxControl = 4096
@@ -29,8 +29,8 @@ const (
 //	POST /stall?for=2s     stops the broker for a time; 0s ends a stall
 //	POST /drop             breaks all connections, and ends a stall
 //
-// What changes something needs [ControlHeader]. If the broker has a user, all needs that user and password (HTTP Basic). Requests
-// must name this machine: by an address, localhost, or one of the names, see [listen.Local].
+// What changes something needs [ControlHeader]. If the broker has a user, all needs that user and password (HTTP
+// Basic). Requests must name this machine: by an address, localhost, or one of the names, see [listen.Local].
 func (b *Broker) Control(names []string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", b.serveStats)

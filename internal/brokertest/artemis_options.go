@@ -142,7 +142,8 @@ func WithTLSClientCerts() ArtemisOption {
 	return func(c *artemisConfig) { c.tls, c.clientCerts = true, true }
 }
 
-// WithStartTimeout sets how long the broker may take to get ready, 4 minutes by default: a loaded machine starts a JVM slowly.
+// WithStartTimeout sets how long the broker may take to get ready, 4 minutes by default: a loaded machine starts a
+// JVM slowly.
 func WithStartTimeout(d time.Duration) ArtemisOption {
 	return func(c *artemisConfig) { c.startTimeout = d }
 }

@@ -36,9 +36,9 @@ func artemisSettings() []brokerSetting {
 // ArtemisSettings returns the keys of [WithArtemisSetting].
 func ArtemisSettings() []string { return settingNames(artemisSettings()) }
 
-// WithArtemisSetting sets an element of broker.xml: one of the broker, or one of the address setting "#", which holds for all
-// addresses without another. Keys are those of [ArtemisSettings]; sizes are in Artemis's notation: 10M. Pages are made smaller
-// than max-size-bytes unless page-size-bytes is set.
+// WithArtemisSetting sets an element of broker.xml: one of the broker, or one of the address setting "#", which holds
+// for all addresses without another. Keys are those of [ArtemisSettings]; sizes are in Artemis's notation: 10M. Pages
+// are made smaller than max-size-bytes unless page-size-bytes is set.
 func WithArtemisSetting(key, value string) ArtemisOption {
 	return func(c *artemisConfig) { c.set[key] = value }
 }
@@ -69,8 +69,8 @@ func (c *artemisConfig) setting(key string) (string, error) {
 	return settingOr(c.set, artemisSettings(), key)
 }
 
-// libraryPath is where the JVM finds the library that ASYNCIO needs, as the instance's own script has it. Of those for all
-// processors the JVM takes the one that fits.
+// libraryPath is where the JVM finds the library that ASYNCIO needs, as the instance's own script has it. Of those
+// for all processors the JVM takes the one that fits.
 func (a *Artemis) libraryPath() string {
 	lib := filepath.Join(a.home, "bin", "lib")
 	return filepath.Join(lib, "linux-i686") + string(os.PathListSeparator) + filepath.Join(lib, "linux-x86_64")

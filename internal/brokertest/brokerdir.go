@@ -60,7 +60,8 @@ func removeOrphans() {
 	}
 }
 
-// MarkDetached makes a broker one that [StopDetached] finds. dir is the broker's folder, pid the process that started it.
+// MarkDetached makes a broker one that [StopDetached] finds. dir is the broker's folder, pid the process that started
+// it.
 func MarkDetached(dir string, pid int) error {
 	err := os.WriteFile(filepath.Join(dir, detachedMark), []byte(strconv.Itoa(pid)), 0o600)
 	if err != nil {
@@ -69,8 +70,9 @@ func MarkDetached(dir string, pid int) error {
 	return nil
 }
 
-// StopDetached sends SIGTERM to the processes that own marked brokers, and waits until they have ended: the processes with
-// the pids, which must own one, or all whose folders are in the present temporary folder. It returns the pids that ended.
+// StopDetached sends SIGTERM to the processes that own marked brokers, and waits until they have ended: the processes
+// with the pids, which must own one, or all whose folders are in the present temporary folder. It returns the pids
+// that ended.
 func StopDetached(ctx context.Context, pids ...int) (stopped []int, err error) {
 	marks, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*", detachedMark))
 	if err != nil {

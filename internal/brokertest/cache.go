@@ -221,8 +221,8 @@ func artifactFile(coordinates string) (string, error) {
 	return name + "." + kind, nil
 }
 
-// jvm returns what a virtual machine is started with: full speed for programs that measure; for tests what halves the processor time
-// that a broker takes to start, which most of them make a handful of messages of.
+// jvm returns what a virtual machine is started with: full speed for programs that measure; for tests what halves the
+// processor time that a broker takes to start, which most of them make a handful of messages of.
 func jvm(fullSpeed ...string) []string {
 	if testing.Testing() {
 		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}

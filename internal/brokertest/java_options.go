@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// javaOptions returns the options of a broker's JVM: ours, then those of the caller. Of two equal options the last counts,
-// but a JVM with two collectors, or whose first heap is above its largest, does not start: a collector or a largest heap of
-// the caller's takes ours away.
+// javaOptions returns the options of a broker's JVM: ours, then those of the caller. Of two equal options the last
+// counts, but a JVM with two collectors, or whose first heap is above its largest, does not start: a collector or a
+// largest heap of the caller's takes ours away.
 func javaOptions(own, extra []string) []string {
 	heap := slices.ContainsFunc(extra, regexp.MustCompile(`^(-Xmx|-XX:MaxHeapSize=|-XX:MaxRAMPercentage=)`).MatchString)
 	collector := regexp.MustCompile(`^-XX:\+Use\w+GC$`).MatchString

@@ -144,8 +144,8 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// pause stops the process in its tracks and waits until all its threads have stopped: on a busy machine one may go on for
-// a moment after the signal, and answer a request.
+// pause stops the process in its tracks and waits until all its threads have stopped: on a busy machine one may go on
+// for a moment after the signal, and answer a request.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -163,7 +163,8 @@ func (p *process) pause() error {
 	return nil
 }
 
-// threadsStopped looks at the states of a process's threads (proc(5)); where there is no /proc it takes them for stopped.
+// threadsStopped looks at the states of a process's threads (proc(5)); where there is no /proc it takes them for
+// stopped.
 func threadsStopped(pid int) bool {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, file := range files {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// WithRabbitMQSetting sets a key of rabbitmq.conf. RabbitMQ does not start with one that it does not know; the error has
-// its words. Keys of listeners, of the default user and of the console's log are the harness's own.
+// WithRabbitMQSetting sets a key of rabbitmq.conf. RabbitMQ does not start with one that it does not know; the error
+// has its words. Keys of listeners, of the default user and of the console's log are the harness's own.
 func WithRabbitMQSetting(key, value string) RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.set[key] = value }
 }
@@ -37,8 +37,8 @@ func (c *rabbitmqConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// confText is rabbitmq.conf of our keys and the caller's, which replace ours: also one of a group of which only one counts,
-// such as vm_memory_high_watermark.absolute and .relative.
+// confText is rabbitmq.conf of our keys and the caller's, which replace ours: also one of a group of which only one
+// counts, such as vm_memory_high_watermark.absolute and .relative.
 func (c *rabbitmqConfig) confText(conf map[string]string) string {
 	for key := range c.set {
 		if group, ok := strings.CutSuffix(key, ".relative"); ok {
@@ -53,7 +53,8 @@ func (c *rabbitmqConfig) confText(conf map[string]string) string {
 	return text.String()
 }
 
-// explain adds to a failed start what the broker said of its configuration, which it does long before the end of its log.
+// explain adds to a failed start what the broker said of its configuration, which it does long before the end of its
+// log.
 func (r *RabbitMQ) explain(err error) error {
 	text, readErr := os.ReadFile(r.LogFile())
 	if readErr != nil {

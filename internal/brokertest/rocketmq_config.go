@@ -49,16 +49,17 @@ func defaultRocketConfig() rocketConfig {
 			"mappedFileSizeConsumeQueue": "600000",
 			"timerWheelEnable":           "true",
 			"timerPrecisionMs":           "100",
-			// Check-backs start after three seconds, not after six and then each half minute. What was committed is noted in
-			// batches; on a busy machine, too, a batch must be written before that, or what it holds is checked, and
-			// committed, once more.
+			// Check-backs start after three seconds, not after six and then each half minute. What was committed is
+			// noted in batches; on a busy machine, too, a batch must be written before that, or what it holds is
+			// checked, and committed, once more.
 			"transactionOpBatchInterval": "100",
 			"transactionTimeOut":         "3000",
 			"transactionCheckInterval":   "1000",
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",
 			"osPageCacheBusyTimeOutMills": "10000",
-			// The least there is. A broker whose registration timed out on a busy machine comes back sooner than after 30 s.
+			// The least there is. A broker whose registration timed out on a busy machine comes back sooner than
+			// after 30 s.
 			"registerNameServerPeriod": "10000",
 			// A full disk of the machine is not what tests are about.
 			"diskMaxUsedSpaceRatio": "99",
@@ -71,8 +72,8 @@ func WithRocketMQ49() RocketMQOption {
 	return func(c *rocketConfig) { c.version = rocketMQ49Version }
 }
 
-// WithRocketMQDefaultPorts takes the ports that RocketMQ has by default (9876, and 10911 with its neighbours) where they
-// are free.
+// WithRocketMQDefaultPorts takes the ports that RocketMQ has by default (9876, and 10911 with its neighbours) where
+// they are free.
 func WithRocketMQDefaultPorts() RocketMQOption {
 	return func(c *rocketConfig) {
 		c.wanted = rocketPorts{namesrv: defaultNameServerPort, broker: defaultRocketMQPort}
@@ -84,7 +85,8 @@ func WithRocketMQHeap(size string) RocketMQOption {
 	return func(c *rocketConfig) { c.heap = size }
 }
 
-// WithRocketMQProperty sets a property of the broker's configuration file. RocketMQ ignores unknown names without a word.
+// WithRocketMQProperty sets a property of the broker's configuration file. RocketMQ ignores unknown names without a
+// word.
 func WithRocketMQProperty(key, value string) RocketMQOption {
 	return func(c *rocketConfig) { c.broker[key] = value }
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// rocketPath is a way to the broker: a proxy before the name server, which tells clients the address of another before the
-// broker.
+// rocketPath is a way to the broker: a proxy before the name server, which tells clients the address of another
+// before the broker.
 type rocketPath struct {
 	t                      testing.TB
 	toNameServer, toBroker string

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// RocketMQCommand returns a class of RocketMQ's distribution, such as its benchmarks, ready to run against any name server:
-// see [RocketMQ.Command] for one on a broker of the harness. Its logs go to dir. At the end of the context it gets SIGTERM,
-// and is killed five seconds later. The first time on a machine it fetches the distribution.
+// RocketMQCommand returns a class of RocketMQ's distribution, such as its benchmarks, ready to run against any name
+// server: see [RocketMQ.Command] for one on a broker of the harness. Its logs go to dir. At the end of the context it
+// gets SIGTERM, and is killed five seconds later. The first time on a machine it fetches the distribution.
 func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ...string) (*exec.Cmd, error) {
 	java, err := javaPath()
 	if err != nil {

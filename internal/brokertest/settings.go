@@ -31,7 +31,8 @@ func settingNames(known []brokerSetting) []string {
 	return names
 }
 
-// checkSettings returns an error for each key that is not known, is not of that version, or has a value that is not allowed.
+// checkSettings returns an error for each key that is not known, is not of that version, or has a value that is not
+// allowed.
 func checkSettings(set map[string]string, known []brokerSetting, old bool) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(set)) {

@@ -9,10 +9,11 @@
 //
 // # What the brokers change
 //
-//   - Sent over STOMP, all properties are texts: an AMQP receiver finds the property time as a string of decimal digits,
-//     where AMQP senders put a long. The AMQP driver reads both. A selector that compares time as a number matches only
-//     what was sent over AMQP.
+//   - Sent over STOMP, all properties are texts: an AMQP receiver finds the property time as a string of decimal
+//     digits, where AMQP senders put a long. The AMQP driver reads both. A selector that compares time as a number
+//     matches only what was sent over AMQP.
 //   - Sent over AMQP, all properties arrive over STOMP as texts, as STOMP has nothing else.
-//   - RabbitMQ before 4 keeps AMQP's properties in one header that only its AMQP plug-in reads, and shows no headers of STOMP
-//     as AMQP's: bodies cross, the properties time and perfmq_... do not, so that nothing can be measured or verified.
+//   - RabbitMQ before 4 keeps AMQP's properties in one header that only its AMQP plug-in reads, and shows no headers
+//     of STOMP as AMQP's: bodies cross, the properties time and perfmq_... do not, so that nothing can be measured or
+//     verified.
 package crossing

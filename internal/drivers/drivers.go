@@ -1,5 +1,5 @@
-// Package drivers lists the protocols that perfmq speaks, and the clients that speak them. What is not in this list does not
-// exist; nothing registers itself.
+// Package drivers lists the protocols that perfmq speaks, and the clients that speak them. What is not in this list
+// does not exist; nothing registers itself.
 package drivers
 
 import (
@@ -13,8 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// All returns the native drivers in the order in which help texts list the protocols, and then those on client libraries, which
-// have the name of their protocol. Each call returns factories of their own: two lists share no in-process broker.
+// All returns the native drivers in the order in which help texts list the protocols, and then those on client
+// libraries, which have the name of their protocol. Each call returns factories of their own: two lists share no
+// in-process broker.
 func All() []driver.Factory {
 	return []driver.Factory{
 		amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory(),

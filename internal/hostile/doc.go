@@ -2,10 +2,10 @@
 //
 // # Hostile servers
 //
-// For each protocol there is a table of [cases]: a told peer on loopback plays a broker that behaves until one stage of the
-// conversation, and then does what no broker should: it lies about lengths, sends what has no end, answers what was not asked,
-// or says nothing. Each case states what has to come of it: which of opening and load fails, with which class of error, or that
-// all goes well. Every case also checks what holds for all of them:
+// For each protocol there is a table of [cases]: a told peer on loopback plays a broker that behaves until one stage
+// of the conversation, and then does what no broker should: it lies about lengths, sends what has no end, answers
+// what was not asked, or says nothing. Each case states what has to come of it: which of opening and load fails, with
+// which class of error, or that all goes well. Every case also checks what holds for all of them:
 //
 //   - no panic, no hang: opening ends with the connect time-out, all else soon after it was told to
 //   - each send ends exactly once, and no more sends are accepted than the peer confirmed
@@ -13,14 +13,14 @@
 //   - nothing is left behind when the driver is closed
 //   - the process stays below 256 MiB
 //
-// The drivers run in processes of their own, which execute the test binary again, so that a panic, a hang or a gigabyte is
-// that of a case. The cases that are after memory run once more through the program itself, as it is released; these
-// check the exit status, too.
+// The drivers run in processes of their own, which execute the test binary again, so that a panic, a hang or a
+// gigabyte is that of a case. The cases that are after memory run once more through the program itself, as it is
+// released; these check the exit status, too.
 //
 // A driver is put through a table by one line in subjects. There are no exceptions.
 //
 // # Fuzzed sessions
 //
-// TestSession runs a load between the drivers and the embedded broker through a proxy that mutates, truncates, splits and
-// delays what passes, in both directions, and checks the same; see docs/hostile.md.
+// TestSession runs a load between the drivers and the embedded broker through a proxy that mutates, truncates, splits
+// and delays what passes, in both directions, and checks the same; see docs/hostile.md.
 package hostile

@@ -1,7 +1,7 @@
-// Package inputfile reads the files that a user names: passwords, certificates, bodies, results. It reads regular files and pipes,
-// such as those of a shell's <(command), and never more than a limit: a device that never ends, or a file of many gigabytes that
-// was named by mistake, is an error and not a machine without memory. A pipe that nobody writes to is waited for; the caller
-// sees to it that an interrupt ends the process all the same.
+// Package inputfile reads the files that a user names: passwords, certificates, bodies, results. It reads regular
+// files and pipes, such as those of a shell's <(command), and never more than a limit: a device that never ends, or a
+// file of many gigabytes that was named by mistake, is an error and not a machine without memory. A pipe that nobody
+// writes to is waited for; the caller sees to it that an interrupt ends the process all the same.
 package inputfile
 
 import (
@@ -52,8 +52,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Folder returns the paths of the files in a folder by name, from 1 to most of them. Folders in it and hidden files, whose names
-// begin with a dot, are left out. The error is an [*Error].
+// Folder returns the paths of the files in a folder by name, from 1 to most of them. Folders in it and hidden files,
+// whose names begin with a dot, are left out. The error is an [*Error].
 func Folder(path string, most int) (files []string, err error) {
 	f, err := os.Open(path) //nolint:gosec // the user named it
 	if err != nil {
@@ -91,8 +91,8 @@ func IsFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// FirstLine returns the first line of a file, without its end, of at most limit bytes. It reads no further, so that it does not
-// wait for the end of a pipe. The error is an [*Error].
+// FirstLine returns the first line of a file, without its end, of at most limit bytes. It reads no further, so that
+// it does not wait for the end of a pipe. The error is an [*Error].
 func FirstLine(path string, limit int64) (string, error) {
 	f, err := open(path, 0)
 	if err != nil {
@@ -118,7 +118,8 @@ func FirstLine(path string, limit int64) (string, error) {
 	}
 }
 
-// open opens a file of a kind that can be read and, unless limit is 0, has at most so many bytes as far as that can be told.
+// open opens a file of a kind that can be read and, unless limit is 0, has at most so many bytes as far as that can
+// be told.
 func open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // first: opening a device may do something
 	if err != nil {

@@ -52,7 +52,8 @@ func Serve(l net.Listener, h http.Handler) *HTTP {
 // Addr returns where it is served.
 func (s *HTTP) Addr() net.Addr { return s.listener.Addr() }
 
-// Close stops serving. Requests in progress have two seconds to finish. The error is why serving had ended before, if it had.
+// Close stops serving. Requests in progress have two seconds to finish. The error is why serving had ended before, if
+// it had.
 func (s *HTTP) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
@@ -65,9 +66,10 @@ func (s *HTTP) Close() error {
 	return nil
 }
 
-// Local lets only those requests through to h that name the machine as somebody who knows it would: localhost, an address, or one of
-// the names, see [HostNames]. A web page can have a browser ask us under a name of its own that it lets point to 127.0.0.1 (DNS
-// rebinding), but not under any of these. It also refuses what browsers send for pages of other origins.
+// Local lets only those requests through to h that name the machine as somebody who knows it would: localhost, an
+// address, or one of the names, see [HostNames]. A web page can have a browser ask us under a name of its own that it
+// lets point to 127.0.0.1 (DNS rebinding), but not under any of these. It also refuses what browsers send for pages
+// of other origins.
 func Local(names []string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -98,8 +100,8 @@ func ours(host string, names []string) bool {
 	return false
 }
 
-// HostNames returns the names that an address to listen on may be asked by, beside addresses: the one written in it, and those of the
-// machine.
+// HostNames returns the names that an address to listen on may be asked by, beside addresses: the one written in it,
+// and those of the machine.
 func HostNames(address string) []string {
 	var names []string
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -112,8 +114,8 @@ func HostNames(address string) []string {
 	return names
 }
 
-// foreign tells whether a browser sent a request for a page of another origin (Fetch Standard, section 3.1; Fetch Metadata Request
-// Headers, section 2.3). Others send neither header, and following a link only reads.
+// foreign tells whether a browser sent a request for a page of another origin (Fetch Standard, section 3.1; Fetch
+// Metadata Request Headers, section 2.3). Others send neither header, and following a link only reads.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

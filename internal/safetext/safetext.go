@@ -1,6 +1,6 @@
-// Package safetext makes texts fit to be printed that were written by others: remarks of a broker, names that a user or a
-// peer chose, contents of files. What is printed must not steer a terminal, must not look like more lines than it is, must
-// not fill the screen, and must not hold a password.
+// Package safetext makes texts fit to be printed that were written by others: remarks of a broker, names that a user
+// or a peer chose, contents of files. What is printed must not steer a terminal, must not look like more lines than
+// it is, must not fill the screen, and must not hold a password.
 //
 //	Secrets.Line: the console, errors, labels
 //	Secrets.Field: JSON, which has escapes of its own
@@ -24,10 +24,10 @@ const (
 	MaxField = 64 << 10
 )
 
-// Line returns text as one line of at most [MaxLine] bytes and a note. Line breaks, with the blanks after them, become "; ".
-// What does not print becomes an escape as in Go's strings: control characters (\x1b), bytes that are no UTF-8 (\xff), marks
-// that change the direction of writing and blanks other than the space (\u202e). Of a longer text the note says how many bytes
-// were left out.
+// Line returns text as one line of at most [MaxLine] bytes and a note. Line breaks, with the blanks after them,
+// become "; ". What does not print becomes an escape as in Go's strings: control characters (\x1b), bytes that are no
+// UTF-8 (\xff), marks that change the direction of writing and blanks other than the space (\u202e). Of a longer text
+// the note says how many bytes were left out.
 func Line(text string) string { return line(text, MaxLine, 0) }
 
 // line counts as left out also what is beyond the text.
@@ -49,8 +49,8 @@ func line(text string, limit, beyond int) string {
 	return b.String() + leftOut(len(text)-i+beyond)
 }
 
-// Bounded returns text, or its first bytes and a note of how many were left out, if there are more than [MaxField]. It escapes
-// nothing.
+// Bounded returns text, or its first bytes and a note of how many were left out, if there are more than [MaxField].
+// It escapes nothing.
 func Bounded(text string) string { return bounded(text, MaxField, 0) }
 
 func bounded(text string, limit, beyond int) string {
@@ -99,8 +99,8 @@ func escape(text string) (piece string, size int) {
 	}
 }
 
-// JSON returns a JSON text in which what does not print is escaped, also where JSON itself does not ask for that: it can be shown
-// on a terminal, and means the same. The input is valid JSON as package json writes it.
+// JSON returns a JSON text in which what does not print is escaped, also where JSON itself does not ask for that: it
+// can be shown on a terminal, and means the same. The input is valid JSON as package json writes it.
 func JSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unprintable) {
 		return text
@@ -120,5 +120,6 @@ func JSON(text []byte) []byte {
 	return b
 }
 
-// unprintable tells whether a character is to be escaped within the strings of a JSON text. Line feeds are between them.
+// unprintable tells whether a character is to be escaped within the strings of a JSON text. Line feeds are between
+// them.
 func unprintable(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

@@ -13,12 +13,13 @@ import (
 // Hidden stands in for a secret.
 const Hidden = "***"
 
-// shortest is the length from which on a secret is hidden wherever it stands, also within a word. A shorter one, and one of
-// digits alone, is hidden where it is no part of a word: hiding all letters "e", or parts of counts, would leave nothing legible.
+// shortest is the length from which on a secret is hidden wherever it stands, also within a word. A shorter one, and
+// one of digits alone, is hidden where it is no part of a word: hiding all letters "e", or parts of counts, would
+// leave nothing legible.
 const shortest = 4
 
-// Secrets are texts that must not be printed, however they are spelled. The zero value knows none, but hides passwords in URLs and
-// settings all the same. It is safe for concurrent use.
+// Secrets are texts that must not be printed, however they are spelled. The zero value knows none, but hides
+// passwords in URLs and settings all the same. It is safe for concurrent use.
 type Secrets struct {
 	mu    sync.Mutex
 	known atomic.Pointer[[]secret] // the longest first: a part of one may be another
@@ -31,8 +32,9 @@ type secret struct {
 	encoded bool // it has no other spelling
 }
 
-// Add makes a text one of those that are hidden: as it is, with any of its characters escaped, and in base64, by itself or behind a
-// user, as HTTP and SASL have it. The user, who is not hidden, may be empty, and so may the secret, which then is none.
+// Add makes a text one of those that are hidden: as it is, with any of its characters escaped, and in base64, by
+// itself or behind a user, as HTTP and SASL have it. The user, who is not hidden, may be empty, and so may the
+// secret, which then is none.
 func (s *Secrets) Add(user, text string) {
 	if text == "" {
 		return
@@ -64,8 +66,8 @@ func (s *Secrets) Add(user, text string) {
 	s.known.Store(&list)
 }
 
-// AddURL makes secrets of what a broker URL may hold: the password of user:password@, and settings such as ?password=. Flag tells
-// that it is known to be a URL, as the value of a flag is, so that it may lack its scheme.
+// AddURL makes secrets of what a broker URL may hold: the password of user:password@, and settings such as
+// ?password=. Flag tells that it is known to be a URL, as the value of a flag is, so that it may lack its scheme.
 func (s *Secrets) AddURL(text string, flag bool) {
 	for query := text; ; {
 		from, to := nextSetting(query)
@@ -149,8 +151,8 @@ func secretSettings() []string {
 	return []string{"password", "passwd", "passcode", "passphrase", "pwd", "secret", "secretkey", "secret-key", "secret_key", "token", "apikey", "api-key", "api_key"}
 }
 
-// nextSetting finds the first secret setting in text, such as ?password=x&...: where its value begins and ends; from is negative
-// if there is none.
+// nextSetting finds the first secret setting in text, such as ?password=x&...: where its value begins and ends; from
+// is negative if there is none.
 func nextSetting(text string) (from, to int) {
 	const name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 	for at := 0; ; {

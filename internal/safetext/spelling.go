@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// hideSecret hides a secret wherever it stands in text, each of its characters as it is or escaped in any of the ways that
-// [escaped] knows: who quotes it, or puts it into a URL, chooses what to escape. If alone is true it is hidden only where it is no
-// part of a word.
+// hideSecret hides a secret wherever it stands in text, each of its characters as it is or escaped in any of the ways
+// that [escaped] knows: who quotes it, or puts it into a URL, chooses what to escape. If alone is true it is hidden
+// only where it is no part of a word.
 func hideSecret(text, secret string, alone bool) string {
 	var b strings.Builder
 	done := 0
@@ -73,8 +73,8 @@ func units(text, character string) (list []int) {
 	return append(list, n)
 }
 
-// escaped returns what an escape at the beginning of text means and how long it is, 0 if there is none: percent-encoding, and the
-// escapes of JSON, Go, STOMP and HTML.
+// escaped returns what an escape at the beginning of text means and how long it is, 0 if there is none:
+// percent-encoding, and the escapes of JSON, Go, STOMP and HTML.
 func escaped(text string) (meant string, size int) {
 	if text == "" {
 		return "", 0

@@ -20,8 +20,8 @@ const (
 	Down                  // from the target to the client
 )
 
-// Stream moves the bytes of one connection one way until it ends. Both ends are closed afterwards, and the other way with
-// them. Number counts the proxy's connections, from 0.
+// Stream moves the bytes of one connection one way until it ends. Both ends are closed afterwards, and the other way
+// with them. Number counts the proxy's connections, from 0.
 type Stream func(number int, d Direction, to io.Writer, from io.Reader)
 
 // Proxy passes TCP connections on to a target. Its methods are safe for concurrent use.
@@ -38,8 +38,8 @@ type Proxy struct {
 	conns  []net.Conn
 }
 
-// New returns a proxy that listens on l, which it closes, and passes connections on to target, which is host:port. A nil
-// stream changes nothing.
+// New returns a proxy that listens on l, which it closes, and passes connections on to target, which is host:port. A
+// nil stream changes nothing.
 func New(l net.Listener, target string, stream Stream) *Proxy {
 	p := &Proxy{listener: l, target: target, stream: stream}
 	p.gate = sync.NewCond(&p.mu)

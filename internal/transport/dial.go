@@ -13,9 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// First opens a connection to the first host that lets us in, within timeout. Each host gets an equal share of the time
-// that is left, so that a silent one does not keep us from the next. A host that does not know us is the last one tried:
-// the next knows the same users, and some brokers lock an account after a few failures.
+// First opens a connection to the first host that lets us in, within timeout. Each host gets an equal share of the
+// time that is left, so that a silent one does not keep us from the next. A host that does not know us is the last
+// one tried: the next knows the same users, and some brokers lock an account after a few failures.
 func First[C any](
 	ctx context.Context, hosts []Endpoint, timeout time.Duration, open func(context.Context, Endpoint) (C, error),
 ) (c C, err error) {
@@ -64,9 +64,9 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 	return &secured{Conn: conn}, nil
 }
 
-// secured is a TLS connection whose first write tells why the peer closed it. With TLS 1.3 a broker refuses the client's certificate
-// when the client's handshake is over already (RFC 8446, section 4.4.2.4): the write that follows finds the connection reset while
-// the alert waits to be read.
+// secured is a TLS connection whose first write tells why the peer closed it. With TLS 1.3 a broker refuses the
+// client's certificate when the client's handshake is over already (RFC 8446, section 4.4.2.4): the write that
+// follows finds the connection reset while the alert waits to be read.
 type secured struct {
 	*tls.Conn
 	heard atomic.Bool // the peer has sent something: it has let us in

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// DialError tells in plain words why the network let no connection to host be made, where the protocol has nothing to do with it. It
-// returns nil for other errors.
+// DialError tells in plain words why the network let no connection to host be made, where the protocol has nothing to
+// do with it. It returns nil for other errors.
 func DialError(op, host string, err error) error {
 	var dns *net.DNSError
 	failed := func(text, hint string) error {

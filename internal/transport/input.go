@@ -25,8 +25,8 @@ func (p *inputs) get() *buffer {
 
 func (p *inputs) put(b *buffer) { p.pool.Put(b) }
 
-// Buffers are the memory that the connections of one driver lend each other. The zero value is ready for use. It is safe for
-// concurrent use.
+// Buffers are the memory that the connections of one driver lend each other. The zero value is ready for use. It is
+// safe for concurrent use.
 type Buffers struct {
 	in  inputs
 	out outputs
@@ -55,7 +55,8 @@ func NewInput(conn io.Reader, net *Metered, mem *Buffers, idle func()) *Input {
 	return in
 }
 
-// OnIdle sets what is called before each read that may have to wait. It must not be called while another method is running.
+// OnIdle sets what is called before each read that may have to wait. It must not be called while another method is
+// running.
 func (in *Input) OnIdle(f func()) { in.idle = f }
 
 // Size returns InputSize.
@@ -64,8 +65,8 @@ func (in *Input) Size() int { return InputSize }
 // Buffered returns how many bytes can be read without waiting.
 func (in *Input) Buffered() int { return in.w - in.r }
 
-// Peek returns the next n bytes without taking them. They are valid until the next read. If it returns fewer, the error says
-// why: [bufio.ErrBufferFull] if n is larger than the buffer.
+// Peek returns the next n bytes without taking them. They are valid until the next read. If it returns fewer, the
+// error says why: [bufio.ErrBufferFull] if n is larger than the buffer.
 func (in *Input) Peek(n int) ([]byte, error) {
 	for in.Buffered() < n && in.Buffered() < InputSize && in.err == nil {
 		in.fill()

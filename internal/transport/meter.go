@@ -7,16 +7,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Metered is a network connection that measures for how long its reader and its writer waited for the peer, as opposed to
-// copying what was there. One goroutine may read and one may write at a time.
+// Metered is a network connection that measures for how long its reader and its writer waited for the peer, as
+// opposed to copying what was there. One goroutine may read and one may write at a time.
 type Metered struct {
 	net.Conn
 	in, out *driver.Meter
 	polled  polledConn
 }
 
-// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others all the time in Read
-// and Write counts.
+// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others all the time in
+// Read and Write counts.
 func Meter(conn net.Conn) *Metered {
 	m := &Metered{Conn: conn, in: driver.NewMeter(), out: driver.NewMeter()}
 	if tcp, ok := conn.(*net.TCPConn); ok {

@@ -14,8 +14,8 @@ import (
 // maxTransfer bounds a system call, as the net package does: some systems take no more than 2 GiB.
 const maxTransfer = 1 << 30
 
-// polledConn makes the system calls itself, to know which of them found nothing to do. Without a raw connection it is not
-// usable.
+// polledConn makes the system calls itself, to know which of them found nothing to do. Without a raw connection it is
+// not usable.
 type polledConn struct {
 	raw     syscall.RawConn
 	in, out transfer

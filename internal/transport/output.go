@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window of
-	// small messages and small enough that a stalled broker is felt by the senders soon.
+	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window
+	// of small messages and small enough that a stalled broker is felt by the senders soon.
 	outputLimit = 256 << 10
 	// answerLimit is how many bytes may be gathered by those that do not wait for room.
 	answerLimit = 16 << 20
@@ -19,7 +19,8 @@ const (
 	gatherLimit = 32 << 10
 	// keptOutput is the largest buffer that is kept for others.
 	keptOutput = 2 * outputLimit
-	// writesForOthers is how often in a row a sender writes what others have gathered meanwhile, before a goroutine does.
+	// writesForOthers is how often in a row a sender writes what others have gathered meanwhile, before a goroutine
+	// does.
 	writesForOthers = 4
 )
 
@@ -52,9 +53,9 @@ type written struct {
 	slot driver.Slot
 }
 
-// Output gathers frames and writes them: whoever has appended the last frame of a burst writes for all. While that system
-// call is under way, the frames of others gather. Only when the network takes no more does a goroutine wait for it. So a lone
-// frame leaves at once and by the goroutine that made it, and a burst leaves in few system calls.
+// Output gathers frames and writes them: whoever has appended the last frame of a burst writes for all. While that
+// system call is under way, the frames of others gather. Only when the network takes no more does a goroutine wait
+// for it. So a lone frame leaves at once and by the goroutine that made it, and a burst leaves in few system calls.
 //
 // All methods are safe for concurrent use.
 type Output struct {
@@ -80,8 +81,8 @@ type Output struct {
 	writes atomic.Uint32 // completed ones, for heart-beats
 }
 
-// NewOutput returns an output that writes to conn, which is net or lies above it. fail is called once, with the first error
-// of a write, by a goroutine that holds no lock; it must not wait for the output.
+// NewOutput returns an output that writes to conn, which is net or lies above it. fail is called once, with the first
+// error of a write, by a goroutine that holds no lock; it must not wait for the output.
 func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Output {
 	o := &Output{
 		conn: conn, mem: &mem.out, fail: fail, room: make(chan struct{}, 1), failed: make(chan struct{}),
@@ -92,9 +93,9 @@ func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Ou
 	return o
 }
 
-// Lock begins a frame: it returns the buffer to append to once there is room, and [Output.Unlock] has to follow with what
-// append returned. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are measured by
-// meter, of the goroutine that calls.
+// Lock begins a frame: it returns the buffer to append to once there is room, and [Output.Unlock] has to follow with
+// what append returned. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are
+// measured by meter, of the goroutine that calls.
 func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) {
 	o.mu.Lock()
 	for {
@@ -137,8 +138,8 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	return err
 }
 
-// Unlock ends what Lock began. With more, another frame follows at once from the same goroutine, or a [Output.Flush]: what
-// was gathered may wait for it.
+// Unlock ends what Lock began. With more, another frame follows at once from the same goroutine, or a [Output.Flush]:
+// what was gathered may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
 	o.buf.b = b
 	if more && len(b) < gatherLimit || o.writing {
@@ -153,8 +154,9 @@ func (o *Output) Confirm(to Writer, slot driver.Slot) {
 	o.confirm = append(o.confirm, written{to, slot})
 }
 
-// Put gathers frames without waiting for room, for the small ones that the reader answers: it must not wait for a broker that
-// may wait for the reader. They leave with the next flush. It fails if the broker sends and sends, and reads no answers.
+// Put gathers frames without waiting for room, for the small ones that the reader answers: it must not wait for a
+// broker that may wait for the reader. They leave with the next flush. It fails if the broker sends and sends, and
+// reads no answers.
 func (o *Output) Put(frames func([]byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -203,8 +205,8 @@ func (o *Output) flush() {
 	o.handOver(b, 0, confirm)
 }
 
-// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because what the goroutine is given
-// is allocated where it is declared.)
+// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because what the goroutine
+// is given is allocated where it is declared.)
 func (o *Output) handOver(b *buffer, at int, confirm []written) {
 	o.done.Go(func() { o.drain(b, at, confirm) })
 }

@@ -12,8 +12,8 @@ import (
 type Shared interface {
 	// Dead reports whether it has ended, by whatever cause. It does not wait.
 	Dead() bool
-	// End takes leave of the broker and closes the connection. It returns when it is closed; when ctx ends first, it closes
-	// it without taking leave. It is called once.
+	// End takes leave of the broker and closes the connection. It returns when it is closed; when ctx ends first, it
+	// closes it without taking leave. It is called once.
 	End(ctx context.Context)
 }
 
@@ -45,8 +45,8 @@ type Lease[C Shared] struct {
 	of   *pooled[C]
 }
 
-// Acquire returns the connection of that key with one more user. It opens the connection if there is none, or if the one that
-// there is has died.
+// Acquire returns the connection of that key with one more user. It opens the connection if there is none, or if the
+// one that there is has died.
 func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C], error) {
 	for {
 		c, opener, err := p.find(spec.Key)

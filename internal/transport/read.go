@@ -8,8 +8,8 @@ import (
 // readStep is by how much the buffer of [ReadBody] grows at least, in bytes.
 const readStep = 1 << 20
 
-// ReadBody reads n bytes into b, from its beginning, and returns them. b grows as the bytes arrive: a length that is a lie
-// does not cost memory. The caller has held n against a limit of its own.
+// ReadBody reads n bytes into b, from its beginning, and returns them. b grows as the bytes arrive: a length that is
+// a lie does not cost memory. The caller has held n against a limit of its own.
 func ReadBody(r io.Reader, b []byte, n int) ([]byte, error) {
 	for b = b[:0]; len(b) < n; {
 		old := len(b)

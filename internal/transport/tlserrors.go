@@ -15,8 +15,8 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// IsTLSError reports whether err is about certificates or the TLS handshake: one of [Secure], or an alert of the peer that arrives after
-// it (TLS 1.3 refuses client certificates that late).
+// IsTLSError reports whether err is about certificates or the TLS handshake: one of [Secure], or an alert of the peer
+// that arrives after it (TLS 1.3 refuses client certificates that late).
 func IsTLSError(err error) bool {
 	var (
 		record tls.RecordHeaderError
@@ -27,8 +27,8 @@ func IsTLSError(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &shake) || isAlert(err)
 }
 
-// isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package crypto/tls has it in
-// an error of the network.
+// isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package
+// crypto/tls has it in an error of the network.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"

@@ -1,6 +1,6 @@
-// Package transport is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one host
-// after the other, and TLS with its failures in plain words. It knows no protocol: what is special about one is in
-// [Protocol].
+// Package transport is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one
+// host after the other, and TLS with its failures in plain words. It knows no protocol: what is special about one is
+// in [Protocol].
 package transport
 
 import (
@@ -110,7 +110,8 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// example is a hint that shows what a URL looks like. It names both flags that take one: which it was is not known here.
+// example is a hint that shows what a URL looks like. It names both flags that take one: which it was is not known
+// here.
 func (p *Protocol) example(scheme string, useTLS bool) string {
 	port := p.PlainPort
 	if useTLS {

@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 )
 
-// WriteFile writes a side to a file, which appears complete or not at all. What a link points to is written, and the link
-// stays. A file that is there keeps its mode; a new one is for its owner alone, since names may tell more than others should know.
-// A device or a pipe is written to: it must not be replaced by a file.
+// WriteFile writes a side to a file, which appears complete or not at all. What a link points to is written, and the
+// link stays. A file that is there keeps its mode; a new one is for its owner alone, since names may tell more than
+// others should know. A device or a pipe is written to: it must not be replaced by a file.
 func WriteFile(path string, side *Side) (err error) {
 	data, err := Encode(side)
 	if err != nil {
@@ -45,8 +45,8 @@ func WriteFile(path string, side *Side) (err error) {
 	return os.Rename(f.Name(), target)
 }
 
-// resolve follows links, and returns the mode that a file there is to have. special tells whether there is something that is no
-// regular file.
+// resolve follows links, and returns the mode that a file there is to have. special tells whether there is something
+// that is no regular file.
 func resolve(path string) (target string, mode fs.FileMode, special bool) {
 	mode = 0o600
 	info, err := os.Stat(path)
@@ -92,7 +92,8 @@ func writeInto(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// maxFile is the size of the largest file, in bytes: numbers of some billions of messages, of which every other one was lost.
+// maxFile is the size of the largest file, in bytes: numbers of some billions of messages, of which every other one
+// was lost.
 const maxFile = 1 << 30
 
 // ReadFile reads a side from a file. The error is a [*FileError].

@@ -4,31 +4,33 @@
 //
 // Each process that sends has a run number of its own, and numbers the messages of each of its producers 0, 1, 2, ...
 // without gaps. These travel as a [driver.ID] with a checksum of themselves and of the body. So what is known of a
-// producer is a few sets of numbers: sent is a prefix, and what was refused, unconfirmed or withheld are exceptions from
-// it; what arrived is a set that ought to be the same. Everything reported is a comparison of such sets.
+// producer is a few sets of numbers: sent is a prefix, and what was refused, unconfirmed or withheld are exceptions
+// from it; what arrived is a set that ought to be the same. Everything reported is a comparison of such sets.
 //
 //	Ledger (producer) --> Sent ----\
 //	                                Side --> file --\
 //	Checker (consumer) -\          /                 Judge --> Result
 //	Checker ------------- Tracker --> Received
 //
-// A [Ledger] numbers the messages of one producer; it does nothing at all for a message that was accepted. A [Checker]
-// checks what one consumer receives, and keeps successive numbers as one span; now and then it gives its spans to the
-// [Tracker] of its subscription, which has the sets. A [Side] is what one process knows. [Judge] puts any number of sides
-// together, of one process or of many, so that a run in one process and one in ten are judged by the same code.
+// A [Ledger] numbers the messages of one producer; it does nothing at all for a message that was accepted. A
+// [Checker] checks what one consumer receives, and keeps successive numbers as one span; now and then it gives its
+// spans to the [Tracker] of its subscription, which has the sets. A [Side] is what one process knows. [Judge] puts
+// any number of sides together, of one process or of many, so that a run in one process and one in ten are judged by
+// the same code.
 //
 // # Exact, and bounded
 //
-// All counts are exact, and the same in whatever order the checkers' spans and the sides come together: of a message that
-// came to two consumers it does not matter which is called the first. That is why a stream keeps the messages all of whose
-// copies were marked as redelivered or came late.
+// All counts are exact, and the same in whatever order the checkers' spans and the sides come together: of a message
+// that came to two consumers it does not matter which is called the first. That is why a stream keeps the messages
+// all of whose copies were marked as redelivered or came late.
 //
 // A prefix without gaps takes no memory; behind a gap a compressed bitmap ([Set]) takes over, which stores runs as two
 // numbers and anything else in about a bit per number. The number of producers that are told apart is bounded.
 //
 // # What cannot be known
 //
-// A message whose ID is damaged cannot be told from others, so it counts as damaged and its number as lost. A duplicate
-// that the broker does not mark cannot be told from one that the producer's side caused, such as a proxy that sends twice.
-// What has not arrived when the consumers end is lost only if they waited for it in vain, see [Received].Drained.
+// A message whose ID is damaged cannot be told from others, so it counts as damaged and its number as lost. A
+// duplicate that the broker does not mark cannot be told from one that the producer's side caused, such as a proxy
+// that sends twice. What has not arrived when the consumers end is lost only if they waited for it in vain, see
+// [Received].Drained.
 package verify

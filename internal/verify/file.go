@@ -157,8 +157,8 @@ func Encode(side *Side) ([]byte, error) {
 	return append(file, sum[:]...), nil
 }
 
-// printed returns the name of a destination as a file holds it: without a password, if it looks like a URL with one. It is the same
-// in the files of all processes.
+// printed returns the name of a destination as a file holds it: without a password, if it looks like a URL with one.
+// It is the same in the files of all processes.
 func printed(d driver.Destination) string { return safetext.URLs(d.String()) }
 
 // plainName is printed without the kind: what the names of subscriptions hold.

@@ -23,8 +23,8 @@ type Ledger struct {
 	refused, unconfirmed, withheld *roaring64.Bitmap
 }
 
-// NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the [BodySum] of each
-// variant.
+// NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the
+// [BodySum] of each variant.
 func NewLedger(run int64, producer int, dest driver.Destination, bodies ...uint32) *Ledger {
 	return &Ledger{
 		id: driver.ID{Run: run, Producer: int64(producer)}, sums: newSummer(), bodies: bodies, dest: dest,
@@ -52,8 +52,8 @@ func (l *Ledger) Producer() int64 { return l.id.Producer }
 // Unsent takes the number of the last message back, as it did not leave: the next message gets it.
 func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
 
-// Done notes the outcome of message n. It need not be called for messages that were accepted and not withheld. It is safe
-// for concurrent use.
+// Done notes the outcome of message n. It need not be called for messages that were accepted and not withheld. It is
+// safe for concurrent use.
 func (l *Ledger) Done(n int64, o driver.Outcome) {
 	if o.State == driver.Accepted && !o.Withheld {
 		return

@@ -107,8 +107,8 @@ type Message struct {
 	Number   uint64 `json:"number"`
 }
 
-// Scope is the verification of one subscription: of a queue, of a shared or durable subscription, or of one consumer of a
-// topic.
+// Scope is the verification of one subscription: of a queue, of a shared or durable subscription, or of one consumer
+// of a topic.
 type Scope struct {
 	Destination  string `json:"destination"`
 	Subscription string `json:"subscription,omitempty"`

@@ -95,8 +95,8 @@ func (s *Set) addOne(n uint64, again func(n uint64)) {
 	s.pack(1)
 }
 
-// pack compresses the set when enough numbers have been added since the last time; rarer the larger it is, as that looks
-// at all of it.
+// pack compresses the set when enough numbers have been added since the last time; rarer the larger it is, as that
+// looks at all of it.
 func (s *Set) pack(added uint64) {
 	if s.loose += added; s.loose >= max(optimizeAfter, s.count/8) {
 		s.rest.RunOptimize()

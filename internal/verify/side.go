@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Side is what one process of a run knows: what it sent, what it received, or both. Times are microseconds since the Unix
-// epoch, by that process' clock.
+// Side is what one process of a run knows: what it sent, what it received, or both. Times are microseconds since the
+// Unix epoch, by that process' clock.
 type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
 	ID   int64
@@ -33,7 +33,8 @@ type Sent struct {
 // Received is what arrived at one subscription, or at the part of its consumers that the process had.
 type Received struct {
 	Destination driver.Destination
-	// Subscription is the name under which consumers share what arrives, also those of several processes; "" for a queue.
+	// Subscription is the name under which consumers share what arrives, also those of several processes; "" for a
+	// queue.
 	Subscription string
 	// Private: no other process has a part in this subscription, whatever it is called.
 	Private bool
@@ -44,8 +45,8 @@ type Received struct {
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
 	Opened, Ended, Last int64
-	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and not all. The
-	// others are not for it.
+	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and
+	// not all. The others are not for it.
 	Sent map[Stream]Bounds
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
@@ -82,8 +83,8 @@ func (s *stream) join(o *stream) *stream {
 	return j
 }
 
-// inAll returns the numbers that are in x if they are in a, and in y if they are in b. X is part of a, y of b, and both a
-// and b have all numbers below common as well.
+// inAll returns the numbers that are in x if they are in a, and in y if they are in b. X is part of a, y of b, and
+// both a and b have all numbers below common as well.
 func inAll(x, a, y, b *roaring64.Bitmap, common uint64) *roaring64.Bitmap {
 	one := roaring64.Or(roaring64.AndNot(x, b), roaring64.AndNot(y, a))
 	one.RemoveRange(0, common)

@@ -112,8 +112,8 @@ func (t *Tracker) Seal() *Received {
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
 func (t *Tracker) Last() int64 { return t.flush().last }
 
-// Open returns how many of the messages in the ledgers are to arrive here and have not arrived yet. Of a ledger that is in from,
-// only the messages from that number on are.
+// Open returns how many of the messages in the ledgers are to arrive here and have not arrived yet. Of a ledger that
+// is in from, only the messages from that number on are.
 func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	t.flush()
 	t.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// onAttach attaches a link, or refuses it: with an answer that lacks the terminus, and a detach (Transport, section 2.6.3).
+// onAttach attaches a link, or refuses it: with an answer that lacks the terminus, and a detach (Transport, section
+// 2.6.3).
 func (s *session) onAttach(f *wire.Decoder) error {
 	var a wire.Attach
 	if err := a.Decode(f); err != nil {

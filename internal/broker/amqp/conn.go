@@ -240,8 +240,8 @@ func (c *conn) deadline() time.Time {
 	return time.Time{}
 }
 
-// waitForWriter waits while too much is still to be written: a peer that does not read is not read from. One that does not
-// read for as long as it may be silent is ended.
+// waitForWriter waits while too much is still to be written: a peer that does not read is not read from. One that
+// does not read for as long as it may be silent is ended.
 func (c *conn) waitForWriter() error {
 	var late <-chan time.Time
 	for {

@@ -9,8 +9,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// handshake goes through the protocol headers and SASL. A header that we do not speak is answered with one that we do, and
-// the end.
+// handshake goes through the protocol headers and SASL. A header that we do not speak is answered with one that we
+// do, and the end.
 func (c *conn) handshake() error {
 	authenticated := c.srv.opts.Authenticate == nil
 	for {

@@ -298,8 +298,8 @@ func (l *inLink) starve() {
 	}
 }
 
-// window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at most a
-// tenth of what a queue may hold.
+// window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at
+// most a tenth of what a queue may hold.
 func (s *Server) window(size int) uint32 {
 	cfg := s.store.Config()
 	n := int64(firstWindow)
@@ -333,8 +333,8 @@ func (l *inLink) part(f *failure) {
 	l.s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, l.s.channel) })
 }
 
-// deleted tells whether what is sent to a destination is lost, because it is a queue that was deleted (a temporary one, with
-// its link). A topic comes into being anew.
+// deleted tells whether what is sent to a destination is lost, because it is a queue that was deleted (a temporary
+// one, with its link). A topic comes into being anew.
 func deleted(dest *store.Destination) bool {
 	return dest.Gone() && dest.Address().Kind == store.KindQueue
 }
@@ -362,8 +362,8 @@ const (
 	nodeChunk = 16
 )
 
-// keep copies a message out of the read buffer. Small ones share an allocation with a few others: more would keep too much
-// alive for one that stays.
+// keep copies a message out of the read buffer. Small ones share an allocation with a few others: more would keep too
+// much alive for one that stays.
 func (c *conn) keep(partial, payload []byte) (*node, []byte) {
 	if len(c.nodes) == 0 {
 		c.nodes = make([]node, nodeChunk)

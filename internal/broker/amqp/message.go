@@ -10,7 +10,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this front-end.
+// content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this
+// front-end.
 type content struct {
 	bare   []byte // sections from the message annotations on
 	size   int    // bytes of memory
@@ -37,7 +38,8 @@ type arrival struct {
 	kind    store.Kind // as annotated by JMS clients
 }
 
-// read fills in n from an encoded message. It keeps b. group is the last message's group, to be used again if it is the same.
+// read fills in n from an encoded message. It keeps b. group is the last message's group, to be used again if it is
+// the same.
 func (n *node) read(b []byte, group string) (a arrival, err error) {
 	var m wire.Message
 	if err := m.Decode(b); err != nil {
@@ -161,7 +163,8 @@ func (n *node) delay(millis int64) {
 // Size implements [store.Content].
 func (c *content) Size() int { return c.size }
 
-// Body implements [store.Content]: the data sections, or the text or binary of an amqp-value, or any other body encoded.
+// Body implements [store.Content]: the data sections, or the text or binary of an amqp-value, or any other body
+// encoded.
 func (c *content) Body() []byte { return c.body }
 
 // WithBody implements [store.Content].

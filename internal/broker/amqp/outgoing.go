@@ -10,7 +10,8 @@ import (
 // takeBatch is how many messages are taken from a queue at a time.
 const takeBatch = 64
 
-// outLink is a link over which we send. What is not said to be the reader's is under the connection's lock, but for queued.
+// outLink is a link over which we send. What is not said to be the reader's is under the connection's lock, but for
+// queued.
 type outLink struct {
 	s        *session
 	handle   uint32
@@ -171,7 +172,8 @@ func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
 	return h.AppendSection(b)
 }
 
-// onDisposition takes what receivers say of their deliveries. What senders say needs no answer: nothing is kept of theirs.
+// onDisposition takes what receivers say of their deliveries. What senders say needs no answer: nothing is kept of
+// theirs.
 func (s *session) onDisposition(f *wire.Decoder) error {
 	var d wire.Disposition
 	if err := d.Decode(f); err != nil {
@@ -235,8 +237,8 @@ func (o outcome) apply(c *store.Consumer, id uint64) {
 	}
 }
 
-// end ends the link: what is not settled goes back. failed is as in [store.Consumer.Close], closing tells that a durable
-// subscription is to be removed.
+// end ends the link: what is not settled goes back. failed is as in [store.Consumer.Close], closing tells that a
+// durable subscription is to be removed.
 func (l *outLink) end(failed, closing bool) *failure {
 	c := l.s.c
 	c.mu.Lock()

@@ -16,8 +16,8 @@ type Options struct {
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest message in bytes, headers and properties included; 0 means 64 MiB.
 	MaxMessage int
-	// IdleTimeout is how long a peer may be silent before its connection is ended; 0 means a minute, less than 0 for ever.
-	// Peers are asked to say something in half that time.
+	// IdleTimeout is how long a peer may be silent before its connection is ended; 0 means a minute, less than 0 for
+	// ever. Peers are asked to say something in half that time.
 	IdleTimeout time.Duration
 }
 
@@ -56,8 +56,8 @@ func New(s *store.Store, o Options) *Server {
 	}
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the connection
-// or ctx was done, otherwise why it ended. No goroutine is left when it returns.
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the
+// connection or ctx was done, otherwise why it ended. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
 	var stopping sync.WaitGroup

@@ -10,7 +10,8 @@ import (
 const (
 	ourChannelMax = 1<<16 - 1
 	ourHandleMax  = 1<<14 - 1
-	// ourIncomingWindow is how many transfer frames may come before we renew the window; credit is what holds senders back.
+	// ourIncomingWindow is how many transfer frames may come before we renew the window; credit is what holds senders
+	// back.
 	ourIncomingWindow = 8192
 	ourOutgoingWindow = 1<<31 - 1
 )

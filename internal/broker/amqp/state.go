@@ -16,8 +16,8 @@ type outcome struct {
 // terminal tells whether the state ends a delivery.
 func (o outcome) terminal() bool { return o.kind >= wire.DescAccepted && o.kind <= wire.DescModified }
 
-// readOutcome reads an encoded delivery state; nil is none. Of a transactional state inTxn is set, and the outcome is the
-// provisional one.
+// readOutcome reads an encoded delivery state; nil is none. Of a transactional state inTxn is set, and the outcome is
+// the provisional one.
 func readOutcome(raw []byte) (o outcome, txn []byte, inTxn bool, err error) {
 	s, err := wire.ParseState(raw)
 	return outcome{kind: s.Kind, failed: s.DeliveryFailed, refuse: s.UndeliverableHere}, s.TxnID, s.Transactional, err

@@ -14,9 +14,9 @@ func (c *conn) broker() wire.BrokerData {
 	return wire.BrokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{wire.MasterID: c.addr}}
 }
 
-// route handles GET_ROUTEINFO_BY_TOPIC: all queues are here. A topic that another protocol uses is one of ours, too; that
-// of what a group gives back is made at the first question, because clients ask for it before they say that they are in
-// the group, and again only half a minute later.
+// route handles GET_ROUTEINFO_BY_TOPIC: all queues are here. A topic that another protocol uses is one of ours, too;
+// that of what a group gives back is made at the first question, because clients ask for it before they say that they
+// are in the group, and again only half a minute later.
 func (c *conn) route(r *wire.Frame) error {
 	name := r.Get("topic")
 	read, write := c.s.o.Queues, c.s.o.Queues

@@ -9,10 +9,10 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// bridge joins a topic to the queue of the same name that other protocols use. Towards the queue it is a [store.Sink] of
-// the topic: what is sent over RocketMQ goes there as well while other protocols consume from it, as if the queue were one
-// more group. The other way it is one of the competing consumers of the queue, for all groups together, while there are
-// groups that listen to the topic.
+// bridge joins a topic to the queue of the same name that other protocols use. Towards the queue it is a [store.Sink]
+// of the topic: what is sent over RocketMQ goes there as well while other protocols consume from it, as if the queue
+// were one more group. The other way it is one of the competing consumers of the queue, for all groups together,
+// while there are groups that listen to the topic.
 type bridge struct {
 	t     *topic
 	queue *store.Queue

@@ -48,8 +48,9 @@ func (s *Server) claims(topic string) claims {
 // alive notes that somebody speaks for the group.
 func (g *group) alive() { g.seen.Store(time.Now().UnixNano()) }
 
-// free returns the offset up to which all groups that have a claim have done with the messages, from first on; held is false if none
-// has. left is the offset from which on a group that has none any more was not done; -1 if there is no such group.
+// free returns the offset up to which all groups that have a claim have done with the messages, from first on; held
+// is false if none has. left is the offset from which on a group that has none any more was not done; -1 if there is
+// no such group.
 func (q *queue) free(c *claims) (first, low int64, held bool, left int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,8 +87,8 @@ func (q *queue) stuck(c *claims, offset, last int64) bool {
 	return max(last, q.at(offset).at) < c.stuck
 }
 
-// limits returns those of the topic. When the broker's memory is used up they are what the topic holds less an eighth, so that it gives
-// up nothing that a group has a claim to, but all that it only keeps.
+// limits returns those of the topic. When the broker's memory is used up they are what the topic holds less an
+// eighth, so that it gives up nothing that a group has a claim to, but all that it only keeps.
 func (t *topic) limits() store.Config {
 	limits := t.s.limits
 	if t.s.store.Tight() {
@@ -97,8 +98,8 @@ func (t *topic) limits() store.Config {
 	return limits
 }
 
-// trim drops what all groups have done with as far as that is more than is kept. At the limits, where no group has a claim, it
-// drops the oldest.
+// trim drops what all groups have done with as far as that is more than is kept. At the limits, where no group has a
+// claim, it drops the oldest.
 func (t *topic) trim() {
 	limits := t.limits()
 	n := t.excess(limits.Limit/keptShare, limits.LimitBytes/keptShare)
@@ -134,7 +135,8 @@ func (t *topic) trim() {
 	}
 }
 
-// dropOldest makes room in a topic that no group has a claim to, a bit more than needed so as not to be called for each message.
+// dropOldest makes room in a topic that no group has a claim to, a bit more than needed so as not to be called for
+// each message.
 func (t *topic) dropOldest(queues []*queue, c *claims, limits store.Config) {
 	const slack = 64
 	n := max(1, t.excess(limits.Limit-limits.Limit/slack, limits.LimitBytes-limits.LimitBytes/slack))

@@ -25,12 +25,13 @@ const (
 	keptBuffer = 1 << 20
 	// parkedLimit is how many bytes of withheld answers a connection may have before it is not read on.
 	parkedLimit = 1 << 20
-	// slowDown is how long the reader of a connection with consumers waits, per message, for a destination to have room.
+	// slowDown is how long the reader of a connection with consumers waits, per message, for a destination to have
+	// room.
 	slowDown = time.Millisecond
 )
 
-// conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there is
-// more to read. Another one writes, and answers pulls, straight into what it is about to write.
+// conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there
+// is more to read. Another one writes, and answers pulls, straight into what it is about to write.
 type conn struct {
 	s       *Server
 	nc      net.Conn
@@ -165,8 +166,8 @@ func (c *conn) read() error {
 // greetTimeout is how long a client may take for its first request.
 const greetTimeout = 10 * time.Second
 
-// listening bounds the time in which a client says something, and that in which it says all of a request that it has begun. It looks
-// at the clock for each read, but sets the limit only now and then.
+// listening bounds the time in which a client says something, and that in which it says all of a request that it has
+// begun. It looks at the clock for each read, but sets the limit only now and then.
 type listening struct {
 	c       *conn
 	greeted bool
@@ -306,8 +307,8 @@ func (c *conn) handOver() error {
 	}
 }
 
-// put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one goroutine writes at a
-// time.
+// put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one
+// goroutine writes at a time.
 func (c *conn) put(b []byte) error {
 	if now := time.Now(); now.Sub(c.limited) > c.s.o.IdleTimeout/8 {
 		c.limited = now

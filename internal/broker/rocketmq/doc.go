@@ -9,58 +9,62 @@
 //	  +-- group: who its members are, what they listen to, who has locked which queue
 //	  +-- transactions: half messages, and when to ask about them
 //
-// A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to whatever
-// other protocols have subscribed to under its name; what they send to topic://NAME is dealt out over the topic's queues in
-// turn.
+// A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to
+// whatever other protocols have subscribed to under its name; what they send to topic://NAME is dealt out over the
+// topic's queues in turn.
 //
-// queue://NAME of other protocols meets the topic NAME as well, by a bridge, as far as a log with groups can be a queue:
-// while members of a group listen to the topic, it takes from the queue, as one of the consumers that compete there, what
-// other protocols sent; all groups get it. And what is sent to the topic over RocketMQ goes to the queue, too, while other
-// protocols consume from that. What goes over the bridge passes the faults once, where it was sent.
+// queue://NAME of other protocols meets the topic NAME as well, by a bridge, as far as a log with groups can be a
+// queue: while members of a group listen to the topic, it takes from the queue, as one of the consumers that compete
+// there, what other protocols sent; all groups get it. And what is sent to the topic over RocketMQ goes to the queue,
+// too, while other protocols consume from that. What goes over the bridge passes the faults once, where it was sent.
 //
 // A topic comes into being when a client creates it, sends to it, or looks for the route of one that another protocol
 // uses. What other protocols sent before that is not in it.
 //
 // # Bounds
 //
-// The store's limits hold for each topic, all its queues together. Messages stay that all groups have done with, for groups
-// to come, up to an eighth of the limits; from then on they go when they are committed. Where a group with a claim lags,
-// sends are stored but answers are withheld until there is room, as is what follows a send without answer; a store that rejects
-// answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only slowed down, because commits may be among
-// it; so a topic can exceed the limits. What clients have received but not committed counts: Java's push
-// consumers commit with each pull, perfmq's after 100 messages or 100 ms, others now and then (Java's lite pull consumer every
-// five seconds), and a topic that fills up in between stands still until then.
+// The store's limits hold for each topic, all its queues together. Messages stay that all groups have done with, for
+// groups to come, up to an eighth of the limits; from then on they go when they are committed. Where a group with a
+// claim lags, sends are stored but answers are withheld until there is room, as is what follows a send without
+// answer; a store that rejects answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only
+// slowed down, because commits may be among it; so a topic can exceed the limits. What clients have received but not
+// committed counts: Java's push consumers commit with each pull, perfmq's after 100 messages or 100 ms, others now
+// and then (Java's lite pull consumer every five seconds), and a topic that fills up in between stands still until
+// then.
 //
-// A group has a claim to what it has not done with if it stands somewhere in the topic, or has members that listen to it,
-// unless broadcasting. RocketMQ's brokers delete messages by their age, whether or not groups have seen them; here memory is
-// short but consumers are waited for, within reason. A claim ends
+// A group has a claim to what it has not done with if it stands somewhere in the topic, or has members that listen to
+// it, unless broadcasting. RocketMQ's brokers delete messages by their age, whether or not groups have seen them;
+// here memory is short but consumers are waited for, within reason. A claim ends
 //
 //   - when the group was deleted;
-//   - two minutes after the group's last sign of life (a member that left, a pull, a commit) if it has no members: a consumer
-//     that comes back in time misses nothing, one that stays away does not keep producers waiting for ever;
-//   - fifteen minutes after both its last commit in a queue and the arrival of the next message there, if it has members.
+//   - two minutes after the group's last sign of life (a member that left, a pull, a commit) if it has no members: a
+//     consumer that comes back in time misses nothing, one that stays away does not keep producers waiting for ever;
+//   - fifteen minutes after both its last commit in a queue and the arrival of the next message there, if it has
+//     members.
 //
-// It begins anew when the group is back or commits. A topic to which no group has a claim drops its oldest messages at the
-// limit. Messages that are dropped although no group has seen them, or one was not done with them, are counted. A client that
-// says nothing for two minutes, not even a heartbeat, is taken for dead and its connection ended.
+// It begins anew when the group is back or commits. A topic to which no group has a claim drops its oldest messages
+// at the limit. Messages that are dropped although no group has seen them, or one was not done with them, are
+// counted. A client that says nothing for two minutes, not even a heartbeat, is taken for dead and its connection
+// ended.
 //
 // # Faults
 //
-// Those of the store work for each message, also within batches: if one is withheld, the whole batch is not answered. A half
-// message is sent, as far as faults are concerned, when it is committed, which is not answered as a rule, so that withholding
-// does not show. What consumers give back is not sent again. Reordering swaps two messages that a connection sends to the
-// same queue, because only those have an order. While the broker stalls, no request is answered and no message delivered.
+// Those of the store work for each message, also within batches: if one is withheld, the whole batch is not answered.
+// A half message is sent, as far as faults are concerned, when it is committed, which is not answered as a rule, so
+// that withholding does not show. What consumers give back is not sent again. Reordering swaps two messages that a
+// connection sends to the same queue, because only those have an order. While the broker stalls, no request is
+// answered and no message delivered.
 //
 // # Contents
 //
-// Properties are texts. UNIQ_KEY is the message's id, TAGS the subject, CORRELATION_ID, REPLY_TO and CONTENT_TYPE what other
-// protocols call so, __SHARDINGKEY the group; RocketMQ's own properties are not shown to others, nor is its compression
-// (zlib; a body compressed with LZ4 or ZSTD is passed on as it is). Messages of other protocols that have expired are passed
-// over; RocketMQ has no time to live.
+// Properties are texts. UNIQ_KEY is the message's id, TAGS the subject, CORRELATION_ID, REPLY_TO and CONTENT_TYPE
+// what other protocols call so, __SHARDINGKEY the group; RocketMQ's own properties are not shown to others, nor is
+// its compression (zlib; a body compressed with LZ4 or ZSTD is passed on as it is). Messages of other protocols that
+// have expired are passed over; RocketMQ has no time to live.
 //
 // # What there is not
 //
-// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead-letter handling of transactions that are
-// never answered (they are counted and forgotten), settings of groups, and addresses of IPv6 in messages. Such requests are
-// answered with REQUEST_CODE_NOT_SUPPORTED.
+// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead-letter handling of transactions that
+// are never answered (they are counted and forgotten), settings of groups, and addresses of IPv6 in messages. Such
+// requests are answered with REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

@@ -5,8 +5,8 @@ import wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 const (
 	// headRoom is how much larger than a message's body a frame may be.
 	headRoom = 1 << 20
-	// largestFrame is how large frames may be at least, that of their length included, as in RocketMQ: what is larger than a
-	// message may be is read, to be refused with an answer.
+	// largestFrame is how large frames may be at least, that of their length included, as in RocketMQ: what is larger
+	// than a message may be is read, to be refused with an answer.
 	largestFrame = wire.MaxFrame
 )
 

@@ -171,7 +171,8 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 // maxClientID is the length of the longest ID of a client, in bytes.
 const maxClientID = 1024
 
-// admits counts the subscriptions that a member brings against the broker's memory. They take the place of those before.
+// admits counts the subscriptions that a member brings against the broker's memory. They take the place of those
+// before.
 func (g *group) admits(s *Server, d *wire.ConsumerData) bool {
 	size := int64(0)
 	for i := range d.Subscriptions {

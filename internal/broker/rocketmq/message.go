@@ -11,7 +11,8 @@ import (
 // host is an IPv4 address and a port, as stored messages have them.
 type host [8]byte
 
-// message is a message of RocketMQ, and the [store.Content] of itself. Once sent nobody changes it, but for place and plain.
+// message is a message of RocketMQ, and the [store.Content] of itself. Once sent nobody changes it, but for place and
+// plain.
 type message struct {
 	store.Message
 	topic      string // where it was sent to

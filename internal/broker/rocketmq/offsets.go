@@ -24,8 +24,8 @@ func (c *conn) queueOf(r *wire.Frame) *queue {
 	return q
 }
 
-// queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). A group that stands nowhere begins, in a queue of
-// which nothing is gone, at its first message, unless the client says otherwise.
+// queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). A group that stands nowhere begins, in a queue
+// of which nothing is gone, at its first message, unless the client says otherwise.
 func (c *conn) queryOffset(r *wire.Frame) error {
 	q := c.queueOf(r)
 	if q == nil {

@@ -155,8 +155,8 @@ func (q *queue) forgetGroup(group string) {
 	delete(q.commits, group)
 }
 
-// drop removes the messages before an offset, and returns how many and how much that was, and how many from the offset left on. It
-// takes an offset and not a number, as others may have dropped since the caller looked.
+// drop removes the messages before an offset, and returns how many and how much that was, and how many from the
+// offset left on. It takes an offset and not a number, as others may have dropped since the caller looked.
 func (q *queue) drop(until, left int64) (dropped, bytes, unseen int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

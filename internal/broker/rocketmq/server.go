@@ -18,7 +18,8 @@ import (
 
 // Options are the settings of a front-end. Zero values mean the defaults.
 type Options struct {
-	// Address is host:port that clients are told to connect to. Empty tells each client the address that it has reached.
+	// Address is host:port that clients are told to connect to. Empty tells each client the address that it has
+	// reached.
 	Address string
 	// Secret returns the secret key of an access key, and whether there is such a key. With it, requests must be signed
 	// (RocketMQ's ACL: HMAC-SHA1); nil lets everybody in.
@@ -27,19 +28,22 @@ type Options struct {
 	MaxMessage int
 	// Queues is the number of queues of topics that come into being by their use; default 8.
 	Queues int
-	// TransactionCheckAfter is the age at which the producer of a half message is asked for the first time; default 6 s.
+	// TransactionCheckAfter is the age at which the producer of a half message is asked for the first time; default 6
+	// s.
 	TransactionCheckAfter time.Duration
 	// TransactionCheckInterval is the time between two questions for one half message; default 6 s.
 	TransactionCheckInterval time.Duration
 	// TransactionMaxChecks is how often is asked, before the message is given up and counted; default 15.
 	TransactionMaxChecks int
-	// GoneAfter is how long a group without members, for which nobody has pulled or committed either, keeps its claim to
-	// messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
+	// GoneAfter is how long a group without members, for which nobody has pulled or committed either, keeps its claim
+	// to messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
 	GoneAfter time.Duration
 	// StuckAfter is how long a group that has members keeps its claim to a message without committing anything in the
-	// message's queue; default 15 min, after which RocketMQ's clients give a message back that is still being dealt with.
+	// message's queue; default 15 min, after which RocketMQ's clients give a message back that is still being dealt
+	// with.
 	StuckAfter time.Duration
-	// IdleTimeout ends connections over which nothing has come for so long; default 2 min. Clients send a heartbeat every 30 s.
+	// IdleTimeout ends connections over which nothing has come for so long; default 2 min. Clients send a heartbeat
+	// every 30 s.
 	IdleTimeout time.Duration
 }
 
@@ -162,8 +166,8 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end, and leaves
-// no goroutine.
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end, and
+// leaves no goroutine.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
 	stop := context.AfterFunc(ctx, c.close)
@@ -205,7 +209,8 @@ func (s *Server) findTopic(name []byte) *topic {
 	return s.topics[string(name)]
 }
 
-// makeTopic returns a topic, which it makes if need be; nil if its name is not legal, there are too many or no memory is left.
+// makeTopic returns a topic, which it makes if need be; nil if its name is not legal, there are too many or no memory
+// is left.
 func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
@@ -281,7 +286,8 @@ func legalName(name string) bool {
 	return true
 }
 
-// A position in what would be the broker's log names a message: 19 bits for the topic, 10 for the queue, 34 for the offset.
+// A position in what would be the broker's log names a message: 19 bits for the topic, 10 for the queue, 34 for the
+// offset.
 const (
 	queueBits  = 10
 	offsetBits = 34

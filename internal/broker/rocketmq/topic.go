@@ -122,8 +122,8 @@ func (t *topic) atLimit() bool {
 	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
 }
 
-// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and those
-// whose connections have ended are forgotten.
+// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and
+// those whose connections have ended are forgotten.
 const crowd = 256
 
 // Room implements [store.Sink].

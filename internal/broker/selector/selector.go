@@ -1,24 +1,25 @@
-// Package selector reads the message selectors of JMS (Jakarta Messaging 3.1, section 3.8.1) as far as the embedded broker
-// has them, and makes filters of them:
+// Package selector reads the message selectors of JMS (Jakarta Messaging 3.1, section 3.8.1) as far as the embedded
+// broker has them, and makes filters of them:
 //
 //	color = 'red' AND (size BETWEEN 2 AND 5 OR name LIKE 'a%') AND NOT "my-prop" IS NULL
 //
-// There are = <> < <= > >=, AND, OR, NOT, parentheses, IS [NOT] NULL, [NOT] IN, [NOT] LIKE with ESCAPE, and [NOT] BETWEEN.
-// There is no arithmetic. A name is a Java identifier, which here may have dots in it, or any text in double quotes; it is a
-// property of the message, or JMSPriority, JMSCorrelationID, JMSMessageID, JMSType, JMSTimestamp, JMSDeliveryMode
-// ('PERSISTENT', 'NON_PERSISTENT') or JMSXGroupID.
+// There are = <> < <= > >=, AND, OR, NOT, parentheses, IS [NOT] NULL, [NOT] IN, [NOT] LIKE with ESCAPE, and [NOT]
+// BETWEEN. There is no arithmetic. A name is a Java identifier, which here may have dots in it, or any text in double
+// quotes; it is a property of the message, or JMSPriority, JMSCorrelationID, JMSMessageID, JMSType, JMSTimestamp,
+// JMSDeliveryMode ('PERSISTENT', 'NON_PERSISTENT') or JMSXGroupID.
 //
 // # Logic
 //
-// A property that is not there is unknown, and so is what is compared with it; AND, OR and NOT follow the tables of SQL. A
-// filter wants a message if the whole is true. Values of different types are not equal, and comparing them is false, with
-// one exception.
+// A property that is not there is unknown, and so is what is compared with it; AND, OR and NOT follow the tables of
+// SQL. A filter wants a message if the whole is true. Values of different types are not equal, and comparing them is
+// false, with one exception.
 //
 // # Properties that are text
 //
-// The properties of STOMP are all strings. A string that is compared with a number (or with TRUE or FALSE) is converted if it
-// reads as one: n > 5 is true of "7", and n = 7 of "7.0". This goes beyond JMS, and beyond Artemis, where
-// it is false. A number that is compared with a string literal is not converted: n = '7' is false of the number 7.
+// The properties of STOMP are all strings. A string that is compared with a number (or with TRUE or FALSE) is
+// converted if it reads as one: n > 5 is true of "7", and n = 7 of "7.0". This goes beyond JMS, and beyond Artemis,
+// where it is false. A number that is compared with a string literal is not converted: n = '7' is false of the number
+// 7.
 package selector
 
 import (

@@ -135,9 +135,9 @@ func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
 	return b
 }
 
-// appendForeign appends the header lines of a message that came over another protocol. Properties become text: numbers in
-// decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP uses itself are
-// left out.
+// appendForeign appends the header lines of a message that came over another protocol. Properties become text:
+// numbers in decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP
+// uses itself are left out.
 func appendForeign(b []byte, m *store.Message, v wire.Version) []byte {
 	h := m.Content.Header()
 	for _, x := range []struct{ key, value string }{

@@ -46,8 +46,8 @@ type parking struct {
 	err   error // a COMMIT failed: the connection is to end
 }
 
-// park keeps p until there is room. When there is too much already it waits until there is less: meanwhile the connection
-// is not read.
+// park keeps p until there is room. When there is too much already it waits until there is less: meanwhile the
+// connection is not read.
 func (c *conn) park(p parked) error {
 	if p.tx == nil {
 		if n := int64(p.size) + store.MessageSize; c.account.Take(n) {

@@ -22,7 +22,8 @@ type pulse struct {
 
 var errSilent = errors.New("the client is silent")
 
-// start begins: send is how often we beat, hear how often the client does, limit how long it may be silent; 0 for never.
+// start begins: send is how often we beat, hear how often the client does, limit how long it may be silent; 0 for
+// never.
 func (p *pulse) start(c *conn, send, hear, limit time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

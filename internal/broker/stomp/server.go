@@ -17,20 +17,21 @@ import (
 
 // Options are the settings of a [Server]. The zero value is usable.
 type Options struct {
-	// Authenticate tells whether to let in a user with a password, which are empty if the client gives none. If it is nil
-	// everybody is let in.
+	// Authenticate tells whether to let in a user with a password, which are empty if the client gives none. If it is
+	// nil everybody is let in.
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
 	MaxMessage int
-	// IdleTimeout ends connections that have sent nothing for so long, unless they agreed on heart-beats; 0 means never.
-	// One that has not sent CONNECT ends after it as well, or after 10 s if that is less.
+	// IdleTimeout ends connections that have sent nothing for so long, unless they agreed on heart-beats; 0 means
+	// never. One that has not sent CONNECT ends after it as well, or after 10 s if that is less.
 	IdleTimeout time.Duration
 }
 
 const (
 	defaultMaxMessage = 64 << 20
 	connectTimeout    = 10 * time.Second
-	// farewell bounds the time in which the last frame is written, and after it that in which the client may close first.
+	// farewell bounds the time in which the last frame is written, and after it that in which the client may close
+	// first.
 	farewell = time.Second
 )
 
@@ -70,8 +71,8 @@ func (s *Server) unclaim(topic, name string) {
 	delete(s.exclusive, [2]string{topic, name})
 }
 
-// conn is a connection. The goroutine of Serve reads and does what the frames ask for; another one, the writer, delivers
-// messages and writes.
+// conn is a connection. The goroutine of Serve reads and does what the frames ask for; another one, the writer,
+// delivers messages and writes.
 type conn struct {
 	server  *Server
 	net     net.Conn
@@ -148,7 +149,8 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	return err
 }
 
-// release lets go of what the connection had in memory: a full queue may know it for a while longer, to tell it of room.
+// release lets go of what the connection had in memory: a full queue may know it for a while longer, to tell it of
+// room.
 func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -107,8 +107,8 @@ func (w *writer) serve(s *subscription) (more bool) {
 	if n == 0 {
 		return false
 	}
-	// When it takes all that it may, the store will not tell it of more; and only what it takes lessens what it may take. So
-	// it never keeps others from what it was told of, and has no need of [store.Consumer.Yield].
+	// When it takes all that it may, the store will not tell it of more; and only what it takes lessens what it may
+	// take. So it never keeps others from what it was told of, and has no need of [store.Consumer.Yield].
 	taken := s.consumer.Take(w.batch[:n])
 	if taken == 0 {
 		return false

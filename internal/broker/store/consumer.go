@@ -9,8 +9,8 @@ import (
 // Filter tells whether a message is wanted. It is called with locks held and must not call the store.
 type Filter func(*Message) bool
 
-// Consumer takes messages from a queue and settles them, each by its number, in any order. Take is for one goroutine at a
-// time; all else is safe for concurrent use.
+// Consumer takes messages from a queue and settles them, each by its number, in any order. Take is for one goroutine
+// at a time; all else is safe for concurrent use.
 type Consumer struct {
 	q       *Queue
 	filter  Filter
@@ -37,8 +37,9 @@ type Delivery struct {
 // ErrGone says that the queue or subscription was deleted.
 var ErrGone = errors.New("the queue was deleted")
 
-// Consume adds a consumer. notify is called, by any goroutine and without it having to wait, when there may be something
-// to take after Take had returned less than asked for. filter may be nil. It fails with [ErrGone] or [ErrNoMemory].
+// Consume adds a consumer. notify is called, by any goroutine and without it having to wait, when there may be
+// something to take after Take had returned less than asked for. filter may be nil. It fails with [ErrGone] or
+// [ErrNoMemory].
 func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	c := &Consumer{q: q, filter: filter, notify: notify}
 	q.mu.Lock()
@@ -210,9 +211,9 @@ func (c *Consumer) Held() int {
 	return c.held.live + len(c.old)
 }
 
-// Close ends the consumer. What it has not settled goes back to the queue; failed counts it as an attempt, which is right
-// when the connection broke and the messages may have been seen. A subscription that is not durable ends with its last
-// consumer. Later calls do nothing.
+// Close ends the consumer. What it has not settled goes back to the queue; failed counts it as an attempt, which is
+// right when the connection broke and the messages may have been seen. A subscription that is not durable ends with
+// its last consumer. Later calls do nothing.
 func (c *Consumer) Close(failed bool) {
 	c.mu.Lock()
 	c.retire()

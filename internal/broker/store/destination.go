@@ -74,13 +74,14 @@ const reorderWait = 100 * time.Millisecond
 // Address returns what was given to [Store.Destination].
 func (d *Destination) Address() Address { return d.addr }
 
-// Gone tells whether the destination was deleted. What is sent to it then is lost: whoever keeps it has to ask the store anew.
+// Gone tells whether the destination was deleted. What is sent to it then is lost: whoever keeps it has to ask the
+// store anew.
 func (d *Destination) Gone() bool { return d.gone.Load() }
 
 // Send stores m in all queues behind the address, or does with it what the faults say. It waits while the broker is
-// stalled. When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking more
-// from whoever sends. There is an end to that, too: messages are refused where senders, all together, were given leave for an
-// eighth more than the broker's memory.
+// stalled. When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking
+// more from whoever sends. There is an end to that, too: messages are refused where senders, all together, were given
+// leave for an eighth more than the broker's memory.
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
@@ -93,15 +94,16 @@ func (d *Destination) Send(m *Message) Verdict {
 	return d.take(m)
 }
 
-// Commit is Send for a message of a transaction, for all of which its sender has found Room: it is stored even if others have
-// taken that room since, because a part of the transaction may be stored already. It never returns [Full].
+// Commit is Send for a message of a transaction, for all of which its sender has found Room: it is stored even if
+// others have taken that room since, because a part of the transaction may be stored already. It never returns
+// [Full].
 func (d *Destination) Commit(m *Message) Verdict {
 	d.store.stall.await()
 	return d.current().take(m)
 }
 
-// current returns the destination that has the address now, if it is a topic: one that was deleted may have come into being
-// anew, and its subscriptions are to get what senders send that still know the old one.
+// current returns the destination that has the address now, if it is a topic: one that was deleted may have come into
+// being anew, and its subscriptions are to get what senders send that still know the old one.
 func (d *Destination) current() *Destination {
 	if d.addr.Kind == KindTopic && d.gone.Load() {
 		return d.store.Destination(d.addr)
@@ -241,8 +243,8 @@ func (d *Destination) letGo() {
 	}
 }
 
-// Room tells whether the destination takes messages. If not, notify (unless it is nil) is called, once, when it may again:
-// ask again then.
+// Room tells whether the destination takes messages. If not, notify (unless it is nil) is called, once, when it may
+// again: ask again then.
 func (d *Destination) Room(notify func()) bool {
 	for _, s := range *d.subs.Load() {
 		if !s.Room(notify) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Messages that have expired go when a consumer comes to them, which costs nothing. Only a queue that is full looks for them
-// itself, so that they do not keep senders waiting whom no consumer would ever help.
+// Messages that have expired go when a consumer comes to them, which costs nothing. Only a queue that is full looks
+// for them itself, so that they do not keep senders waiting whom no consumer would ever help.
 
 const (
-	// sweepPause is the least time between two searches of a queue, and sweepShare how many times as long as the last one
-	// took: a search goes through the whole queue.
+	// sweepPause is the least time between two searches of a queue, and sweepShare how many times as long as the last
+	// one took: a search goes through the whole queue.
 	sweepPause = 100 * time.Millisecond
 	sweepShare = 20
 )
@@ -40,7 +40,8 @@ func (e *expiry) due() (at time.Time, never bool) {
 	return at, e.soonest == 0
 }
 
-// expire drops what has expired, if it is time to look for it, and tells who waits for room. It returns whether there was any.
+// expire drops what has expired, if it is time to look for it, and tells who waits for room. It returns whether there
+// was any.
 func (q *Queue) expire() bool {
 	q.mu.Lock()
 	now := time.Now()

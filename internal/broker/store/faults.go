@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Faults are what the broker does wrong, by request. The zero value is a faultless broker. "Every" n counts the messages
-// sent to the broker since the faults were set, all destinations together: n, 2n, 3n ... A message gets one of lose,
-// damage, duplicate, reorder at most, in this order of precedence; withhold is independent of them, and messages that find
-// the broker full are not counted.
+// Faults are what the broker does wrong, by request. The zero value is a faultless broker. "Every" n counts the
+// messages sent to the broker since the faults were set, all destinations together: n, 2n, 3n ... A message gets one
+// of lose, damage, duplicate, reorder at most, in this order of precedence; withhold is independent of them, and
+// messages that find the broker full are not counted.
 type Faults struct {
 	LoseEvery      uint64 // accept, and forget
 	DamageEvery    uint64 // flip one bit of the body; an empty body is left alone and not counted
@@ -32,14 +32,14 @@ type FaultCounts struct {
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
 	Withheld   uint64 `json:"withheld"` // those included at which connections were broken
-	// Delayed are messages that were stored to be delivered later than without the fault. One that is lost, that nobody had
-	// subscribed to, or that was to wait longer anyway is none of them; one that was stored twice is one.
+	// Delayed are messages that were stored to be delivered later than without the fault. One that is lost, that
+	// nobody had subscribed to, or that was to wait longer anyway is none of them; one that was stored twice is one.
 	Delayed uint64 `json:"delayed"`
 	// Served are messages that were given a turn by [Faults.Rate], Worked those that [Faults.Work] was done for.
 	Served uint64 `json:"served"`
 	Worked uint64 `json:"worked"`
-	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks for room.
-	// Those that were already waiting when the fault began are none of them. See [Store.CountFull].
+	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks
+	// for room. Those that were already waiting when the fault began are none of them. See [Store.CountFull].
 	Full    uint64 `json:"full"`
 	Dropped uint64 `json:"dropped"` // connections
 	Refused uint64 `json:"refused"` // connections
@@ -78,7 +78,8 @@ func (t *turns) after(rate uint64) int64 {
 	return t.since + int64(seconds)*int64(time.Second) + int64(rest*uint64(time.Second)/rate) //nolint:gosec // within a lifetime
 }
 
-// notBefore returns when a message that arrives now may be delivered, in nanoseconds since the Unix epoch; 0 for at once.
+// notBefore returns when a message that arrives now may be delivered, in nanoseconds since the Unix epoch; 0 for at
+// once.
 func (f *faults) notBefore() (at int64) {
 	if f.Delay == 0 && f.Rate == 0 {
 		return 0
@@ -159,8 +160,8 @@ func (s *Store) Faults() Faults {
 	return Faults{}
 }
 
-// SetFaults replaces the faults. Counting to n begins anew; what was counted as done stays. Messages that were held back
-// to be reordered are let go.
+// SetFaults replaces the faults. Counting to n begins anew; what was counted as done stays. Messages that were held
+// back to be reordered are let go.
 func (s *Store) SetFaults(f Faults) {
 	var next *faults
 	if f != (Faults{}) {
@@ -188,10 +189,10 @@ func (s *Store) Refuse() bool {
 	return true
 }
 
-// CountFull adds to the messages that were refused or kept waiting by the fault [Faults.Full], if that is at work, and tells
-// whether it is. Front-ends call it for what they keep waiting or refuse by themselves; [Destination.Send] does it for what
-// it refuses. A protocol in which broker and sender do not meet before there is room (AMQP's credit) counts one message for
-// each sender that it leaves without.
+// CountFull adds to the messages that were refused or kept waiting by the fault [Faults.Full], if that is at work,
+// and tells whether it is. Front-ends call it for what they keep waiting or refuse by themselves; [Destination.Send]
+// does it for what it refuses. A protocol in which broker and sender do not meet before there is room (AMQP's credit)
+// counts one message for each sender that it leaves without.
 func (s *Store) CountFull(n int) bool {
 	if !s.full() {
 		return false
@@ -211,8 +212,8 @@ type stall struct {
 	timer *time.Timer
 }
 
-// Stall makes the broker stop for d: nothing is stored, delivered or settled. A stall under way is extended if it would end
-// earlier. It ends early when d is zero or less.
+// Stall makes the broker stop for d: nothing is stored, delivered or settled. A stall under way is extended if it
+// would end earlier. It ends early when d is zero or less.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// memory is the account of what the broker holds for its clients, in bytes, over all queues, subscriptions, destinations,
-// transactions and connections together. What it counts is about what the process uses, garbage left aside.
+// memory is the account of what the broker holds for its clients, in bytes, over all queues, subscriptions,
+// destinations, transactions and connections together. What it counts is about what the process uses, garbage left
+// aside.
 //
-// There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave to send gives
-// none. An eighth beyond it, messages are refused that senders had leave for, and no destination or subscription is made. A quarter
-// beyond it, at the end, nothing is taken from anybody: what lies between is for frames that are being read, and for the connections
-// of consumers, who make room.
+// There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave
+// to send gives none. An eighth beyond it, messages are refused that senders had leave for, and no destination or
+// subscription is made. A quarter beyond it, at the end, nothing is taken from anybody: what lies between is for
+// frames that are being read, and for the connections of consumers, who make room.
 type memory struct {
 	limit int64
 	used  atomic.Int64
@@ -45,7 +46,8 @@ const (
 	ConnectionSize = 64 << 10
 )
 
-// Reserve takes n bytes of the broker's memory, or returns false if that would go beyond its end. Return gives them back.
+// Reserve takes n bytes of the broker's memory, or returns false if that would go beyond its end. Return gives them
+// back.
 func (s *Store) Reserve(n int64) bool {
 	if s.memory.used.Add(n) <= s.memory.end() {
 		return true
@@ -79,12 +81,12 @@ func (s *Store) overfull() bool {
 	return s.memory.used.Load() >= s.memory.limit+s.memory.limit/8
 }
 
-// OnTight sets what is called, once a second at most, while somebody waits for memory: to give up what is only kept in case that
-// somebody asks for it.
+// OnTight sets what is called, once a second at most, while somebody waits for memory: to give up what is only kept
+// in case that somebody asks for it.
 func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
 
-// AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of those who wait for it calls this when
-// [Store.Tight] is why.
+// AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of those who wait for it calls
+// this when [Store.Tight] is why.
 func (s *Store) AwaitMemory(t roomTeller) {
 	m := &s.memory
 	m.mu.Lock()
@@ -103,8 +105,8 @@ func (s *Store) AwaitMemory(t roomTeller) {
 	}
 }
 
-// Account is what one client has of the broker's memory, beside messages that are sent and destinations. It is safe for concurrent
-// use.
+// Account is what one client has of the broker's memory, beside messages that are sent and destinations. It is safe
+// for concurrent use.
 type Account struct {
 	store *Store
 	held  atomic.Int64
@@ -159,8 +161,8 @@ func (s *Store) reclaimMemory() {
 	}
 }
 
-// mayTellMemory tells those who wait, for an eighth of the memory at once, and after a while for less. It may run inside locks of
-// queues.
+// mayTellMemory tells those who wait, for an eighth of the memory at once, and after a while for less. It may run
+// inside locks of queues.
 func (s *Store) mayTellMemory(used int64) {
 	m := &s.memory
 	switch {

@@ -3,8 +3,8 @@ package store
 // Message is what the store keeps. Nobody changes it, or what it points to, once it was sent.
 type Message struct {
 	Content Content
-	// Source names the producer (a link, a connection): messages of one source are in order, and the fault that reorders
-	// swaps two of one source.
+	// Source names the producer (a link, a connection): messages of one source are in order, and the fault that
+	// reorders swaps two of one source.
 	Source uint64
 	// Priority is 0 (lowest) to 9; 4 is normal.
 	Priority uint8
@@ -18,8 +18,8 @@ type Message struct {
 	NotBefore int64
 }
 
-// Content is a message in the form of the protocol over which it came. A front-end recognises its own by its type and can
-// pass it on as it is; all others read it in this neutral form.
+// Content is a message in the form of the protocol over which it came. A front-end recognises its own by its type and
+// can pass it on as it is; all others read it in this neutral form.
 type Content interface {
 	// Size is how much memory it takes, in bytes, about.
 	Size() int

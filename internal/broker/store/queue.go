@@ -226,8 +226,8 @@ func (q *Queue) shrink(n, bytes int64) {
 // roomPause is how long those who wait for room are not told of a little of it.
 const roomPause = 100 * time.Millisecond
 
-// mayTellRoom tells who waits for room, not for each message that goes but for an eighth of the queue, or after a while: there
-// may never be more. It may run inside the queue's lock.
+// mayTellRoom tells who waits for room, not for each message that goes but for an eighth of the queue, or after a
+// while: there may never be more. It may run inside the queue's lock.
 func (q *Queue) mayTellRoom() {
 	switch {
 	case q.dest.store.full(), q.dest.store.Tight(): // it is not the queue that they wait for
@@ -249,8 +249,8 @@ func (q *Queue) roomy(num, den int64) bool {
 	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
 }
 
-// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and those
-// whose connections have ended are forgotten.
+// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and
+// those whose connections have ended are forgotten.
 const crowd = 256
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.

@@ -1,28 +1,30 @@
-// Package store is the memory of the embedded broker: destinations, queues, subscriptions, and the faults that a broker can
-// be told to have. It knows no protocol; the front-ends beside it speak one each and share one [Store], so that what is
-// sent over one protocol can be received over another.
+// Package store is the memory of the embedded broker: destinations, queues, subscriptions, and the faults that a
+// broker can be told to have. It knows no protocol; the front-ends beside it speak one each and share one [Store], so
+// that what is sent over one protocol can be received over another.
 //
 //	front-end -> Destination.Send -> Queue (one, or one per subscription) -> Consumer.Take -> front-end
 //	                                   ^---------- Release, Close ------------+-- Accept: gone
 //
 // # Bounds
 //
-// The broker as a whole has a limit of bytes, see [memory]: for messages, whether in queues or in transactions, and for destinations,
-// subscriptions and connections, which clients can make as many of as they like. A message that several subscriptions hold counts
-// for each.
+// The broker as a whole has a limit of bytes, see [memory]: for messages, whether in queues or in transactions, and
+// for destinations, subscriptions and connections, which clients can make as many of as they like. A message that
+// several subscriptions hold counts for each.
 //
-// A queue has a limit of messages and of bytes, what consumers hold included. A broker that blocks (the default) still
-// stores what is sent beyond it, and leaves it to the front-ends to stop taking more: they ask [Destination.Room] before
-// they grant credit or read on, and are told when there is room. So the overshoot is what front-ends have granted. A broker that
-// rejects refuses instead. Who waits for room is told when an eighth of the limit is free, or after a moment if it stays less.
+// A queue has a limit of messages and of bytes, what consumers hold included. A broker that blocks (the default)
+// still stores what is sent beyond it, and leaves it to the front-ends to stop taking more: they ask
+// [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is what
+// front-ends have granted. A broker that rejects refuses instead. Who waits for room is told when an eighth of the
+// limit is free, or after a moment if it stays less.
 //
-// What has expired is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue is full.
+// What has expired is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
+// is full.
 //
 // # Order
 //
-// Messages leave a queue by priority, then in the order in which they came; what comes back from a consumer takes its old
-// place. A consumer with a filter, and messages of a group that another one owns, are passed over without being moved. Groups
-// beyond the first 50,000 of a queue share owners.
+// Messages leave a queue by priority, then in the order in which they came; what comes back from a consumer takes its
+// old place. A consumer with a filter, and messages of a group that another one owns, are passed over without being
+// moved. Groups beyond the first 50,000 of a queue share owners.
 //
 // # Waiting
 //

@@ -7,7 +7,8 @@ import (
 
 // Subscription says what a subscription of a topic is to be.
 type Subscription struct {
-	// Name tells it from others of the topic; consumers that give the same name share it. Empty makes one for the caller alone.
+	// Name tells it from others of the topic; consumers that give the same name share it. Empty makes one for the
+	// caller alone.
 	Name string
 	// Durable ones stay when their last consumer leaves.
 	Durable bool
@@ -23,8 +24,9 @@ var (
 	ErrUnknown = errors.New("there is no such subscription")
 )
 
-// Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets what is
-// sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or [ErrLongName].
+// Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets
+// what is sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or
+// [ErrLongName].
 func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consumer, error) {
 	if len(sub.Name) > maxName {
 		return nil, ErrLongName

@@ -3,10 +3,11 @@
 //
 // # What it saves, and what not
 //
-// Each message is a transfer of its own, unsettled, not durable, with a body of its own bytes; each outcome is awaited, and must
-// be "accepted", once; each message is received and accepted. What is saved is all around: frames are made once, only
-// their numbers change; as many go into one write as may be in flight; a receiver accepts all that it has read with one
-// disposition of a range, as Transport, section 2.7.6, has it, when there is nothing more to read.
+// Each message is a transfer of its own, unsettled, not durable, with a body of its own bytes; each outcome is
+// awaited, and must be "accepted", once; each message is received and accepted. What is saved is all around: frames
+// are made once, only their numbers change; as many go into one write as may be in flight; a receiver accepts all
+// that it has read with one disposition of a range, as Transport, section 2.7.6, has it, when there is nothing more
+// to read.
 package rawamqp
 
 import (
@@ -46,7 +47,8 @@ type Pair struct {
 	allowed  atomic.Int64 // messages that the broker has given credit for
 	window   atomic.Int64 // transfers that the broker's session takes
 
-	// With a rate: when the run began, and how long after it was due each message was confirmed, by the reader of the confirmations.
+	// With a rate: when the run began, and how long after it was due each message was confirmed, by the reader of the
+	// confirmations.
 	clock     *load.Clock
 	responses []time.Duration
 	wait      *load.Waiter // the sender's
@@ -86,8 +88,8 @@ func (p *Pair) Accepted() int64 { return p.accepted.Load() }
 // Received is described at Accepted.
 func (p *Pair) Received() int64 { return p.received.Load() }
 
-// Responses returns how long after it was due each message was confirmed, in their order, if the load has a rate. Run must have
-// returned.
+// Responses returns how long after it was due each message was confirmed, in their order, if the load has a rate. Run
+// must have returned.
 func (p *Pair) Responses() []time.Duration { return p.responses }
 
 // due is when message n is to leave.
@@ -99,8 +101,8 @@ func (p *Pair) due(n int64) time.Duration {
 func (p *Pair) Close() error { return errors.Join(p.out.part(), p.in.part()) }
 
 // Run sends until the time is over, and waits until all that was sent is confirmed and received. It fails when the
-// context ends before, and when a message is not accepted, is confirmed twice, or is shorter than what was sent. Whether
-// the broker had more to deliver than was sent, its own counters tell. It is to be called once.
+// context ends before, and when a message is not accepted, is confirmed twice, or is shorter than what was sent.
+// Whether the broker had more to deliver than was sent, its own counters tell. It is to be called once.
 func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

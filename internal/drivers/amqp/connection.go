@@ -301,8 +301,8 @@ func (c *connection) session(channel uint16) *session {
 	return c.sessions[channel]
 }
 
-// register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on a channel
-// whose session has ended a moment ago to that session, and does not answer it.
+// register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on
+// a channel whose session has ended a moment ago to that session, and does not answer it.
 func (c *connection) register(s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

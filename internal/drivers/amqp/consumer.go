@@ -23,11 +23,12 @@ const (
 
 // consumer is a [driver.Consumer]: a receiving link in a session of its own.
 //
-// On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken for
-// it. On a shared connection, where that would let a slow consumer hold up the others, and for transactions and concurrent
-// deliveries, messages are copied and held for Run. The credit bounds how many.
+// On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken
+// for it. On a shared connection, where that would let a slow consumer hold up the others, and for transactions and
+// concurrent deliveries, messages are copied and held for Run. The credit bounds how many.
 //
-// Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the credit.
+// Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the
+// credit.
 type consumer struct {
 	op      string
 	lease   *transport.Lease[*connection]
@@ -209,7 +210,8 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return nil
 }
 
-// next returns messages that are held, and waits until there are some. It returns none when ctx or the consumer has ended.
+// next returns messages that are held, and waits until there are some. It returns none when ctx or the consumer has
+// ended.
 func (k *consumer) next(ctx context.Context) ([]held, error) {
 	for {
 		if ctx.Err() != nil {

@@ -54,8 +54,8 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 	return d, nil
 }
 
-// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools and brokers that
-// convert between protocols make of it: all integer types, decimal text, timestamps.
+// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools and brokers
+// that convert between protocols make of it: all integer types, decimal text, timestamps.
 func microseconds(d *wire.Decoder) (int64, bool) {
 	switch d.Peek() {
 	case wire.CodeTimestamp:

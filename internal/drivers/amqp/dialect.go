@@ -154,8 +154,8 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 	}
 }
 
-// checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages. Others are
-// believed what they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
+// checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages.
+// Others are believed what they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
 func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
 		return d.unsupported(op, "leave out --selector", "there are no selectors")
@@ -191,14 +191,15 @@ func (d dialect) endPatience() time.Duration {
 	return practicallyForever
 }
 
-// creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4 computes
-// what is left from the deliveries that its session has seen, not from those that the queue has sent: credit that is given
-// while messages are under way is exceeded, the next one comes out negative, and nothing is sent any more.
+// creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4
+// computes what is left from the deliveries that its session has seen, not from those that the queue has sent: credit
+// that is given while messages are under way is exceeded, the next one comes out negative, and nothing is sent any
+// more.
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
-// redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the deliveries of
-// classic queues but says so in first-acquirer. With the others that tells whether somebody else acquired the message, which
-// is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
+// redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the
+// deliveries of classic queues but says so in first-acquirer. With the others that tells whether somebody else
+// acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
 func (d dialect) redelivered(h *wire.Header) bool {
 	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer
 }

@@ -166,8 +166,8 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{condition, text + "(" + condition + ")"}}
 }
 
-// refusedOpen tells why a broker that knows us closes the connection at once. There is no address yet: it is the virtual host
-// that it does not have, or does not let us use, or a limit.
+// refusedOpen tells why a broker that knows us closes the connection at once. There is no address yet: it is the
+// virtual host that it does not have, or does not let us use, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote("the broker closed the connection", driver.ClassConnect, "", e)
 	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"

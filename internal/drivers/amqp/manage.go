@@ -12,9 +12,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// manager asks RabbitMQ 4 over its management node: requests and answers of HTTP as AMQP messages over a pair of links (HTTP
-// over AMQP, working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It is safe for concurrent
-// use; one request is under way at a time.
+// manager asks RabbitMQ 4 over its management node: requests and answers of HTTP as AMQP messages over a pair of
+// links (HTTP over AMQP, working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It
+// is safe for concurrent use; one request is under way at a time.
 type manager struct {
 	mu   sync.Mutex
 	pair *managementPair // nil when there is none, or it is of no use any more
@@ -67,7 +67,8 @@ func (m *managementPair) abandon(why error) {
 	m.once.Do(func() { close(m.lost) })
 }
 
-// manageTries is how often to ask when the broker ends the session because it does not know yet of our credit for its answer.
+// manageTries is how often to ask when the broker ends the session because it does not know yet of our credit for its
+// answer.
 const manageTries = 5
 
 // ask sends a request and waits for its answer. A body of nil is none.
@@ -289,8 +290,8 @@ func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.Pr
 	return q.checkSend(c.dialect, op, spec)
 }
 
-// prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each would
-// receive all messages, where those of a queue share them.
+// prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
+// would receive all messages, where those of a queue share them.
 func (c *connection) prepareReceive(ctx context.Context, op string, spec *driver.ConsumerSpec, o *Options) (free func(), err error) {
 	free = func() {}
 	if !c.managed(spec.Destination) {

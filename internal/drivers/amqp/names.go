@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// checkName refuses names that the broker would take for something else than one destination of that name. What stands for
-// many destinations is only for consumers.
+// checkName refuses names that the broker would take for something else than one destination of that name. What
+// stands for many destinations is only for consumers.
 func (d dialect) checkName(op string, dest driver.Destination, producer bool) error {
 	const oneName = "choose another name: a message is sent to one destination"
 	refuse := func(hint, what string) error { return d.unsupported(op, hint, what) }

@@ -68,10 +68,11 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 const (
 	// maxSections is how many bytes the sections of a message beside its body may have.
 	maxSections = 1 << 20
-	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the largest one.
+	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the
+	// largest one.
 	maxUnfinished = 32 << 20
-	// maxFrames bounds what one message keeps the reader busy with. A frame of the smallest size that a peer may demand has room for some
-	// 400 bytes.
+	// maxFrames bounds what one message keeps the reader busy with. A frame of the smallest size that a peer may
+	// demand has room for some 400 bytes.
 	maxFrames = 1 << 20
 )
 
@@ -112,8 +113,8 @@ func tooLarge(limit, size int) error {
 		"the broker sent a message of at least %d bytes, and perfmq accepts at most %d", size, limit)
 }
 
-// count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are allowed as much
-// again, for those that lose count.
+// count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are
+// allowed as much again, for those that lose count.
 func (k *consumer) count() error {
 	k.deliveryCount++
 	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers

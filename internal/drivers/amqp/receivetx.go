@@ -48,7 +48,8 @@ func (k *consumer) runTransactions(ctx context.Context) error {
 	}
 }
 
-// nextID gives delivery IDs to the coordinator's requests; nothing else is sent in the session. The session's lock is held.
+// nextID gives delivery IDs to the coordinator's requests; nothing else is sent in the session. The session's lock is
+// held.
 func (k *consumer) nextID() uint32 {
 	k.lastID++
 	return k.lastID - 1

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// requester is a sending link for requests to the broker itself: to its coordinator of transactions, or its management node.
-// Delivery IDs are the session's: next gives them out, with the session's lock held.
+// requester is a sending link for requests to the broker itself: to its coordinator of transactions, or its
+// management node. Delivery IDs are the session's: next gives them out, with the session's lock held.
 type requester struct {
 	s       *session
 	link    link
@@ -46,8 +46,8 @@ func (r *requester) end(why error) {
 	r.wake()
 }
 
-// send sends a message of one frame, once there is credit for it; sent is told its delivery ID, with the session's lock held.
-// With more, something else follows at once, or a flush.
+// send sends a message of one frame, once there is credit for it; sent is told its delivery ID, with the session's
+// lock held. With more, something else follows at once, or a flush.
 func (r *requester) send(ctx context.Context, meter *driver.Meter, message []byte, settled, more bool, sent func(id uint32)) error {
 	c, s := r.s.c, r.s
 	for {

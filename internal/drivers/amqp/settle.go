@@ -37,8 +37,8 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	}
 }
 
-// settleAll settles what was delivered, and gives credit for more. It does not wait. The frames leave with the next flush, which
-// the reader makes before it waits.
+// settleAll settles what was delivered, and gives credit for more. It does not wait. The frames leave with the next
+// flush, which the reader makes before it waits.
 func (k *consumer) settleAll() {
 	k.settling.Lock()
 	defer k.settling.Unlock()
@@ -64,8 +64,8 @@ func (k *consumer) settleAll() {
 
 func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
 
-// appendCredit gives credit once half of it is used up: as much as makes up for what is neither on its way nor unsettled. The
-// lock is held.
+// appendCredit gives credit once half of it is used up: as much as makes up for what is neither on its way nor
+// unsettled. The lock is held.
 func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 	if k.state != stateRunning {
 		return b

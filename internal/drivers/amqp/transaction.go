@@ -23,8 +23,8 @@ type request struct {
 	answer func(wire.State, error)
 }
 
-// multiTxns is the capability of a coordinator whose sessions may have several transactions at once (Transactions, section
-// 4.5.9).
+// multiTxns is the capability of a coordinator whose sessions may have several transactions at once (Transactions,
+// section 4.5.9).
 const multiTxns = "amqp:multi-txns-per-ssn"
 
 func newCoordinator(ctx context.Context, s *session, name string, next func() uint32) (*coordinator, error) {
@@ -142,7 +142,8 @@ type transactions struct {
 	told chan struct{}
 }
 
-// transaction is one of a producer. Its messages stay unsettled until it ends, but for those that the broker refuses before.
+// transaction is one of a producer. Its messages stay unsettled until it ends, but for those that the broker refuses
+// before.
 type transaction struct {
 	id, state   []byte
 	count       int    // messages that were sent in it
@@ -208,8 +209,8 @@ func (t *transactions) tell() {
 	}
 }
 
-// enter returns the delivery state of the next message: that it belongs to the transaction that is being filled. If there is
-// none yet, it waits for the broker to begin one.
+// enter returns the delivery state of the next message: that it belongs to the transaction that is being filled. If
+// there is none yet, it waits for the broker to begin one.
 func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 	s := t.p.session
 	for {
@@ -264,8 +265,8 @@ func (t *transactions) add(id uint32) {
 	tx.count++
 }
 
-// commitFull ends the transaction that is being filled, if it is full. If that cannot be asked for before ctx ends, Flush or
-// Close will.
+// commitFull ends the transaction that is being filled, if it is full. If that cannot be asked for before ctx ends,
+// Flush or Close will.
 func (t *transactions) commitFull(ctx context.Context, more bool) {
 	s := t.p.session
 	s.mu.Lock()

@@ -2,11 +2,12 @@ package amqp
 
 import "github.com/perfmq/perfmq/pkg/driver"
 
-// unsettled are the deliveries of a producer that have not ended, by their IDs: serial numbers that follow each other. It is
-// guarded by its session's lock.
+// unsettled are the deliveries of a producer that have not ended, by their IDs: serial numbers that follow each
+// other. It is guarded by its session's lock.
 //
-// The latest are in a ring; one that stays behind when the ring has gone around is moved to a map. So a broker that never
-// answers one message does not let the ring grow, and a disposition of any range looks at no more than there are.
+// The latest are in a ring; one that stays behind when the ring has gone around is moved to a map. So a broker that
+// never answers one message does not let the ring grow, and a disposition of any range looks at no more than there
+// are.
 type unsettled struct {
 	ring []delivery // its length is a power of two; by ID modulo that
 	old  map[uint32]driver.Slot
@@ -45,7 +46,8 @@ func (u *unsettled) add(slot driver.Slot) uint32 {
 	return id
 }
 
-// skipOne returns the next ID without a delivery of ours: IDs are a session's, and the coordinator's deliveries have some.
+// skipOne returns the next ID without a delivery of ours: IDs are a session's, and the coordinator's deliveries have
+// some.
 func (u *unsettled) skipOne() uint32 {
 	id := u.add(0)
 	*u.at(id) = delivery{}
@@ -101,9 +103,9 @@ func (u *unsettled) skip() {
 	}
 }
 
-// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over. IDs are serial
-// numbers, so that a range may go beyond 2^32-1; one that ends before it begins has nothing in it, unless it is 0 to 2^32-1 or the
-// like: that means all.
+// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over. IDs are
+// serial numbers, so that a range may go beyond 2^32-1; one that ends before it begins has nothing in it, unless it
+// is 0 to 2^32-1 or the like: that means all.
 func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot {
 	width := last - first
 	whole := int32(width) < 0 //nolint:gosec // serial numbers

@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// Conn is a network connection for a library that does not say when its connection has ended. It passes on what is read and
-// written as it is.
+// Conn is a network connection for a library that does not say when its connection has ended. It passes on what is
+// read and written as it is.
 type Conn struct {
 	net.Conn
-	// Ended is closed when the connection could not be read, or was closed, which libraries do when anything has failed.
+	// Ended is closed when the connection could not be read, or was closed, which libraries do when anything has
+	// failed.
 	Ended chan struct{}
 	once  sync.Once
 }

@@ -1,6 +1,6 @@
-// Package library has what the drivers on client libraries share. Each of them uses its library as an application does: a call
-// for each message, and the library's own connections, writes and credit. They are the answer to --client: is it the broker
-// or the client library that sets the limit?
+// Package library has what the drivers on client libraries share. Each of them uses its library as an application
+// does: a call for each message, and the library's own connections, writes and credit. They are the answer to
+// --client: is it the broker or the client library that sets the limit?
 package library
 
 import (
@@ -30,8 +30,8 @@ func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) 
 	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
 }
 
-// Dial opens a connection to the first host that lets us in. Open gets a connection to a host, encrypted if need be, for the
-// library; if it fails, the connection is closed.
+// Dial opens a connection to the first host that lets us in. Open gets a connection to a host, encrypted if need be,
+// for the library; if it fails, the connection is closed.
 func Dial[C any](ctx context.Context, b *Broker, open func(ctx context.Context, host string, conn net.Conn) (C, error)) (C, error) {
 	return transport.First(ctx, b.Target.Hosts, b.ConnectTimeout, func(ctx context.Context, host transport.Endpoint) (c C, err error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
@@ -70,8 +70,8 @@ func (b *Broker) connectError(op, host string, err error) error {
 // grace is how long a call of a library may go on when the context has ended in which it was made.
 const grace = 250 * time.Millisecond
 
-// Sends are the calls of a producer that send. Each has a goroutine of its own, because libraries write without a look at the
-// context.
+// Sends are the calls of a producer that send. Each has a goroutine of its own, because libraries write without a
+// look at the context.
 type Sends struct{ running sync.WaitGroup }
 
 // Handover is one call.
@@ -87,8 +87,8 @@ func (h *Handover) Sent() {
 	}
 }
 
-// NotSent says that nothing of the message has left: Do returns err. It reports false if Do has returned nil already, so that
-// the message is to be reported.
+// NotSent says that nothing of the message has left: Do returns err. It reports false if Do has returned nil already,
+// so that the message is to be reported.
 func (h *Handover) NotSent(err error) bool {
 	if !h.told.CompareAndSwap(false, true) {
 		return false
@@ -119,7 +119,8 @@ func (s *Sends) Do(ctx context.Context, send func(*Handover)) error {
 	return <-h.result
 }
 
-// Wait waits until all calls have ended. When ctx ends, it calls giveUp, and, if calls go on, abort, which ends the connection.
+// Wait waits until all calls have ended. When ctx ends, it calls giveUp, and, if calls go on, abort, which ends the
+// connection.
 func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
 	ended := make(chan struct{})
 	go func() {

@@ -22,8 +22,8 @@ func (r *Receiver) Settle(call func()) {
 	r.ended.Add(1)
 }
 
-// Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. It calls abort, which is to end the
-// connection, if a call that settles goes on long after that.
+// Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. It calls abort, which is
+// to end the connection, if a call that settles goes on long after that.
 func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Context) error, abort func()) error {
 	receiving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

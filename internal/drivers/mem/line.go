@@ -11,8 +11,8 @@ import (
 // pipeSize is how many messages of a producer are on their way on a frozen [Line] before Send blocks.
 const pipeSize = 50
 
-// Line is a way to a broker that can be broken, as a network between: connections opened by its URL are those on the line.
-// Its methods are safe for concurrent use.
+// Line is a way to a broker that can be broken, as a network between: connections opened by its URL are those on the
+// line. Its methods are safe for concurrent use.
 type Line struct {
 	broker *Broker
 	host   string
@@ -34,8 +34,8 @@ func (b *Broker) Line() *Line {
 // URL is what to open.
 func (l *Line) URL() string { return "mem://" + l.host }
 
-// Freeze stops all traffic: messages, deliveries and answers are on their way and do not arrive. Connections stay up, and new
-// ones get no answer.
+// Freeze stops all traffic: messages, deliveries and answers are on their way and do not arrive. Connections stay up,
+// and new ones get no answer.
 func (l *Line) Freeze() {
 	l.broker.mu.Lock()
 	defer l.broker.mu.Unlock()

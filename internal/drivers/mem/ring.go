@@ -49,8 +49,8 @@ func (r *ring[T]) pop() T {
 	return v
 }
 
-// shelf holds the messages of a queue: those of higher priority come first, the others in their order. The zero value is
-// empty.
+// shelf holds the messages of a queue: those of higher priority come first, the others in their order. The zero value
+// is empty.
 type shelf struct {
 	levels [numPriorities]ring[item]
 	used   uint16 // a bit for each level that is not empty

@@ -17,8 +17,9 @@ type place struct {
 	next, end int64
 }
 
-// Depth implements [driver.Admin]. A topic keeps what was consumed: at a destination are the messages that its group has not
-// said to have consumed, those to be delivered again included. Of a topic without a subscription, all groups count.
+// Depth implements [driver.Admin]. A topic keeps what was consumed: at a destination are the messages that its group
+// has not said to have consumed, those to be delivered again included. Of a topic without a subscription, all groups
+// count.
 func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
 	op := "count the messages of " + dest.String()
 	err = d.eachPlace(ctx, dest, subscription, func(_ context.Context, _ *caller, p *place) error {
@@ -31,8 +32,8 @@ func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subsc
 	return n, nil
 }
 
-// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them. It must have no
-// consumers then, or they must have consumed all.
+// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them. It
+// must have no consumers then, or they must have consumed all.
 func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
 	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, a *caller, p *place) error {
 		if err := p.awaitConsumers(ctx, a); err != nil || p.next == p.end {

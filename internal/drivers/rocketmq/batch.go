@@ -50,7 +50,8 @@ func newBatcher(p *producer, maxPending int) *batcher {
 	return b
 }
 
-// add puts a message into the batch and sends it if it is full. Without a time to linger, a batch ends when no more follows.
+// add puts a message into the batch and sends it if it is full. Without a time to linger, a batch ends when no more
+// follows.
 func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	p := b.p
 	k, linger := &p.kinds[m.Variant], p.opts.BatchLinger
@@ -118,9 +119,9 @@ func (b *batcher) take() int {
 	return len(b.batches) - 1
 }
 
-// sendReady sends what is ready. Send and the timer may come at the same time, with a batch each: whoever is first sends that
-// which was detached first. The timer does not wait for room, which would keep Send from ending with its context; what Send sends
-// is to be let go.
+// sendReady sends what is ready. Send and the timer may come at the same time, with a batch each: whoever is first
+// sends that which was detached first. The timer does not wait for room, which would keep Send from ending with its
+// context; what Send sends is to be let go.
 func (b *batcher) sendReady(ctx context.Context, send bool) {
 	for {
 		b.sending.Lock()

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// outMost is how many bytes may wait to be written of those who do not wait: pulls, offsets, ends of transactions. A broker
-	// that asks but does not read would let them grow for ever.
+	// outMost is how many bytes may wait to be written of those who do not wait: pulls, offsets, ends of
+	// transactions. A broker that asks but does not read would let them grow for ever.
 	outMost = 32 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
@@ -32,14 +32,14 @@ var (
 	errAbandoned = errors.New("the broker had not answered when the producer closed")
 )
 
-// answerer takes what becomes of a request; arg is what the request was sent with. It is called once, by the connection's
-// reading goroutine or by whoever found that no answer will come, and must not block.
+// answerer takes what becomes of a request; arg is what the request was sent with. It is called once, by the
+// connection's reading goroutine or by whoever found that no answer will come, and must not block.
 type answerer interface {
 	answer(arg uint64, r *reply)
 }
 
-// conn is a connection to a broker or name server on which any number of requests can be under way. What is sent is gathered
-// by [transport.Output]; one goroutine reads.
+// conn is a connection to a broker or name server on which any number of requests can be under way. What is sent is
+// gathered by [transport.Output]; one goroutine reads.
 type conn struct {
 	addr     string
 	raw      *transport.Metered // below TLS
@@ -88,8 +88,8 @@ func newConn(addr string, nc net.Conn, raw *transport.Metered, mem *transport.Bu
 	return c
 }
 
-// submit sends a request, once there is room; meter measures the wait. With more, another follows at once. When it returns an
-// error nothing was sent and the answerer is not called.
+// submit sends a request, once there is room; meter measures the wait. With more, another follows at once. When it
+// returns an error nothing was sent and the answerer is not called.
 func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byte, more bool, e call) error {
 	b, err := c.out.Lock(ctx, meter)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 	return c.failure()
 }
 
-// post gathers a request without waiting for room, to be flushed. When it returns an error nothing was sent and the answerer
-// is not called.
+// post gathers a request without waiting for room, to be flushed. When it returns an error nothing was sent and the
+// answerer is not called.
 func (c *conn) post(head, body []byte, e call) error {
 	if err := c.expect(head, e); err != nil {
 		return err
@@ -187,7 +187,8 @@ func (c *conn) take(opaque uint32) (e call, ok bool) {
 	return e, true
 }
 
-// Written implements [transport.Writer]: requests without an answer end when they are written. Their slots are numbers of calls.
+// Written implements [transport.Writer]: requests without an answer end when they are written. Their slots are
+// numbers of calls.
 func (c *conn) Written(opaques []driver.Slot) {
 	c.written = c.written[:0]
 	c.mu.Lock()
@@ -269,8 +270,8 @@ func (c *conn) handle(r *reply) {
 	}
 }
 
-// sweep ends the calls whose time is over: that is told from when sweeps have seen them, so that submitting need not look
-// at the clock. It is to be called every sweepEvery, by which a time limit can be exceeded twice.
+// sweep ends the calls whose time is over: that is told from when sweeps have seen them, so that submitting need not
+// look at the clock. It is to be called every sweepEvery, by which a time limit can be exceeded twice.
 func (c *conn) sweep() {
 	now := time.Since(c.begin)
 	c.endCalls(errNoAnswer, func(e *call) bool {

@@ -10,108 +10,115 @@
 //
 // # Versions
 //
-// Brokers say their version with each answer. Those before 5 say of a new group that it stands at 0, where later ones say that it
-// is new; know delays by their levels only; and remove a group's offsets by a field of another name. See old.go.
+// Brokers say their version with each answer. Those before 5 say of a new group that it stands at 0, where later ones
+// say that it is new; know delays by their levels only; and remove a group's offsets by a field of another name. See
+// old.go.
 //
 // # The library
 //
 // Frames and messages are written and read by internal/wire/rocketmq. Tests use the admin, producer and consumer of
-// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because what they do cannot be
-// measured truthfully, or not cheaply enough (v2.1.2 against RocketMQ 5.5, 1 KiB, the same machine and minute; the
-// benchmarks in bench_test.go repeat it): it uses several times the processor time per message, as each callback
-// is two goroutines and each write four system calls; a connection that breaks is reported as a time-out seconds later or
-// never; a consumer does not say when it is subscribed, and replays; shutting down leaves goroutines and a sleeping
-// statistics thread per consumer; its admin client takes a broker's refusal for success.
+// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because what they do
+// cannot be measured truthfully, or not cheaply enough (v2.1.2 against RocketMQ 5.5, 1 KiB, the same machine and
+// minute; the benchmarks in bench_test.go repeat it): it uses several times the processor time per message, as each
+// callback is two goroutines and each write four system calls; a connection that breaks is reported as a time-out
+// seconds later or never; a consumer does not say when it is subscribed, and replays; shutting down leaves goroutines
+// and a sleeping statistics thread per consumer; its admin client takes a broker's refusal for success.
 //
 // # Sending
 //
 // send=async keeps up to MaxPending requests under way on one connection per broker. Each request has a number under
-// which its slot is noted; the answer, the time limit (send-timeout) or the end of the connection, whichever comes first,
-// takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a slot when its
-// bytes have been written; send=batch gathers messages into one request, whose answer ends all of them. A batch leaves when it is
-// full, after batch-linger, or, if that is 0, with a message that no other follows.
+// which its slot is noted; the answer, the time limit (send-timeout) or the end of the connection, whichever comes
+// first, takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a
+// slot when its bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
+// A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no other follows.
 //
-// Bodies are compressed once per variant. A variant with a group goes to the group's queue, which stays the same whatever queues
-// the topic gets meanwhile. RocketMQ has no delivery mode, time to live or priority per message.
+// Bodies are compressed once per variant. A variant with a group goes to the group's queue, which stays the same
+// whatever queues the topic gets meanwhile. RocketMQ has no delivery mode, time to live or priority per message.
 //
 // # Order
 //
-// RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets up to
-// pull-batch messages of one queue, then of another: the numbers of one producer arrive in order within each queue only,
-// and a check for order per producer and consumer (--verify) calls most of what comes after a change of queue out of order.
-// One queue is needed: a topic with -o queues=1, or --group, which sends all to one.
+// RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets
+// up to pull-batch messages of one queue, then of another: the numbers of one producer arrive in order within each
+// queue only, and a check for order per producer and consumer (--verify) calls most of what comes after a change of
+// queue out of order. One queue is needed: a topic with -o queues=1, or --group, which sends all to one.
 //
-// Within the queue, requests that are under way together are stored in any order, even those of one connection: a broker
-// reads them in order, but hands each to a pool of sendMessageThreadPoolNums threads (BrokerConfig: the number of
-// processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and whichever thread comes first gets the next
-// offset. So order holds with send=sync; with send=batch while one batch is under way, which is so with --max-pending not
-// above batch-size and a batch-linger that is long enough for every batch to get full; and with any send mode against a
-// broker with sendMessageThreadPoolNums=1. It does not hold for messages that got no answer in time, which may be stored
-// after later ones, nor for delayed messages, for transactions, which are stored when they are committed, or for failed
-// deliveries, which order=concurrently delivers later.
+// Within the queue, requests that are under way together are stored in any order, even those of one connection: a
+// broker reads them in order, but hands each to a pool of sendMessageThreadPoolNums threads (BrokerConfig: the number
+// of processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and whichever thread comes first gets the
+// next offset. So order holds with send=sync; with send=batch while one batch is under way, which is so with
+// --max-pending not above batch-size and a batch-linger that is long enough for every batch to get full; and with any
+// send mode against a broker with sendMessageThreadPoolNums=1. It does not hold for messages that got no answer in
+// time, which may be stored after later ones, nor for delayed messages, for transactions, which are stored when they
+// are committed, or for failed deliveries, which order=concurrently delivers later.
 //
 // # Transactions
 //
-// With transactional=true each message is stored as half a message first, and its answer ends the send: Accepted, with
-// Withheld when it is planned to be rolled back, at once or at a check-back. The producer then says what becomes of it, or
-// leaves it open until the broker asks: after its transactionTimeOut (6 s), every transactionCheckInterval (30 s). What is
-// open and is to be committed has been accepted but not delivered: consumers of the run wait for it as long as
-// --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says how many. A
-// closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout) allow, and
-// reports what is open after that as an error. After that nobody answers, and the broker drops the message in the end.
+// With transactional=true each message is stored as half a message first, and its answer ends the send: Accepted,
+// with Withheld when it is planned to be rolled back, at once or at a check-back. The producer then says what becomes
+// of it, or leaves it open until the broker asks: after its transactionTimeOut (6 s), every transactionCheckInterval
+// (30 s). What is open and is to be committed has been accepted but not delivered: consumers of the run wait for it
+// as long as --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says
+// how many. A closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout)
+// allow, and reports what is open after that as an error. After that nobody answers, and the broker drops the message
+// in the end.
 //
-// A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one, commits
-// again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut that is not much
-// longer than the broker needs to note the end (transactionOpBatchInterval), or a born time (that of sending) long ago.
+// A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
+// commits again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut
+// that is not much longer than the broker needs to note the end (transactionOpBatchInterval), or a born time (that of
+// sending) long ago.
 //
 // # Outcomes
 //
-// An answer of the broker with an error is Failed (Rejected if the message itself is not welcome). No answer in time, and
-// the end of the connection, are Unknown: a broker that stalls stores late what it has received. Codes that say that the
-// message was stored but not flushed or replicated in time are Unknown, too.
+// An answer of the broker with an error is Failed (Rejected if the message itself is not welcome). No answer in time,
+// and the end of the connection, are Unknown: a broker that stalls stores late what it has received. Codes that say
+// that the message was stored but not flushed or replicated in time are Unknown, too.
 //
 // # Receiving
 //
-// RocketMQ has only topics, and consumer groups. queue://X is topic X with one group that all consumers share; where the
-// group stands stays on the broker as long as the topic. topic://X gives each consumer a group of its own, or one per
-// subscription name, that starts at what is sent next; such a group is deleted with its last consumer, unless
-// KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and what
-// the filter leaves out is passed over, not left for others.
+// RocketMQ has only topics, and consumer groups. queue://X is topic X with one group that all consumers share; where
+// the group stands stays on the broker as long as the topic. topic://X gives each consumer a group of its own, or one
+// per subscription name, that starts at what is sent next; such a group is deleted with its last consumer, unless
+// KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and
+// what the filter leaves out is passed over, not left for others.
 //
 // Within a group whole queues are dealt out. The members use the broker's locks in handing over queues, whatever the
-// order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer stands
-// is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back; after a crash
-// up to that much is delivered again. (A consumer with more than 50 queues saves 500 of them a second.)
+// order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer
+// stands is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back;
+// after a crash up to that much is delivered again. (A consumer with more than 50 queues saves 500 of them a second.)
 //
-// A broker handles the requests of one connection with many threads, and takes for the truth what comes last. So there is
-// one request about a queue's offset at a time, and a queue is unlocked when the last one has been answered. Unlike those of
-// other clients, our pulls do not commit: a broker that was slow with the last pull of a consumer took back what the
-// consumer had said when it closed, and delivered the last messages once more (4 of 25 times on a loaded machine).
+// A broker handles the requests of one connection with many threads, and takes for the truth what comes last. So
+// there is one request about a queue's offset at a time, and a queue is unlocked when the last one has been answered.
+// Unlike those of other clients, our pulls do not commit: a broker that was slow with the last pull of a consumer
+// took back what the consumer had said when it closed, and delivered the last messages once more (4 of 25 times on a
+// loaded machine).
 //
-// A message that is released is given back to the broker, which delivers it again after retry-level, by the group's retry topic;
-// with order=orderly it is delivered again in place, a second later. One that is rejected goes to the group's dead-letter topic.
-// Brokers say of the former that they have delivered it before, but not of what comes again after a crash.
+// A message that is released is given back to the broker, which delivers it again after retry-level, by the group's
+// retry topic; with order=orderly it is delivered again in place, a second later. One that is rejected goes to the
+// group's dead-letter topic. Brokers say of the former that they have delivered it before, but not of what comes
+// again after a crash.
 //
-// A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used, each of its
-// queues may bring one more answer, which is dropped; who owns the queue next pulls the same messages.
+// A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used,
+// each of its queues may bring one more answer, which is dropped; who owns the queue next pulls the same messages.
 //
-// A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a member
-// of the group, with connections, queues and a goroutine of its own.
+// A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a
+// member of the group, with connections, queues and a goroutine of its own.
 //
-// Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If the
-// group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a broker's
-// list of groups can so have names of runs that have ended. Groups are created explicitly where brokers do not do it.
+// Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If
+// the group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a
+// broker's list of groups can so have names of runs that have ended. Groups are created explicitly where brokers do
+// not do it.
 //
 // # Depth and purge
 //
-// Messages stay in a topic's queues after they have been consumed: at a destination are those that its group has not said to have
-// consumed, in the topic and the group's retry topic; those that wait for their delay are in neither. To purge is to let the group
-// stand at the end, which brokers allow only while it has no consumers: these would say otherwise a moment later.
+// Messages stay in a topic's queues after they have been consumed: at a destination are those that its group has not
+// said to have consumed, in the topic and the group's retry topic; those that wait for their delay are in neither. To
+// purge is to let the group stand at the end, which brokers allow only while it has no consumers: these would say
+// otherwise a moment later.
 //
 // # Routes
 //
-// Routes are looked up again every 30 s, at the name server that answered last. Queues that were added are written to and
-// read from, from their first message on; producers with a group keep their queue. A producer goes on while one broker of
-// its topic is left, and uses a broker that comes back. A consumer that loses one of its brokers ends with an error: it
-// cannot tell what it does not receive.
+// Routes are looked up again every 30 s, at the name server that answered last. Queues that were added are written to
+// and read from, from their first message on; producers with a group keep their queue. A producer goes on while one
+// broker of its topic is left, and uses a broker that comes back. A consumer that loses one of its brokers ends with
+// an error: it cannot tell what it does not receive.
 package rocketmq

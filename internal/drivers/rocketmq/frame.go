@@ -31,7 +31,8 @@ const (
 	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
-// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones before.
+// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones
+// before.
 func errLength(n uint32, limit int, proven bool) error {
 	if proven && n > uint32(limit) { //nolint:gosec // above zero
 		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",

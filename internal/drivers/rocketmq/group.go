@@ -206,9 +206,9 @@ func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known b
 	return share, true, nil
 }
 
-// allocate chooses as all clients of a group must, each for itself: both lists sorted, the queues dealt out in equal runs,
-// the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all
-// clients; the test compares with the library's).
+// allocate chooses as all clients of a group must, each for itself: both lists sorted, the queues dealt out in equal
+// runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the default
+// of all clients; the test compares with the library's).
 func allocate(me string, all map[queueID]*queue, members []string) []queueID {
 	list := make([]queueID, 0, len(all))
 	for id := range all {
@@ -250,8 +250,8 @@ func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]str
 	return list.ClientIDs, nil
 }
 
-// takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first where it
-// stands, so that nothing is delivered twice.
+// takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first
+// where it stands, so that nothing is delivered twice.
 func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 	locked := map[queueID]bool{}
 	if c.opts.Model == clustering && len(queues) > 0 {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// inboxLimit is how many bytes of answers to pulls a consumer holds, that being delivered included. What comes beyond
-	// is dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of the others.
-	// One answer of any size is always taken.
+	// inboxLimit is how many bytes of answers to pulls a consumer holds, that being delivered included. What comes
+	// beyond is dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of
+	// the others. One answer of any size is always taken.
 	inboxLimit = 16 << 20
 	// crowded is from how many bytes on no more is pulled ahead.
 	crowded = inboxLimit / 2
@@ -19,7 +19,8 @@ const (
 	smallAnswer = 64 << 10
 )
 
-// inbox holds the answers to the pulls of a consumer until Run delivers them. All but arrived is guarded by the consumer's mu.
+// inbox holds the answers to the pulls of a consumer until Run delivers them. All but arrived is guarded by the
+// consumer's mu.
 type inbox struct {
 	arrived  chan struct{} // there is something new
 	answered []*pulled     // in the order of their arrival
@@ -153,7 +154,8 @@ func (c *consumer) unpark(q *queue) {
 	c.parked = slices.DeleteFunc(c.parked, func(p *queue) bool { return p == q })
 }
 
-// recycle keeps a pull whose answer has been delivered for the next, and pulls from parked queues as far as there is room.
+// recycle keeps a pull whose answer has been delivered for the next, and pulls from parked queues as far as there is
+// room.
 func (c *consumer) recycle(p *pulled) {
 	c.mu.Lock()
 	c.held -= len(p.body)

@@ -35,8 +35,8 @@ type membership struct {
 	fromNext bool
 }
 
-// membershipOf chooses the group. A queue is a topic with one group that all its consumers share, and that stays as long
-// as the topic: where it stands is what makes it a queue. A subscription is a group of its own.
+// membershipOf chooses the group. A queue is a topic with one group that all its consumers share, and that stays as
+// long as the topic: where it stands is what makes it a queue. A subscription is a group of its own.
 func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
 	m := membership{}
 	filter := ""

@@ -29,8 +29,9 @@ func (c *consumer) fixStart(ctx context.Context) error {
 	return nil
 }
 
-// freshQueues returns those queues of a broker where the group has not been yet. RocketMQ before 5 knows no setZeroIfNotFound: it
-// says 0 of them, too, if the queue has all of its messages. Where a group has been is then what its statistics list.
+// freshQueues returns those queues of a broker where the group has not been yet. RocketMQ before 5 knows no
+// setZeroIfNotFound: it says 0 of them, too, if the queue has all of its messages. Where a group has been is then
+// what its statistics list.
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]*queue, error) {
 	var fresh, doubtful []*queue
 	for n := range b.read {
@@ -115,8 +116,8 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		if offset, err = c.client.limitOffset(ctx, q, limit); err != nil {
 			return err
 		}
-		// A broker that is told of two queues at once where it knew of none forgets one: both threads make the group's table
-		// (ConsumerOffsetManager.commitOffset). So it is told of each before there is anything to lose.
+		// A broker that is told of two queues at once where it knew of none forgets one: both threads make the
+		// group's table (ConsumerOffsetManager.commitOffset). So it is told of each before there is anything to lose.
 		if c.opts.Model == clustering && !q.retry {
 			if err := c.client.saveOffset(ctx, q, c.group, offset); err != nil {
 				return err

@@ -15,8 +15,8 @@ func (c *conn) old() bool {
 	return v > 0 && v < wire.Version5
 }
 
-// delayByLevel sees to -o delay on brokers before 5, which ignore it: they know delays by their levels only. A delay that is
-// one of them becomes that level; others are refused.
+// delayByLevel sees to -o delay on brokers before 5, which ignore it: they know delays by their levels only. A delay
+// that is one of them becomes that level; others are refused.
 func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
 	for _, b := range r.brokers {
 		if b.write == 0 {
@@ -50,8 +50,8 @@ func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.Prod
 	return nil
 }
 
-// levelOf finds the delay among the messageDelayLevel of a broker's configuration, such as "1s 5s 10s 30s 1m 2m 1h 1d", and
-// returns its number from 1, or 0 and the levels there are.
+// levelOf finds the delay among the messageDelayLevel of a broker's configuration, such as "1s 5s 10s 30s 1m 2m 1h
+// 1d", and returns its number from 1, or 0 and the levels there are.
 func levelOf(config string, delay time.Duration) (level int, known string) {
 	for line := range strings.Lines(config) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")

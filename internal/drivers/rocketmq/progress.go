@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. There are brokers that
-	// keep what is not committed, and take no more than so much.
+	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. There are
+	// brokers that keep what is not committed, and take no more than so much.
 	keepUpAfter = 100
 	// unsaved is for queues of which the broker may know anything.
 	unsaved = -1
 )
 
-// progress is what the broker knows of where a consumer stands in a queue. One request about that is under way at a time,
-// and the next is sent when it has been answered: a broker reads the requests of a connection in order but hands them to
-// pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for what pulls would commit) and keeps what
-// comes last (ConsumerOffsetManager.commitOffset), be it less than what it had. An old offset that came last would have
-// messages delivered twice to the next owner of the queue.
+// progress is what the broker knows of where a consumer stands in a queue. One request about that is under way at a
+// time, and the next is sent when it has been answered: a broker reads the requests of a connection in order but
+// hands them to pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for what pulls would
+// commit) and keeps what comes last (ConsumerOffsetManager.commitOffset), be it less than what it had. An old offset
+// that came last would have messages delivered twice to the next owner of the queue.
 type progress struct {
 	saving   sync.Mutex
 	saved    int64 // what the broker has confirmed
@@ -100,8 +100,8 @@ func (p *progress) behind(offset int64) int64 {
 	return offset - p.asked
 }
 
-// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not wait; what it
-// says is to be flushed.
+// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not
+// wait; what it says is to be flushed.
 func (c *consumer) note(q *queue) {
 	offset := q.consumed.Load()
 	if !q.begin(offset) {
@@ -150,7 +150,8 @@ func (c *consumer) keepUp(q *queue) {
 	}
 }
 
-// save tells the broker where we stand in a queue and returns when it knows. Nothing of the queue may be consumed meanwhile.
+// save tells the broker where we stand in a queue and returns when it knows. Nothing of the queue may be consumed
+// meanwhile.
 func (c *consumer) save(ctx context.Context, q *queue) error {
 	const op = "save where the group stands"
 	for tried := false; ; tried = true {

@@ -66,8 +66,8 @@ func (c *consumer) ask(q *queue) error {
 	return q.conn.post(b, nil, call{to: p, limit: pullTime})
 }
 
-// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: nobody knows when the broker does that, which may be after the
-// consumer has said where it stopped (see progress).
+// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: nobody knows
+// when the broker does that, which may be after the consumer has said where it stopped (see progress).
 func (c *consumer) pullFlags() (flags int64) {
 	if c.opts.Consume != consumePull {
 		flags |= wire.PullSuspend
@@ -106,9 +106,9 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	}
 }
 
-// introduce tells the broker again what the consumer has subscribed to. A broker forgets the members of a group whose connections it
-// sees end, and may do so late: when others, or the same with new connections, have joined. It returns false if the broker has not
-// known the subscription for the connect time-out, heartbeats notwithstanding.
+// introduce tells the broker again what the consumer has subscribed to. A broker forgets the members of a group whose
+// connections it sees end, and may do so late: when others, or the same with new connections, have joined. It returns
+// false if the broker has not known the subscription for the connect time-out, heartbeats notwithstanding.
 func (c *consumer) introduce() bool {
 	now := time.Now().UnixNano()
 	if c.unknown.CompareAndSwap(0, now) {
@@ -118,8 +118,8 @@ func (c *consumer) introduce() bool {
 	return time.Duration(now-c.unknown.Load()) < c.d.cfg.connectTimeout
 }
 
-// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if it is
-// rejected, puts it into the group's dead-letter queue.
+// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if
+// it is rejected, puts it into the group's dead-letter queue.
 func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
 	if c.opts.Model == broadcasting {
 		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering", "with model=broadcasting the broker keeps no state")

@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topics is what a driver knows about its topics. Whoever holds turn may look and change; a channel, so that waiting for
-// it ends with a context.
+// topics is what a driver knows about its topics. Whoever holds turn may look and change; a channel, so that waiting
+// for it ends with a context.
 type topics struct {
 	turn    chan struct{}
 	routes  map[string]*route
@@ -49,7 +49,8 @@ type routeBroker struct {
 }
 
 const (
-	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and consumer.
+	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and
+	// consumer.
 	maxQueues = 4096
 	// maxBrokers is the largest number of brokers of a topic. Each is connected to.
 	maxBrokers = 256
@@ -101,8 +102,8 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	return r, nil
 }
 
-// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers, too,
-// whose driver may be another than that of the consumers.
+// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers,
+// too, whose driver may be another than that of the consumers.
 func (d *rocketDriver) noteGroup(topic, group string) {
 	d.topics.turn <- struct{}{}
 	defer func() { <-d.topics.turn }()

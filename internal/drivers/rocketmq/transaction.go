@@ -102,8 +102,8 @@ func (t *transactions) planOpen() string {
 	return plan
 }
 
-// half is called when the broker has stored a half message: it says what is to become of it. It returns whether that, now
-// or at a check-back, is to be rolled back.
+// half is called when the broker has stored a half message: it says what is to become of it. It returns whether that,
+// now or at a check-back, is to be rolled back.
 func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,8 +143,8 @@ type ending struct {
 	check     string // whether a check-back is answered
 }
 
-// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader, which flushes when
-// there is nothing more to read. If it gets lost, the broker asks.
+// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader, which
+// flushes when there is nothing more to read. If it gets lost, the broker asks.
 func (t *transactions) say(c *conn, e ending) {
 	b := t.sign.Begin(wire.BeginFrame(t.head[:0], wire.ReqEndTransaction, wire.FlagOneWay, 0, ""))
 	b = wire.AppendInt(b, "commitLogOffset", e.commitLog)
@@ -257,8 +257,8 @@ func flagOf(letter byte) int {
 	}
 }
 
-// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error tells what
-// is still open then.
+// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error tells
+// what is still open then.
 func (t *transactions) waitChecks(ctx context.Context) error {
 	if t.p.opts.CheckWait == 0 {
 		return nil

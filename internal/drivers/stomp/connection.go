@@ -230,7 +230,8 @@ func (c *connection) answerRequest(number uint64, err error) bool {
 	return ok
 }
 
-// enlist adds to one of the lists of a connection's users, which the reader reads without a lock, and returns its place.
+// enlist adds to one of the lists of a connection's users, which the reader reads without a lock, and returns its
+// place.
 func enlist[T any](c *connection, list *atomic.Pointer[[]*T], user *T) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,8 +288,8 @@ func (c *connection) beat() {
 		} else if c.sendEvery > 0 && now.Sub(wrote) >= c.sendEvery/2 {
 			_ = c.put(func(b []byte) []byte { return append(b, '\n') }) // fails only when the connection has ended
 		}
-		// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only what the reader
-		// has waited counts as silence, and of a look that came late no more than of one in time.
+		// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only what the
+		// reader has waited counts as silence, and of a look that came late no more than of one in time.
 		n, total := c.heard.Load(), c.raw.Reading().Time
 		silent += min(total-waited, every)
 		waited = total

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection is
-	// not read any more. One message more may be.
+	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection
+	// is not read any more. One message more may be.
 	holdLimit = 8 << 20
 	// heldSize is what a held message takes beside its text, in bytes.
 	heldSize = 256
@@ -22,8 +22,8 @@ const (
 	// ackBatch is the largest number of messages that are delivered before what was acknowledged leaves, and that one
 	// cumulative ACK covers.
 	ackBatch = 256
-	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does not read
-	// but sends would let them grow for ever.
+	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does
+	// not read but sends would let them grow for ever.
 	outMost = 16 << 20
 )
 
@@ -37,9 +37,9 @@ const (
 // consumer is a [driver.Consumer].
 //
 // On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken
-// for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of producers,
-// with transactions, whose receipts the reader has to read, for concurrent deliveries, and as long as Run is not running,
-// messages are copied and held, up to holdLimit.
+// for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of
+// producers, with transactions, whose receipts the reader has to read, for concurrent deliveries, and as long as Run
+// is not running, messages are copied and held, up to holdLimit.
 type consumer struct {
 	lease   *lease
 	conn    *connection
@@ -198,8 +198,8 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	return err
 }
 
-// checkAck refuses what RabbitMQ answers by ending the connection: its cumulative ACK takes the messages of all subscriptions
-// of the connection, and the ACK of one that was taken so is an error.
+// checkAck refuses what RabbitMQ answers by ending the connection: its cumulative ACK takes the messages of all
+// subscriptions of the connection, and the ACK of one that was taken so is an error.
 func (c *connection) checkAck(k *consumer) error {
 	if c.dialect != rabbitmq || k.mode != ackClient {
 		return nil

@@ -73,8 +73,8 @@ func (k *consumer) hold(f *inbound) {
 	}
 }
 
-// handle delivers a message and acknowledges it. The verdicts that there are beside Accept are not asked for: to brokers, NACK
-// means one or the other.
+// handle delivers a message and acknowledges it. The verdicts that there are beside Accept are not asked for: to
+// brokers, NACK means one or the other.
 func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	_ = k.deliver(d)
 	switch {

@@ -1,28 +1,30 @@
-// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), a data path of
-// our own on internal/wire/stomp.
+// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), a
+// data path of our own on internal/wire/stomp.
 //
 // # Model
 //
-// A driver keeps one connection per [driver.Connection] key, in a [transport.Pool]. Each has a goroutine that reads, and one for
-// heart-beats if those were agreed on; its users write:
+// A driver keeps one connection per [driver.Connection] key, in a [transport.Pool]. Each has a goroutine that reads,
+// and one for heart-beats if those were agreed on; its users write:
 //
 //	producers, acknowledgements --frames--> transport.Output --> broker
 //	broker --reader--> RECEIPT: Done of a producer | MESSAGE: deliver of a consumer | ERROR: both, or the end
 //	heart-beats: a line feed when nothing else was sent; the end when nothing was heard
 //
-// The output gathers: frames that are sent while a system call is under way go out together in the next one, those that are
-// announced to be followed by more wait for them, and a lone frame goes out at once. Any number of receipts is in flight. MESSAGE,
-// RECEIPT and SEND frames, of which there is one or more per message, are read and written in place, without allocating, at a tenth
-// of what they cost with the package frame of github.com/go-stomp/stomp/v3 (BenchmarkRead, BenchmarkWrite).
+// The output gathers: frames that are sent while a system call is under way go out together in the next one, those
+// that are announced to be followed by more wait for them, and a lone frame goes out at once. Any number of receipts
+// is in flight. MESSAGE, RECEIPT and SEND frames, of which there is one or more per message, are read and written in
+// place, without allocating, at a tenth of what they cost with the package frame of github.com/go-stomp/stomp/v3
+// (BenchmarkRead, BenchmarkWrite).
 //
 // # Sending
 //
-// The head of a SEND frame is written once per variant; a send copies it with the body behind it. Each SEND asks for a receipt
-// whose name says to which producer and slot it belongs, so that the reader looks nothing up. A place holds the generation of the
-// slot in flight in it; whoever exchanges that for the mark that the send is being reported (the reader, the end of the connection,
-// Close) reports it, so that it is reported once, see [sends]. Receipts that arrive together are reported together. With
-// receipt=false nothing is asked for, and a message is complete when it was passed to the operating system (for encrypted
-// connections: to the TLS layer and from there to the operating system). Whether it arrives is not known.
+// The head of a SEND frame is written once per variant; a send copies it with the body behind it. Each SEND asks for
+// a receipt whose name says to which producer and slot it belongs, so that the reader looks nothing up. A place holds
+// the generation of the slot in flight in it; whoever exchanges that for the mark that the send is being reported
+// (the reader, the end of the connection, Close) reports it, so that it is reported once, see [sends]. Receipts that
+// arrive together are reported together. With receipt=false nothing is asked for, and a message is complete when it
+// was passed to the operating system (for encrypted connections: to the TLS layer and from there to the operating
+// system). Whether it arrives is not known.
 //
 // With transactions (commit-interval) the messages of one are complete with the receipt of its COMMIT. A transaction
 // that is not full is committed by Flush and Close.
@@ -38,16 +40,16 @@
 //
 // # Receiving
 //
-// Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a quarter
-// of the credit is used, or each by itself (option ack). What was received but not delivered goes back to its queue
-// when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends.
-// See [consumer] for who delivers.
+// Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a
+// quarter of the credit is used, or each by itself (option ack). What was received but not delivered goes back to its
+// queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection
+// ends. See [consumer] for who delivers.
 //
-// With transactions (tx) so many acknowledgements are sent in one, and those of the last when nothing more comes for a moment
-// or Run ends, which waits for the receipts of all commits.
+// With transactions (tx) so many acknowledgements are sent in one, and those of the last when nothing more comes for
+// a moment or Run ends, which waits for the receipts of all commits.
 //
-// There is no verdict but Accept: NACK discards the message (Artemis), moves it to the dead letters (ActiveMQ Classic) or
-// has it delivered again (RabbitMQ), as the broker likes.
+// There is no verdict but Accept: NACK discards the message (Artemis), moves it to the dead letters (ActiveMQ
+// Classic) or has it delivered again (RabbitMQ), as the broker likes.
 //
 // Nobody can ask a broker over STOMP how many messages a destination has: there is no [driver.Admin].
 //
@@ -61,13 +63,14 @@
 //     It does not say why it refused a message (a full address is "AMQ339011 Error sending message"), and takes no more
 //     on that connection.
 //   - ActiveMQ Classic has no shared subscriptions.
-//   - Artemis before 2.33 gives the subscriptions of one connection to one topic the same message IDs, so that one acknowledgement
-//     takes another's message: a second subscription gets a connection of its own.
-//   - ActiveMQ Classic delivers all of an AMQP message as the body, unless its AMQP connector has transport.transformer=jms: that
-//     ends a run whose messages are verified.
-//   - RabbitMQ declares queues by their use, of the type that -o declare says, which goes along with each message as a header.
-//   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions of a
-//     connection: with ack=client a connection is for one consumer.
+//   - Artemis before 2.33 gives the subscriptions of one connection to one topic the same message IDs, so that one
+//     acknowledgement takes another's message: a second subscription gets a connection of its own.
+//   - ActiveMQ Classic delivers all of an AMQP message as the body, unless its AMQP connector has
+//     transport.transformer=jms: that ends a run whose messages are verified.
+//   - RabbitMQ declares queues by their use, of the type that -o declare says, which goes along with each message as
+//     a header.
+//   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions
+//     of a connection: with ack=client a connection is for one consumer.
 //
 // # Headers have no types
 //

@@ -101,8 +101,8 @@ const artemisUnsaid = "amq339011"
 // errUnsaid is in the error of a frame that does not say why.
 var errUnsaid = errors.New("it does not say why")
 
-// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a permission is the reason
-// then, but a limit.
+// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a
+// permission is the reason then, but a limit.
 func full(err *driver.Error) *driver.Error {
 	return driver.Errorf(driver.ClassFull, "", "Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
 		"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that the
-// acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
+// sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that
+// the acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
 func (s *session) sharesMessageIDs() bool {
 	if s.dialect != artemis {
 		return false
@@ -24,8 +24,8 @@ func (s *session) sharesMessageIDs() bool {
 	return err == nil && err2 == nil && (major < 2 || major == 2 && minor < 33)
 }
 
-// acquireFor gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to the same topic
-// gets a connection that it shares with none of them.
+// acquireFor gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to
+// the same topic gets a connection that it shares with none of them.
 func (d *stompDriver) acquireFor(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) error {
 	at := spec.Connection
 	for i := 2; ; i++ {

@@ -20,8 +20,8 @@ func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
 	return true, nil
 }
 
-// declaration returns the headers of SEND and SUBSCRIBE that say as what a queue is declared (RabbitMQ's STOMP plug-in, "Queue
-// properties"). They go along with each message.
+// declaration returns the headers of SEND and SUBSCRIBE that say as what a queue is declared (RabbitMQ's STOMP
+// plug-in, "Queue properties"). They go along with each message.
 func (o *Options) declaration() []driver.Property {
 	headers := []driver.Property{{Key: "x-queue-type", Value: o.Declare}}
 	if o.MaxPriority > 0 {

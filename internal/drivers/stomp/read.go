@@ -67,8 +67,8 @@ func (c *connection) readFrames() error {
 	}
 }
 
-// late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we had
-// ended. It keeps the connection open, and the message goes back to its queue when that closes.
+// late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we
+// had ended. It keeps the connection open, and the message goes back to its queue when that closes.
 func (c *connection) late(f *wire.Frame) bool {
 	if c.dialect != rabbitmq {
 		return false

@@ -12,8 +12,8 @@ import (
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// receiving are the transactions in which a consumer receives: one that is being filled with acknowledgements, and those whose
-// commit has been sent. The next one does not wait for the answer to the one before.
+// receiving are the transactions in which a consumer receives: one that is being filled with acknowledgements, and
+// those whose commit has been sent. The next one does not wait for the answer to the one before.
 type receiving struct {
 	k       *consumer
 	size    int
@@ -105,8 +105,8 @@ func (t *receiving) open() bool {
 	return len(t.sent) > 0
 }
 
-// committed takes the answer to a commit; it returns false if nothing waits for it. The messages of a transaction that the
-// broker did not commit come again, so that there is no going on as if nothing had happened.
+// committed takes the answer to a commit; it returns false if nothing waits for it. The messages of a transaction
+// that the broker did not commit come again, so that there is no going on as if nothing had happened.
 func (k *consumer) committed(number uint64, err error) bool {
 	t := k.tx
 	if t == nil {

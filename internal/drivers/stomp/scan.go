@@ -288,8 +288,8 @@ func (s *scanner) passed() {
 	s.view, s.taken = nil, 0
 }
 
-// upTo reads up to the byte end, which it cuts off. What is larger than the buffer and has more than limit bytes before it is
-// tooLong. The bytes are valid until the next read.
+// upTo reads up to the byte end, which it cuts off. What is larger than the buffer and has more than limit bytes
+// before it is tooLong. The bytes are valid until the next read.
 func (s *scanner) upTo(end byte, limit int, tooLong func() error) ([]byte, error) {
 	if at := bytes.IndexByte(s.view, end); at >= 0 {
 		return s.take(at + 1)[:at], nil

@@ -15,8 +15,8 @@ const (
 	ending   = 1 << 33 // its end is being reported
 )
 
-// sends are the messages of a producer in flight, by the index of their slots. Whoever changes a place from inFlight to ending
-// reports the end of its message: exactly one does.
+// sends are the messages of a producer in flight, by the index of their slots. Whoever changes a place from inFlight
+// to ending reports the end of its message: exactly one does.
 type sends struct {
 	chunks []atomic.Pointer[chunk] // made as they are used
 }
@@ -85,8 +85,8 @@ func (s *sends) claimAll() (slots []driver.Slot) {
 	return slots
 }
 
-// await waits until nothing is in flight or being reported; changed gets a signal after each report. It returns false when
-// giveUp comes first.
+// await waits until nothing is in flight or being reported; changed gets a signal after each report. It returns false
+// when giveUp comes first.
 func (s *sends) await(changed, giveUp <-chan struct{}) bool {
 	for i := range s.chunks {
 		c := s.chunks[i].Load()
@@ -106,8 +106,9 @@ func (s *sends) await(changed, giveUp <-chan struct{}) bool {
 	return true
 }
 
-// confirmations gathers sends that the broker has confirmed one right after the other, so that they are reported together:
-// with one look at the clock, and while none of them has waited for longer than the reading of a few more takes.
+// confirmations gathers sends that the broker has confirmed one right after the other, so that they are reported
+// together: with one look at the clock, and while none of them has waited for longer than the reading of a few more
+// takes.
 type confirmations struct {
 	of    *producer
 	slots []driver.Slot

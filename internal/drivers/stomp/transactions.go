@@ -42,8 +42,8 @@ func (t *transactions) receipt() receipt {
 	return receipt{kind: receiptOfCommit, owner: t.p.index, number: t.number}
 }
 
-// add appends m, what begins its transaction if it is the first, and the commit if it is the last, which it tells. The output is
-// locked.
+// add appends m, what begins its transaction if it is the first, and the commit if it is the last, which it tells.
+// The output is locked.
 func (t *transactions) add(b []byte, m *driver.Message) (frames []byte, committed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -299,8 +299,8 @@ func (d *Decoder) mapValue() []byte {
 	return raw
 }
 
-// countedValue takes the next value as it is encoded, null or not. If it is a list, map or array its count is checked, and its
-// inside unread.
+// countedValue takes the next value as it is encoded, null or not. If it is a list, map or array its count is
+// checked, and its inside unread.
 func (d *Decoder) countedValue() []byte {
 	raw := d.whole()
 	if len(raw) == 0 || raw[0]>>4 < 0xc {

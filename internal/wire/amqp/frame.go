@@ -193,8 +193,8 @@ func within(err error) error {
 	return err
 }
 
-// Buffered returns how many bytes have been read from the input and not been returned in frames. Before an input without any
-// is read on, a receiver settles its messages: a part of a frame is soon followed by the rest.
+// Buffered returns how many bytes have been read from the input and not been returned in frames. Before an input
+// without any is read on, a receiver settles its messages: a part of a frame is soon followed by the rest.
 func (f *FrameReader) Buffered() int {
 	if f.size > 0 {
 		return len(f.big) + f.r.Buffered()
@@ -202,8 +202,8 @@ func (f *FrameReader) Buffered() int {
 	return f.r.Buffered()
 }
 
-// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it refuses, is
-// in the buffer.
+// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it
+// refuses, is in the buffer.
 func (f *FrameReader) Ready() bool {
 	n := f.r.Buffered()
 	if f.size > 0 {

@@ -9,8 +9,8 @@ import (
 // MaxJSON is the largest body in JSON that is read, in bytes: what it becomes takes many times its memory.
 const MaxJSON = 1 << 20
 
-// UnmarshalJSON reads a body in JSON as RocketMQ writes it: name servers before 4.9.4, and some tables still, have whole numbers as keys
-// without quotes. One of more than MaxJSON bytes is not read.
+// UnmarshalJSON reads a body in JSON as RocketMQ writes it: name servers before 4.9.4, and some tables still, have
+// whole numbers as keys without quotes. One of more than MaxJSON bytes is not read.
 func UnmarshalJSON(b []byte, v any) error {
 	if len(b) > MaxJSON {
 		return fmt.Errorf("it has %d bytes; at most %d are accepted", len(b), MaxJSON)

@@ -12,7 +12,8 @@ const (
 const (
 	// languageGo is LanguageCode.GO.
 	languageGo = 9
-	// Version is the version that our frames tell: MQVersion.Version.V5_0_0. Name servers answer such clients in standard JSON.
+	// Version is the version that our frames tell: MQVersion.Version.V5_0_0. Name servers answer such clients in
+	// standard JSON.
 	Version = 413
 	// Version5 is the first version of RocketMQ 5: MQVersion.Version.V5_0_0_SNAPSHOT.
 	Version5 = 412
@@ -139,7 +140,8 @@ const (
 	RetryPrefix = "%RETRY%"
 	// DeadPrefix begins the name of the topic of messages that a group gave up (MixAll.DLQ_GROUP_TOPIC_PREFIX).
 	DeadPrefix = "%DLQ%"
-	// DefaultTopic is the topic whose settings and route new topics inherit (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
+	// DefaultTopic is the topic whose settings and route new topics inherit
+	// (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
 	DefaultTopic = "TBW102"
 	// MasterID is the number of the broker that takes messages, among those of one name (MixAll.MASTER_ID).
 	MasterID = "0"

@@ -24,7 +24,8 @@ const (
 	MinFrame = 4
 	// MaxFrame is the largest length that RocketMQ takes unless told otherwise (com.rocketmq.remoting.frameMaxLength).
 	MaxFrame = 16 << 20
-	// MaxHeader is the largest header that is read, in bytes. The longest text in one is that of the properties: 32 KiB.
+	// MaxHeader is the largest header that is read, in bytes. The longest text in one is that of the properties: 32
+	// KiB.
 	MaxHeader = 1 << 20
 	// MaxFields is the largest number of fields of a header that is read.
 	MaxFields = 256
@@ -43,8 +44,8 @@ const (
 // ErrFrame is for bytes that are not a frame.
 var ErrFrame = errors.New("a frame is not of RocketMQ's remoting protocol")
 
-// Frame is a request or an answer. Its slices are parts of what it was parsed from, or memory of its own that the next Parse uses
-// again.
+// Frame is a request or an answer. Its slices are parts of what it was parsed from, or memory of its own that the
+// next Parse uses again.
 type Frame struct {
 	Codec   Codec
 	Code    int // of a request or an answer

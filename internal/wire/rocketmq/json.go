@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads a header in the JSON codec (RemotingSerializable): that of Java's clients unless told otherwise, and of brokers'
-// answers to sends. Fields that are no texts are taken as they are written, null as none.
+// parseJSON reads a header in the JSON codec (RemotingSerializable): that of Java's clients unless told otherwise,
+// and of brokers' answers to sends. Fields that are no texts are taken as they are written, null as none.
 func (f *Frame) parseJSON(h []byte) bool {
 	s := scanner{b: h}
 	n := 0
@@ -69,8 +69,8 @@ func (f *Frame) field(s *scanner) {
 	f.scratch = b
 }
 
-// scanner takes JSON off the front of what is left of b. After a failure there is nothing left: its results are empty, and its loops
-// end.
+// scanner takes JSON off the front of what is left of b. After a failure there is nothing left: its results are
+// empty, and its loops end.
 type scanner struct {
 	b      []byte
 	at     int

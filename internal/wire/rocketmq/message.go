@@ -13,8 +13,8 @@ import (
 //	int64 offset in the log | int32 system flag | int64 born | host | int64 stored | host | int32 retries |
 //	int64 offset of the half message | int32 length, body | length, topic | int16 length, properties
 //
-// where a host is 4 or, by the system flag, 16 bytes of address and an int32 port, and the topic's length is a byte or, by the magic,
-// an int16.
+// where a host is 4 or, by the system flag, 16 bytes of address and an int32 port, and the topic's length is a byte
+// or, by the magic, an int16.
 const (
 	magicV1 = 0xdaa320a7 // MessageDecoder.MESSAGE_MAGIC_CODE
 	magicV2 = 0xdaa320ab // MESSAGE_MAGIC_CODE_V2
@@ -113,7 +113,8 @@ func hostSize(v6 bool) int {
 	return hostV4
 }
 
-// SizeMessage returns how many bytes AppendMessage appends for a head with hosts of IPv4, and lengths of body, topic and properties.
+// SizeMessage returns how many bytes AppendMessage appends for a head with hosts of IPv4, and lengths of body, topic
+// and properties.
 func SizeMessage(body, topic, properties int) int {
 	if topic > shortTopic {
 		topic++
@@ -121,7 +122,8 @@ func SizeMessage(body, topic, properties int) int {
 	return fixedSize + 2*hostV4 + body + topic + properties
 }
 
-// AppendMessage appends a stored message. Hosts have 8 or 20 bytes; the bits for that in the system flag are set accordingly.
+// AppendMessage appends a stored message. Hosts have 8 or 20 bytes; the bits for that in the system flag are set
+// accordingly.
 func AppendMessage[T string | []byte](b []byte, h *MessageHead, body []byte, topic T, properties []byte) []byte {
 	be := binary.BigEndian
 	start := len(b)
@@ -192,7 +194,8 @@ func CutBatched(b []byte) (m Batched, rest []byte, ok bool) {
 	return m, b[size:], ok && len(m.Properties) <= MaxProperties
 }
 
-// BeginBatched appends a message to a batch, without its properties. They follow, and then EndBatched with what it returned.
+// BeginBatched appends a message to a batch, without its properties. They follow, and then EndBatched with what it
+// returned.
 func BeginBatched(b []byte, flag uint32, body []byte) (batch []byte, properties int) {
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, flag)
@@ -208,8 +211,8 @@ func EndBatched(b []byte, properties, body int) {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
 }
 
-// AppendMessageID appends the id by which clients name a stored message: the broker's host, of 8 or 20 bytes, and the offset in its
-// log, in hexadecimal (MessageDecoder.createMessageId).
+// AppendMessageID appends the id by which clients name a stored message: the broker's host, of 8 or 20 bytes, and the
+// offset in its log, in hexadecimal (MessageDecoder.createMessageId).
 func AppendMessageID(b, host []byte, offset int64) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, host)

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Properties travel as name 1 value 2 name 1 value 2 ... (MessageDecoder.NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR). Neither can have
-// these characters in it.
+// Properties travel as name 1 value 2 name 1 value 2 ... (MessageDecoder.NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR).
+// Neither can have these characters in it.
 const (
 	NameEnd     = '\x01'
 	PropertyEnd = '\x02'
 )
 
-// CutProperty takes the first property off b. The last need not have an end. The name is empty if there is none, which is to be passed
-// over.
+// CutProperty takes the first property off b. The last need not have an end. The name is empty if there is none,
+// which is to be passed over.
 func CutProperty(b []byte) (name, value, rest []byte) {
 	if i := bytes.IndexByte(b, PropertyEnd); i >= 0 {
 		b, rest = b[:i], b[i+1:]

@@ -15,9 +15,9 @@ const (
 	FieldSignature = "Signature"
 )
 
-// Signer signs requests with an access key and its secret (AclClientRPCHook.doBeforeRequest, AclUtils.combineRequestContent): the
-// signature is the base64 of HMAC-SHA1 over the values of all other fields, in the order of their keys, and the body. It is for one
-// goroutine at a time. A nil Signer signs nothing.
+// Signer signs requests with an access key and its secret (AclClientRPCHook.doBeforeRequest,
+// AclUtils.combineRequestContent): the signature is the base64 of HMAC-SHA1 over the values of all other fields, in
+// the order of their keys, and the body. It is for one goroutine at a time. A nil Signer signs nothing.
 type Signer struct {
 	accessKey string
 	mac       hash.Hash
@@ -44,8 +44,8 @@ func (s *Signer) Begin(b []byte) []byte {
 	return AppendField(b, FieldAccessKey, s.accessKey)
 }
 
-// Sign appends the signature to a frame in the binary codec of which b is all but the body. It must have no remark, and its fields must
-// be in the order of their keys.
+// Sign appends the signature to a frame in the binary codec of which b is all but the body. It must have no remark,
+// and its fields must be in the order of their keys.
 func (s *Signer) Sign(b, body []byte) []byte {
 	if s == nil {
 		return b

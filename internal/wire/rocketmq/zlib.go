@@ -16,8 +16,8 @@ var (
 	ErrTooLong = errors.New("a body is longer than its limit")
 )
 
-// Deflater compresses bodies one after the other. Its zero value is ready. Messages with such bodies have the flags SysCompressed and
-// SysCompressionZlib.
+// Deflater compresses bodies one after the other. Its zero value is ready. Messages with such bodies have the flags
+// SysCompressed and SysCompressionZlib.
 type Deflater struct {
 	out    bytes.Buffer
 	writer *zlib.Writer
@@ -43,8 +43,9 @@ type Inflater struct {
 	out    []byte
 }
 
-// Inflate returns the body of a message with the flag SysCompressed, valid until the next call. It takes memory for one byte more than
-// limit at most, as far as there are bytes to fill it. The error is ErrCompression, ErrTooLong, or wraps ErrMessage.
+// Inflate returns the body of a message with the flag SysCompressed, valid until the next call. It takes memory for
+// one byte more than limit at most, as far as there are bytes to fill it. The error is ErrCompression, ErrTooLong, or
+// wraps ErrMessage.
 func (d *Inflater) Inflate(sysFlag uint32, body []byte, limit int) ([]byte, error) {
 	if t := sysFlag & SysCompression; t != 0 && t != SysCompressionZlib {
 		return nil, ErrCompression

@@ -1,15 +1,17 @@
-// Package stomp is the syntax of STOMP 1.0, 1.1 and 1.2 that both sides of a connection share: versions, the escapes of headers,
-// header lines, numbers, heart-beats and small frames, as bytes. It has no connection and no buffer, and reads no clock.
-// References are to the specification of STOMP 1.2, https://stomp.github.io/stomp-specification-1.2.html, unless another is named.
+// Package stomp is the syntax of STOMP 1.0, 1.1 and 1.2 that both sides of a connection share: versions, the escapes
+// of headers, header lines, numbers, heart-beats and small frames, as bytes. It has no connection and no buffer, and
+// reads no clock. References are to the specification of STOMP 1.2,
+// https://stomp.github.io/stomp-specification-1.2.html, unless another is named.
 //
 // # Writing
 //
-// Everything is appended to a []byte of the caller's. A header is written with the escapes of its [Version]; what that has no way to
-// write becomes a space, so that a text never ends its line or frame. [Version.Carries] and its kin tell beforehand.
+// Everything is appended to a []byte of the caller's. A header is written with the escapes of its [Version]; what
+// that has no way to write becomes a space, so that a text never ends its line or frame. [Version.Carries] and its
+// kin tell beforehand.
 //
 // # Reading
 //
-// [CutHeader], [ParseNumber] and [Version.Unescape] read what is there, return parts of it, and allocate nothing but texts with
-// escapes in them. How large lines, heads and bodies may be is for those who read them from a connection to say, before they take
-// memory for them: see the scanners of the driver and of the embedded broker.
+// [CutHeader], [ParseNumber] and [Version.Unescape] read what is there, return parts of it, and allocate nothing but
+// texts with escapes in them. How large lines, heads and bodies may be is for those who read them from a connection
+// to say, before they take memory for them: see the scanners of the driver and of the embedded broker.
 package stomp

@@ -30,7 +30,8 @@ const (
 	ERROR       = "ERROR"
 )
 
-// Frame is a frame of a kind that is seldom sent: those of which there is one per message are written and read in place.
+// Frame is a frame of a kind that is seldom sent: those of which there is one per message are written and read in
+// place.
 type Frame struct {
 	Command string
 	Headers []Header
@@ -52,8 +53,8 @@ func NewFrame(command string, headers ...string) *Frame {
 // Add adds a header.
 func (f *Frame) Add(key, value string) { f.Headers = append(f.Headers, Header{key, value}) }
 
-// Lookup returns the value of a header, and whether there is one. The first of several with one name counts ("Repeated Header
-// Entries").
+// Lookup returns the value of a header, and whether there is one. The first of several with one name counts
+// ("Repeated Header Entries").
 func (f *Frame) Lookup(key string) (value string, ok bool) {
 	for _, h := range f.Headers {
 		if h.Key == key {
@@ -69,8 +70,8 @@ func (f *Frame) Get(key string) string {
 	return value
 }
 
-// Append appends the frame as the version writes it. CONNECT and CONNECTED have no escapes, whatever the version ("Value Encoding"),
-// or a passcode with a colon would arrive as another one.
+// Append appends the frame as the version writes it. CONNECT and CONNECTED have no escapes, whatever the version
+// ("Value Encoding"), or a passcode with a colon would arrive as another one.
 func (f *Frame) Append(b []byte, v Version) []byte {
 	if f.Command == CONNECT || f.Command == CONNECTED {
 		v = V10
@@ -83,8 +84,8 @@ func (f *Frame) Append(b []byte, v Version) []byte {
 	return append(append(b, f.Body...), 0)
 }
 
-// CutLine takes the first line off b: line is without its end, a line feed with or without a carriage return before it, and
-// size with it. It is 0 if there is no line feed.
+// CutLine takes the first line off b: line is without its end, a line feed with or without a carriage return before
+// it, and size with it. It is 0 if there is no line feed.
 func CutLine(b []byte) (line []byte, size int) {
 	at := bytes.IndexByte(b, '\n')
 	if at < 0 {
@@ -93,8 +94,8 @@ func CutLine(b []byte) (line []byte, size int) {
 	return bytes.TrimSuffix(b[:at], []byte{'\r'}), at + 1
 }
 
-// CutHeader splits a header line at its first colon; the escapes are still in both parts. ok is false if there is none, or
-// nothing before it.
+// CutHeader splits a header line at its first colon; the escapes are still in both parts. ok is false if there is
+// none, or nothing before it.
 func CutHeader(line []byte) (key, value []byte, ok bool) {
 	at := bytes.IndexByte(line, ':')
 	if at <= 0 {
@@ -124,8 +125,8 @@ func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
 // longestBeat bounds what a heart-beat header may ask for.
 const longestBeat = 24 * time.Hour
 
-// ParseHeartBeat reads a heart-beat header: how often the one who sent it can send heart-beats, and wants to get them; 0 for
-// never ("Heart-beating"). What is above a day is taken for a day.
+// ParseHeartBeat reads a heart-beat header: how often the one who sent it can send heart-beats, and wants to get
+// them; 0 for never ("Heart-beating"). What is above a day is taken for a day.
 func ParseHeartBeat(value string) (can, wants time.Duration, ok bool) {
 	first, second, _ := strings.Cut(value, ",")
 	x, ok1 := ParseNumber(strings.TrimSpace(first))

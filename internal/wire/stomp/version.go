@@ -22,7 +22,8 @@ const AllVersions = "1.0,1.1,1.2"
 // String returns the version as the protocol writes it: "1.2".
 func (v Version) String() string { return strconv.Itoa(int(v/10)) + "." + strconv.Itoa(int(v%10)) }
 
-// ParseVersion reads the version header of a CONNECTED frame. A STOMP 1.0 server sends none. The result of others is zero.
+// ParseVersion reads the version header of a CONNECTED frame. A STOMP 1.0 server sends none. The result of others is
+// zero.
 func ParseVersion(s string) (v Version, ok bool) {
 	if s == "" {
 		return V10, true
@@ -35,8 +36,8 @@ func ParseVersion(s string) (v Version, ok bool) {
 	return 0, false
 }
 
-// Negotiate reads the accept-version header of a CONNECT frame and returns the newest version that both sides know; zero if there
-// is none. No accept-version means 1.0 ("Protocol Negotiation").
+// Negotiate reads the accept-version header of a CONNECT frame and returns the newest version that both sides know;
+// zero if there is none. No accept-version means 1.0 ("Protocol Negotiation").
 func Negotiate(accept string) (best Version, ok bool) {
 	if accept == "" {
 		return V10, true
@@ -50,8 +51,8 @@ func Negotiate(accept string) (best Version, ok bool) {
 	return best, best != 0
 }
 
-// Carries reports whether the value of a header can hold s. STOMP 1.0 has no way to write a line feed, 1.1 none for a carriage
-// return ("Value Encoding"), and a NUL ends the frame for some brokers wherever it stands.
+// Carries reports whether the value of a header can hold s. STOMP 1.0 has no way to write a line feed, 1.1 none for a
+// carriage return ("Value Encoding"), and a NUL ends the frame for some brokers wherever it stands.
 func (v Version) Carries(s string) bool {
 	switch {
 	case strings.ContainsRune(s, 0):
@@ -65,7 +66,8 @@ func (v Version) Carries(s string) bool {
 	}
 }
 
-// Keeps reports whether a peer reads s as it is written. That of STOMP 1.0 may leave out blanks around the value of a header.
+// Keeps reports whether a peer reads s as it is written. That of STOMP 1.0 may leave out blanks around the value of a
+// header.
 func (v Version) Keeps(s string) bool {
 	return v.Carries(s) && (v != V10 || s == strings.TrimSpace(s))
 }
@@ -75,9 +77,9 @@ func (v Version) CarriesKey(s string) bool {
 	return s != "" && v.Carries(s) && (v != V10 || !strings.ContainsRune(s, ':'))
 }
 
-// AppendEscaped appends s as the version writes it in a header of any frame but CONNECT and CONNECTED, which are written as by
-// V10 ("Value Encoding"). What the version cannot write becomes a space; but a colon in a name of STOMP 1.0 is left for the other
-// side to misread.
+// AppendEscaped appends s as the version writes it in a header of any frame but CONNECT and CONNECTED, which are
+// written as by V10 ("Value Encoding"). What the version cannot write becomes a space; but a colon in a name of STOMP
+// 1.0 is left for the other side to misread.
 func (v Version) AppendEscaped(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -100,8 +102,8 @@ func (v Version) AppendEscaped(b []byte, s string) []byte {
 	return b
 }
 
-// Unescape returns b without its escapes, in b itself if there are none. ok is false for escapes that the version does not know:
-// they must end the connection ("Value Encoding").
+// Unescape returns b without its escapes, in b itself if there are none. ok is false for escapes that the version
+// does not know: they must end the connection ("Value Encoding").
 func (v Version) Unescape(b []byte) (text []byte, ok bool) {
 	at := bytes.IndexByte(b, '\\')
 	if at < 0 || v == V10 {

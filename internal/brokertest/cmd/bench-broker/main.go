@@ -13,9 +13,9 @@
 // "amqp" and "stomp" are perfmq, as its users run it. On one machine its own work bounds the throughput as soon as the
 // broker is the faster one, so there it is the processor time per message that says how fast a broker is.
 //
-// All messages have bodies of 1024 bytes, are not persistent, and are confirmed and accepted one by one or in ranges, as
-// the client goes: none is settled in advance. There is one producer, one consumer, and a queue per run (one for all runs of
-// perfmq).
+// All messages have bodies of 1024 bytes, are not persistent, and are confirmed and accepted one by one or in ranges,
+// as the client goes: none is settled in advance. There is one producer, one consumer, and a queue per run (one for
+// all runs of perfmq).
 //
 // # Rows
 //

@@ -69,7 +69,8 @@ func (b *bench) raw(ctx context.Context, pending int, targets ...target) error {
 	return nil
 }
 
-// rawOnce runs the raw client with a queue of its own. Messages that the broker counts otherwise than the client are an error.
+// rawOnce runs the raw client with a queue of its own. Messages that the broker counts otherwise than the client are
+// an error.
 func (b *bench) rawOnce(ctx context.Context, pending int, duration time.Duration, t target) (o rawOutcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, duration+rawDrain)
 	defer cancel()

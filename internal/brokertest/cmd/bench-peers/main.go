@@ -3,9 +3,10 @@
 // Command bench-peers runs perfmq and other load tools in turn on one real broker each, and prints the ratios of
 // throughput, processor time per message and memory:
 //
-//   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, batches of 16, consumer; and against its Java
-//     client sending asynchronously;
-//   - on Artemis, perfmq over AMQP against a C program on Qpid Proton (proton/arrow.c) and against itself with --client library;
+//   - on RocketMQ, against RocketMQ's own Java benchmark: 64 sends in flight, batches of 16, consumer; and against
+//     its Java client sending asynchronously;
+//   - on Artemis, perfmq over AMQP against a C program on Qpid Proton (proton/arrow.c) and against itself with
+//     --client library;
 //   - on the embedded broker, perfmq with 1 to 5000 connections a side at an equal rate;
 //   - on Artemis, perfmq over STOMP against `artemis perf` over AMQP and CORE, and perfmq's rate with 100 receipts in
 //     flight against that with one.
@@ -14,9 +15,9 @@
 //
 //	go run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq -repeat 3 -only rocketmq
 //
-// RocketMQ's benchmark reports a rate only after ten seconds and most of it never ends. So both tools' rates there are the
-// growth of the broker's own counter within the measured part, and both are measured alike; what a tool says itself stands
-// beside it. Each run is bounded.
+// RocketMQ's benchmark reports a rate only after ten seconds and most of it never ends. So both tools' rates there
+// are the growth of the broker's own counter within the measured part, and both are measured alike; what a tool says
+// itself stands beside it. Each run is bounded.
 package main
 
 import (

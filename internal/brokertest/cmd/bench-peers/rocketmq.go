@@ -79,8 +79,8 @@ func (b *bench) rocketmq(ctx context.Context) error {
 			perfmq: []string{"-o", "send=async", "--max-pending", "64"},
 		},
 		{
-			// Not its benchmark's own: with -y true that fills the client's queue of 10,000 sends, which then outlive their
-			// time limit of 3 s on a small machine and fail all, and none of its arguments limits that.
+			// Not its benchmark's own: with -y true that fills the client's queue of 10,000 sends, which then outlive
+			// their time limit of 3 s on a small machine and fail all, and none of its arguments limits that.
 			title: "producer, asynchronous: perfmq 1000 in flight, Java's client 1000 by its own flow control (AsyncProducer.java)",
 			java: func(topic string) []string {
 				return []string{"AsyncProducer", r.broker.NameServer(), topic, "1024", "1000"}
@@ -257,8 +257,8 @@ func (r *onRocketMQ) consume(ctx context.Context, stop bool, command func(contex
 	return got, err
 }
 
-// javaAccount returns the rate of the last line of RocketMQ's benchmark: messages, where it has both these and requests.
-// It is not a number without such a line. Failures are printed.
+// javaAccount returns the rate of the last line of RocketMQ's benchmark: messages, where it has both these and
+// requests. It is not a number without such a line. Failures are printed.
 func javaAccount(output string) float64 {
 	rates := regexp.MustCompile(`(?:Send MPS|Send TPS|Consume TPS|TPS): *(\d+)`)
 	failures := regexp.MustCompile(`Fail(?:ed)?: *[1-9]\d*`)

@@ -1,12 +1,12 @@
 //go:build unix
 
-// Command bench-verify measures what --verify costs: perfmq with it and without it in turn (one, other, other, one, ...), as
-// fast as it goes, messages of 1 KiB, on real brokers, on the embedded one and on the in-process driver.
+// Command bench-verify measures what --verify costs: perfmq with it and without it in turn (one, other, other, one,
+// ...), as fast as it goes, messages of 1 KiB, on real brokers, on the embedded one and on the in-process driver.
 //
 //	go run ./internal/brokertest/cmd/bench-verify -perfmq bin/perfmq -only artemis-stomp
 //
-// Two runs one after the other are a pair. It is the ratios of the pairs that count, and how far they lie apart: a machine
-// that grows slower or faster between pairs changes both runs of each.
+// Two runs one after the other are a pair. It is the ratios of the pairs that count, and how far they lie apart: a
+// machine that grows slower or faster between pairs changes both runs of each.
 package main
 
 import (

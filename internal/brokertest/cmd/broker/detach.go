@@ -24,7 +24,8 @@ const (
 	stopLimit    = time.Minute // more than a broker may take to stop
 )
 
-// detach starts this program again in a session of its own, with the same arguments, and returns when the broker is ready.
+// detach starts this program again in a session of its own, with the same arguments, and returns when the broker is
+// ready.
 func detach(ctx context.Context, args []string, stdout io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {

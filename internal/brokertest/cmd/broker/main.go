@@ -1,20 +1,20 @@
 //go:build unix
 
-// Command broker starts a real message broker for benchmarks and manual checks. It prints lines that a shell can evaluate:
-// export PERFMQ_URL=..., the other URLs as KEY=value, and at the end READY=1. The broker listens on the default ports of its
-// kind where these are free, on others otherwise.
+// Command broker starts a real message broker for benchmarks and manual checks. It prints lines that a shell can
+// evaluate: export PERFMQ_URL=..., the other URLs as KEY=value, and at the end READY=1. The broker listens on the
+// default ports of its kind where these are free, on others otherwise.
 //
 //	go run ./internal/brokertest/cmd/broker artemis
 //
-// It ends the broker on SIGINT or SIGTERM, when the pipe that is its stdin closes, or when the process that started it is
-// gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
+// It ends the broker on SIGINT or SIGTERM, when the pipe that is its stdin closes, or when the process that started
+// it is gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
 //
 //	eval "$(go run ./internal/brokertest/cmd/broker artemis -detach)"
 //	perfmq amqp client --duration 10
 //	go run ./internal/brokertest/cmd/broker -stop
 //
-// The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of them are
-// flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
+// The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of
+// them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
 //
 // Other settings of the broker are -set KEY=VALUE, those of its JVM -java-opts; KIND --help lists the keys:
 //

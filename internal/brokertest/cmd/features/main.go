@@ -1,5 +1,5 @@
-// Command features turns the results of the conformance suite into a Markdown table: which feature works on which broker
-// over which protocol.
+// Command features turns the results of the conformance suite into a Markdown table: which feature works on which
+// broker over which protocol.
 //
 //	PERFMQ_TEST_FEATURES=DIR go test -run Conformance ./internal/drivers/...
 //	go run ./internal/brokertest/cmd/features DIR > docs/features.md

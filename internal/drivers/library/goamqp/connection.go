@@ -1,8 +1,8 @@
-// Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It shares no code
-// of the protocol with the native driver, see internal/drivers/amqp.
+// Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It
+// shares no code of the protocol with the native driver, see internal/drivers/amqp.
 //
-// What the library cannot do is refused: it has no transactions. So is what the native driver does by knowing a broker well:
-// names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
+// What the library cannot do is refused: it has no transactions. So is what the native driver does by knowing a
+// broker well: names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
 package goamqp
 
 import (
@@ -150,8 +150,8 @@ func refused(err error) error {
 		"the broker did not let us in: %w", err)
 }
 
-// ended reports whether a send failed because link, session or connection have ended: the message may have left. Otherwise the
-// library has not written it, or not all of it.
+// ended reports whether a send failed because link, session or connection have ended: the message may have left.
+// Otherwise the library has not written it, or not all of it.
 func ended(err error) bool {
 	return errors.As(err, new(*amqp.ConnError)) || errors.As(err, new(*amqp.SessionError)) || errors.As(err, new(*amqp.LinkError))
 }
@@ -165,7 +165,8 @@ type party struct {
 	closed  bool
 }
 
-// join begins a session for a producer or consumer of dest. Check is called before and after it is known which broker it is.
+// join begins a session for a producer or consumer of dest. Check is called before and after it is known which broker
+// it is.
 func (d *amqpDriver) join(
 	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
 ) (p party, err error) {

@@ -100,7 +100,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	})
 }
 
-// notSent tells why a message was not sent. The library may give up between two frames of a message: nothing can follow that.
+// notSent tells why a message was not sent. The library may give up between two frames of a message: nothing can
+// follow that.
 func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	if ctx.Err() == nil {
 		return explain(p.op, err)

@@ -52,7 +52,8 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	return c, nil
 }
 
-// subscribe waits for the broker by a transaction of nothing, because the library takes a receipt for the end of a subscription.
+// subscribe waits for the broker by a transaction of nothing, because the library takes a receipt for the end of a
+// subscription.
 func (c *consumer) subscribe(ctx context.Context) (err error) {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
 	name := []string{c.Conn.durable, c.spec.Subscription}
@@ -89,8 +90,8 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	return err
 }
 
-// pump takes messages from the library, which stands still with all of its connection if nobody does. There is room for as many as
-// the broker sends ahead.
+// pump takes messages from the library, which stands still with all of its connection if nobody does. There is room
+// for as many as the broker sends ahead.
 func (c *consumer) pump() {
 	defer close(c.inbox)
 	for m := range c.sub.C {

@@ -21,8 +21,8 @@ const (
 	timeout  = 30 * time.Second
 )
 
-// Embedded is the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers are looked at in the
-// broker's store.
+// Embedded is the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers are
+// looked at in the broker's store.
 func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	t.Helper()
 	cfg := embedded(t, f, broker.Config{User: user, Password: password})
@@ -61,7 +61,8 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 	}
 }
 
-// Exchange sends n messages to dest, of which one consumer is there before, and returns how many were accepted and received.
+// Exchange sends n messages to dest, of which one consumer is there before, and returns how many were accepted and
+// received.
 func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted, received int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -1,17 +1,19 @@
-// Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an application uses it: a
-// call of SendSync for each message, and a push consumer. It shares no code of the protocol with the native driver, see
-// internal/drivers/rocketmq.
+// Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an
+// application uses it: a call of SendSync for each message, and a push consumer. It shares no code of the protocol
+// with the native driver, see internal/drivers/rocketmq.
 //
-// The library connects again by itself and tells nobody of a lost connection: sends then fail, after three seconds if they were under
-// way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as the library's own retries would
-// store some twice, and is not compressed.
+// The library connects again by itself and tells nobody of a lost connection: sends then fail, after three seconds if
+// they were under way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as
+// the library's own retries would store some twice, and is not compressed.
 //
-// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still has, because the
-// library does not ask for less: so consumers of topics are broadcasting ones, which begin at the end of each queue, and there are no
-// durable or shared subscriptions. Consumers that join or leave a group while messages come may get some of them twice.
+// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still
+// has, because the library does not ask for less: so consumers of topics are broadcasting ones, which begin at the
+// end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a group while
+// messages come may get some of them twice.
 //
-// It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here), and reads frames
-// of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name server for two minutes.
+// It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here),
+// and reads frames of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name
+// server for two minutes.
 package rocketmqgo
 
 import (
@@ -41,8 +43,8 @@ const (
 	hintNative = "use --client native"
 )
 
-// Factory describes the protocol and opens drivers for it. The first that is opened turns off the library's logging, which belongs to
-// the process.
+// Factory describes the protocol and opens drivers for it. The first that is opened turns off the library's logging,
+// which belongs to the process.
 func Factory() driver.Factory {
 	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
 	p := &transport.Protocol{
@@ -86,7 +88,8 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 	return b, err
 }
 
-// rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as a member of a group has to.
+// rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as a member of a group
+// has to.
 type rocketDriver struct {
 	factory driver.Factory
 	broker  library.Broker

@@ -97,8 +97,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	return c, nil
 }
 
-// join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a queue, as far as
-// these are known here. Otherwise messages of the first moment would come twice.
+// join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a
+// queue, as far as these are known here. Otherwise messages of the first moment would come twice.
 func (c *consumer) join(ctx context.Context, queues int) error {
 	d, topic := c.driver, c.spec.Destination.Kind == driver.Topic
 	members := []*consumer{c}
@@ -174,7 +174,8 @@ func delivery(m *primitive.MessageExt) *driver.Delivery {
 	return d
 }
 
-// note keeps the messages that the library may not have noted as consumed: it has as many under way as may be delivered at once.
+// note keeps the messages that the library may not have noted as consumed: it has as many under way as may be
+// delivered at once.
 func (c *consumer) note(m *primitive.MessageExt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +219,8 @@ func (c *consumer) Close(ctx context.Context) error {
 	return err
 }
 
-// leave gives the queues back. To shut down with queues can end the process: the library closes channels that are written to.
+// leave gives the queues back. To shut down with queues can end the process: the library closes channels that are
+// written to.
 func (c *consumer) leave() error {
 	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
 		<-time.After(look)

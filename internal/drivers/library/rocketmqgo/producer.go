@@ -65,7 +65,8 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
 	}
-	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some of these.
+	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some
+	// of these.
 	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})

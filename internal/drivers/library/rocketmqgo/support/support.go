@@ -22,8 +22,8 @@ func CheckName(op string, dest driver.Destination) error {
 	return nil
 }
 
-// Refusal says how a send has ended that the broker refused, or for which the library knows no broker. It has the code of an answer at
-// the beginning of its text, and nowhere else.
+// Refusal says how a send has ended that the broker refused, or for which the library knows no broker. It has the
+// code of an answer at the beginning of its text, and nowhere else.
 func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	var code int
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
@@ -42,7 +42,8 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	return driver.Failed, driver.ClassOther, "look into the broker's log"
 }
 
-// RemoveOffsets removes the files in which the library keeps where a broadcasting consumer stands (consumer/offset_store.go).
+// RemoveOffsets removes the files in which the library keeps where a broadcasting consumer stands
+// (consumer/offset_store.go).
 func RemoveOffsets(group, instance string) error {
 	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
 	if dir == "" {

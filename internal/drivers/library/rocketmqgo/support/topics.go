@@ -1,5 +1,6 @@
-// Package support has what rocketmq-client-go does not offer, or not as one needs it: topics are looked up and created with its
-// administration client; the answers of brokers get a class; and the files are removed that consumers leave behind.
+// Package support has what rocketmq-client-go does not offer, or not as one needs it: topics are looked up and
+// created with its administration client; the answers of brokers get a class; and the files are removed that
+// consumers leave behind.
 package support
 
 import (
@@ -25,8 +26,8 @@ const (
 	look        = 10 * time.Millisecond // how often to ask for a topic that was created
 )
 
-// Admin asks a name server. It is safe for concurrent use. There is one for all clients of a driver, because each leaves a
-// connection behind.
+// Admin asks a name server. It is safe for concurrent use. There is one for all clients of a driver, because each
+// leaves a connection behind.
 type Admin struct {
 	NewQueues int // of a topic that is created
 
@@ -93,8 +94,8 @@ func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primit
 	return nil, driver.Errorf(driver.ClassConnect, op, "is this a name server, and is the broker running?", "%w", err)
 }
 
-// await waits for a topic that was created. Whether it was, the name server tells alone: the library does not look at the broker's
-// answer.
+// await waits for a topic that was created. Whether it was, the name server tells alone: the library does not look at
+// the broker's answer.
 func await(ctx context.Context, client admin.Admin, topic string) ([]*primitive.MessageQueue, error) {
 	for {
 		queues, err := lookUp(ctx, client, topic)
@@ -123,8 +124,8 @@ func (a *Admin) create(ctx context.Context, server string, client admin.Admin, t
 	return err
 }
 
-// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of a send alone:
-// of one whose context has ended, so that nothing is sent, to a topic to which brokers let nobody send.
+// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of
+// a send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let nobody send.
 func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
 	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
 		err := next(ctx, req, reply)
