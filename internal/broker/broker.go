@@ -1,4 +1,4 @@
-// Package broker is the broker in the binary: in memory, on loopback, for newcomers who have no other and for tests
+// Package broker is the broker in the binary: in memory, on loopback, for users without another broker and for tests
 // that want to know the truth. It can be told to misbehave and counts exactly what it did.
 //
 // # Model
@@ -65,7 +65,7 @@ type Broker struct {
 	stop      context.CancelFunc
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server                 // nil if it is not served
-	login     func(user, password string) bool // nil lets everybody in
+	login     func(user, password string) bool // nil accepts anyone
 	ends      []func()                         // of front-ends with something of their own
 
 	mu    sync.Mutex
@@ -140,7 +140,7 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 		}
 		b.serving.Go(func() {
 			defer b.leave(conn)
-			_ = f.Serve(ctx, conn) // the peer was told; there is nobody else to tell
+			_ = f.Serve(ctx, conn) // the peer was told; nothing else needs the error
 		})
 	}
 }
@@ -165,7 +165,7 @@ func (b *Broker) leave(conn net.Conn) {
 }
 
 // DropConnections breaks all connections, without a word to the peers, and returns how many there were. It ends a
-// stall: what waits in one could not end before it, and would keep its messages from everybody until then.
+// stall: what waits in one could not end before it, and would withhold its messages until then.
 func (b *Broker) DropConnections() int {
 	n := b.breakConnections()
 	b.store.Stall(0)

@@ -23,7 +23,7 @@ func (b *Broker) frontend(protocol string, cfg *Config) frontend {
 	}
 }
 
-// login returns what judges a name and a password; nil lets everybody in.
+// login returns what judges a name and a password; nil accepts anyone.
 func (c *Config) login() func(user, password string) bool {
 	if c.User == "" {
 		return nil

@@ -43,7 +43,7 @@ type ActiveMQ struct {
 type activemqPorts struct{ amqp, native, stomp, amqps, stomps, web int }
 
 // ActiveMQOption changes how an ActiveMQ Classic broker is configured. Without
-// any it lets everybody in and has a heap of 512M.
+// any it accepts anyone and has a heap of 512M.
 type ActiveMQOption func(*activemqConfig)
 
 type activemqConfig struct {
@@ -78,7 +78,7 @@ func WithActiveMQ516() ActiveMQOption {
 	return func(c *activemqConfig) { c.coordinates = activemq516Coordinates }
 }
 
-// WithActiveMQLogin refuses whoever is not [User] with [Password].
+// WithActiveMQLogin refuses logins other than [User] with [Password].
 func WithActiveMQLogin() ActiveMQOption {
 	return func(c *activemqConfig) { c.login = true }
 }
@@ -146,7 +146,7 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 	return a, nil
 }
 
-// firstStart starts the broker on free ports, and on others when somebody took
+// firstStart starts the broker on free ports, and on others when another process took
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {

@@ -92,7 +92,7 @@ func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error)
 	return a, nil
 }
 
-// firstStart starts the broker on free ports, and on others when somebody took
+// firstStart starts the broker on free ports, and on others when another process took
 // one of them before the broker could bind it.
 func (a *Artemis) firstStart(ctx context.Context) error {
 	if a.cfg.tls {

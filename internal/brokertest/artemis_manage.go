@@ -24,7 +24,7 @@ type QueueStats struct {
 	Durable             bool   `json:"Durable"`
 	Temporary           bool   `json:"Temporary"`
 	Filter              string `json:"Filter"` // selector of a subscription
-	User                string `json:"User"`   // who created it
+	User                string `json:"User"`   // its creator
 	MaxConsumers        int64  `json:"MaxConsumers"`
 	ConsumerCount       int64  `json:"ConsumerCount"`
 	MessageCount        int64  `json:"MessageCount"`    // there now, with those being delivered

@@ -143,7 +143,7 @@ func qpidLib(ctx context.Context) (string, error) {
 	})
 }
 
-// firstStart starts on a free port, and on another when somebody took it before it
+// firstStart starts on a free port, and on another when another process took it before it
 // could be bound.
 func (q *Qpid) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {

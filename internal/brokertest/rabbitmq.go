@@ -116,7 +116,7 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 	return r, nil
 }
 
-// firstStart starts on free ports, and on others when somebody took one of them
+// firstStart starts on free ports, and on others when another process took one of them
 // before it could be bound.
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {

@@ -103,7 +103,7 @@ func (r *RocketMQ) Close() error {
 	return err
 }
 
-// firstStart starts on free ports, and on others when somebody took one of them
+// firstStart starts on free ports, and on others when another process took one of them
 // before it could be bound.
 func (r *RocketMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {

@@ -15,8 +15,8 @@ import (
 	"unicode/utf16"
 )
 
-// RocketMQOption changes how a RocketMQ broker is configured. Without any it lets
-// everybody in, creates topics by their use (with 8 queues), filters by SQL92,
+// RocketMQOption changes how a RocketMQ broker is configured. Without any it accepts
+// anyone, creates topics by their use (with 8 queues), filters by SQL92,
 // and checks transactions after three seconds.
 type RocketMQOption func(*rocketConfig)
 
@@ -115,7 +115,7 @@ func WithRocketMQCluster(other *RocketMQ, name string) RocketMQOption {
 	}
 }
 
-// WithRocketMQLogin refuses whoever does not sign with [RocketMQUser] and
+// WithRocketMQLogin refuses requests not signed with [RocketMQUser] and
 // [RocketMQPassword] (RocketMQ's ACL 2.0).
 func WithRocketMQLogin() RocketMQOption {
 	return func(c *rocketConfig) {

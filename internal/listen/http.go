@@ -66,7 +66,7 @@ func (s *HTTP) Close() error {
 	return nil
 }
 
-// Local lets only those requests through to h that name the machine as somebody who knows it would: localhost, an
+// Local lets only those requests through to h that name the machine by one of its names: localhost, an
 // address, or one of the names, see [HostNames]. A web page can have a browser ask us under a name of its own that it
 // lets point to 127.0.0.1 (DNS rebinding), but not under any of these. It also refuses what browsers send for pages
 // of other origins.

@@ -33,7 +33,7 @@ type secret struct {
 }
 
 // Add makes a text one of those that are hidden: as it is, with any of its characters escaped, and in base64, by
-// itself or behind a user, as HTTP and SASL have it. The user, who is not hidden, may be empty, and so may the
+// itself or behind a user, as HTTP and SASL have it. The user name, which is not hidden, may be empty, and so may the
 // secret, which then is none.
 func (s *Secrets) Add(user, text string) {
 	if text == "" {

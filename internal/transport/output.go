@@ -41,7 +41,7 @@ func (p *outputs) put(b *buffer) {
 	}
 }
 
-// Writer is told what of its messages was passed to the operating system: for sends that nobody confirms.
+// Writer is told what of its messages was passed to the operating system: for sends without a confirmation.
 type Writer interface {
 	// Written is called for slots in the order of [Output.Send], by one goroutine at a time.
 	Written(slots []driver.Slot)
@@ -53,7 +53,7 @@ type written struct {
 	slot driver.Slot
 }
 
-// Output gathers frames and writes them: whoever has appended the last frame of a burst writes for all. While that
+// Output gathers frames and writes them: the goroutine that appended the last frame of a burst writes for all. While that
 // system call is under way, the frames of others gather. Only when the network takes no more does a goroutine wait
 // for it. So a lone frame leaves at once and by the goroutine that made it, and a burst leaves in few system calls.
 //
@@ -62,21 +62,21 @@ type Output struct {
 	conn io.Writer
 	net  *Metered // the same as conn; nil if that is not the connection itself, as under TLS
 	mem  *outputs
-	fail func(error) // told of the first error, by whoever writes
+	fail func(error) // told of the first error, by the writing goroutine
 
 	mu      sync.Mutex
 	buf     *buffer // gathered; nil if nothing is
 	confirm []written
 	spare   []written
-	writing bool  // somebody writes, and will look at buf again
+	writing bool  // a goroutine writes, and will look at buf again
 	err     error // nothing can be written any more
 	waiting int   // how many wait for room
 
-	told []driver.Slot // of whoever writes
+	told []driver.Slot // of the writing goroutine
 
-	room   chan struct{} // to those who wait for room
+	room   chan struct{} // to the waiters for room
 	failed chan struct{} // closed with err set
-	idle   chan struct{} // closed when nothing is left to write, if somebody waits for it; else nil
+	idle   chan struct{} // closed when nothing is left to write, if a goroutine waits for it; else nil
 	done   sync.WaitGroup
 	writes atomic.Uint32 // completed ones, for heart-beats
 }
@@ -130,7 +130,7 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	o.mu.Lock()
 	o.waiting--
 	if o.waiting > 0 && (o.buf == nil || len(o.buf.b) < outputLimit) {
-		notify(o.room) // a signal stands for room, not for one who waits: whoever took it passes it on
+		notify(o.room) // a signal stands for room, not for a waiter: its receiver passes it on
 	}
 	if err != nil {
 		o.mu.Unlock()

@@ -153,7 +153,7 @@ func (c *pooled[C]) close(ctx context.Context) {
 	}
 }
 
-// Close closes all connections, whoever uses them. No other can be opened afterwards.
+// Close closes all connections, also those in use. No other can be opened afterwards.
 func (p *Pool[C]) Close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true

@@ -45,7 +45,7 @@ func kindOf(t *wire.Terminus) store.Kind {
 	return store.KindQueue
 }
 
-// locate returns where a terminus is. A dynamic one gets an address that nobody else has, to be deleted with the link.
+// locate returns where a terminus is. A dynamic one gets an address of its own, to be deleted with the link.
 func locate(t *wire.Terminus) (addr store.Address, temporary bool) {
 	if t.Dynamic {
 		t.Address = wire.Some("temporary-" + strings.ToLower(rand.Text()))

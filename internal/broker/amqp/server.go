@@ -12,7 +12,7 @@ import (
 
 // Options are the settings of a server.
 type Options struct {
-	// Authenticate tells whether a user may come in. If nil, everybody may, also without a name.
+	// Authenticate tells whether a user is accepted. If nil, anyone is, also without a name.
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest message in bytes, headers and properties included; 0 means 64 MiB.
 	MaxMessage int

@@ -70,7 +70,7 @@ func (s *Server) findSub(container, link string) *subscription {
 }
 
 // leaveSub is called when a link to a subscription has ended. joined tells that it was one of joinSub, not of findSub;
-// remove removes the subscription if nobody else has it. Of two that share it, the last one to say so removes it.
+// remove removes the subscription if no other link has it. Of two links that share it, the last one removes it.
 func (s *Server) leaveSub(sub *subscription, joined, remove bool) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ type bridge struct {
 	own   atomic.Int32 // intakes that are not closed: consumers of the queue that are ours
 
 	mu sync.Mutex
-	in *intake // nil while nobody listens
+	in *intake // nil while no client listens
 }
 
 // intake is the way in.

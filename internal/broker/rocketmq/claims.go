@@ -10,7 +10,7 @@ import (
 // claims say which groups a topic has to keep messages for. See the section Bounds of the package's description.
 type claims struct {
 	listening []listener
-	gone      map[string]bool // groups that nobody has come back to for GoneAfter
+	gone      map[string]bool // groups without members for GoneAfter
 	stuck     int64           // a group whose next message and last commit are older has none: milliseconds since the Unix epoch
 }
 
@@ -45,7 +45,7 @@ func (s *Server) claims(topic string) claims {
 	return c
 }
 
-// alive notes that somebody speaks for the group.
+// alive notes a request for the group.
 func (g *group) alive() { g.seen.Store(time.Now().UnixNano()) }
 
 // free returns the offset up to which all groups that have a claim have done with the messages, from first on; held
@@ -165,10 +165,10 @@ func (t *topic) drop(q *queue, until, left int64) int64 {
 	return dropped
 }
 
-// lookAgain is how often a topic that somebody waits for looks whether a claim has ended.
+// lookAgain is how often a topic with waiting senders looks whether a claim has ended.
 const lookAgain = time.Second
 
-// watch looks at the claims now and then while somebody waits for room; t.mu is held.
+// watch looks at the claims now and then while a sender waits for room; t.mu is held.
 func (t *topic) watch() {
 	if t.watched || t.gone.Load() || len(t.room) == 0 {
 		return

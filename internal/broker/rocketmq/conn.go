@@ -56,7 +56,7 @@ type conn struct {
 
 	mu        sync.Mutex
 	dead      bool
-	writing   bool // somebody is
+	writing   bool // a goroutine is
 	out       []byte
 	spare     []byte
 	waiting   []*pull // to be answered, or to be held
@@ -64,11 +64,11 @@ type conn struct {
 	livePulls int                           // that are not answered
 	sweep     bool                          // a held pull is overdue, or of one of left
 	left      []*group                      // groups that the client has left
-	drained   chan struct{}                 // closed when out was taken, if somebody waits for it
+	drained   chan struct{}                 // closed when out was taken, if a goroutine waits for it
 	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
 	parkedN   int                           // bytes
 	codec     wire.Codec                    // of the client's requests
-	limited   time.Time                     // when the time limit of writes was set; of whoever is writing
+	limited   time.Time                     // when the time limit of writes was set; of the writing goroutine
 
 	// Only the writer uses these.
 	held    []*pull
@@ -336,7 +336,7 @@ func (c *conn) writeFew() error {
 func (c *conn) push(build func(w *writer)) {
 	c.mu.Lock()
 	w := writer{wire.Writer{B: c.out}}
-	if !c.dead && len(c.out) < outLimit { // who does not read is not told
+	if !c.dead && len(c.out) < outLimit { // a client that does not read is not told
 		build(&w)
 	}
 	c.out = w.B
@@ -344,7 +344,7 @@ func (c *conn) push(build func(w *writer)) {
 	c.wakeWriter()
 }
 
-// ready makes a pull one to be answered. It is called by whoever stored a message.
+// ready makes a pull one to be answered. The goroutine that stored a message calls it.
 func (c *conn) ready(p *pull) {
 	c.mu.Lock()
 	if !c.dead {
@@ -375,7 +375,7 @@ func (c *conn) park(d *store.Destination, start int) error {
 // unpark sends the withheld answers if there is room, and else when there is.
 func (c *conn) unpark(d *store.Destination) {
 	select {
-	case <-c.done: // nobody waits any more
+	case <-c.done: // the client is gone
 		return
 	default:
 	}

@@ -6,7 +6,7 @@
 //	conn: a reader that handles requests and gathers the answers; a writer that writes them and answers pulls
 //	  +-- topic: a Sink of the store's topic://NAME, dealing what comes out over its queues
 //	  |     +-- queue: a log in memory, with the offsets where consumer groups stand
-//	  +-- group: who its members are, what they listen to, who has locked which queue
+//	  +-- group: its members, their topics, the locks of queues
 //	  +-- transactions: half messages, and when to ask about them
 //
 // A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to

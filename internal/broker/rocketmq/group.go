@@ -14,7 +14,7 @@ import (
 // group is a group of consumers. It stays, with where it stands, until it is deleted.
 type group struct {
 	name string
-	seen atomic.Int64 // when somebody spoke for it last, in nanoseconds since the Unix epoch
+	seen atomic.Int64 // time of its last request, in nanoseconds since the Unix epoch
 
 	subsSize atomic.Int64 // what its subscriptions count against the broker's memory
 

@@ -65,7 +65,7 @@ func (m *message) Body() []byte {
 	if b, err := new(wire.Inflater).Inflate(m.sysFlag, m.body, m.limit); err == nil {
 		plain = b
 	}
-	if len(plain) <= keptRatio*m.Size()+store.MessageSize { // else it would be memory that nobody has counted
+	if len(plain) <= keptRatio*m.Size()+store.MessageSize { // else it would be memory that is not counted
 		m.plain.Store(&plain)
 	}
 	return plain

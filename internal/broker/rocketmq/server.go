@@ -22,7 +22,7 @@ type Options struct {
 	// reached.
 	Address string
 	// Secret returns the secret key of an access key, and whether there is such a key. With it, requests must be signed
-	// (RocketMQ's ACL: HMAC-SHA1); nil lets everybody in.
+	// (RocketMQ's ACL: HMAC-SHA1); nil accepts anyone.
 	Secret func(accessKey string) (secret string, ok bool)
 	// MaxMessage is the largest body, and the largest batch, in bytes; default 4 MiB.
 	MaxMessage int
@@ -35,7 +35,7 @@ type Options struct {
 	TransactionCheckInterval time.Duration
 	// TransactionMaxChecks is how often is asked, before the message is given up and counted; default 15.
 	TransactionMaxChecks int
-	// GoneAfter is how long a group without members, for which nobody has pulled or committed either, keeps its claim
+	// GoneAfter is how long a group without members, for which no client has pulled or committed either, keeps its claim
 	// to messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
 	GoneAfter time.Duration
 	// StuckAfter is how long a group that has members keeps its claim to a message without committing anything in the
@@ -142,7 +142,7 @@ func (s *Server) Close() {
 	s.ending.Wait()
 }
 
-// reclaim has topics give up what they only keep in case that somebody asks for it.
+// reclaim has topics give up what they keep only in case of a later request.
 func (s *Server) reclaim() {
 	s.mu.RLock()
 	topics := slices.Collect(maps.Values(s.topics))
@@ -215,7 +215,7 @@ func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
 	}
-	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) // those of consumers, who make room
+	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) // those of consumers, which make room
 	if !legalName(name) || s.store.Tight() && !given {
 		return nil
 	}

@@ -156,7 +156,7 @@ func (t *topic) Room(notify func()) bool {
 	return false
 }
 
-// TellRoom calls those who wait for room.
+// TellRoom calls the waiters for room.
 func (t *topic) TellRoom() {
 	t.mu.Lock()
 	room := t.room

@@ -9,7 +9,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// transactions holds half messages: those that nobody sees before their producer has committed them. Who says nothing
+// transactions holds half messages: not visible before their producer has committed them. Who says nothing
 // is asked.
 type transactions struct {
 	s *Server
@@ -247,7 +247,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	c.w.simple(r, wire.ResSuccess, "")
 	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
 		c.s.store.CountFull(1)
-		return c.awaitRoom(h.t.dest) // nobody waits for this answer: so the connection must
+		return c.awaitRoom(h.t.dest) // no caller waits for this answer: so the connection must
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (p *pulse) tick() {
 		c.mu.Unlock()
 		c.signal()
 	}
-	if n := c.heard.Load(); n != p.heard || !c.quiet.Load() { // who is not read cannot be heard
+	if n := c.heard.Load(); n != p.heard || !c.quiet.Load() { // a client whose bytes are not read cannot be heard
 		p.heard, p.silence = n, 0
 	} else if p.silence += p.period; p.limit > 0 && p.silence > p.limit {
 		c.breakOff(fmt.Errorf("%w: nothing was heard for %s", errSilent, p.limit))

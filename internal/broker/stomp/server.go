@@ -18,7 +18,7 @@ import (
 // Options are the settings of a [Server]. The zero value is usable.
 type Options struct {
 	// Authenticate tells whether to let in a user with a password, which are empty if the client gives none. If it is
-	// nil everybody is let in.
+	// nil accepts anyone.
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
 	MaxMessage int

@@ -258,7 +258,7 @@ func (c *Consumer) may(m *Message) bool {
 	return owner == nil || owner == c
 }
 
-// claim tells whether c may have m, and makes it the owner of its group if nobody is.
+// claim tells whether c may have m, and makes it the owner of its group if there is none.
 func (c *Consumer) claim(m *Message) bool {
 	if !c.may(m) {
 		return false

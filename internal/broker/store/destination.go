@@ -74,13 +74,13 @@ const reorderWait = 100 * time.Millisecond
 // Address returns what was given to [Store.Destination].
 func (d *Destination) Address() Address { return d.addr }
 
-// Gone tells whether the destination was deleted. What is sent to it then is lost: whoever keeps it has to ask the
+// Gone tells whether the destination was deleted. Messages sent to it then are lost: a holder has to ask the
 // store anew.
 func (d *Destination) Gone() bool { return d.gone.Load() }
 
 // Send stores m in all queues behind the address, or does with it what the faults say. It waits while the broker is
 // stalled. When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking
-// more from whoever sends. There is an end to that, too: messages are refused where senders, all together, were given
+// more from senders. There is an end to that, too: messages are refused where senders, all together, were given
 // leave for an eighth more than the broker's memory.
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
@@ -177,7 +177,7 @@ func (d *Destination) postpone(f *faults, m *Message) *Message {
 	return &later
 }
 
-// deliver hands m to all who are subscribed.
+// deliver hands m to all subscriptions.
 func (d *Destination) deliver(m *Message) {
 	subs := *d.subs.Load()
 	if len(subs) == 0 {

@@ -40,7 +40,7 @@ func (e *expiry) due() (at time.Time, never bool) {
 	return at, e.soonest == 0
 }
 
-// expire drops what has expired, if it is time to look for it, and tells who waits for room. It returns whether there
+// expire drops what has expired, if it is time to look for it, and tells the waiters for room. It returns whether there
 // was any.
 func (q *Queue) expire() bool {
 	q.mu.Lock()
@@ -92,7 +92,7 @@ func (q *Queue) dropExpired(now int64) (n, bytes int64) {
 	return n, bytes
 }
 
-// watch has the queue looked through when something will have expired, if somebody waits for room; q.mu is held.
+// watch has the queue looked through when something will have expired, if a sender waits for room; q.mu is held.
 func (q *Queue) watch() {
 	e := &q.expiry
 	if e.armed || len(q.room) == 0 {
@@ -112,7 +112,7 @@ func (q *Queue) watch() {
 
 // search is what the timer does.
 func (q *Queue) search() {
-	stalled := q.dest.store.stall.active() // at its end all who wait for room ask again
+	stalled := q.dest.store.stall.active() // at its end all waiters for room ask again
 	if !stalled {
 		q.expire()
 	}

@@ -16,12 +16,12 @@ func (s *Store) Stalled() <-chan struct{} {
 	return nil
 }
 
-// OnMake sets what is called after a destination was made, by whoever made it, before that one sends or receives. It
+// OnMake sets what is called after a destination was made, by the goroutine that made it, before that sends or receives. It
 // may be called twice for one.
 func (s *Store) OnMake(f func(Address)) { s.onMake.Store(&f) }
 
 // roomTeller is a [Sink] that wants to know when the fault Full has ended.
 type roomTeller interface{ TellRoom() }
 
-// TellRoom calls whoever waits for room in the queue.
+// TellRoom calls the waiters for room in the queue.
 func (q *Queue) TellRoom() { q.tellRoom() }

@@ -22,7 +22,7 @@ type level struct {
 	back []entry // came back from consumers; the oldest is last
 }
 
-// keptItems is the largest ring that an empty lane keeps: memory that nobody accounts for.
+// keptItems is the largest ring that an empty lane keeps: memory that is not accounted for.
 const keptItems = 1 << 12
 
 func (l *lane) at(pos uint64) *entry { return &l.items[pos&uint64(len(l.items)-1)] }

@@ -14,12 +14,12 @@ import (
 // There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave
 // to send gives none. An eighth beyond it, messages are refused that senders had leave for, and no destination or
 // subscription is made. A quarter beyond it, at the end, nothing is taken from anybody: what lies between is for
-// frames that are being read, and for the connections of consumers, who make room.
+// frames that are being read, and for the connections of consumers, which make room.
 type memory struct {
 	limit int64
 	used  atomic.Int64
 
-	wanted  atomic.Bool // somebody waits for room
+	wanted  atomic.Bool // a sender waits for room
 	telling atomic.Bool // they will be told
 	reclaim atomic.Pointer[func()]
 
@@ -81,8 +81,8 @@ func (s *Store) overfull() bool {
 	return s.memory.used.Load() >= s.memory.limit+s.memory.limit/8
 }
 
-// OnTight sets what is called, once a second at most, while somebody waits for memory: to give up what is only kept
-// in case that somebody asks for it.
+// OnTight sets what is called, once a second at most, while a sender waits for memory: to give up what is kept only
+// in case of a later request.
 func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
 
 // AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of those who wait for it calls
@@ -135,10 +135,10 @@ func (a *Account) Give(n int64) {
 // End gives back what was not given back.
 func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 
-// reclaimPause is how often memory is looked for while somebody waits for it.
+// reclaimPause is how often memory is looked for while a sender waits for it.
 const reclaimPause = time.Second
 
-// reclaimMemory has those give up memory who can, until nobody waits for it.
+// reclaimMemory makes owners give up memory until no sender waits for it.
 func (s *Store) reclaimMemory() {
 	m := &s.memory
 	if !s.stall.active() {
@@ -161,7 +161,7 @@ func (s *Store) reclaimMemory() {
 	}
 }
 
-// mayTellMemory tells those who wait, for an eighth of the memory at once, and after a while for less. It may run
+// mayTellMemory tells the waiters, for an eighth of the memory at once, and after a while for less. It may run
 // inside locks of queues.
 func (s *Store) mayTellMemory(used int64) {
 	m := &s.memory
@@ -177,7 +177,7 @@ func (s *Store) mayTellMemory(used int64) {
 func (s *Store) tellMemory() {
 	m := &s.memory
 	m.telling.Store(false)
-	if s.stall.active() { // at its end all who wait are told
+	if s.stall.active() { // at its end all waiters are told
 		return
 	}
 	m.mu.Lock()

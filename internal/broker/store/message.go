@@ -1,6 +1,6 @@
 package store
 
-// Message is what the store keeps. Nobody changes it, or what it points to, once it was sent.
+// Message is what the store keeps. It does not change, nor what it points to, once it was sent.
 type Message struct {
 	Content Content
 	// Source names the producer (a link, a connection): messages of one source are in order, and the fault that

@@ -73,7 +73,7 @@ func (q *Queue) put(m *Message) {
 	}
 }
 
-// offer makes e available and returns who is to be told; q.mu is held.
+// offer makes e available and returns the consumer to be told; q.mu is held.
 func (q *Queue) offer(e entry) (wake func()) {
 	p := min(e.m.Priority, priorities-1)
 	l := q.level(p)
@@ -211,7 +211,7 @@ func (q *Queue) giveBack(entries []entry) {
 	}
 }
 
-// shrink takes n messages off the size of the queue, and tells who waits for room if there is some now.
+// shrink takes n messages off the size of the queue, and tells the waiters for room if there is some now.
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
@@ -223,10 +223,10 @@ func (q *Queue) shrink(n, bytes int64) {
 	}
 }
 
-// roomPause is how long those who wait for room are not told of a little of it.
+// roomPause is how long waiters for room are not told of a little of it.
 const roomPause = 100 * time.Millisecond
 
-// mayTellRoom tells who waits for room, not for each message that goes but for an eighth of the queue, or after a
+// mayTellRoom tells the waiters for room, not for each message that goes but for an eighth of the queue, or after a
 // while: there may never be more. It may run inside the queue's lock.
 func (q *Queue) mayTellRoom() {
 	switch {
@@ -294,7 +294,7 @@ func (q *Queue) tellRoom() {
 	}
 }
 
-// tellAll tells all who wait that something may have changed.
+// tellAll tells all waiters that something may have changed.
 func (q *Queue) tellAll() {
 	q.mu.Lock()
 	waiters := q.waiters

@@ -28,7 +28,7 @@ type DestinationStats struct {
 	Address  string       `json:"address"`
 	Sent     uint64       `json:"sent"`     // messages that were taken, those included that faults made away with
 	Refused  uint64       `json:"refused"`  // for lack of room
-	Unrouted uint64       `json:"unrouted"` // sent to a topic that nobody had subscribed to
+	Unrouted uint64       `json:"unrouted"` // sent to a topic without a subscriber
 	Queues   []QueueStats `json:"queues"`
 }
 

@@ -14,7 +14,7 @@
 // A queue has a limit of messages and of bytes, what consumers hold included. A broker that blocks (the default)
 // still stores what is sent beyond it, and leaves it to the front-ends to stop taking more: they ask
 // [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is what
-// front-ends have granted. A broker that rejects refuses instead. Who waits for room is told when an eighth of the
+// front-ends have granted. A broker that rejects refuses instead. Waiters for room are told when an eighth of the
 // limit is free, or after a moment if it stays less.
 //
 // What has expired is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
@@ -89,7 +89,7 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, memory: memory{limit: cfg.Memory}, destinations: map[Address]*Destination{}}
 }
 
-// NewSource returns a number for [Message.Source] that nobody else has.
+// NewSource returns a number for [Message.Source] that is not in use.
 func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 
 // OnDrop sets what breaks all connections; see [Faults.DropEvery]. It is called on a goroutine of its own.

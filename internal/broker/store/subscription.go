@@ -85,7 +85,7 @@ func (s *Store) Unsubscribe(topic, name string) error {
 	return ErrUnknown
 }
 
-// UnsubscribeAnywhere is Unsubscribe for those who do not know the topic. Of several it takes any.
+// UnsubscribeAnywhere is Unsubscribe without a topic. Of several it takes any.
 func (s *Store) UnsubscribeAnywhere(name string) error {
 	found := ErrUnknown
 	s.each(func(d *Destination) {

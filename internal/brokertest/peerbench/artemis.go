@@ -77,6 +77,6 @@ func (a *OnArtemis) Once(ctx context.Context, s Setting, command Command) (Outco
 	if err == nil && float64(q.MessagesAdded) != o.Sent {
 		_, _ = fmt.Fprintf(a.Notes, "  note: %s counted %.0f sent, the broker %d\n", queue, o.Sent, q.MessagesAdded)
 	}
-	_ = a.Broker.DeleteQueue(ctx, queue) // auto-deleted already, or in nobody's way
+	_ = a.Broker.DeleteQueue(ctx, queue) // auto-deleted already, or harmless
 	return o, nil
 }

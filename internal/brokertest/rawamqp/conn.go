@@ -74,7 +74,7 @@ func (c *conn) greet() error {
 	return nil
 }
 
-// authenticate says that we are nobody in particular.
+// authenticate logs in as anonymous.
 func (c *conn) authenticate() error {
 	if err := c.header(wire.HeaderSASL); err != nil {
 		return err

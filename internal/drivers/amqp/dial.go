@@ -210,7 +210,7 @@ func text(properties []byte, key string) string {
 	return string(value[:min(len(value), longest)])
 }
 
-// openFrame says who we are. The container ID is what Artemis shows as client ID.
+// openFrame identifies this client. The container ID is what Artemis shows as client ID.
 func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
 	b := wire.BeginMap(nil)
 	for _, property := range [][2]string{

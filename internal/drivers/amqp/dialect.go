@@ -198,7 +198,7 @@ func (d dialect) endPatience() time.Duration {
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
 // redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the
-// deliveries of classic queues but says so in first-acquirer. With the others that tells whether somebody else
+// deliveries of classic queues but says so in first-acquirer. With the others that tells whether another consumer
 // acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
 func (d dialect) redelivered(h *wire.Header) bool {
 	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer

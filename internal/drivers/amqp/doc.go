@@ -49,7 +49,7 @@
 // link's settings. See [dialect]; it is chosen by the properties of the broker's open frame, or by -o dialect.
 // Settings that the broker would ignore are refused. In particular:
 //
-//   - Artemis takes plain names and the kind as a capability. It removes addresses that it made when nobody uses
+//   - Artemis takes plain names and the kind as a capability. It removes addresses that it made when no client uses
 //     them, and may then say that one does not exist: the link is attached anew. Shared subscriptions have names of
 //     their own, see [subscription]. It does not count deliveries that end with their connection. When an address is
 //     full it drains the credit, with the policy FAIL as well, so that only messages under way are rejected.

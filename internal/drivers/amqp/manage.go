@@ -184,7 +184,7 @@ func (m *managementPair) take(payload []byte) error {
 	r := reply{number, answer{status: status, body: append([]byte(nil), message.Body...)}}
 	select {
 	case m.answers <- r:
-	default: // nobody waits for so many
+	default: // no caller waits for so many
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (d *amqpDriver) begin(mechanism string) (login, []byte, error) {
 		return d.beginSCRAM(mechanism)
 	case mechAnonymous:
 		return silent(mechAnonymous), []byte("anonymous"), nil
-	default: // the certificate says who we are
+	default: // the certificate identifies this client
 		return silent(mechExternal), []byte{}, nil
 	}
 }

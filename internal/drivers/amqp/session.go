@@ -131,7 +131,7 @@ func (s *session) failure() error {
 // attachTries is how often to attach to an address of Artemis that is said not to exist.
 const attachTries = 5
 
-// attach attaches a link. Artemis removes an address that it made by itself when nobody uses it any more, and an attach at
+// attach attaches a link. Artemis removes an address that it made by itself when no client uses it any more, and an attach at
 // that moment is told that the address does not exist instead of making it again: it is tried anew, at once.
 func (s *session) attach(ctx context.Context, l *link, frame *wire.Attach) error {
 	for try := 1; ; try++ {

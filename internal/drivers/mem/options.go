@@ -78,7 +78,7 @@ func (o *Options) check() error {
 // faults are options at work. All times are nanoseconds since the broker was made, and above zero.
 type faults struct {
 	Options
-	replaced chan struct{} // closed when other options are set: whoever sleeps looks again
+	replaced chan struct{} // closed when other options are set: sleepers look again
 
 	mu              sync.Mutex // held inside the lock of a destination
 	arrived, stored int
@@ -162,7 +162,7 @@ func (f *faults) judge(now int64, full bool) verdict {
 			v.damageID = true
 		}
 	}
-	// The stall is not part of these times: whoever waits for them looks at it then, as it may have been ended.
+	// The stall is not part of these times: waiters look at it then, as it may have been ended.
 	if t := now + f.delay(f.Latency); f.afterStall(t) > now {
 		v.acknowledgeAt = t
 	}

@@ -132,7 +132,7 @@ func (d *destination) freed() {
 	d.waiting = d.waiting[:0]
 }
 
-// wake makes one consumer look; all of them where it is not known whom the message suits.
+// wake makes one consumer look; all of them where it is not known which of them the message suits.
 func (q *queue) wake() {
 	for len(q.idle) > 0 {
 		c := q.idle[0]

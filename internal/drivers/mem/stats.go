@@ -14,7 +14,7 @@ type Stats struct {
 
 	Withheld   uint64 // part of Stored, never acknowledged
 	Lost       uint64 // part of Stored, dropped by request
-	Unrouted   uint64 // part of Stored, sent to a topic that nobody had subscribed to
+	Unrouted   uint64 // part of Stored, sent to a topic without a subscriber
 	Duplicated uint64 // extra copies by request, counted once per message
 	Reordered  uint64 // messages that were overtaken by the next one
 	Damaged    uint64 // part of Stored, a bit of whose body was flipped

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// outMost is how many bytes may wait to be written of those who do not wait: pulls, offsets, ends of
+	// outMost is how many bytes may wait to be written for senders that do not wait: pulls, offsets, ends of
 	// transactions. A broker that asks but does not read would let them grow for ever.
 	outMost = 32 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
@@ -65,7 +65,7 @@ type conn struct {
 
 // call is a request that waits for its answer or, if there will be none, for its writing.
 type call struct {
-	to     answerer // nil: nobody waits
+	to     answerer // nil: no caller waits
 	arg    uint64
 	limit  time.Duration
 	oneWay bool // it ends when it is written
@@ -140,7 +140,7 @@ func (c *conn) post(head, body []byte, e call) error {
 	return nil
 }
 
-// expect numbers a frame and notes who waits for its answer.
+// expect numbers a frame and notes the waiter for its answer.
 func (c *conn) expect(head []byte, e call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,7 +59,7 @@
 // (30 s). What is open and is to be committed has been accepted but not delivered: consumers of the run wait for it
 // as long as --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says
 // how many. A closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout)
-// allow, and reports what is open after that as an error. After that nobody answers, and the broker drops the message
+// allow, and reports what is open after that as an error. After that no client answers, and the broker drops the message
 // in the end.
 //
 // A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
@@ -98,7 +98,7 @@
 // again after a crash.
 //
 // A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used,
-// each of its queues may bring one more answer, which is dropped; who owns the queue next pulls the same messages.
+// each of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
 //
 // A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a
 // member of the group, with connections, queues and a goroutine of its own.

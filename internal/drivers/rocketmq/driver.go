@@ -29,7 +29,7 @@ type rocketDriver struct {
 
 	mu     sync.Mutex
 	closed bool
-	asked  map[string]*transactions // whom brokers ask, by the start of messages' unique keys
+	asked  map[string]*transactions // the producers that brokers ask, by the start of messages' unique keys
 
 	topics topics
 

@@ -304,7 +304,7 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	for _, q := range queues {
 		q.revoked.Store(true)
 		q.busy.Lock()   // until the delivery of a message has ended
-		q.busy.Unlock() //nolint:staticcheck // nothing is done within: whoever comes next looks at revoked
+		q.busy.Unlock() //nolint:staticcheck // nothing is done within: the next holder looks at revoked
 		delete(c.owned, q.queueID)
 	}
 	if c.opts.Model != clustering {

@@ -55,7 +55,7 @@ func (c *consumer) unlock(ctx context.Context, queues []*queue) error {
 	})
 }
 
-// leave gives everything back and leaves the group, deleting it if it was only for this run and nobody else is in it.
+// leave gives everything back and leaves the group, deleting it if it was only for this run and has no other member.
 func (c *consumer) leave(ctx context.Context) error {
 	polite, cancel := leaving(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	return err
 }
 
-// dissolve deletes the group unless somebody is in it.
+// dissolve deletes the group unless it has members.
 func (c *consumer) dissolve(ctx context.Context) error {
 	if conn := c.conns[0]; !conn.isDead() {
 		if members, err := c.client.membersOf(ctx, conn, c.group); err != nil || len(members) > 0 {

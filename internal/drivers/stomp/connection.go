@@ -244,7 +244,7 @@ func enlist[T any](c *connection, list *atomic.Pointer[[]*T], user *T) (uint64, 
 	return uint64(len(old)), nil
 }
 
-// delist leaves a place in such a list empty. It is not used again: what comes late for it belongs to nobody.
+// delist leaves a place in such a list empty. It is not used again: late answers for it are dropped.
 func delist[T any](c *connection, list *atomic.Pointer[[]*T], at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func delist[T any](c *connection, list *atomic.Pointer[[]*T], at uint64) {
 	list.Store(&rest)
 }
 
-// find returns who has that place; nil if nobody has.
+// find returns the entry at that place; nil if there is none.
 func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 	if users := *list.Load(); at < uint64(len(users)) {
 		return users[at]

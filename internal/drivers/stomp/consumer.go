@@ -69,7 +69,7 @@ type consumer struct {
 	closed  bool
 	tx      *receiving // nil without transactions
 
-	// Of whoever delivers: the reader with the lock in stateDirect, else Run.
+	// Of the goroutine that delivers: the reader with the lock in stateDirect, else Run.
 	unacked int           // delivered since the last settle
 	lastAck []byte        // what the ACK for them names, in mode client
 	taken   []heldMessage // what Run took from held

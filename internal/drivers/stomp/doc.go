@@ -43,7 +43,7 @@
 // Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a
 // quarter of the credit is used, or each by itself (option ack). What was received but not delivered goes back to its
 // queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection
-// ends. See [consumer] for who delivers.
+// ends. See [consumer] for the goroutine that delivers.
 //
 // With transactions (tx) so many acknowledgements are sent in one, and those of the last when nothing more comes for
 // a moment or Run ends, which waits for the receipts of all commits.
@@ -51,7 +51,7 @@
 // There is no verdict but Accept: NACK discards the message (Artemis), moves it to the dead letters (ActiveMQ
 // Classic) or has it delivered again (RabbitMQ), as the broker likes.
 //
-// Nobody can ask a broker over STOMP how many messages a destination has: there is no [driver.Admin].
+// STOMP cannot ask a broker how many messages a destination has: there is no [driver.Admin].
 //
 // # Dialects
 //

@@ -86,7 +86,7 @@ func (c *connection) late(f *wire.Frame) bool {
 	return k == nil || k.ended()
 }
 
-// answer hands an answer to whom it belongs; it returns false when nobody waits for it.
+// answer hands an answer to its waiter; it returns false if there is none.
 func (c *connection) answer(r receipt, err error) bool {
 	switch r.kind {
 	case receiptOfRequest:

@@ -56,7 +56,7 @@ func (s *sends) undo(slot driver.Slot) bool {
 	return s.place(slot).CompareAndSwap(inFlight|uint64(slot.Generation()), 0)
 }
 
-// claim says that the caller reports the end of a send; it returns false if nobody has to any more.
+// claim says that the caller reports the end of a send; it returns false if its end was reported before.
 func (s *sends) claim(slot driver.Slot) bool {
 	generation, at := uint64(slot.Generation()), s.place(slot)
 	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)

@@ -53,7 +53,7 @@ func (k *consumer) giveBack() {
 	notify(k.unheld)
 }
 
-// unsubscribe ends the subscription and removes it, if it is to be removed and nobody else uses it.
+// unsubscribe ends the subscription and removes it, if it is to be removed and no other consumer uses it.
 func (k *consumer) unsubscribe(ctx context.Context) error {
 	remove := k.sub.remove
 	if k.sub.last != "" {

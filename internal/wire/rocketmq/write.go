@@ -39,7 +39,7 @@ func AppendInt(b []byte, key string, n int64) []byte {
 	return b
 }
 
-// OpenField appends a field's key and leaves its value to the caller, who calls CloseField with what it returned.
+// OpenField appends a field's key and leaves its value to the caller, who calls CloseField with its result.
 func OpenField(b []byte, key string) (frame []byte, value int) {
 	b = AppendField(b, key, "")
 	return b, len(b)

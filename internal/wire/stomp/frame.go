@@ -125,7 +125,7 @@ func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
 // longestBeat bounds what a heart-beat header may ask for.
 const longestBeat = 24 * time.Hour
 
-// ParseHeartBeat reads a heart-beat header: how often the one who sent it can send heart-beats, and wants to get
+// ParseHeartBeat reads a heart-beat header: how often its sender can send heart-beats, and wants to get
 // them; 0 for never ("Heart-beating"). What is above a day is taken for a day.
 func ParseHeartBeat(value string) (can, wants time.Duration, ok bool) {
 	first, second, _ := strings.Cut(value, ",")

@@ -16,7 +16,7 @@ const (
 	V12 Version = 12
 )
 
-// AllVersions is the accept-version of one who knows them all.
+// AllVersions is the accept-version of a client that speaks all versions.
 const AllVersions = "1.0,1.1,1.2"
 
 // String returns the version as the protocol writes it: "1.2".

@@ -69,7 +69,7 @@ func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o pee
 	if err := a.broker.CreateQueue(ctx, queue, queue, "ANYCAST"); err != nil { // by itself, Artemis would make a topic of it
 		return o, err
 	}
-	defer a.broker.DeleteQueue(ctx, queue) //nolint:errcheck // in nobody's way
+	defer a.broker.DeleteQueue(ctx, queue) //nolint:errcheck // it is harmless
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	durable := "0"

@@ -31,7 +31,7 @@ func (b *bench) bareOnce(ctx context.Context, broker *brokertest.Artemis, s peer
 	if err := broker.CreateQueue(ctx, queue, queue, "ANYCAST"); err != nil {
 		return o, err
 	}
-	defer broker.DeleteQueue(ctx, queue) //nolint:errcheck // in nobody's way
+	defer broker.DeleteQueue(ctx, queue) //nolint:errcheck // it is harmless
 	d := time.Duration(b.duration) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()

@@ -90,7 +90,7 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	return err
 }
 
-// pump takes messages from the library, which stands still with all of its connection if nobody does. There is room
+// pump takes messages from the library, which blocks its whole connection if no goroutine does. There is room
 // for as many as the broker sends ahead.
 func (c *consumer) pump() {
 	defer close(c.inbox)

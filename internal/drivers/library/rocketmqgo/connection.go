@@ -2,7 +2,7 @@
 // application uses it: a call of SendSync for each message, and a push consumer. It shares no code of the protocol
 // with the native driver, see internal/drivers/rocketmq.
 //
-// The library connects again by itself and tells nobody of a lost connection: sends then fail, after three seconds if
+// The library connects again by itself and does not report a lost connection: sends then fail, after three seconds if
 // they were under way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as
 // the library's own retries would store some twice, and is not compressed.
 //

@@ -125,7 +125,7 @@ func (a *Admin) create(ctx context.Context, server string, client admin.Admin, t
 }
 
 // addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of
-// a send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let nobody send.
+// a send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let no client send.
 func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
 	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
 		err := next(ctx, req, reply)
