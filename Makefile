@@ -1,7 +1,7 @@
 # perfmq. `make` lists the targets.
 #
 # Every tool is a Go module, pinned here and run by the go command: nothing to install beforehand but Go. The tests that
-# need a broker also need a JDK and Maven; the harness fetches the brokers by their Maven coordinates, once.
+# need a broker also need a JDK, Maven and curl; the harness fetches the brokers by their Maven coordinates, once.
 
 GO           ?= go
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -26,45 +26,45 @@ build: ## build the static binary bin/perfmq
 man: ## write the man pages into bin/man
 	$(GO) run ./internal/mangen bin/man $(VERSION)
 
-test: build ## the one test command: vet, all tests, the race detector; starts real brokers, on loopback only
+test: build ## run all checks: vet, all tests, the race detector; starts real brokers, on loopback only
 	./scripts/test.sh $(TEST_TIMEOUT)
 
-unit: ## only the tests that need no broker: seconds
+unit: ## run the quick tests that need no broker, in seconds
 	$(GO) test -short ./cmd/... ./pkg/... ./internal/cli ./internal/engine ./internal/load ./internal/plan ./internal/stats ./internal/drivers/mem
 
-lint: ## the rules of .golangci.yml
+lint: ## run the linters of .golangci.yml
 	$(GO) run $(GOLANGCI) run ./...
 
 fmt: ## format all Go files
 	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
 
-fuzz: ## each fuzz test for $(FUZZ_TIME)
+fuzz: ## run each fuzz test for FUZZ_TIME (10s)
 	./scripts/fuzz.sh $(FUZZ_TIME)
 
-fuzz-session: ## loads through a proxy that mutates what passes, for $(FUZZ_SESSION_TIME) for each protocol; see docs/hostile.md
+fuzz-session: ## run loads through a proxy that mutates the bytes, for FUZZ_SESSION_TIME (10m) per protocol; see docs/hostile.md
 	$(GO) test ./internal/hostile -run '^TestSession$$' -count=1 -v -timeout 0 -session.time $(FUZZ_SESSION_TIME) -session.seed 0
 
-features: ## make docs/features.md from the conformance suite on every broker, also those that no other target starts: half an hour, as root
+features: ## make docs/features.md: the conformance suite on all brokers and versions; half an hour, as root
 	./scripts/features.sh docs/features.md
 
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
-bench: ## benchmarks of the hot path, in process
+bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...
 
-bench-artemis: build ## perfmq and artemis perf in turn on one real Artemis: ratios
+bench-artemis: build ## compare perfmq and artemis perf on one real Artemis
 	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq
 
-bench-broker: build ## the embedded broker beside Artemis under the same load: ratios
+bench-broker: build ## compare the embedded broker and Artemis under the same load
 	$(GO) run ./internal/brokertest/cmd/bench-broker -perfmq bin/perfmq
 
-bench-peers: build ## perfmq beside RocketMQ's Java benchmark, and over STOMP beside artemis perf, on real brokers: ratios
+bench-peers: build ## compare perfmq with RocketMQ's Java benchmark, and over STOMP with artemis perf
 	$(GO) run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq
 
-bench-verify: build ## what --verify costs: perfmq with it and without it in turn, on real brokers and the embedded one
+bench-verify: build ## measure the cost of --verify, on real brokers and the embedded one
 	$(GO) run ./internal/brokertest/cmd/bench-verify -perfmq bin/perfmq
 
-clean: ## remove what the targets made
+clean: ## remove the files made by targets
 	rm -rf bin bench-results

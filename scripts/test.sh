@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# All tests: vet, the unit tests, and the tests on real brokers, under the race detector where there is a C compiler for
-# it. Brokers listen on loopback only and end with the tests. Usage: scripts/test.sh [TIMEOUT]
+# Runs all tests: vet, the unit tests, and the tests on real brokers, with the race detector if there is a C compiler. Brokers listen on loopback only and end with the tests. Usage: scripts/test.sh [TIMEOUT]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +17,7 @@ need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Deb
 # RabbitMQ is the one broker that comes as a Debian package instead of by Maven coordinates.
 if ! command -v rabbitmq-server >/dev/null && [ ! -x /usr/sbin/rabbitmq-server ]; then
 	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-		echo "note: installing rabbitmq-server; the tests start it themselves, the system's service stays off"
+		echo "note: installing rabbitmq-server for the tests; its system service is not started"
 		apt-get update -qq
 		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null
 	else
@@ -45,11 +44,11 @@ if command -v "${CC:-gcc}" >/dev/null; then
 	export CGO_ENABLED=1 # for the race detector alone; the binary is built without
 	race=(-race)
 else
-	echo "note: no C compiler, so the race detector stays off"
+	echo "note: there is no C compiler, so the race detector is off"
 fi
 
 go vet ./...
-# rocketmq-client-go has data races of its own: what runs it is tested beside, without the detector.
+# rocketmq-client-go has data races of its own: its driver is tested in parallel, without the race detector.
 beside=
 if [ "${#race[@]}" -gt 0 ]; then
 	go test -count=1 -timeout "$timeout" ./internal/drivers/library/rocketmqgo/... &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sends verified messages through every broker of the test harness, over each protocol that it speaks, and prints what was
-# found: by default a million each, which takes some four minutes. Usage: scripts/verify-brokers.sh [MESSAGES] [CONSUMERS]
+# Sends verified messages through every broker of the test harness, over each of its protocols, and prints the findings:
+# by default a million messages each, which takes some four minutes. Usage: scripts/verify-brokers.sh [MESSAGES] [CONSUMERS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
