@@ -235,7 +235,7 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 	})
 }
 
-// javaArgs is what the distribution's bin/activemq script would run.
+// javaArgs are the arguments that the distribution's bin/activemq script would use.
 func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
 	own := append(jvm("-XX:+UseG1GC"), "-Xms64M", "-Xmx"+a.cfg.heap)

@@ -177,7 +177,7 @@ func (a *Artemis) Start(ctx context.Context) error {
 	return a.checkJournal()
 }
 
-// javaArgs is what the instance's own bin/artemis script would run.
+// javaArgs are the arguments that the instance's own bin/artemis script would use.
 func (a *Artemis) javaArgs() []string {
 	own := append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
 		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap, "-Djava.library.path="+a.libraryPath())

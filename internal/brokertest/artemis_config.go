@@ -19,7 +19,7 @@ import (
 //go:embed etc/artemis
 var artemisEtc embed.FS
 
-// artemisTemplate is what the configuration files can refer to.
+// artemisTemplate has the values that the configuration files refer to.
 type artemisTemplate struct {
 	BrokerXML   string
 	WebPort     int

@@ -15,11 +15,11 @@ import (
 // admin with password admin, the management on, a heap of 512M.
 type ArtemisOption func(*artemisConfig)
 
-// artemisConfig is what the options add up to; configuration templates see it.
+// artemisConfig is the sum of the options; configuration templates see it.
 type artemisConfig struct {
 	heap         string
 	fixed        ArtemisPorts
-	defaultPorts bool // of what is not fixed
+	defaultPorts bool // where fixed has none
 	management   bool
 	login        loginMode
 	limits       []AddressLimit
@@ -47,7 +47,7 @@ type ArtemisPorts struct {
 	Core  int // CORE and every other protocol
 }
 
-// FullPolicy is what Artemis does with a message for an address that is full.
+// FullPolicy is Artemis's treatment of a message for a full address.
 type FullPolicy string
 
 // The policies: fail rejects the message, block withholds credit from senders,
@@ -59,12 +59,12 @@ const (
 	PolicyPage  FullPolicy = "PAGE"
 )
 
-// AddressLimit bounds what addresses hold. Each address has the limit for itself.
+// AddressLimit bounds the messages of addresses. Each address has the limit for itself.
 type AddressLimit struct {
 	Match       string     // Artemis's wildcard syntax: "full.#" is every address below full.
 	MaxBytes    int64      // in memory, with the broker's overhead per message; 0 or -1 is no limit
 	MaxMessages int64      // 0 or -1 is no limit
-	Policy      FullPolicy // what happens above it
+	Policy      FullPolicy // treatment of messages above it
 }
 
 func defaultArtemisConfig() artemisConfig {

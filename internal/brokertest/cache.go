@@ -86,7 +86,7 @@ func mavenUnpacked(ctx context.Context, coordinates string) (string, error) {
 
 // once returns the path dir/name, made by the given function when it is missing.
 // A file lock lets one process make it while others wait; it is made under
-// another name and renamed, so what has the right name is whole.
+// another name and renamed, so a file with the right name is complete.
 func once(ctx context.Context, dir, name string, produce func(tmp string) error) (string, error) {
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err == nil {
@@ -156,13 +156,13 @@ func mvnCopy(ctx context.Context, coordinates, file, name string) error {
 	return nil
 }
 
-// mavenDependency is an artifact and what of its dependencies is not wanted, as group:artifact.
+// mavenDependency is an artifact and its unwanted dependencies, as group:artifact.
 type mavenDependency struct {
 	group, artifact, version string
 	without                  []string
 }
 
-// mvnClassPath fetches artifacts and all that they need at run time into a folder: Maven finds out what that is.
+// mvnClassPath fetches artifacts and all that they need at run time into a folder: Maven resolves the dependencies.
 func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependency) error {
 	name := dependencies[0].artifact
 	mvn, err := exec.LookPath("mvn")
@@ -221,7 +221,7 @@ func artifactFile(coordinates string) (string, error) {
 	return name + "." + kind, nil
 }
 
-// jvm returns what a virtual machine is started with: full speed for programs that measure; for tests what halves the
+// jvm returns the options of a virtual machine: full speed for programs that measure; for tests what halves the
 // processor time that a broker takes to start, which most of them make a handful of messages of.
 func jvm(fullSpeed ...string) []string {
 	if testing.Testing() {

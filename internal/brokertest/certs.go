@@ -57,7 +57,7 @@ func NewCerts(dir string) (*Certs, error) {
 	}, nil
 }
 
-// ClientConfig returns what a client needs to trust the server and to identify
+// ClientConfig returns the configuration by which a client trusts the server and identifies
 // itself when asked to.
 func (c *Certs) ClientConfig() (*tls.Config, error) {
 	text, err := os.ReadFile(c.CAFile)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// daemon is what all brokers are: a process that can be started again, with a
+// daemon is the common part of all brokers: a process that can be started again, with a
 // folder of its own. Its methods may be called concurrently.
 type daemon struct {
 	title string // in messages
@@ -23,7 +23,7 @@ type daemon struct {
 
 	mu     sync.Mutex
 	proc   *process // nil before the first start
-	helper *process // what the broker needs beside it and ends with Close; nil if there is none
+	helper *process // a process that the broker needs; it ends with Close; nil if there is none
 }
 
 // keepFor ends a broker with the test, and fails the test if the broker could not

@@ -19,7 +19,7 @@ type scratchRoot string
 // scratchDir is where a program in a scratch root sees the broker's folder.
 const scratchDir = "/broker"
 
-// enterScratch mounts what programs need, in a mount namespace that ends with
+// enterScratch mounts the folders that programs need, in a mount namespace that ends with
 // them, and becomes the program: ROOT, the broker's folder, program, arguments.
 const enterScratch = `set -e
 root=$1 dir=$2
@@ -32,7 +32,7 @@ exec chroot "$root" "$@"`
 // path is that of a file as this process sees it.
 func (s scratchRoot) path(name string) string { return filepath.Join("/", string(s), name) }
 
-// command returns what runs a program of the root. dir is the broker's folder.
+// command returns the command line of a program of the root. dir is the broker's folder.
 // The process id is that of the program.
 func (s scratchRoot) command(dir, program string, args ...string) []string {
 	if s == "" {

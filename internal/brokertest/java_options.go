@@ -22,7 +22,7 @@ func javaOptions(own, extra []string) []string {
 	return append(kept, extra...)
 }
 
-// checkJavaOptions refuses what java would take for the name of a class to run.
+// checkJavaOptions refuses arguments that java would take for the name of a class to run.
 func checkJavaOptions(options []string) error {
 	for _, o := range options {
 		if !strings.HasPrefix(o, "-") {

@@ -27,7 +27,7 @@ type processSpec struct {
 	logFile string        // where its output goes; appended to
 	ready   string        // ready once a line contains this
 	timeout time.Duration // for getting ready
-	hint    string        // what to look at when it does not start
+	hint    string        // where to look when it does not start
 	network *hermit       // where it runs; nil for the machine's own
 }
 

@@ -268,7 +268,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 	})
 }
 
-// Ctl runs rabbitmqctl and returns what it prints; about a second. For lists:
+// Ctl runs rabbitmqctl and returns its output; about a second. For lists:
 // Ctl(ctx, "list_queues", "name", "messages") gives one line per queue, with tabs
 // between the columns.
 func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {

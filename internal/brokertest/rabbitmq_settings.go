@@ -53,8 +53,8 @@ func (c *rabbitmqConfig) confText(conf map[string]string) string {
 	return text.String()
 }
 
-// explain adds to a failed start what the broker said of its configuration, which it does long before the end of its
-// log.
+// explain adds to a failed start the broker's messages about its configuration, which it does long before the end of
+// its log.
 func (r *RabbitMQ) explain(err error) error {
 	text, readErr := os.ReadFile(r.LogFile())
 	if readErr != nil {

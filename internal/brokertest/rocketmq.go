@@ -154,7 +154,7 @@ func (r *RocketMQ) pickPorts() error {
 	return errors.New("find ports for RocketMQ: no free port has free neighbours")
 }
 
-// Start starts what does not run of name server and broker, with the same ports,
+// Start starts the name server and the broker, unless they run, with the same ports,
 // configuration and messages, and waits until it is ready.
 func (r *RocketMQ) Start(ctx context.Context) error {
 	r.mu.Lock()

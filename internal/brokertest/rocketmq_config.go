@@ -61,7 +61,7 @@ func defaultRocketConfig() rocketConfig {
 			// The least there is. A broker whose registration timed out on a busy machine comes back sooner than
 			// after 30 s.
 			"registerNameServerPeriod": "10000",
-			// A full disk of the machine is not what tests are about.
+			// A full disk of the machine must not change the tests.
 			"diskMaxUsedSpaceRatio": "99",
 		},
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// classes is the folder of what [RocketMQ.Compile] compiled.
+// classes is the folder of the classes that [RocketMQ.Compile] compiled.
 func (r *RocketMQ) classes() string { return filepath.Join(r.dir, "classes") }
 
 // JavaCommand returns the program and arguments that run a class of the

@@ -1,5 +1,5 @@
-// Package drivers lists the protocols that perfmq speaks, and the clients that speak them. What is not in this list
-// does not exist; nothing registers itself.
+// Package drivers lists the protocols that perfmq speaks, and the clients that speak them. A protocol that is not in
+// this list does not exist; nothing registers itself.
 package drivers
 
 import (

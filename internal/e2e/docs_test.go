@@ -240,9 +240,9 @@ func (p *page) text() string {
 var (
 	volatileLine = regexp.MustCompile(
 		`^(--- (warning|tester paused|tester clock step|finding|credit waits|socket waits|total unsent)|note: |\[\d+\]|$)`)
-	bracketsEnd  = regexp.MustCompile(` \(.*\)$`)
-	numbers      = regexp.MustCompile(`\d[\d.,:]*`)
-	blanks       = regexp.MustCompile(` +`)
+	bracketsEnd = regexp.MustCompile(` \(.*\)$`)
+	numbers     = regexp.MustCompile(`\d[\d.,:]*`)
+	blanks      = regexp.MustCompile(` +`)
 )
 
 // shape is what is compared of a line of output.

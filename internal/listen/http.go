@@ -43,7 +43,7 @@ func Serve(l net.Listener, h http.Handler) *HTTP {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // it would show what clients send
+		ErrorLog:          log.New(io.Discard, "", 0), // it would show bytes of clients
 	}
 	go func() { s.served <- s.server.Serve(newBounded(l, maxConnections)) }()
 	return s
@@ -68,7 +68,7 @@ func (s *HTTP) Close() error {
 
 // Local lets only those requests through to h that name the machine by one of its names: localhost, an
 // address, or one of the names, see [HostNames]. A web page can have a browser ask us under a name of its own that it
-// lets point to 127.0.0.1 (DNS rebinding), but not under any of these. It also refuses what browsers send for pages
+// lets point to 127.0.0.1 (DNS rebinding), but not under any of these. It also refuses requests of browsers for pages
 // of other origins.
 func Local(names []string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

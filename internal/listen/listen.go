@@ -20,7 +20,7 @@ const (
 	loopback6 = "::1"
 )
 
-// Check tells what is wrong with an address to listen on: HOST:PORT or :PORT. Port 0 takes a free one.
+// Check returns the mistake in an address to listen on: HOST:PORT or :PORT. Port 0 takes a free one.
 func Check(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

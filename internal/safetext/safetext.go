@@ -1,5 +1,5 @@
 // Package safetext makes texts fit to be printed that were written by others: remarks of a broker, names that a user
-// or a peer chose, contents of files. What is printed must not steer a terminal, must not look like more lines than
+// or a peer chose, contents of files. Printed text must not steer a terminal, must not look like more lines than
 // it is, must not fill the screen, and must not hold a password.
 //
 //	Secrets.Line: the console, errors, labels
@@ -25,9 +25,9 @@ const (
 )
 
 // Line returns text as one line of at most [MaxLine] bytes and a note. Line breaks, with the blanks after them,
-// become "; ". What does not print becomes an escape as in Go's strings: control characters (\x1b), bytes that are no
-// UTF-8 (\xff), marks that change the direction of writing and blanks other than the space (\u202e). Of a longer text
-// the note says how many bytes were left out.
+// become "; ". Characters that do not print become escapes as in Go's strings: control characters (\x1b), bytes that
+// are no UTF-8 (\xff), marks that change the direction of writing and blanks other than the space (\u202e). Of a
+// longer text the note says how many bytes were left out.
 func Line(text string) string { return line(text, MaxLine, 0) }
 
 // line counts as left out also what is beyond the text.
@@ -78,7 +78,8 @@ func isPlain(text string) bool {
 	return text == "" || text[0] != ' ' && text[len(text)-1] != ' '
 }
 
-// escape returns what is written for the beginning of a text that is not empty, and how many bytes of it that is.
+// escape returns the replacement for the beginning of a text that is not empty, and how many bytes of the text that
+// covers.
 func escape(text string) (piece string, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	switch {

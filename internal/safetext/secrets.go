@@ -66,7 +66,7 @@ func (s *Secrets) Add(user, text string) {
 	s.known.Store(&list)
 }
 
-// AddURL makes secrets of what a broker URL may hold: the password of user:password@, and settings such as
+// AddURL makes secrets of the parts of a broker URL: the password of user:password@, and settings such as
 // ?password=. Flag tells that it is known to be a URL, as the value of a flag is, so that it may lack its scheme.
 func (s *Secrets) AddURL(text string, flag bool) {
 	for query := text; ; {
@@ -138,7 +138,7 @@ func (s *Secrets) redact(text string) (redacted string, beyond int) {
 			text = hideSecret(text, x.text, x.alone)
 		}
 	}
-	if beyond > 0 { // what was cut in two may be a secret
+	if beyond > 0 { // the cut may have split a secret
 		const longestEscape = 10
 		keep := max(0, len(text)-longestEscape*len((*known)[0].text))
 		text, beyond = text[:keep], beyond+len(text)-keep
@@ -146,7 +146,7 @@ func (s *Secrets) redact(text string) (redacted string, beyond int) {
 	return URLs(text), beyond
 }
 
-// secretSettings are what the names of settings end with whose values are secret, in lower case.
+// secretSettings are the ends of the names of settings whose values are secret, in lower case.
 func secretSettings() []string {
 	return []string{"password", "passwd", "passcode", "passphrase", "pwd", "secret", "secretkey", "secret-key", "secret_key", "token", "apikey", "api-key", "api_key"}
 }

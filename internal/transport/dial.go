@@ -96,7 +96,7 @@ func (c *secured) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// isNetwork tells whether it is the connection that failed, not what was said over it.
+// isNetwork tells whether the connection failed, not the conversation over it.
 func isNetwork(err error) bool {
 	var ne net.Error
 	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) && !isAlert(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Identity keeps what a broker said of itself. A driver that embeds it is a [driver.Identified]. The zero value knows
-// nothing; it is safe for concurrent use.
+// Identity keeps the product and version that a broker states. A driver that embeds it is a [driver.Identified]. The
+// zero value knows nothing; it is safe for concurrent use.
 type Identity struct{ told atomic.Pointer[identity] }
 
 type identity struct{ product, version string }

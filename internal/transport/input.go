@@ -42,7 +42,7 @@ type Input struct {
 	idle func()
 
 	buf  *buffer // nil: empty
-	r, w int     // what is in it
+	r, w int     // its contents are buf[r:w]
 	err  error   // of the connection, to be returned once the buffer is empty
 }
 
@@ -136,7 +136,7 @@ func (in *Input) takeErr() error {
 	return err
 }
 
-// fill reads once. What was read, or an error, is there afterwards.
+// fill reads once. Afterwards there are bytes or an error.
 func (in *Input) fill() {
 	if in.idle != nil {
 		in.idle()

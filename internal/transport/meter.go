@@ -8,7 +8,7 @@ import (
 )
 
 // Metered is a network connection that measures for how long its reader and its writer waited for the peer, as
-// opposed to copying what was there. One goroutine may read and one may write at a time.
+// opposed to copying bytes that were there. One goroutine may read and one may write at a time.
 type Metered struct {
 	net.Conn
 	in, out *driver.Meter
@@ -61,7 +61,7 @@ func (m *Metered) SyscallConn() (syscall.RawConn, error) {
 	return nil, syscall.EINVAL
 }
 
-// opError is what the net package makes of an error.
+// opError is an error in the form of the net package.
 func (m *Metered) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: m.LocalAddr(), Addr: m.RemoteAddr(), Err: err}
 }

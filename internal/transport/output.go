@@ -41,7 +41,7 @@ func (p *outputs) put(b *buffer) {
 	}
 }
 
-// Writer is told what of its messages was passed to the operating system: for sends without a confirmation.
+// Writer is told which of its messages were passed to the operating system: for sends without a confirmation.
 type Writer interface {
 	// Written is called for slots in the order of [Output.Send], by one goroutine at a time.
 	Written(slots []driver.Slot)
@@ -53,9 +53,10 @@ type written struct {
 	slot driver.Slot
 }
 
-// Output gathers frames and writes them: the goroutine that appended the last frame of a burst writes for all. While that
-// system call is under way, the frames of others gather. Only when the network takes no more does a goroutine wait
-// for it. So a lone frame leaves at once and by the goroutine that made it, and a burst leaves in few system calls.
+// Output gathers frames and writes them: the goroutine that appended the last frame of a burst writes for all. While
+// that system call is under way, the frames of others gather. Only when the network takes no more does a goroutine
+// wait for it. So a lone frame leaves at once and by the goroutine that made it, and a burst leaves in few system
+// calls.
 //
 // All methods are safe for concurrent use.
 type Output struct {
@@ -139,7 +140,7 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 }
 
 // Unlock ends what Lock began. With more, another frame follows at once from the same goroutine, or a [Output.Flush]:
-// what was gathered may wait for it.
+// the gathered bytes may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
 	o.buf.b = b
 	if more && len(b) < gatherLimit || o.writing {
@@ -149,7 +150,7 @@ func (o *Output) Unlock(b []byte, more bool) {
 	o.flush()
 }
 
-// Confirm asks, between Lock and Unlock, to be told when what was gathered so far is passed to the operating system.
+// Confirm asks, between Lock and Unlock, to be told when the bytes gathered so far are passed to the operating system.
 func (o *Output) Confirm(to Writer, slot driver.Slot) {
 	o.confirm = append(o.confirm, written{to, slot})
 }
@@ -174,7 +175,7 @@ func (o *Output) Put(frames func([]byte) []byte) error {
 	return nil
 }
 
-// Flush writes what was gathered, without waiting for the network.
+// Flush writes the gathered bytes, without waiting for the network.
 func (o *Output) Flush() {
 	o.mu.Lock()
 	o.flush()
@@ -211,7 +212,7 @@ func (o *Output) handOver(b *buffer, at int, confirm []written) {
 	o.done.Go(func() { o.drain(b, at, confirm) })
 }
 
-// try writes what can be written without waiting; nothing, if that is not to be known.
+// try writes as much as it can without waiting; nothing, if that is not to be known.
 func (o *Output) try(b []byte) (int, error) {
 	if o.net == nil {
 		return 0, nil
@@ -219,7 +220,7 @@ func (o *Output) try(b []byte) (int, error) {
 	return o.net.polled.tryWrite(b)
 }
 
-// drain writes the rest of b from at on, and what is gathered meanwhile, until nothing is left.
+// drain writes the rest of b from at on, and the bytes gathered meanwhile, until nothing is left.
 func (o *Output) drain(b *buffer, at int, confirm []written) {
 	for {
 		_, err := o.conn.Write(b.b[at:])
@@ -233,7 +234,7 @@ func (o *Output) drain(b *buffer, at int, confirm []written) {
 	}
 }
 
-// take takes what was gathered. It is called with the lock.
+// take takes the gathered bytes. It is called with the lock.
 func (o *Output) take() (*buffer, []written) {
 	b, confirm := o.buf, o.confirm
 	o.buf, o.confirm, o.spare = nil, o.spare, nil

@@ -1,6 +1,6 @@
-// Package transport is what the drivers of protocols over TCP share: URLs that name several hosts, the attempt at one
-// host after the other, and TLS with its failures in plain words. It knows no protocol: what is special about one is
-// in [Protocol].
+// Package transport has the common parts of drivers of protocols over TCP: URLs that name several hosts, the attempt
+// at one host after the other, and TLS with its failures in plain words. It knows no protocol: what is special about
+// one is in [Protocol].
 package transport
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Protocol is what URLs of a protocol look like.
+// Protocol is the syntax of the URLs of a protocol.
 type Protocol struct {
 	Title     string   // in hints: "AMQP"
 	Schemes   []string // all of them, the usual plain one first
@@ -110,7 +110,7 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// example is a hint that shows what a URL looks like. It names both flags that take one: which it was is not known
+// example is a hint that shows the form of a URL. It names both flags that take one: which it was is not known
 // here.
 func (p *Protocol) example(scheme string, useTLS bool) string {
 	port := p.PlainPort

@@ -12,7 +12,7 @@ const (
 	cacheSize  = 256  // lanes that are found without a map; a power of two
 )
 
-// Verdict is what a checker thinks of a delivery.
+// Verdict is the judgement of a checker on a delivery.
 type Verdict uint8
 
 // The verdicts.
@@ -22,7 +22,7 @@ const (
 	Illegible                // the ID is damaged: whose message it is cannot be told
 )
 
-// Checker checks what one consumer receives. Check is for one goroutine; the rest is safe for concurrent use.
+// Checker checks the deliveries of one consumer. Check is for one goroutine; the rest is safe for concurrent use.
 type Checker struct {
 	tracker *Tracker
 	run     int64
@@ -36,7 +36,7 @@ type Checker struct {
 	n     unnamed
 }
 
-// unnamed is what a checker knows that belongs to no stream.
+// unnamed holds the counts of a checker that belong to no stream.
 type unnamed struct {
 	foreign, illegible uint64
 	last               int64 // when the last message came that is not foreign; microseconds since the Unix epoch

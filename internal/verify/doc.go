@@ -13,10 +13,10 @@
 //	Checker ------------- Tracker --> Received
 //
 // A [Ledger] numbers the messages of one producer; it does nothing at all for a message that was accepted. A
-// [Checker] checks what one consumer receives, and keeps successive numbers as one span; now and then it gives its
-// spans to the [Tracker] of its subscription, which has the sets. A [Side] is what one process knows. [Judge] puts
-// any number of sides together, of one process or of many, so that a run in one process and one in ten are judged by
-// the same code.
+// [Checker] checks the deliveries of one consumer, and keeps successive numbers as one span; now and then it gives
+// its spans to the [Tracker] of its subscription, which has the sets. A [Side] holds the knowledge of one process.
+// [Judge] puts any number of sides together, of one process or of many, so that a run in one process and one in ten
+// are judged by the same code.
 //
 // # Exact, and bounded
 //
@@ -27,7 +27,7 @@
 // A prefix without gaps takes no memory; behind a gap a compressed bitmap ([Set]) takes over, which stores runs as two
 // numbers and anything else in about a bit per number. The number of producers that are told apart is bounded.
 //
-// # What cannot be known
+// # Limits
 //
 // A message whose ID is damaged cannot be told from others, so it counts as damaged and its number as lost. A
 // duplicate that the broker does not mark cannot be told from one that the producer's side caused, such as a proxy

@@ -47,7 +47,7 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// jsonSide and the types below are what a file says besides its sets.
+// jsonSide and the types below are the contents of a file besides its sets.
 type jsonSide struct {
 	ID       int64          `json:"id"`
 	Role     string         `json:"role"`

@@ -10,8 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Judge compares what the sides of a run sent with what they received. Messages of runs that no side sent are foreign;
-// if no side sent any, all runs are looked at, as far as that can be done without knowing what was sent.
+// Judge compares the messages that the sides of a run sent with those that they received. Messages of runs that no
+// side sent are foreign; if no side sent any, all runs are looked at, as far as that can be done without knowing what
+// was sent.
 func Judge(sides ...*Side) *Result {
 	j := &judge{sent: map[streamKey]*Sent{}}
 	r := &Result{Known: true}
@@ -44,7 +45,7 @@ type judge struct {
 	partial bool // a scope is selective
 }
 
-// groups puts together what belongs to the same subscription, in the order of appearance.
+// groups puts together the sides of the same subscription, in the order of appearance.
 func groups(sides []*Side) [][]*Received {
 	type key struct {
 		destination  driver.Destination
@@ -186,7 +187,7 @@ func boundsOf(parts []*Received, key streamKey, sent *Sent) Bounds {
 	return b
 }
 
-// compare counts what was to arrive of a producer and did not, and the other way round.
+// compare counts the messages of a producer that should have arrived and did not, and the other way round.
 func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds Bounds) {
 	if st == nil {
 		st = newStream(key)

@@ -73,7 +73,7 @@ func (l *Ledger) Done(n int64, o driver.Outcome) {
 	}
 }
 
-// Seal ends the ledger and returns what it says; the messages in flight count as unconfirmed. Outcomes that come later
+// Seal ends the ledger and returns its contents; the messages in flight count as unconfirmed. Outcomes that come later
 // are ignored.
 func (l *Ledger) Seal(inFlight []int64) *Sent {
 	l.mu.Lock()

@@ -13,7 +13,7 @@ type Progress struct {
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
 	Disordered  uint64 `json:"outOfOrder"`            // messages that came behind a later one of the same producer at the same consumer
-	Damaged     uint64 `json:"damaged"`               // deliveries that are not what was sent
+	Damaged     uint64 `json:"damaged"`               // deliveries that differ from the message sent
 	Foreign     uint64 `json:"foreign"`               // deliveries of others
 }
 
@@ -34,7 +34,7 @@ func Add(list ...Progress) (sum Progress) {
 	return sum
 }
 
-// Counts is what became of the messages for one subscription, or for all of them. Each is exact.
+// Counts are the fates of the messages for one subscription, or for all of them. Each is exact.
 //
 // Expected = Received - UnconfirmedArrived - RefusedArrived - WithheldArrived + Lost + Left + Early.
 type Counts struct {
@@ -51,7 +51,7 @@ type Counts struct {
 	Disordered            uint64 `json:"outOfOrder"`            // messages all of whose copies came behind a later one
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"` // part of Disordered that were marked as redelivered
 
-	Damaged   uint64 `json:"damaged"`   // deliveries whose body or ID is not what was sent
+	Damaged   uint64 `json:"damaged"`   // deliveries whose body or ID differs from the one sent
 	Illegible uint64 `json:"illegible"` // part of Damaged: the ID, so that it is not known which message it is
 	Foreign   uint64 `json:"foreign"`   // deliveries of other runs and tools
 
@@ -86,7 +86,7 @@ func (c *Counts) add(o *Counts) {
 	c.Gaps += o.Gaps
 }
 
-// Kind is what can be wrong with a message.
+// Kind is a defect of a message.
 type Kind string
 
 // The kinds of which a [Scope] names examples.
@@ -139,7 +139,7 @@ type Result struct {
 // Allow says which findings do not make a run a failure.
 type Allow struct{ Lost, Duplicates, Damaged, Disorder bool }
 
-// Problems lists what makes the run a failure.
+// Problems lists the reasons why the run is a failure.
 func (r *Result) Problems(allow Allow) []string {
 	var list []string
 	t := &r.Total

@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Side is what one process of a run knows: what it sent, what it received, or both. Times are microseconds since the
-// Unix epoch, by that process' clock.
+// Side is the knowledge of one process of a run: the messages that it sent, those that it received, or both. Times
+// are microseconds since the Unix epoch, by that process' clock.
 type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
 	ID   int64
@@ -18,7 +18,7 @@ type Side struct {
 	Received []*Received
 }
 
-// Sent is what one producer sent.
+// Sent are the messages that one producer sent.
 type Sent struct {
 	Producer    int64
 	Destination driver.Destination
@@ -30,17 +30,17 @@ type Sent struct {
 	refused, unconfirmed, withheld *roaring64.Bitmap
 }
 
-// Received is what arrived at one subscription, or at the part of its consumers that the process had.
+// Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
 type Received struct {
 	Destination driver.Destination
-	// Subscription is the name under which consumers share what arrives, also those of several processes; "" for a
+	// Subscription is the name under which consumers share the messages, also those of several processes; "" for a
 	// queue.
 	Subscription string
 	// Private: no other process has a part in this subscription, whatever it is called.
 	Private bool
 	// Selective: not all messages are meant to arrive.
 	Selective bool
-	// Late: what was sent before Opened may not arrive, as the subscription did not exist.
+	// Late: messages sent before Opened may not arrive, as the subscription did not exist.
 	Late bool
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
@@ -62,7 +62,7 @@ type Stream struct{ Run, Producer int64 }
 // Bounds are numbers of messages: From and those after it, below To.
 type Bounds struct{ From, To uint64 }
 
-// join returns what arrived from one producer at two places that share its messages.
+// join returns the messages of one producer that arrived at two places that share them.
 func (s *stream) join(o *stream) *stream {
 	common := min(s.arrived.low, o.arrived.low) // all below are in both; the bitmaps go without them
 	a, b := s.arrived.bitmap(common), o.arrived.bitmap(common)

@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxStreams bounds the producers that one subscription keeps apart, of all runs. The messages of more are foreign:
-	// what a stranger sends must not use up our memory.
+	// messages of strangers must not use up our memory.
 	maxStreams = 1 << 17
 	// maxNumbers is above any number that a producer reaches, and low enough for sets up to there to be handled.
 	maxNumbers = 1 << 38
@@ -20,7 +20,7 @@ const (
 // streamKey names a producer.
 type streamKey struct{ run, producer int64 }
 
-// What is special about a delivery.
+// The marks of a delivery.
 const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before
 	behind                  // this consumer has had a later message of that producer before
@@ -33,7 +33,8 @@ type span struct {
 	flags    uint8
 }
 
-// Tracker knows what arrived at one subscription, from the checkers of its consumers. It is safe for concurrent use.
+// Tracker knows the messages that arrived at one subscription, from the checkers of its consumers. It is safe for
+// concurrent use.
 type Tracker struct {
 	mu       sync.Mutex
 	checkers []*Checker
@@ -45,7 +46,7 @@ type Tracker struct {
 // NewTracker returns a tracker that has seen nothing yet.
 func NewTracker() *Tracker { return &Tracker{streams: map[streamKey]*stream{}} }
 
-// stream returns what arrived from a producer; nil if there are too many of them.
+// stream returns the messages that arrived from a producer; nil if there are too many producers.
 func (t *Tracker) stream(key streamKey) *stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +74,7 @@ func (t *Tracker) merge(spans []span) {
 	}
 }
 
-// damaged notes a message whose body is not what its producer sent.
+// damaged notes a message whose body differs from the one sent.
 func (t *Tracker) damaged(s *stream, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +87,7 @@ func (t *Tracker) damaged(s *stream, n int64) {
 	}
 }
 
-// flush makes the tracker know all that its checkers know, and returns what they counted themselves.
+// flush makes the tracker know all that its checkers know, and returns their own counts.
 func (t *Tracker) flush() (sum unnamed) {
 	t.mu.Lock()
 	checkers := slices.Clone(t.checkers)
@@ -100,7 +101,8 @@ func (t *Tracker) flush() (sum unnamed) {
 	return sum
 }
 
-// Seal ends the tracker and returns what arrived. Deliveries that come later are ignored. The caller fills in the rest.
+// Seal ends the tracker and returns the messages that arrived. Deliveries that come later are ignored. The caller
+// fills in the rest.
 func (t *Tracker) Seal() *Received {
 	n := t.flush()
 	t.mu.Lock()
@@ -128,8 +130,8 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	return n
 }
 
-// Progress returns the counts so far that need not be compared with what was sent. With a run, those of the messages of
-// that run alone.
+// Progress returns the counts so far that need not be compared with the messages sent. With a run, those of the
+// messages of that run alone.
 func (t *Tracker) Progress(run int64) Progress {
 	n := t.flush()
 	t.mu.Lock()
@@ -148,7 +150,8 @@ func (t *Tracker) Progress(run int64) Progress {
 	return p
 }
 
-// stream is what arrived of one producer. All its figures are the same in whatever order the checkers' buffers come in.
+// stream holds the messages that arrived from one producer. All its figures are the same in whatever order the
+// checkers' buffers come in.
 type stream struct {
 	key     streamKey
 	arrived Set

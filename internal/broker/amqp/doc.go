@@ -38,7 +38,7 @@
 // capability "global" the container does not count. A closing detach removes it, any other end keeps it. A receiver
 // that attaches without a source is shown the subscription of that name, or a null source.
 //
-// # What is not there
+// # Not supported
 //
 // Browsing (distribution mode copy) is refused. The filter no-local is not honoured and not echoed. "Modified" with
 // undeliverable-here drops the message, as rejected does, and its annotations are ignored. Links are not resumed:

@@ -115,7 +115,7 @@ func (c *conn) wakeWriter() {
 // read handles requests until the connection ends.
 func (c *conn) read() error {
 	in := make([]byte, inSize)
-	from, to := 0, 0 // what is in it and was not handled
+	from, to := 0, 0 // its contents are buf[r:w] and was not handled
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
 	hears := listening{c: c}
 	for {

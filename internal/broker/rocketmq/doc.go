@@ -4,22 +4,22 @@
 // # Model
 //
 //	conn: a reader that handles requests and gathers the answers; a writer that writes them and answers pulls
-//	  +-- topic: a Sink of the store's topic://NAME, dealing what comes out over its queues
+//	  +-- topic: a Sink of the store's topic://NAME, dealing its messages out over its queues
 //	  |     +-- queue: a log in memory, with the offsets where consumer groups stand
 //	  +-- group: its members, their topics, the locks of queues
 //	  +-- transactions: half messages, and when to ask about them
 //
 // A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to
-// whatever other protocols have subscribed to under its name; what they send to topic://NAME is dealt out over the
+// whatever other protocols have subscribed to under its name; their messages to topic://NAME are dealt out over the
 // topic's queues in turn.
 //
 // queue://NAME of other protocols meets the topic NAME as well, by a bridge, as far as a log with groups can be a
 // queue: while members of a group listen to the topic, it takes from the queue, as one of the consumers that compete
 // there, what other protocols sent; all groups get it. And what is sent to the topic over RocketMQ goes to the queue,
-// too, while other protocols consume from that. What goes over the bridge passes the faults once, where it was sent.
+// too, while other protocols consume from that. Messages over the bridge pass the faults once, where they were sent.
 //
 // A topic comes into being when a client creates it, sends to it, or looks for the route of one that another protocol
-// uses. What other protocols sent before that is not in it.
+// uses. Messages that other protocols sent before are not in it.
 //
 // # Bounds
 //
@@ -51,8 +51,8 @@
 //
 // Those of the store work for each message, also within batches: if one is withheld, the whole batch is not answered.
 // A half message is sent, as far as faults are concerned, when it is committed, which is not answered as a rule, so
-// that withholding does not show. What consumers give back is not sent again. Reordering swaps two messages that a
-// connection sends to the same queue, because only those have an order. While the broker stalls, no request is
+// that withholding does not show. Messages that consumers give back are not sent again. Reordering swaps two messages
+// that a connection sends to the same queue, because only those have an order. While the broker stalls, no request is
 // answered and no message delivered.
 //
 // # Contents
@@ -62,7 +62,7 @@
 // its compression (zlib; a body compressed with LZ4 or ZSTD is passed on as it is). Messages of other protocols that
 // have expired are passed over; RocketMQ has no time to live.
 //
-// # What there is not
+// # Not supported
 //
 // Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead-letter handling of transactions that
 // are never answered (they are counted and forgotten), settings of groups, and addresses of IPv6 in messages. Such

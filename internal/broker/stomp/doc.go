@@ -34,10 +34,10 @@
 //
 // # Acknowledgements
 //
-// With ack:auto a message is done with as soon as it is written: what is under way when a connection breaks is lost.
+// With ack:auto a message is done with as soon as it is written: messages on the way are lost when a connection breaks.
 // NACK gives a message back to its queue as redelivered; the tenth delivery is the last one, then it drops the
 // message, which is counted as rejected. (Artemis drops at once, ActiveMQ Classic moves it to a dead-letter queue,
-// RabbitMQ never drops.) What is not acknowledged at UNSUBSCRIBE or DISCONNECT goes back as it was; when a connection
+// RabbitMQ never drops.) Unacknowledged messages go back unchanged at UNSUBSCRIBE or DISCONNECT; when a connection
 // just ends, it counts as an attempt and is marked redelivered, because the client may have seen it.
 //
 // An acknowledgement that settles nothing is an ERROR, except of what a cumulative one has covered before, and except
@@ -59,7 +59,7 @@
 // their receipts when they were done. Everything else is read on, so that a connection can make the room itself by
 // acknowledging. When 1000 frames or 1 MiB are parked the connection is not read any more until there is room: a
 // client that sends that far ahead of its own acknowledgements on one connection has to use two. DISCONNECT waits for
-// what is parked, unless the client has closed the connection meanwhile: then what is parked is forgotten.
+// what is parked, unless the client has closed the connection meanwhile: then the parked frames are forgotten.
 //
 // When the store rejects, the SEND or COMMIT is answered by an ERROR that says so and names the receipt, and the
 // connection ends, as it must after any ERROR. Artemis does the same with address-full-policy FAIL.

@@ -153,7 +153,7 @@ func (p *place) find(ctx context.Context, a *caller) error {
 	}
 	switch {
 	case found:
-		p.next = min(max(offset, first), p.end) // what the broker has removed is not there
+		p.next = min(max(offset, first), p.end) // with the features of the broker removed is not there
 	case p.fromNext && !retry:
 		p.next = p.end
 	default:

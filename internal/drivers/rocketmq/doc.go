@@ -59,8 +59,8 @@
 // (30 s). What is open and is to be committed has been accepted but not delivered: consumers of the run wait for it
 // as long as --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says
 // how many. A closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout)
-// allow, and reports what is open after that as an error. After that no client answers, and the broker drops the message
-// in the end.
+// allow, and reports what is open after that as an error. After that no client answers, and the broker drops the
+// message in the end.
 //
 // A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
 // commits again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut
@@ -79,7 +79,7 @@
 // the group stands stays on the broker as long as the topic. topic://X gives each consumer a group of its own, or one
 // per subscription name, that starts at what is sent next; such a group is deleted with its last consumer, unless
 // KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and
-// what the filter leaves out is passed over, not left for others.
+// messages that do not match the filter are skipped, not left for others.
 //
 // Within a group whole queues are dealt out. The members use the broker's locks in handing over queues, whatever the
 // order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer
@@ -120,5 +120,5 @@
 // Routes are looked up again every 30 s, at the name server that answered last. Queues that were added are written to
 // and read from, from their first message on; producers with a group keep their queue. A producer goes on while one
 // broker of its topic is left, and uses a broker that comes back. A consumer that loses one of its brokers ends with
-// an error: it cannot tell what it does not receive.
+// an error: it cannot report messages that it does not receive.
 package rocketmq

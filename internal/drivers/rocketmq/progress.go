@@ -23,7 +23,7 @@ const (
 // that came last would have messages delivered twice to the next owner of the queue.
 type progress struct {
 	saving   sync.Mutex
-	saved    int64 // what the broker has confirmed
+	saved    int64 // with the features of the broker confirmed
 	asked    int64 // what the request that is under way says, or the last one did
 	open     bool  // a request is under way
 	failed   error // how the last one did

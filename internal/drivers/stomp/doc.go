@@ -34,14 +34,14 @@
 // RECEIPT is accepted. An ERROR frame that names the receipt of a message, or of a commit, is rejected if the broker
 // says that it has no room, knows no such destination, or does not want this user or so large a message, and failed
 // otherwise. The broker has to close the connection then; one that does not goes on being used. An ERROR that names no
-// receipt ends the connection. What is in flight when a connection ends is unknown, but for the messages of a
+// receipt ends the connection. Messages in flight when a connection ends are unknown, but for the messages of a
 // transaction whose COMMIT was not sent: they are failed. STOMP has no error codes: failures are classified by the
 // broker's words.
 //
 // # Receiving
 //
 // Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a
-// quarter of the credit is used, or each by itself (option ack). What was received but not delivered goes back to its
+// quarter of the credit is used, or each by itself (option ack). Messages received but not delivered go back to their
 // queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection
 // ends. See [consumer] for the goroutine that delivers.
 //
@@ -56,7 +56,7 @@
 // # Dialects
 //
 // STOMP leaves to the broker how queues, topics, lasting subscriptions, expiry and flow control are named. See
-// [dialect]; it is chosen by the broker's greeting. What a dialect has no header for is refused. In particular:
+// [dialect]; it is chosen by the broker's greeting. Features without a header in a dialect are refused. In particular:
 //
 //   - Artemis counts bytes, not messages, ahead of a consumer: a credit of n is sent as a window that never lets more
 //     than n messages through, and fewer when they are large. Shared subscriptions are queues of the topic's address.

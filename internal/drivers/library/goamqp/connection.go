@@ -108,7 +108,7 @@ func (c *connection) End(ctx context.Context) {
 	_ = c.amqp.Close()
 }
 
-// classes are those of error conditions (AMQP 1.0, Transport, section 2.8) that say more than what has ended.
+// classes are those of error conditions (AMQP 1.0, Transport, section 2.8) that name a cause.
 func classes() map[amqp.ErrCond]driver.Class {
 	return map[amqp.ErrCond]driver.Class{
 		amqp.ErrCondNotFound: driver.ClassNotFound, amqp.ErrCondResourceDeleted: driver.ClassNotFound,
@@ -117,7 +117,7 @@ func classes() map[amqp.ErrCond]driver.Class {
 	}
 }
 
-// explain gives what the library reported a class.
+// explain gives an error of the library a class.
 func explain(op string, err error) *driver.Error {
 	var known *driver.Error
 	var link *amqp.LinkError
@@ -196,7 +196,7 @@ func (p *party) leave(ctx context.Context) {
 	p.closed = true
 }
 
-// product is what depends on the broker.
+// product holds the differences between brokers.
 type product struct {
 	prefix  map[driver.Kind]string // of names in its addresses
 	factory driver.Factory

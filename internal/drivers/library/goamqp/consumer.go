@@ -109,7 +109,7 @@ func (c *consumer) settle(m *amqp.Message, verdict driver.Verdict) {
 	}
 }
 
-// delivery takes from a message what perfmq looks at.
+// delivery returns the parts of a message that perfmq reads.
 func delivery(m *amqp.Message) *driver.Delivery {
 	d := &driver.Delivery{Body: bytes.Join(m.Data, nil), Redelivered: m.Header != nil && m.Header.DeliveryCount > 0}
 	if m.Value != nil {

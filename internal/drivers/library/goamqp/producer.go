@@ -49,7 +49,7 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	return p, nil
 }
 
-// message is what all messages of a variant have.
+// message is the common part of all messages of a variant.
 func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 	m := amqp.Message{
 		Header: &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL},

@@ -144,19 +144,19 @@ func (d *stompDriver) join(
 	return lease, err
 }
 
-// lost is the error of what is under way when the connection ends.
+// lost is the error of sends in flight when the connection ends.
 func lost(op string, err error) *driver.Error {
 	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
 }
 
-// dialect is what STOMP leaves to the broker.
+// dialect holds the differences between brokers.
 type dialect struct {
-	queue, topic string         // what comes before names
+	queue, topic string         // prefixes of names
 	routing      bool           // the kind of a destination is a header
 	credit       string         // the header for it; "" if there is none
 	durable      string         // the header for the name of a durable subscription
-	size         int            // what a message counts against the credit
-	factory      driver.Factory // what the broker has
+	size         int            // of a message, against the credit
+	factory      driver.Factory // with the features of the broker
 }
 
 // serverOf reads the server header of CONNECTED: name/version comment.
@@ -192,7 +192,7 @@ func (d *dialect) address(dest driver.Destination) string {
 	return d.queue + dest.Name
 }
 
-// kind returns the header that says what kind a destination is of, as Artemis wants it.
+// kind returns the header for the kind of a destination, for Artemis.
 func (d *dialect) kind(header string, kind driver.Kind) []string {
 	if d.routing {
 		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
@@ -200,7 +200,7 @@ func (d *dialect) kind(header string, kind driver.Kind) []string {
 	return nil
 }
 
-// window is the header that limits what the broker sends ahead.
+// window is the header that limits the messages that the broker sends ahead.
 func (d *dialect) window(credit int) []string {
 	if d.credit == "" {
 		return nil

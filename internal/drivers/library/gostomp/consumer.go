@@ -123,7 +123,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}, func() { _ = c.Conn.net.Close() })
 }
 
-// delivery takes from a message what perfmq looks at.
+// delivery returns the parts of a message that perfmq reads.
 func delivery(m *stomp.Message) *driver.Delivery {
 	d := &driver.Delivery{Body: m.Body, Redelivered: m.Header.Get("redelivered") == "true"}
 	if text, ok := m.Header.Contains(driver.TimeProperty); ok {
@@ -137,7 +137,7 @@ func delivery(m *stomp.Message) *driver.Delivery {
 	return d
 }
 
-// Close implements [driver.Consumer]. What is in the inbox goes back to the broker.
+// Close implements [driver.Consumer]. Messages in the inbox go back to the broker.
 func (c *consumer) Close(ctx context.Context) error {
 	if c.closed {
 		return nil

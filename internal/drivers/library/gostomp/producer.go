@@ -115,7 +115,7 @@ func add(f *frame.Frame, headers []string) {
 	}
 }
 
-// outcome tells what became of a message. After an error the library or the broker has closed the connection, or it
+// outcome returns the outcome of a message. After an error the library or the broker has closed the connection, or it
 // is closed here.
 func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	if err == nil {

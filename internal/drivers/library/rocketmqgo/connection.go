@@ -72,7 +72,7 @@ func Factory() driver.Factory {
 	return f
 }
 
-// check refuses what the library does not have, or does not tell the failures of.
+// check refuses features that the library lacks, or whose failures it does not report.
 func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, error) {
 	const op = "check the settings"
 	b, err := library.NewBroker(p, opts)

@@ -162,7 +162,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}, func() {})
 }
 
-// delivery takes from a message what perfmq looks at.
+// delivery returns the parts of a message that perfmq reads.
 func delivery(m *primitive.MessageExt) *driver.Delivery {
 	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
 	var err error

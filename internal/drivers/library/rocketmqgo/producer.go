@@ -119,7 +119,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	})
 }
 
-// outcome tells what became of a message.
+// outcome returns the outcome of a message.
 func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outcome {
 	var network *net.OpError
 	switch {
