@@ -23,10 +23,16 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.Unknown()...)
 
+	if len(s.FindMax) > 0 {
+		searchDefaults(s)
+	}
 	r := &resolver{Values: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
 	r.notes = compatibleNotes(cmd.Flags())
 	p := r.resolve(args)
 	r.outputs(a.Stdout, a.Stderr)
+	if len(s.FindMax) > 0 {
+		r.searchMistakes()
+	}
 	errs = append(errs, r.errs...)
 	if err := p.Validate(); err != nil {
 		errs = append(errs, err)
@@ -37,6 +43,19 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if s.DryRun {
 		a.sayNotes(r.notes)
 		return a.printPlan(cmd, p, list)
+	}
+	if len(s.FindMax) > 0 {
+		f, err := a.newMaxFinder(s, role, func(v *setting.Values) *plan.Plan {
+			one := resolver{Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
+			return one.resolve(args)
+		})
+		a.work = func() int {
+			if !s.Silent {
+				a.sayNotes(r.notes)
+			}
+			return f.do()
+		}
+		return err
 	}
 	p.MakeBodies()
 	a.work = func() int {
@@ -170,8 +189,11 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provena
 }
 
 // execute carries out a valid plan and returns the exit status.
-func (a *app) execute(p *plan.Plan, s *setting.Values) int {
-	r := run.Run{
+func (a *app) execute(p *plan.Plan, s *setting.Values) int { return a.ended(a.newRun(p, s).Do()) }
+
+// newRun returns a run of a valid plan with the outputs that were asked for.
+func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
+	return &run.Run{
 		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
@@ -180,7 +202,6 @@ func (a *app) execute(p *plan.Plan, s *setting.Values) int {
 			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, Linger: s.MetricsLinger,
 		},
 	}
-	return a.ended(r.Do())
 }
 
 // ended says how a run came to its end, and returns the exit status.

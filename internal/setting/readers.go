@@ -219,12 +219,14 @@ func setMessageSizes(s *Values, t string) error {
 	return nil
 }
 
-func setThreshold(s *Values, text string) error {
-	t, err := ParseThreshold(text)
-	if err == nil {
-		s.Thresholds = append(s.Thresholds, t)
+func thresholds(field func(*Values) *[]threshold.Threshold) setter {
+	return func(s *Values, text string) error {
+		t, err := ParseThreshold(text)
+		if err == nil {
+			*field(s) = append(*field(s), t)
+		}
+		return err
 	}
-	return err
 }
 
 // ParseThreshold reads a demand on a metric, and suggests the metric that was probably meant.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // maxThreads is more than any machine has processors for: with tens of thousands, the Go runtime is busy with nothing else.
@@ -63,6 +64,12 @@ func loadRows(role plan.Role) []Setting {
 			Places: inProducers, Section: SectionLoad, Arg: argNumber, Default: "as fast as possible", Roles: sending(),
 			Help: "messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'",
 			Join: ", ", Relative: true, Set: setRate,
+		},
+		{
+			Name: "find-max", OneProtocol: true, Section: SectionLoad, Arg: `"METRIC OP VALUE"`, List: true, Roles: sending(),
+			Help: "search for the highest rate that keeps this demand, such as 'transfer.p99 < 10ms', and at which messages do not merely queue: loads of --duration (default 6s) " +
+				"one after the other, beginning with --rate (default 1000), then one that is three times as long; may be repeated",
+			Set: thresholds(func(s *Values) *[]threshold.Threshold { return &s.FindMax }), Suggest: suggestMetrics,
 		},
 		{
 			Name:   "max-pending",

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 func verifyRows() []Setting {
@@ -59,7 +60,7 @@ func outputRows() []Setting {
 			Section: SectionOutput, Arg: "DEMAND", List: true,
 			Help: "METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
 				"All metrics: perfmq scenario metrics",
-			Set: setThreshold, Suggest: suggestMetrics,
+			Set: thresholds(func(s *Values) *[]threshold.Threshold { return &s.Thresholds }), Suggest: suggestMetrics,
 		},
 		{
 			Name: "label", Section: SectionOutput, Arg: "NAME=TEXT", List: true,

@@ -54,7 +54,7 @@ type Values struct {
 	Options                        []string
 	Labels                         map[string]string
 	WaitForBroker                  time.Duration
-	Thresholds                     []threshold.Threshold
+	Thresholds, FindMax            []threshold.Threshold
 	Verify                         bool
 	VerifyFile                     string
 	Allow                          verify.Allow

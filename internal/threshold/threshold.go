@@ -175,20 +175,25 @@ func (t *Threshold) holds(v, target float64) bool {
 	}
 }
 
+// Value returns what was measured, in the unit of the metric.
+func (o *Outcome) Value() string {
+	if !o.Known {
+		return "nothing was measured"
+	}
+	text := o.Threshold.Metric.Unit.Format(o.Measured)
+	if o.Threshold.OfTarget && o.Target > 0 {
+		text += fmt.Sprintf(" (%s%%)", trim(100*o.Measured/o.Target, 2))
+	}
+	return text
+}
+
 // String tells what was asked and what was measured: "ack.p99 < 50ms: kept, 3.2ms".
 func (o *Outcome) String() string {
-	measured := "nothing was measured"
-	if o.Known {
-		measured = o.Threshold.Metric.Unit.Format(o.Measured)
-	}
-	if o.Known && o.Threshold.OfTarget && o.Target > 0 {
-		measured += fmt.Sprintf(" (%s%%)", trim(100*o.Measured/o.Target, 2))
-	}
 	verdict := "kept"
 	if !o.Kept {
 		verdict = "NOT KEPT"
 	}
-	text := o.Threshold.String() + ": " + verdict + ", " + measured
+	text := o.Threshold.String() + ": " + verdict + ", " + o.Value()
 	if o.Step != "" {
 		text = o.Step + ": " + text
 	}

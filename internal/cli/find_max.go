@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+// What --find-max takes for settings that are not given.
+const (
+	searchDuration   = 6 * time.Second
+	searchWarmup     = time.Second
+	searchMaxPending = 1000 // not the tester's patience, but the broker is to be the limit
+	holdTimes        = 3    // so much longer is the rate held that was found
+	searchFile       = "search.json"
+)
+
+// maxFinder is a run of --find-max: loads one after the other, each of another rate.
+type maxFinder struct {
+	a       *app
+	values  *setting.Values
+	resolve func(*setting.Values) *plan.Plan
+	demands []threshold.Threshold
+	tried   int
+}
+
+// searchMistakes finds settings that say nothing in a search, or that it decides itself.
+func (r *resolver) searchMistakes() {
+	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "format", "show-latency"} {
+		if r.Has(name) {
+			r.refuse("leave one of them out", "--%s has no place in the several runs of --find-max", name)
+		}
+	}
+	if _, constant := r.Rate.Constant(); !r.Rate.IsZero() && !constant {
+		r.refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
+	}
+}
+
+// searchDefaults fills in what makes sense for a search.
+func searchDefaults(v *setting.Values) {
+	if !v.Has("duration") {
+		v.Duration = searchDuration
+	}
+	if !v.Has("warmup") {
+		v.Warmup = min(searchWarmup, v.Duration/4)
+	}
+	if !v.Has("max-pending") {
+		v.MaxPending = searchMaxPending
+	}
+}
+
+// newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which messages do not
+// merely queue: at the broker, or in the tester.
+func (a *app) newMaxFinder(v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan) (*maxFinder, error) {
+	f := &maxFinder{a: a, values: v, resolve: resolve}
+	f.demands = append(append(f.demands, v.FindMax...), v.Thresholds...)
+	own := []string{"completed.avg >= 99% of target", "delay.p99 < 100ms"}
+	if role == plan.Client {
+		own = append(own, "received.avg >= 99% of target")
+	}
+	for _, text := range own {
+		t, err := threshold.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		f.demands = append(f.demands, t)
+	}
+	return f, nil
+}
+
+// do carries out the search and returns the exit status.
+func (f *maxFinder) do() int {
+	var asked []string
+	for i := range f.demands {
+		asked = append(asked, f.demands[i].String())
+	}
+	if dir := f.values.ResultDir; dir != "" {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // results are for all to read
+			f.a.errors.print(fmt.Errorf("make the folder of --result: %w", bare(err)))
+			return exitUsage
+		}
+	}
+	f.print("--- FIND-MAX: the highest rate at which %s\n", strings.Join(asked, ", "))
+	found, err := search.Max(context.Background(), search.Config{First: f.values.Rate.Peak()}, f.probe)
+	status := f.conclude(found, err)
+	if err := f.write(found, asked); err != nil {
+		f.a.errors.print(err)
+		return max(status, exitFailed)
+	}
+	return status
+}
+
+// endingError ends a search with the status of the run that could not be made.
+type endingError struct{ status int }
+
+func (e *endingError) Error() string { return fmt.Sprintf("a load ended with status %d", e.status) }
+
+// probe puts a load of that rate on the broker.
+func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Point, error) {
+	v := *f.values
+	text := strconv.FormatFloat(rate, 'f', -1, 64)
+	var err error
+	if v.Rate, err = load.ParseSchedule(text); err != nil {
+		return search.Point{}, err
+	}
+	v.Thresholds = f.demands
+	f.tried++
+	if v.ResultDir != "" {
+		v.ResultDir = filepath.Join(v.ResultDir, fmt.Sprintf("%03d-%s", f.tried, text))
+	}
+	if hold {
+		v.Duration = v.Warmup + holdTimes*(v.Duration-v.Warmup)
+	}
+	p := f.resolve(&v)
+	if err := p.Validate(); err != nil {
+		return search.Point{}, err
+	}
+	p.MakeBodies()
+	v.Silent, v.JSONFile = true, ""
+	e := f.a.newRun(p, &v).Do()
+	if e.Summary == nil || e.Interrupted || e.Abandoned || e.Err != nil || e.Closing != nil {
+		return search.Point{}, &endingError{f.a.ended(e)}
+	}
+	point := judgePoint(e.Summary, v.Duration-v.Warmup)
+	f.report(rate, hold, &point, e.Summary)
+	if e.Summary.Missing > 0 {
+		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would be in the way of the next load",
+			e.Summary.Missing), "purge the destination, and raise --drain-timeout")
+		return point, &endingError{exitFailed}
+	}
+	return point, nil
+}
+
+// slack is how many messages a load may stay behind its target beside the share that its demand allows: of low rates, one that is
+// on its way when the load ends is more than that.
+const slack = 2
+
+// judgePoint tells whether a load kept the demands. Its measured part had that length.
+func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
+	p := search.Point{Limit: s.Limit.String()}
+	var broken []string
+	for i := range s.Thresholds {
+		o := &s.Thresholds[i]
+		if o.Threshold.OfTarget && o.Known && (o.Target-o.Measured)*measured.Seconds() <= slack {
+			o.Kept = true
+		}
+		if !o.Kept {
+			broken = append(broken, o.Threshold.String()+": "+o.Value())
+		}
+	}
+	if len(broken) == 0 && !s.Success {
+		broken = s.Problems
+	}
+	p.Kept = len(broken) == 0
+	p.Why = strings.Join(broken, ", ")
+	if crowded := s.Health.Crowded(); !p.Kept && crowded && !s.Limit.OfTester() {
+		p.Tester = true
+		p.Limit = fmt.Sprintf("the machine (others took %.0f%% of its processors)", 100*s.Health.OthersShare())
+	}
+	p.Tester = p.Tester || !p.Kept && s.Limit.OfTester()
+	return p
+}
+
+// report prints a line about a rate that was tried.
+func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Summary) {
+	verdict := "kept"
+	if !p.Kept {
+		verdict = "NOT KEPT"
+	}
+	if hold {
+		verdict += " for " + (holdTimes * (f.values.Duration - f.values.Warmup)).String()
+	}
+	var measured []string
+	for i := range s.Thresholds {
+		o := &s.Thresholds[i]
+		if i < len(f.values.FindMax) || !o.Kept {
+			measured = append(measured, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
+		}
+	}
+	f.print("--- %12s msg/s: %-8s  %s\n", perSecond(rate), verdict, strings.Join(measured, ", "))
+}
+
+// conclude says what was found, and returns the exit status.
+func (f *maxFinder) conclude(found *search.Found, err error) int {
+	var ended *endingError
+	switch {
+	case errors.As(err, &ended):
+		if found.Rate > 0 {
+			f.print("--- the search ended early; %s msg/s had been kept\n", perSecond(found.Rate))
+		}
+		return ended.status
+	case errors.Is(err, search.ErrNothing):
+		f.a.errors.write(fmt.Sprintf("not even %s msg/s keeps the demands: %s", perSecond(found.Above), found.Failed.Why), "")
+		return exitThreshold
+	case err != nil:
+		f.a.errors.print(err)
+		return exitFailed
+	case !found.Held:
+		f.a.errors.write("no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried is "+
+			perSecond(found.Failed.Rate)+" msg/s: "+found.Failed.Why, "")
+		return exitThreshold
+	}
+	switch {
+	case found.Above == 0:
+		f.print("--- at least %s msg/s: that is as far as the search goes\n", perSecond(found.Rate))
+	case found.Failed.Tester:
+		f.print("--- at least %s msg/s: at %s the limit was not the broker, but %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Limit)
+	default:
+		f.print("--- maximum: %s msg/s; at %s: %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Why)
+		f.print("--- limit: %s\n", found.Failed.Limit)
+	}
+	return exitOK
+}
+
+// write writes what was found to --json and into --result.
+func (f *maxFinder) write(found *search.Found, asked []string) error {
+	text, err := json.MarshalIndent(struct {
+		Demands []string `json:"demands"`
+		*search.Found
+	}{asked, found}, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(safetext.JSON(text), '\n')
+	if f.values.ResultDir != "" {
+		if err := os.WriteFile(filepath.Join(f.values.ResultDir, searchFile), text, 0o600); err != nil {
+			return fmt.Errorf("write --result: %w", bare(err))
+		}
+	}
+	switch f.values.JSONFile {
+	case "":
+	case "-":
+		if _, err := f.a.Stdout.Write(text); err != nil {
+			return fmt.Errorf("write --json: %w", bare(err))
+		}
+	default:
+		if err := os.WriteFile(f.values.JSONFile, text, 0o600); err != nil {
+			return fmt.Errorf("write --json: %w", bare(err))
+		}
+	}
+	return nil
+}
+
+func (f *maxFinder) print(format string, args ...any) {
+	if f.values.Silent {
+		return
+	}
+	out := f.a.Stdout
+	if f.values.JSONFile == "-" {
+		out = f.a.Stderr
+	}
+	_, _ = fmt.Fprintf(out, format, args...)
+}
+
+// perSecond writes a rate with commas between the thousands.
+func perSecond(rate float64) string {
+	text := strconv.FormatFloat(rate, 'f', -1, 64)
+	whole, rest, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if rest != "" {
+		whole += "." + rest
+	}
+	return whole
+}

@@ -1,0 +1,160 @@
+// Package search finds the highest rate at which a load keeps its demands: it doubles the rate until that fails, bisects, and holds the rate
+// that it found for longer.
+package search
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// Point is a rate that was tried.
+type Point struct {
+	Rate float64 `json:"rate"` // messages per second
+	// Hold: it was tried for longer, to verify what was found.
+	Hold bool `json:"hold,omitempty"`
+	// Kept: all demands were met. Otherwise Why says which was not, and Tester that the tester, and not the broker, was the limit.
+	Kept   bool   `json:"kept"`
+	Why    string `json:"why,omitempty"`
+	Tester bool   `json:"tester,omitempty"`
+	// Limit is what bounded the rate, in words.
+	Limit string `json:"limit,omitempty"`
+}
+
+// Probe puts a load of that rate on the broker. An error ends the search.
+type Probe func(ctx context.Context, rate float64, hold bool) (Point, error)
+
+// Config says where to search. Zero values mean the defaults.
+type Config struct {
+	First float64 // the rate to begin with; default 1000
+	// Precision is how close the rate that is found is to one that was too high, as a fraction; default 0.02.
+	Precision float64
+}
+
+const (
+	defaultFirst     = 1000
+	defaultPrecision = 0.02
+	least            = 1   // messages per second
+	most             = 1e8 // no broker takes that, and the clock of a schedule has room for it
+	digits           = 3   // of the rates that are tried: people read them
+	holds            = 4   // so often a rate is held, each time a lower one
+	backOff          = 0.03
+	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed for a moment
+)
+
+// Found is what a search came to.
+type Found struct {
+	// Rate is the highest rate that was kept, also when it was held; 0 if none was. Above is the lowest one that was not; 0
+	// if all were.
+	Rate  float64 `json:"rate"`
+	Above float64 `json:"above"`
+	// Held: Rate was tried for longer, and kept. It is false if the search ended before that.
+	Held bool `json:"held"`
+	// Failed is the point at Above.
+	Failed Point `json:"failed"`
+	// Points are all that were tried, in order.
+	Points []Point `json:"points"`
+}
+
+// ErrNothing says that not even the lowest rate was kept.
+var ErrNothing = errors.New("no rate keeps the demands")
+
+type search struct {
+	cfg   Config
+	probe Probe
+	Found
+}
+
+// Max searches. What was found so far is returned with any error, which may be [ErrNothing], the context's, or the probe's.
+func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
+	if cfg.First <= 0 {
+		cfg.First = defaultFirst
+	}
+	if cfg.Precision <= 0 {
+		cfg.Precision = defaultPrecision
+	}
+	s := &search{cfg: cfg, probe: probe}
+	err := s.bracket(ctx)
+	if err == nil {
+		err = s.bisect(ctx)
+	}
+	rate, back := s.Rate, backOff
+	for tries := 0; err == nil && !s.Held && tries < holds; tries++ {
+		err = s.try(ctx, rate, true)
+		rate, back = max(round(rate*(1-back)), least), 2*back
+	}
+	return &s.Found, err
+}
+
+// bracket finds a rate that is kept, and one that is not, which is twice as high; or lower, if the first one was not kept.
+func (s *search) bracket(ctx context.Context) error {
+	for rate := round(s.cfg.First); ; {
+		if err := s.try(ctx, rate, false); err != nil {
+			return err
+		}
+		switch {
+		case s.Rate > 0 && s.Above > 0:
+			return nil
+		case s.Rate > 0 && rate >= most, s.Above > 0 && rate <= least:
+			return nil
+		case s.Rate > 0:
+			rate = min(round(2*rate), most)
+		default:
+			rate = max(round(rate/4), least)
+		}
+	}
+}
+
+// bisect closes the gap between the rate that was kept and the one that was not.
+func (s *search) bisect(ctx context.Context) error {
+	if s.Rate == 0 {
+		return ErrNothing
+	}
+	for s.Above > 0 && s.Above/s.Rate > 1+s.cfg.Precision {
+		rate := round(math.Sqrt(s.Rate * s.Above))
+		if rate <= s.Rate || rate >= s.Above {
+			return nil // no rate of so few digits lies between
+		}
+		if err := s.try(ctx, rate, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try tries a rate. One that fails to hold leaves the highest one below it that was kept.
+func (s *search) try(ctx context.Context, rate float64, hold bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var p Point
+	for tries := 0; tries < patience; tries++ {
+		var err error
+		if p, err = s.probe(ctx, rate, hold); err != nil {
+			return err
+		}
+		p.Rate, p.Hold = rate, hold
+		s.Points = append(s.Points, p)
+		if p.Kept || !p.Tester {
+			break
+		}
+	}
+	if p.Kept {
+		s.Rate, s.Held = rate, hold
+		return nil
+	}
+	s.Above, s.Failed, s.Rate, s.Held = rate, p, 0, false
+	for _, earlier := range s.Points {
+		if earlier.Kept && earlier.Rate < rate {
+			s.Rate = max(s.Rate, earlier.Rate)
+		}
+	}
+	return nil
+}
+
+// round returns a rate with few digits.
+func round(rate float64) float64 {
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', digits, 64), 64)
+	return v
+}
