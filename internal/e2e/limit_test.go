@@ -13,13 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// limitOf runs the load and returns what bounded its rate, as JSON and console have it alike.
+// limitOf returns what bounded the rate, which JSON and console have alike.
 func limitOf(t *testing.T, r *result) stats.LimitKind {
 	t.Helper()
 	l := r.summary.Limit
 	require.NotEmpty(t, l.Kind, r.stdout)
+	t.Logf("%s: %+v", r.args, l)
 	require.Positive(t, l.Share)
 	require.LessOrEqual(t, l.Share, 1.0)
 	line := stats.Limit{Kind: l.Kind, Text: l.Text, Hint: l.Hint}.String()
@@ -150,16 +152,19 @@ func narrow(t *testing.T, to string, perSecond int) string {
 
 // TestLimitIsOneWorker: a peer that takes whatever it gets, so that one goroutine of the tester is all that there is.
 func TestLimitIsOneWorker(t *testing.T) {
-	r := run(t, limit, "stomp", "producer", "--url", "stomp://"+sink(t), "-o", "receipt=false", "--max-pending", "0", "--message-size", "16KiB",
-		"--duration", "4", "--warmup", "1", "queue://TEST")
-	if kind := limitOf(t, &r); kind != stats.LimitMachine {
-		require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
-		require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
+	for protocol, unconfirmed := range map[string]string{"amqp": "settle=at-most-once", "stomp": "receipt=false"} {
+		url := protocol + "://" + sink(t, map[string]func(*bufio.Reader, io.Writer) error{"amqp": welcomeAMQP, "stomp": welcomeSTOMP}[protocol])
+		r := run(t, limit, protocol, "producer", "--url", url, "-o", unconfirmed, "--max-pending", "0", "--message-size", "16KiB",
+			"--duration", "4", "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "5", "queue://TEST")
+		if kind := limitOf(t, &r); kind != stats.LimitMachine {
+			require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
+			require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
+		}
 	}
 }
 
-// sink returns the address of a STOMP server that reads and forgets.
-func sink(t *testing.T) string {
+// sink returns the address of a server that welcomes a producer, then reads and forgets.
+func sink(t *testing.T, welcome func(*bufio.Reader, io.Writer) error) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -173,17 +178,81 @@ func sink(t *testing.T) string {
 			go func() {
 				defer conn.Close()
 				in := bufio.NewReader(conn)
-				if _, err := in.ReadString(0); err != nil {
-					return
-				}
-				if _, err := io.WriteString(conn, "CONNECTED\nversion:1.2\n\n\x00"); err == nil {
-					buf := make([]byte, 1<<20)
-					for err == nil {
-						_, err = in.Read(buf)
-					}
+				err := welcome(in, conn)
+				for buf := make([]byte, 1<<20); err == nil; {
+					_, err = in.Read(buf)
 				}
 			}()
 		}
 	}()
 	return l.Addr().String()
+}
+
+func welcomeSTOMP(in *bufio.Reader, out io.Writer) error {
+	if _, err := in.ReadString(0); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, "CONNECTED\nversion:1.2\n\n\x00")
+	return err
+}
+
+// welcomeAMQP is a broker until it has given a sender all the credit that there is.
+func welcomeAMQP(in *bufio.Reader, out io.Writer) error {
+	const all = 1<<31 - 1
+	frames := amqp.NewFrameReader(in, 1<<20)
+	for {
+		header, err := frames.ReadProtocolHeader()
+		if err != nil {
+			return err
+		}
+		answer := header[:]
+		if string(header[:]) != amqp.HeaderAMQP {
+			answer = (&amqp.SASLMechanisms{Mechanisms: []string{"ANONYMOUS"}}).AppendFrame(answer)
+			answer = (&amqp.SASLOutcome{Code: amqp.SASLOK}).AppendFrame(answer)
+		}
+		if _, err := out.Write(answer); err != nil {
+			return err
+		}
+		if string(header[:]) == amqp.HeaderAMQP {
+			break
+		}
+		if _, err := frames.Next(); err != nil { // what it logs in with
+			return err
+		}
+	}
+	for {
+		frame, err := frames.Next()
+		if err != nil {
+			return err
+		}
+		body, err := amqp.ParseBody(frame.Body)
+		if err != nil {
+			return err
+		}
+		switch body.Kind {
+		case amqp.DescOpen:
+			_, err = out.Write((&amqp.Open{ContainerID: "sink"}).AppendFrame(nil))
+		case amqp.DescBegin:
+			begin := amqp.Begin{RemoteChannel: amqp.Some(frame.Channel), IncomingWindow: all, OutgoingWindow: all}
+			_, err = out.Write(begin.AppendFrame(nil, frame.Channel))
+		case amqp.DescAttach:
+			var a amqp.Attach
+			if err := a.Decode(&body.Fields); err != nil {
+				return err
+			}
+			a.Role, a.Unsettled = amqp.RoleReceiver, nil
+			answer := a.AppendFrame(nil, frame.Channel)
+			zero := amqp.Some[uint32](0)
+			answer = (&amqp.Flow{
+				NextIncomingID: zero, IncomingWindow: all, OutgoingWindow: all,
+				Handle: amqp.Some(a.Handle), DeliveryCount: zero, LinkCredit: amqp.Some[uint32](all),
+			}).AppendFrame(answer, frame.Channel)
+			_, err = out.Write(answer)
+			return err
+		default:
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
