@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -41,8 +42,8 @@ func TestLimits(t *testing.T) {
 	}{
 		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", false},
 		{"max-pending", "client --rate 50000", stats.LimitMaxPending, "% of sends waited for an answer", true},
-		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=5ms", stats.LimitMaxPending, "% of sends waited for an answer", false},
-		{"broker, answers late", "client --rate 400 --max-pending 100 --embedded-faults work=5ms", stats.LimitBroker, " times the shortest (", false},
+		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", stats.LimitMaxPending, "% of sends waited for an answer", false},
+		{"broker, answers late", "client --rate 60 --max-pending 25 --embedded-faults work=50ms", stats.LimitBroker, " times the shortest (", false},
 		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", stats.LimitBroker, "while consumers waited for them", false},
 		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", stats.LimitBroker, "it answered nothing", false},
 		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", stats.LimitConsumers, "their work took ", false},
@@ -156,10 +157,13 @@ func TestLimitIsOneWorker(t *testing.T) {
 		url := protocol + "://" + sink(t, map[string]func(*bufio.Reader, io.Writer) error{"amqp": welcomeAMQP, "stomp": welcomeSTOMP}[protocol])
 		r := run(t, limit, protocol, "producer", "--url", url, "-o", unconfirmed, "--max-pending", "0", "--message-size", "16KiB",
 			"--duration", "4", "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "5", "queue://TEST")
-		if kind := limitOf(t, &r); kind != stats.LimitMachine {
-			require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
-			require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
+		kind := limitOf(t, &r)
+		if strings.Contains(fmt.Sprint(r.summary.Warnings), "the machine was ") { // then it, or this sink, may have had no processor
+			require.Contains(t, []stats.LimitKind{stats.LimitWorker, stats.LimitMachine, stats.LimitSocket}, kind)
+			continue
 		}
+		require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
+		require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
 	}
 }
 

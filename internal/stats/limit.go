@@ -176,13 +176,10 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time", percent(ratio(t.waited[boundCredit], t.producing)))
 		l.Hint = "look for a full queue, address or disk, or let the broker give producers more credit"
 	case boundSocket:
-		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write", percent(ratio(t.waited[boundSocket], t.producing)))
+		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write", percent(ratio(t.waited[boundSocket], t.producing)))+t.busyMachine()
 		l.Hint = "look at the network, and whether the broker reads slowly"
 	case boundBroker:
-		l.Kind, l.Text = LimitBroker, t.late()
-		if t.all.Crowded() {
-			l.Text += ", and others had " + percent(t.all.OthersShare()) + " of the machine's processors"
-		}
+		l.Kind, l.Text = LimitBroker, t.late()+t.busyMachine()
 	case boundSend:
 		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time", percent(ratio(t.waited[boundSend], t.producing)))
 	case boundInput:
@@ -283,6 +280,14 @@ func (t *LoadTally) saturated() string {
 		text += fmt.Sprintf(", nor did %d more workers", more)
 	}
 	return text
+}
+
+// busyMachine adds that others kept the machine busy, if they did: a broker on it may have had no processor.
+func (t *LoadTally) busyMachine() string {
+	if !t.all.Crowded() {
+		return ""
+	}
+	return ", and others had " + percent(t.all.OthersShare()) + " of the machine's processors"
 }
 
 // while adds the workers that never waited, if there are any.

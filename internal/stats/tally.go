@@ -213,7 +213,9 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 		if !at.lap.known {
 			continue
 		}
-		w.name = c.worker(i).Name
+		if w.name == "" {
+			w.name = c.worker(i).Name
+		}
 		var b bound
 		active := length
 		if i < t.producers {

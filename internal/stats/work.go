@@ -49,19 +49,19 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	counts := length >= fullSecond && phase != Drain
 	little := time.Duration(saturatedWait * float64(length))
 	for i := range m.workers {
-		at := &m.workers[i]
+		at, worker := &m.workers[i], c.worker(i)
 		at.saturated, at.lap = false, laps{}
-		at.noLeave = max(at.noLeave, c.worker(i).Denied)
-		at.socketWaits = max(at.socketWaits, c.worker(i).SocketWaits)
-		if c.worker(i).Closed {
+		at.noLeave = max(at.noLeave, worker.Denied)
+		at.socketWaits = max(at.socketWaits, worker.SocketWaits)
+		if worker.Closed {
 			continue
 		}
 		var waits driver.Waits
-		if waiter := c.worker(i).Waits; waiter != nil {
-			waits = waiter.Waits()
+		if worker.Waits != nil {
+			waits = worker.Waits.Waits()
 		}
-		at.noLeave = max(at.noLeave, c.worker(i).Denied+waits.Credit.Times)
-		at.socketWaits = max(at.socketWaits, c.worker(i).SocketWaits+waits.Socket.Times)
+		at.noLeave = max(at.noLeave, worker.Denied+waits.Credit.Times)
+		at.socketWaits = max(at.socketWaits, worker.SocketWaits+waits.Socket.Times)
 		l := at.lapsOf(&waits, c, i, now)
 		busy := l.busy(i < len(c.producers), little)
 		connection := lap(&at.reader, waits.Reader, little)
@@ -81,7 +81,7 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 			continue
 		}
 		w.saturated++
-		w.names = append(w.names, c.worker(i).Name)
+		w.names = append(w.names, worker.Name)
 		at.saturated = true
 		at.saturation.Seconds++
 		if !busy {

@@ -1,0 +1,46 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run that which
+// lasted longest. Nothing of one step enters the next.
+func TestLimitOfEachStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond })
+		s := newScenario(b.Factory(), false)
+		step := func(name string, d time.Duration, rate string, work time.Duration) {
+			s.step(name, lasting(d), s.senders("senders", paced(rate)), s.readers("readers", func(g *plan.Group) {
+				g.ConsumerWork = load.Work{Min: work, Max: work}
+			}))
+		}
+		step("paced", 3*time.Second, "100", 0)
+		step("beyond", 5*time.Second, "5000", 0)
+		step("again", 3*time.Second, "100", 0)
+		step("slow", 4*time.Second, "100", 20*time.Millisecond)
+		s.step("rest", lasting(10*time.Second), s.readers("readers", nil))
+		sum := s.run(t, nil)
+		want := []string{
+			`^none: the rate was reached$`,
+			`^max-pending \((9\d|100)% of sends waited for an answer; try --max-pending 200\)$`,
+			`^none: the rate was reached$`,
+			`^the consumers \(their work took (99|100)% of their time; the backlog grew by (49|5\d) msg/s; try more --consumers\)$`,
+			`^the producers \(consumers waited for messages 100% of the time\)$`,
+		}
+		for i := range want {
+			require.Regexp(t, want[i], sum.Steps[i].Limit.String(), sum.Steps[i].Name)
+		}
+		require.Equal(t, "the producers (step rest: consumers waited for messages 100% of the time)", sum.Limit.String())
+		require.Equal(t, stats.LimitProducers, sum.Limit.Kind)
+	})
+}
