@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,8 +42,8 @@ func TestForeign(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &records))
 		last := records[len(records)-1]
 		require.Equal(t, []uint64{20, 7}, []uint64{last.TotalReceived, last.Foreign})
-		require.Contains(t, got.stderr, "warning: messages of another run or tool are taken from the destinations and not counted, 7 so far; "+
-			"--fail-on-foreign makes them a failure\n")
+		require.Regexp(t, `(?m)^warning: messages of another run or tool are taken from the destinations and not counted, [1-7] so far; `+
+			`--fail-on-foreign makes them a failure$`, got.stderr)
 		require.Equal(t, 1, strings.Count(got.stderr, "warning: messages of another run or tool are taken"))
 		require.Contains(t, got.stderr, c.problem)
 		if c.status == exitOK {
@@ -51,4 +52,15 @@ func TestForeign(t *testing.T) {
 	}
 	got := perfmq("amqp client --message-count 20 --fail-on-foreign --verify")
 	require.Equal(t, ended{0, got.stdout, ""}, got)
+
+	// Without a verified run in one process: the two sides of a later one, with seven of an earlier one between them.
+	require.Zero(t, perfmq("amqp producer --verify --message-count 7").status)
+	sent, received := filepath.Join(t.TempDir(), "sent"), filepath.Join(t.TempDir(), "received")
+	require.Zero(t, perfmq("amqp producer --message-count 20 --verify-file "+sent).status)
+	require.Zero(t, perfmq("amqp consumer --message-count 27 --verify-file "+received).status)
+	for flag, status := range map[string]int{"": exitOK, "--fail-on-foreign": exitFailed} {
+		got := call(nil, strings.Fields("verify "+flag+" "+sent+" "+received)...)
+		require.Equal(t, status, got.status, got.stderr)
+		require.Equal(t, status == exitFailed, strings.Contains(got.stderr, "error: messages of other runs or tools: 7\n"), got.stderr)
+	}
 }

@@ -96,6 +96,8 @@ func TestSettingsReachEverything(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &schema))
 	run := runTable()
 	known := setting.Variables()
+	page, err := os.ReadFile("../../docs/settings.md")
+	require.NoError(t, err)
 	for _, d := range setting.All() {
 		for _, role := range d.Roles {
 			var help strings.Builder
@@ -107,6 +109,14 @@ func TestSettingsReachEverything(t *testing.T) {
 			require.True(t, strings.Contains(help.String(), flag+" "), "the help of %s has no %s", role, flag)
 		}
 		require.Contains(t, known, d.Variables()[0])
+		listed := "--" + d.Name
+		if d.Name == "option" { // it has a chapter of its own
+			listed = "-o KEY=VALUE"
+		}
+		require.Contains(t, string(page), "`"+listed, "the reference page")
+		given := setting.NewGiven(setting.Environment{d.Variables()[0]: "x"})
+		_, list, _ := given.Values([]setting.Setting{d})
+		require.Equal(t, []string{d.Name, "environment " + d.Variables()[0]}, []string{list[0].Name, list[0].String()}, "what --dry-run lists")
 		if d.Places != 0 {
 			require.Contains(t, string(text), `"`+d.Name+`"`, "the schema")
 			require.True(t, slices.ContainsFunc(keys, func(k scenario.Key) bool { return k.Name == d.Name && k.Scopes&d.Places != 0 }), d.Name)

@@ -84,7 +84,7 @@ func whole(text string) error {
 
 func duration(text string) error {
 	if _, err := time.ParseDuration(text); err != nil {
-		return errors.New("want a time such as 20s")
+		return errors.New("must be a time such as 20s")
 	}
 	return nil
 }
