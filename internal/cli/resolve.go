@@ -50,6 +50,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 func (r *resolver) whole() *plan.Plan {
 	return &plan.Plan{
 		Labels: r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
+		StallThreshold: r.StallThreshold,
 	}
 }
 

@@ -43,13 +43,14 @@ func TestOthersAreToBlame(t *testing.T) {
 func TestPausedTester(t *testing.T) {
 	t.Parallel()
 	pause := func(load ...string) result {
-		p := start(t, append([]string{"amqp", "client", "--embedded", "--duration", "6", "queue://TEST"}, load...)...)
+		p := start(t, append([]string{"amqp", "client", "--embedded", "--duration", "6", "--threshold", "stall.count == 0", "queue://TEST"}, load...)...)
 		p.printed("--- warmup false")
 		p.signal(syscall.SIGSTOP)
 		<-time.After(1500 * time.Millisecond)
 		p.signal(syscall.SIGCONT)
 		r := p.wait(limit)
-		require.Equal(t, statusOK, r.status)
+		require.Equal(t, statusOK, r.status, "the broker did not stall: %s", r.stdout)
+		require.NotContains(t, r.stdout, "--- finding: the broker")
 		require.Regexp(t, `\n--- tester paused: +[12]\d{6}\.\d\d us \(longest of \d+; \d+ latencies include that\)\n`, r.stdout)
 		require.Contains(t, fmt.Sprint(r.summary.Warnings), "the tester itself stood still")
 		for _, w := range r.summary.Warnings {

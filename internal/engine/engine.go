@@ -222,6 +222,9 @@ func (r *run) collect() {
 	if r.plan.Rated() {
 		r.collector.Rate()
 	}
+	if r.plan.StallThreshold > 0 {
+		r.collector.Stalls(r.plan.StallThreshold)
+	}
 	r.collector.Groups(r.members())
 	if len(r.steps) > 1 {
 		r.collector.Split()
@@ -286,6 +289,7 @@ func (r *run) watch() {
 	}
 	for _, c := range r.consumers {
 		add(c.spec.Name, c.group, c.spec.Destination, c.driver, &c.connections)
+		list[len(list)-1].Subscription = c.nameOf()
 	}
 	if r.sampler == nil {
 		r.collector.Watch(list)

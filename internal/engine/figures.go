@@ -42,6 +42,9 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 			}
 		}
 	}
+	if s.Stalls.Limit > 0 {
+		f["stall.count"], f["stall.max"] = float64(s.Stalls.Count), float64(s.Stalls.Max.Nanoseconds())/1e3
+	}
 	if s.Offered.Known() {
 		f["rate.missed"] = 100 * s.Offered.Missed()
 	}
@@ -79,7 +82,7 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
 		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Maximum: s.Maximum, Average: s.Average,
-		Offered: s.Offered,
+		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
 	count := func(known bool, name string, n uint64) {
 		if known {

@@ -39,6 +39,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Start: r.clock.Start(), End: time.Now(),
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Maximum: c.Maximum(), Average: c.Average(),
 		Offered:    r.offered,
+		Stalls:     c.StallsFound(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
@@ -255,6 +256,11 @@ const reached = 0.99
 
 // aboutRates says which rates were not reached.
 func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
+	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total.Sent >= r.due && o.Missed() > 1-reached { // late, but all of a count
+		add("the rate was not reached: before the last message was sent, %d were due in the measured time, %.1f%% more than there were", o.Due,
+			100*(float64(o.Due)/float64(max(o.Sent, 1))-1))
+		return
+	}
 	if len(r.steps) == 1 && r.unrated() == 0 {
 		if float64(s.Total.Sent) < reached*float64(r.due) {
 			add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no latency figure", s.Total.Sent, r.due)

@@ -82,6 +82,7 @@ func (c *Consumer) Do(job Job) {
 // Run receives until ctx ends, and then returns nil, or until the driver fails.
 func (c *Consumer) Run(ctx context.Context) error {
 	c.ctx = ctx
+	c.rec.Ready(c.clock.Now())
 	defer c.endWork()
 	return c.consumer.Run(ctx, c.deliver)
 }
@@ -112,9 +113,10 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
 		Redelivered: d.Redelivered,
 		Size:        len(d.Body),
+		At:          since,
 	}
 	if c.foreign(d, now, m.Stamped) && c.cfg.OwnOnly {
-		c.rec.Foreign()
+		c.rec.Foreign(since)
 		return
 	}
 	if m.Stamped {

@@ -355,6 +355,7 @@ func (p *Producer) send(
 	defer p.slots.putBack(index)
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
 		p.rec.NotSent(due)
+		p.rec.InVain(intended, p.clock.Now())
 		return true, nil
 	}
 	p.rec.Handed(due, actual-intended)

@@ -46,6 +46,7 @@ type planData struct {
 	Name          string     `json:"name,omitempty"`
 	Threads       int        `json:"threads,omitempty"`
 	DrainTimeout  string     `json:"drain-timeout"`
+	Stall         string     `json:"stall-threshold,omitempty"`
 	WaitForBroker string     `json:"wait-for-broker,omitempty"`
 	Verify        bool       `json:"verify"`
 	Allow         []string   `json:"allow,omitempty"`
@@ -121,7 +122,7 @@ type endpointData struct {
 
 func dataOf(p *Plan) planData {
 	d := planData{
-		Name: p.Name, Threads: p.Threads, DrainTimeout: p.DrainTimeout.String(), WaitForBroker: duration(p.WaitForBroker), Verify: p.Verify,
+		Name: p.Name, Threads: p.Threads, DrainTimeout: p.DrainTimeout.String(), Stall: duration(p.StallThreshold), WaitForBroker: duration(p.WaitForBroker), Verify: p.Verify,
 		FailOnForeign: p.FailOnForeign,
 	}
 	for _, a := range []struct {

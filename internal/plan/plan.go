@@ -75,6 +75,9 @@ type Plan struct {
 	Threads int
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
 	DrainTimeout time.Duration
+	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none. It is not below
+	// [stats.PauseLimit].
+	StallThreshold time.Duration
 	// WaitForBroker is for how long a broker that cannot be reached is tried again; 0 for not at all.
 	WaitForBroker time.Duration
 	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -132,6 +133,8 @@ const positive = "leave it out, or give a number that is not negative"
 // times checks the times of the run.
 func (v *validator) times(p *Plan) {
 	v.refuse(p.Threads < 0, positive, "--threads %d is negative", p.Threads)
+	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
+		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold, stats.PauseLimit)
 	v.refuse(p.DrainTimeout < 0, positive, "--drain-timeout %v is negative", p.DrainTimeout)
 }
 

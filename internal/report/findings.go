@@ -31,7 +31,7 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 		"b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
 	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
 	list.tester(s)
-	return list
+	return append(list, Observations(s)...)
 }
 
 type findingList []result.Finding

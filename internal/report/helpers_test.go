@@ -139,5 +139,9 @@ func numbersRun() *stats.Summary {
 		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{Received: n}})
 	}
 	s.Spreads = stats.Spreads(s.Workers)
+	for i, side := range []stats.Side{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
+		s.Stalls.List = append(s.Stalls.List, stats.Stall{Side: side, Start: time.Duration(i+1) * 1234 * time.Millisecond, Length: 1100 * time.Millisecond})
+	}
+	s.Stalls.Limit, s.Stalls.Count, s.Stalls.Max = time.Second, 5, 1100*time.Millisecond
 	return s
 }

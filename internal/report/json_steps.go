@@ -99,12 +99,15 @@ type jsonNumbers struct {
 	Average *jsonAverage `json:"average,omitempty"` // missing if nothing was measured
 	jsonHighest
 	Spreads []result.Spread `json:"spreads,omitempty"` // of groups with several workers of a side
+	// Stalls are the times in which the broker stood still, in microseconds.
+	Stalls   []result.Stall   `json:"stalls,omitempty"`
+	Findings []result.Finding `json:"findings"`
 }
 
 func (has sides) numbers(s *stats.Summary) jsonNumbers {
 	return jsonNumbers{
 		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered), jsonHighest: has.highest(&s.Maximum),
-		Spreads: spreads(s.Spreads),
+		Spreads: spreads(s.Spreads), Stalls: stalls(s), Findings: append([]result.Finding{}, Observations(s)...),
 	}
 }
 

@@ -123,7 +123,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Limit:   limit(&s.Limit),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
-	out.Spreads = spreads(s.Spreads)
+	out.Spreads, out.Stalls = spreads(s.Spreads), stalls(s)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
 	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)

@@ -68,6 +68,11 @@ func outputRows() []Setting {
 			Set:  setLabel,
 		},
 		{
+			Name: "stall-threshold", Places: inRun, Section: SectionOutput, Arg: argTime, Default: "1s",
+			Help: "tell of stalls of the broker: for so long or longer nothing was confirmed or received, although messages were in flight, due, or waiting; 0 is never",
+			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.StallThreshold }),
+		},
+		{
 			Name: "format", Section: SectionOutput, Arg: argName, Default: run.Artemis,
 			Help:  "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
 			Words: formats(), Set: setFormat,

@@ -55,6 +55,7 @@ type Values struct {
 	Labels                         map[string]string
 	WaitForBroker                  time.Duration
 	Thresholds, FindMax            []threshold.Threshold
+	StallThreshold                 time.Duration
 	Verify                         bool
 	VerifyFile                     string
 	Allow                          verify.Allow
@@ -82,7 +83,7 @@ const (
 // Defaults returns the values of a run for which nothing is given.
 func Defaults() *Values {
 	return &Values{
-		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second,
+		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: time.Second,
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
 		Priority: -1, Format: run.Artemis, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
 		sources: map[string]Source{},

@@ -12,9 +12,11 @@ import (
 type Worker struct {
 	Name        string
 	Destination string
-	Group       string          // empty on a command line
-	Counters    driver.Counting // nil if it has no counters of its protocol's own
-	Waits       driver.Waiter   // nil if it cannot tell what it waits for
+	Group       string // empty on a command line
+	// Subscription tells the consumers that compete for the messages of a destination from others; empty for a queue.
+	Subscription string
+	Counters     driver.Counting // nil if it has no counters of its protocol's own
+	Waits        driver.Waiter   // nil if it cannot tell what it waits for
 	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the broker
 	// gave those no leave to send.
 	Closed bool
@@ -41,6 +43,7 @@ type Collector struct {
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
+	stalls    *stallMeter // nil if nobody looks
 	maximum   Maximum
 	average   Average
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
@@ -178,6 +181,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	} else {
 		c.whole.join(s.Latencies)
 	}
+	c.standstills(phase, last)
 	if c.step != nil {
 		c.step.add(c, s)
 	}
@@ -223,6 +227,9 @@ func (c *Collector) Latencies() Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
 func (c *Collector) Minimum() Minimum { return c.minimum }
+
+// StallsFound returns the stalls of the run so far.
+func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0) }
 
 // Maximum returns the highest rates of all full seconds so far.
 func (c *Collector) Maximum() Maximum { return c.maximum }

@@ -72,6 +72,33 @@ type Average struct {
 	Span                          time.Duration
 	Sent, Completed, Received     uint64
 	CompletedBytes, ReceivedBytes uint64 // payload
+
+	completed, received line
+}
+
+// line is a straight line through points, by the method of least squares: the sums of their times in seconds, values and products.
+type line struct{ n, t, v, tt, tv float64 }
+
+func (l *line) add(t, v float64) {
+	l.n++
+	l.t += t
+	l.v += v
+	l.tt += t * t
+	l.tv += t * v
+}
+
+// slope returns by how much the value grows per second; 0 if that is not known.
+func (l *line) slope() float64 {
+	d := l.n*l.tt - l.t*l.t
+	if l.n < enoughSeconds || d <= 0 {
+		return 0
+	}
+	return (l.n*l.tv - l.t*l.v) / d
+}
+
+// Growth returns by how many messages per second the backlog grew, steadily, if each completed message is to be delivered so often.
+func (a *Average) Growth(deliveries float64) float64 {
+	return deliveries*a.completed.slope() - a.received.slope()
 }
 
 // PerSecond returns a rate of n messages, or bytes, in the measurement.
@@ -89,4 +116,7 @@ func (a *Average) add(s *Snapshot) {
 	a.Received += s.Delta.Received
 	a.CompletedBytes += s.Delta.CompletedBytes
 	a.ReceivedBytes += s.Delta.ReceivedBytes
+	at := a.Span.Seconds()
+	a.completed.add(at, float64(a.Completed))
+	a.received.add(at, float64(a.Received))
 }

@@ -63,7 +63,7 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 		if counts[at] == nil {
 			order = append(order, at)
 		}
-		counts[at] = append(counts[at], w.messages())
+		counts[at] = append(counts[at], w.Messages())
 	}
 	for _, at := range order {
 		n := counts[at]
@@ -82,8 +82,8 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 	return list
 }
 
-// messages returns what a worker is there for: messages completed or received.
-func (w *WorkerTotal) messages() uint64 {
+// Messages returns what a worker is there for: messages completed or received.
+func (w *WorkerTotal) Messages() uint64 {
 	if w.Producing {
 		return w.Total.Completed
 	}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Pulse struct {
 	mu      sync.Mutex
 	crowd   crowd
 	pauses  pauses // since the last take
+	stops   []gap  // all pauses so far, the last ones
 	machine machineMeter
 
 	quit, done chan struct{}
@@ -97,10 +99,14 @@ func (p *Pulse) tick(now time.Duration) {
 // beats notes a beat, and the pause before it if there was one. p.mu is held.
 func (p *Pulse) beats(now time.Duration) {
 	last := time.Duration(p.beat.Load())
-	if gap := now - last; gap >= PauseLimit {
+	if length := now - last; length >= PauseLimit {
 		p.pauses.count++
-		if gap > p.pauses.longest {
-			p.pauses.longest, p.pauses.at = gap, p.clock.Start().Add(now)
+		if len(p.stops) == maxStops {
+			p.stops = p.stops[1:]
+		}
+		p.stops = append(p.stops, gap{from: last, to: now})
+		if length > p.pauses.longest {
+			p.pauses.longest, p.pauses.at = length, p.clock.Start().Add(now)
 		}
 		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
 	}
@@ -134,6 +140,20 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 // begun returns before when something must have begun to have been in flight in a pause between two beats: just after the first,
 // or, as that may have been late, so long before the second as makes a pause.
 func begun(last, next time.Duration) time.Duration { return max(last+beatInterval, next-PauseLimit) }
+
+// maxStops is how many pauses a pulse remembers.
+const maxStops = 1024
+
+// stopped returns the pauses so far, the last ones.
+func (p *Pulse) stopped() []gap {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats(p.clock.Now())
+	return slices.Clone(p.stops)
+}
 
 // take returns what was noted since the last take. It is a beat itself, as it may run before the first one after a pause.
 func (p *Pulse) take() (pauses, crowd) {

@@ -28,6 +28,7 @@ type ProducerRecorder struct {
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
 	mu     sync.Mutex
+	quiet  quiet
 	part   [parts]sendings
 	reason [driver.NumClasses]error
 }
@@ -99,6 +100,13 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 // NotSent takes back one Sent: the driver says that the message did not leave.
 func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
 
+// InVain says that a message that was due, and could not be sent until now, will not be: times since the start of the run.
+func (r *ProducerRecorder) InVain(intended, now time.Duration) {
+	r.mu.Lock()
+	r.quiet.ended(intended, now)
+	r.mu.Unlock()
+}
+
 // known returns how many messages are known to have left, of which so many have ended; with last, all that were begun.
 func (r *ProducerRecorder) known(ended uint64, last bool) (n uint64) {
 	for part := range parts {
@@ -168,6 +176,9 @@ func (r *ProducerRecorder) Resume(now time.Duration) {
 	if r.waiting.Load() > 0 {
 		r.Waited(now)
 	}
+	r.mu.Lock()
+	r.quiet.ready(now)
+	r.mu.Unlock()
 }
 
 // SetRated tells whether the messages of the next step have intended times. No message is being sent.
@@ -220,6 +231,11 @@ func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Durati
 func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
 	p.states[o.State]++
+	if o.State == driver.Unknown || o.State == driver.Failed && o.Class == driver.ClassConnect { // that is no answer
+		r.quiet.ended(e.Intended, now)
+	} else {
+		r.quiet.came(e.Intended, now)
+	}
 	if o.State != driver.Accepted {
 		r.fail(p, o)
 		return
@@ -324,8 +340,9 @@ type ConsumerRecorder struct {
 	worked, paced atomic.Int64 // nanoseconds spent on simulated work, and held back by a rate; what is in progress not included
 	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
 
-	mu   sync.Mutex
-	part [parts]receivings
+	mu    sync.Mutex
+	quiet quiet
+	part  [parts]receivings
 }
 
 // receivings are the messages of one phase.
@@ -352,6 +369,15 @@ func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
 	r.paced.Add(held)
 	r.worked.Add(took - held)
 	r.working.Store(0)
+	r.Ready(now)
+}
+
+// Ready says that the consumer can receive from now on, after it was opened or has worked on a message; now is since the start of
+// the run.
+func (r *ConsumerRecorder) Ready(now time.Duration) {
+	r.mu.Lock()
+	r.quiet.ready(now)
+	r.mu.Unlock()
 }
 
 // workedUntil returns for how long the consumer has worked, and was held back by a rate. What is in progress counts as work.
@@ -372,6 +398,7 @@ type Receipt struct {
 	Transfer    time.Duration // from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
 	Paused      bool          // the tester was paused in between
 	Size        int           // bytes of its body
+	At          time.Duration // of its delivery, from the start of the run
 }
 
 // Received counts a message.
@@ -380,6 +407,11 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	p := &r.part[m.Due]
 	p.total++
 	p.payload += uint64(m.Size) //nolint:gosec // not negative
+	since := m.At               // it is not known that it waited
+	if m.Stamped {
+		since -= m.Transfer
+	}
+	r.quiet.came(since, m.At)
 	if m.Redelivered {
 		p.redelivered++
 	}
@@ -437,10 +469,11 @@ func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 	r.mu.Unlock()
 }
 
-// Foreign counts a message that another run or tool sent.
-func (r *ConsumerRecorder) Foreign() {
+// Foreign counts a message that another run or tool sent, delivered at that time since the start of the run.
+func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Lock()
 	r.part[Measure].foreign++
+	r.quiet.came(at, at)
 	r.mu.Unlock()
 }
 

@@ -171,7 +171,7 @@ func TestConsumerRecorder(t *testing.T) {
 	receive(r, 2*stats.MaxLatency, false)
 	r.Received(stats.Receipt{Due: stats.Measure, Redelivered: false})
 	r.Received(stats.Receipt{Due: stats.Measure, Redelivered: true})
-	r.Foreign()
+	r.Foreign(0)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.Equal(t, stats.Counters{
 		Received: 5, Redelivered: 2, Unstamped: 2, Foreign: 1, NegativeTransfers: 1, OutOfRange: 1,
@@ -280,7 +280,7 @@ func TestRecordersAllocateNothing(t *testing.T) {
 		done(p, bad, time.Millisecond, time.Second)
 		receive(k, time.Millisecond, true)
 		k.Received(stats.Receipt{Due: stats.Measure, Redelivered: true})
-		k.Foreign()
+		k.Foreign(0)
 	}))
 }
 

@@ -221,7 +221,8 @@ type Summary struct {
 	Minimum    Minimum
 	Maximum    Maximum
 	Average    Average
-	Offered    Offered  // of all steps; Span is that of the only one, or 0
+	Offered    Offered // of all steps; Span is that of the only one, or 0
+	Stalls     Stalls
 	Spreads    []Spread // of the groups with several workers of a side
 	Saturation []Saturation
 	Limit      Limit            // of several steps, that which lasted longest

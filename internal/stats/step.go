@@ -26,6 +26,7 @@ type StepSummary struct {
 	Maximum   Maximum
 	Average   Average
 	Offered   Offered
+	Stalls    Stalls
 	// Groups are the figures of each group of the step.
 	Groups []GroupSummary
 	Tally  *LoadTally // what its workers waited for
@@ -86,6 +87,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
 	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	sum.Groups = c.groupSums(true)
+	sum.Stalls = c.stalls.endStep(c.meter.pulse.stopped())
 	c.beginStep()
 	return sum
 }
@@ -96,10 +98,13 @@ func (c *Collector) SoFar() (whole, step StepSummary) {
 		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Maximum: c.maximum, Average: c.average,
 		Groups: c.GroupSums(),
 	}
+	var stalls Stalls
+	whole.Stalls, stalls = c.stalls.soFar()
 	if c.step == nil {
 		return whole, whole
 	}
 	step = c.step.sum
+	step.Stalls = stalls
 	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	step.Latencies = c.step.sum.Latencies.copied()
 	step.Groups = c.groupSums(true)

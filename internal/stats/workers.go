@@ -5,9 +5,11 @@ type WorkerTotal struct {
 	Name        string
 	Destination string
 	Group       string // empty on a command line
-	Producing   bool   // it is a producer
-	Total       Counters
-	Saturation  Saturation
+	// Subscription tells the consumers that compete for the messages of a destination from others; empty for a queue.
+	Subscription string
+	Producing    bool // it is a producer
+	Total        Counters
+	Saturation   Saturation
 }
 
 // WorkerTotals returns the totals of all workers, the producers first. Call it when they have all ended.
@@ -19,7 +21,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		var counts [parts]Counters
 		collect(&counts)
 		list = append(list, WorkerTotal{
-			Name: w.Name, Destination: w.Destination, Group: w.Group, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
+			Name: w.Name, Destination: w.Destination, Group: w.Group, Subscription: w.Subscription, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
 			Saturation: c.work.workers[i].saturation,
 		})
 		return &list[i].Total

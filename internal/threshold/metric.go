@@ -69,6 +69,8 @@ func Metrics() []Metric {
 		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
+		{"stall.count", Messages, 0, "times in which the broker stood still for --stall-threshold or longer"},
+		{"stall.max", Time, 0, "the longest of them"},
 		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
 	} {
 		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
@@ -131,7 +133,7 @@ const GroupPrefix = "group."
 
 // OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu"
+	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(m.Name, "stall.")
 }
 
 // Find returns the metric of a name, which may be that of a group.

@@ -92,3 +92,29 @@ func (r *Result) mergeSpreads(part *Result) {
 	}
 	r.Spreads = slices.Clip(r.Spreads)
 }
+
+// Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was something to do.
+type Stall struct {
+	// Host is the host that saw it, in merged results.
+	Host string `json:"host,omitempty"`
+	// Side is "send" if messages were in flight or due and none was answered, "receive" if messages waited and none was
+	// received, or "both".
+	Side string `json:"side"`
+	// Time is the moment at which it began, by the wall clock.
+	Time int64 `json:"time"`
+	// Elapsed is the same from the start of the load, by the steady clock.
+	Elapsed int64 `json:"elapsed"`
+	// Length is how long it lasted.
+	Length int64 `json:"length"`
+	// Warmup: it ended in a warm-up.
+	Warmup bool `json:"warmup,omitempty"`
+}
+
+// mergeStalls keeps those of each host.
+func (r *Result) mergeStalls(part *Result) {
+	for _, s := range part.Stalls {
+		s.Host = cmp.Or(s.Host, part.Host.Name)
+		r.Stalls = append(r.Stalls, s)
+	}
+	r.Stalls = slices.Clip(r.Stalls)
+}

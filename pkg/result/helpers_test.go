@@ -87,6 +87,7 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 	r.Tester.Cores, r.Tester.Memory, r.Tester.MemoryPeak = 2, 40<<20, 41<<20
 	r.Steps = []Step{{Name: "load", Start: r.Start, End: r.End, Counts: r.Total, Latencies: r.Latencies, Figures: sampleFigures(messages)}}
 	r.Figures = sampleFigures(messages)
+	r.Stalls = []Stall{{Side: "both", Time: sampleStart().UnixMicro() + 4*second, Elapsed: 4 * second, Length: 2 * second}}
 	r.Spreads = []Spread{{Role: "consumers", Workers: 3, Minimum: 812, Median: 990, Maximum: 1203}}
 	expected, missing := r.Total.Producers.Completed, uint64(2)
 	r.Expected, r.Missing = &expected, &missing

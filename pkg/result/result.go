@@ -103,6 +103,8 @@ type Result struct {
 	Commands []Command `json:"commands,omitempty"`
 	// Workers are the totals of each producer and consumer.
 	Workers []Worker `json:"workers,omitempty"`
+	// Stalls are the times in which the broker stood still, the first thousand.
+	Stalls []Stall `json:"stalls,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.
 	Spreads []Spread `json:"spreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.

@@ -1,0 +1,222 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Limits of what is worth a finding.
+const (
+	// missedShare is the share of a rate that must be missed.
+	missedShare = 0.01
+	// enoughValues is how many values percentiles that are compared must rest on.
+	enoughValues = 100
+	// noticeable is a latency below which nobody minds what it is compared with.
+	noticeable = 10 * time.Millisecond
+	// queueing is how many times the 99th percentile of ack that of transfer must be, and waiting that of response.
+	queueing, waiting = 10, 2
+	// growing is the share of what is completed by which a backlog must grow, and enoughBacklog how many messages that must be.
+	growing, enoughBacklog = 0.01, 100
+	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages there must
+	// be for each worker.
+	starved, enoughEach = 0.25, 100
+	// namedStalls is how many stalls a text names.
+	namedStalls = 3
+)
+
+// Observations returns what the figures of a run say beyond single messages: about its rates, latencies and workers, and when the broker
+// stood still. None makes the run a failure.
+func Observations(s *stats.Summary) (list []result.Finding) {
+	add := func(kind, subject string, n uint64, examples []string, format string, args ...any) {
+		list = append(list, result.Finding{Kind: kind, Subject: subject, Count: n, Examples: examples, Text: fmt.Sprintf(format, args...)})
+	}
+	if o := &s.Offered; o.Missed() > missedShare {
+		add(rateMissed, "", o.Unsent(), nil, "the rate was missed by %s: %d of the %d messages that were due were not sent",
+			percent(o.Missed()), o.Unsent(), o.Due)
+	}
+	stalled(s, add)
+	l := &s.Latencies
+	if times, ok := longer(l.Transfer, l.Ack, queueing); ok {
+		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
+			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
+	}
+	if times, ok := longer(l.Response, l.Ack, waiting); ok {
+		add("late-sends-waited", "", times, nil,
+			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or --max-pending held them up",
+			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
+	}
+	if n, perSecond := backlog(s); n > 0 {
+		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all", perSecond, n)
+	}
+	uneven(s.Workers, add)
+	return list
+}
+
+// rateMissed is told in a warning, too.
+const rateMissed = "rate-missed"
+
+type adder func(kind, subject string, n uint64, examples []string, format string, args ...any)
+
+// stalled adds the stalls of each side.
+func stalled(s *stats.Summary, add adder) {
+	all := s.Stalls.Measured()
+	for _, side := range []struct {
+		of         stats.Side
+		what, took string
+	}{
+		{stats.BothSides, "nothing was confirmed or received", "the broker stood still"},
+		{stats.SendSide, "no message was confirmed", "the broker did not answer"},
+		{stats.ReceiveSide, "nothing was received", "the broker did not deliver"},
+	} {
+		var list []stats.Stall
+		for _, stall := range all {
+			if stall.Side == side.of {
+				list = append(list, stall)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		var moments []string
+		longest := list[0]
+		for _, stall := range list {
+			moments = append(moments, fmt.Sprintf("at %.3f s for %.3f s", stall.Start.Seconds(), stall.Length.Seconds()))
+			if stall.Length > longest.Length {
+				longest = stall
+			}
+		}
+		text := fmt.Sprintf("%s once for %s: %s from %.1f s (%s) on", side.took, seconds(longest.Length), side.what,
+			longest.Start.Seconds(), s.Start.Add(longest.Start).Format(time.TimeOnly))
+		if len(list) > 1 {
+			text = fmt.Sprintf("%s %d times, for %s at most: %s %s", side.took, len(list), seconds(longest.Length), side.what,
+				strings.Join(moments[:min(len(moments), namedStalls)], ", "))
+			switch more := len(moments) - namedStalls; {
+			case more == 1:
+				text += " and once more"
+			case more > 1:
+				text += fmt.Sprintf(" and %d times more", more)
+			}
+			if period := stats.Period(list); period > 0 {
+				text += fmt.Sprintf("; every %s", seconds(period))
+			}
+		}
+		add("stall", side.of.String(), uint64(len(list)), moments[:min(len(moments), maxMoments)], "%s", text)
+	}
+}
+
+// maxMoments is how many stalls a finding has as examples.
+const maxMoments = 10
+
+// longer tells whether the 99th percentile of one latency is that many times the other's, and how many times it is.
+func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
+	if l == nil || than == nil || l.Count() < enoughValues || than.Count() < enoughValues {
+		return 0, false
+	}
+	long, short := float64(l.Percentile(99)), float64(max(1, than.Percentile(99)))
+	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
+}
+
+// backlog returns by how many messages more was completed than received in the measured part, and how many per second that are; 0 if
+// it did not grow all the time.
+func backlog(s *stats.Summary) (n uint64, perSecond float64) {
+	a := &s.Average
+	if !s.ExpectedKnown || s.Total.Completed == 0 || a.Span <= 0 {
+		return 0, 0
+	}
+	deliveries := float64(s.Expected) / float64(s.Total.Completed) // of each message
+	wanted := deliveries * float64(a.Completed)
+	more := wanted - float64(a.Received)
+	steady := a.Growth(deliveries) * a.Span.Seconds()
+	if more < enoughBacklog || more < growing*wanted || steady < more/2 {
+		return 0, 0
+	}
+	return uint64(more), more / a.Span.Seconds()
+}
+
+// uneven adds where workers of a group that compete for the same messages, or send to the same destination, got much less than others.
+func uneven(workers []stats.WorkerTotal, add adder) {
+	type key struct {
+		group, destination, subscription string
+		producing                        bool
+	}
+	var order []key
+	of := map[key][]*stats.WorkerTotal{}
+	for i := range workers {
+		w := &workers[i]
+		at := key{w.Group, w.Destination, w.Subscription, w.Producing}
+		if of[at] == nil {
+			order = append(order, at)
+		}
+		of[at] = append(of[at], w)
+	}
+	for _, at := range order {
+		list := of[at]
+		slices.SortStableFunc(list, func(a, b *stats.WorkerTotal) int { return cmp.Compare(a.Messages(), b.Messages()) })
+		var sum, upper uint64
+		for i, w := range list {
+			sum += w.Messages()
+			if i >= len(list)/2 {
+				upper += w.Messages()
+			}
+		}
+		if len(list) < 2 || sum < uint64(enoughEach*len(list)) {
+			continue
+		}
+		others := float64(upper) / float64(len(list)-len(list)/2)
+		n := 0
+		for n < len(list) && float64(list[n].Messages()) < starved*others {
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+		kind, role, did := "uneven-consumers", "consumer", "got"
+		if at.producing {
+			kind, role, did = "uneven-producers", "producer", "sent"
+		}
+		var examples []string
+		for _, w := range list[:min(n, maxMoments)] {
+			examples = append(examples, fmt.Sprintf("%s %d", w.Name, w.Messages()))
+		}
+		if n == 1 {
+			add(kind, at.destination, 1, examples, "one %s %s %.0f%% of what the others %s: %s, the others %.0f on average", role, did,
+				100*float64(list[0].Messages())/others, did, examples[0], float64(sum-list[0].Messages())/float64(len(list)-1))
+			continue
+		}
+		add(kind, at.destination, uint64(n), examples, "%d of %d %ss %s less than a quarter of what the others %s: %s at least, %s at most", n, len(list),
+			role, did, did, examples[0], fmt.Sprintf("%s %d", list[len(list)-1].Name, list[len(list)-1].Messages()))
+	}
+}
+
+// duration returns microseconds in the unit that fits.
+func duration(us int64) string {
+	switch v := float64(us); {
+	case v >= 1e6:
+		return digits(v/1e6) + " s"
+	case v >= 1e3:
+		return digits(v/1e3) + " ms"
+	default:
+		return digits(v) + " us"
+	}
+}
+
+// seconds returns a time of about a second or more.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
+
+// stalls returns the stalls of a run.
+func stalls(s *stats.Summary) (list []result.Stall) {
+	for i := range s.Stalls.List {
+		stall := &s.Stalls.List[i]
+		list = append(list, result.Stall{
+			Side: stall.Side.String(), Time: s.Start.Add(stall.Start).UnixMicro(), Elapsed: stall.Start.Microseconds(),
+			Length: stall.Length.Microseconds(), Warmup: stall.Warmup,
+		})
+	}
+	return list
+}

@@ -1,0 +1,69 @@
+package stats
+
+import (
+	"math"
+	"time"
+)
+
+// quiet finds, for one worker, the times in which nothing came: no answer of the broker to a producer, no message to a consumer. Times
+// are since the start of the run. Its user holds the lock of the recorder.
+type quiet struct {
+	limit time.Duration // shortest time worth noting; 0 for none
+	last  time.Duration // when something came last, or when the worker was ready for it
+	// waiting is since when the worker had something to wait for that ended without coming, and until when; never if there is none.
+	waiting, until time.Duration
+	gaps           []gap // since the last collection
+}
+
+// gap is a time in which nothing came to a worker, although it had something to wait for from waiting on.
+type gap struct{ from, to, waiting time.Duration }
+
+const (
+	never   = time.Duration(math.MaxInt64)
+	maxGaps = 1024 // of one worker in one interval
+)
+
+func newQuiet(limit time.Duration) quiet { return quiet{limit: limit, waiting: never} }
+
+// came notes that something came that the worker had waited for since then.
+func (q *quiet) came(since, now time.Duration) {
+	if q.limit > 0 && now-q.last >= q.limit {
+		q.note(now, min(since, q.waiting))
+	}
+	q.last, q.waiting, q.until = max(q.last, now), never, 0
+}
+
+// ended notes that what the worker had waited for since then will not come.
+func (q *quiet) ended(since, now time.Duration) {
+	q.waiting, q.until = min(q.waiting, since), max(q.until, now)
+}
+
+// ready notes that nothing could come before now, as the worker was busy or closed.
+func (q *quiet) ready(now time.Duration) {
+	q.close()
+	q.last = max(q.last, now)
+}
+
+// close ends the time for which the worker has waited in vain.
+func (q *quiet) close() {
+	if q.limit > 0 && q.until-q.last >= q.limit {
+		q.note(q.until, q.waiting)
+	}
+	q.last, q.waiting, q.until = max(q.last, q.until), never, 0
+}
+
+func (q *quiet) note(to, waiting time.Duration) {
+	if len(q.gaps) < maxGaps {
+		q.gaps = append(q.gaps, gap{q.last, to, max(q.last, waiting)})
+	}
+}
+
+// take returns the gaps since the last take, and the one that goes on. With last, no more will come.
+func (q *quiet) take(last bool) (closed []gap, open gap) {
+	if last {
+		q.close()
+	}
+	closed = q.gaps
+	q.gaps = nil
+	return closed, gap{q.last, never, never}
+}

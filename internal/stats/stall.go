@@ -1,0 +1,290 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Side is which side of the broker stood still.
+type Side uint8
+
+// The sides.
+const (
+	SendSide    Side = iota // messages were in flight, or due, and none was answered
+	ReceiveSide             // messages waited at the broker, and none was received
+	BothSides               // both at once
+)
+
+// String returns "send", "receive" or "both".
+func (s Side) String() string { return [...]string{"send", "receive", "both"}[s] }
+
+// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. What the tester
+// itself stood still at its begin or end is not in it.
+type Stall struct {
+	Side   Side
+	Start  time.Duration // from the start of the load
+	Length time.Duration
+	Warmup bool // it ended in a warm-up
+}
+
+// End returns when it ended.
+func (s *Stall) End() time.Duration { return s.Start + s.Length }
+
+// Stalls are those of a run or a step.
+type Stalls struct {
+	Limit time.Duration // shortest; 0 if nobody looked
+	List  []Stall       // in the order of their starts, the first ones
+	Count uint64        // of all that ended after the warm-up
+	Max   time.Duration // the longest of these
+}
+
+// maxStalls is how many stalls a list keeps.
+const maxStalls = 1000
+
+func (s *Stalls) add(stall Stall) {
+	if !stall.Warmup {
+		s.Count++
+		s.Max = max(s.Max, stall.Length)
+	}
+	if len(s.List) < maxStalls {
+		s.List = append(s.List, stall)
+	}
+}
+
+// Measured returns those that did not end in a warm-up.
+func (s *Stalls) Measured() (list []Stall) {
+	for _, stall := range s.List {
+		if !stall.Warmup {
+			list = append(list, stall)
+		}
+	}
+	return list
+}
+
+// regular is by how much the times between stalls may differ from their median for these to be periodic.
+const regular = 0.05
+
+// Period returns the time from the start of one stall to that of the next, if there are three and it is always the same; else 0.
+func Period(list []Stall) time.Duration {
+	if len(list) < 3 {
+		return 0
+	}
+	var between []time.Duration
+	for i := range list[1:] {
+		between = append(between, list[i+1].Start-list[i].Start)
+	}
+	slices.Sort(between)
+	median := between[len(between)/2]
+	tolerance := time.Duration(regular * float64(median))
+	if median-between[0] > tolerance || between[len(between)-1]-median > tolerance {
+		return 0
+	}
+	return (list[len(list)-1].Start - list[0].Start) / time.Duration(len(between))
+}
+
+// stallMeter finds the stalls of both sides.
+type stallMeter struct {
+	send, receive standstill
+	found         []Stall // by side
+	step          int     // how many of them were found before the present step
+}
+
+// maxFound bounds the memory for stalls.
+const maxFound = 1 << 17
+
+// Stalls lets the collector look for times of that length or longer in which nothing came. Call it before the first message.
+func (c *Collector) Stalls(limit time.Duration) {
+	c.stalls = &stallMeter{send: standstill{side: SendSide, limit: limit}, receive: standstill{side: ReceiveSide, limit: limit}}
+	for _, r := range c.producers {
+		r.mu.Lock()
+		r.quiet = newQuiet(limit)
+		r.mu.Unlock()
+	}
+	for _, r := range c.consumers {
+		r.mu.Lock()
+		r.quiet = newQuiet(limit)
+		r.mu.Unlock()
+	}
+}
+
+// standstills takes what was quiet in the interval that ends.
+func (c *Collector) standstills(phase Phase, last bool) {
+	m := c.stalls
+	if m == nil || m.send.limit <= 0 {
+		return
+	}
+	pauses := c.meter.pulse.stopped()
+	take := func(n int, of *standstill, take func(i int) ([]gap, gap)) {
+		closed, open := make([][]gap, n), make([]gap, n)
+		for i := range n {
+			closed[i], open[i] = take(i)
+		}
+		m.add(of.interval(closed, open, phase == Warmup, last, pauses))
+	}
+	take(len(c.producers), &m.send, func(i int) ([]gap, gap) {
+		r := c.producers[i]
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.quiet.take(last)
+	})
+	take(len(c.consumers), &m.receive, func(i int) ([]gap, gap) {
+		r := c.consumers[i]
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.quiet.take(last)
+	})
+}
+
+// add keeps stalls.
+func (m *stallMeter) add(found []Stall) {
+	m.found = append(m.found, found[:min(len(found), maxFound-len(m.found))]...)
+}
+
+// sum returns those from that one on.
+func (m *stallMeter) sum(from int) (sum Stalls) {
+	if m == nil {
+		return sum
+	}
+	sum.Limit = m.send.limit
+	for _, s := range joined(m.found[from:]) {
+		sum.add(s)
+	}
+	return sum
+}
+
+// endStep returns the stalls of the step that ends.
+func (m *stallMeter) endStep(pauses []gap) Stalls {
+	if m == nil {
+		return Stalls{}
+	}
+	for _, side := range []*standstill{&m.send, &m.receive} {
+		m.add(side.interval(nil, nil, false, true, pauses))
+	}
+	sum := m.sum(m.step)
+	m.step = len(m.found)
+	return sum
+}
+
+// soFar returns the stalls of the run, and of the present step.
+func (m *stallMeter) soFar() (whole, step Stalls) {
+	if m == nil {
+		return whole, step
+	}
+	return m.sum(0), m.sum(m.step)
+}
+
+// standstill finds the stalls of one side: times that are quiet for all of its workers.
+type standstill struct {
+	side    Side
+	limit   time.Duration
+	pending []candidate
+}
+
+// candidate is a time that was quiet for all workers. Since when something was waited for is known when the workers' gaps have ended,
+// which may be a moment after it.
+type candidate struct {
+	gap
+	warmup bool
+	looks  int // collections since it was found
+}
+
+// settled is after how many collections a candidate is decided.
+const settled = 2
+
+// interval takes the gaps of all workers since the last interval, of each those that have ended and the one that goes on. With last,
+// or at the end of a step, all candidates are decided.
+func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []Stall) {
+	if m.limit <= 0 {
+		return nil
+	}
+	all := []gap{{0, never, never}}
+	for i := range open {
+		all = common(all, append(slices.Clone(closed[i]), open[i]), m.limit)
+	}
+	for _, g := range all {
+		if g.to < never {
+			m.pending = append(m.pending, candidate{gap: gap{g.from, g.to, never}, warmup: warmup})
+		}
+	}
+	var waiting []candidate
+	for _, c := range m.pending {
+		for i := range closed {
+			for _, g := range closed[i] {
+				if g.from <= c.from && g.to >= c.to {
+					c.waiting = min(c.waiting, g.waiting)
+				}
+			}
+		}
+		if c.looks++; c.looks <= settled && !last {
+			waiting = append(waiting, c)
+			continue
+		}
+		if s, ok := c.stall(m.side, m.limit, pauses); ok {
+			found = append(found, s)
+		}
+	}
+	m.pending = waiting
+	return found
+}
+
+// common returns the times that are in both lists, of which each is in order, if they are long enough.
+func common(a, b []gap, limit time.Duration) (list []gap) {
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		from, to := max(a[i].from, b[j].from), min(a[i].to, b[j].to)
+		if to == never || to-from >= limit {
+			list = append(list, gap{from, to, never})
+		}
+		switch {
+		case a[i].to < b[j].to:
+			i++
+		case a[i].to > b[j].to:
+			j++
+		default:
+			i, j = i+1, j+1
+		}
+	}
+	return list
+}
+
+// stall returns the stall that a candidate is. A pause of the tester at its start or end is cut off, and one within does not count for
+// its length to be enough.
+func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, bool) {
+	from, to := max(c.from, c.waiting), c.to
+	var paused time.Duration
+	for _, p := range pauses {
+		switch {
+		case p.to <= from || p.from >= to:
+		case p.from <= from+beatInterval:
+			from = min(to, p.to)
+		case p.to >= to-beatInterval:
+			to = max(from, p.from)
+		default:
+			paused += p.to - p.from
+		}
+	}
+	return Stall{Side: side, Start: from, Length: to - from, Warmup: c.warmup}, to-from-paused >= limit
+}
+
+// alike is how much of the longer of two stalls must be of both for them to be one of both sides.
+const alike = 0.8
+
+// joined returns the stalls of both sides in order, those that were at the same time as one.
+func joined(list []Stall) (out []Stall) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Stall) int { return cmp.Compare(a.Start, b.Start) })
+	for _, s := range list {
+		at := slices.IndexFunc(out, func(o Stall) bool {
+			both := min(o.End(), s.End()) - max(o.Start, s.Start)
+			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && float64(both) >= alike*float64(max(o.Length, s.Length))
+		})
+		if at < 0 {
+			out = append(out, s)
+			continue
+		}
+		o := &out[at]
+		end := max(o.End(), s.End())
+		o.Side, o.Length, o.Warmup = BothSides, end-o.Start, o.Warmup && s.Warmup
+	}
+	return out
+}
