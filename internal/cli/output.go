@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
@@ -26,6 +27,9 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	if r.Format == run.RocketMQ && r.ShowLatency && r.Source("format") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
 			"--show-latency has no place in the lines of --format rocketmq")
+	}
+	if r.Has("interval") && r.Interval < time.Second {
+		r.refuse("give 1s or more", "--interval %v: the figures are those of seconds", r.Interval)
 	}
 	if r.MetricsAddr == "" {
 		if r.MetricsLinger > 0 {

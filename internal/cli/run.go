@@ -198,7 +198,7 @@ func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 		Outputs: run.Outputs{
-			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, JSON: s.JSONFile, HDR: s.HDRFile, Result: s.ResultDir,
+			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, Interval: s.Interval, JSON: s.JSONFile, HDR: s.HDRFile, Result: s.ResultDir,
 			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, Linger: s.MetricsLinger,
 		},
 	}

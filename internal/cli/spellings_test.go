@@ -23,7 +23,7 @@ func TestSpellings(t *testing.T) {
 		"N": {number, "1e3", "1.5k"}, "SIZE": {bytes, "10k"}, "TIME": {time, "1e2"},
 	}
 	own := map[string][]string{ // not of one number, or within narrower bounds
-		"rate": {number, "30k for 1m", "ramp 1k to 1.5k for 1m30s"}, "threads": {"0.5k"}, "consumer-work": {time, "1m30s-2m"}, "metrics-linger": nil,
+		"rate": {number, "30k for 1m", "ramp 1k to 1.5k for 1m30s"}, "threads": {"0.5k"}, "consumer-work": {time, "1m30s-2m"}, "metrics-linger": nil, "interval": nil,
 		"message-size": {bytes, "10k", "1k/1:64KiB/1k"},
 	}
 	needs := map[string]string{"warmup": "--duration 1h", "consumer-connections": "--consumers 5k", "num-connections": "--consumers 5k", "threads": "--shared-connections"}

@@ -65,6 +65,9 @@ func title(f *driver.Factory) string {
 	return f.Title + " over " + f.Client
 }
 
+// DefaultStall is the usual [Plan.StallThreshold].
+const DefaultStall = time.Second
+
 // Plan is everything that a run needs to know: what is the same for all of it, and its steps.
 type Plan struct {
 	// Name is the name of the scenario; empty for a command line.

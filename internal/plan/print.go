@@ -76,6 +76,7 @@ func (pr *printer) scenario() {
 	pr.section("Run")
 	pr.line("threads", "%s", pr.threads())
 	pr.line("drain timeout", "%v", p.DrainTimeout)
+	pr.stalls()
 	pr.waitForBroker()
 	for _, g := range p.Groups() {
 		pr.group = g
@@ -296,6 +297,7 @@ func (pr *printer) load() {
 	pr.line("ends", "%s", pr.end())
 	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))
 	pr.line("drain timeout", "%v", pr.plan.DrainTimeout)
+	pr.stalls()
 	pr.waitForBroker()
 }
 
@@ -387,4 +389,15 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// stalls says what a stall is, unless that is as usual.
+func (pr *printer) stalls() {
+	switch limit := pr.plan.StallThreshold; limit {
+	case DefaultStall:
+	case 0:
+		pr.line("stalls", "are not looked for")
+	default:
+		pr.line("stalls", "from %v on", limit)
+	}
 }

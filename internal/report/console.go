@@ -28,6 +28,8 @@ type ConsoleOptions struct {
 	URL string
 	// ShowLatency adds the latencies to each interval's block; the summary always has them.
 	ShowLatency bool
+	// Every is the time from one line of a [RocketMQ] to the next; 0 for that tool's own.
+	Every time.Duration
 }
 
 // Console prints a block each second and a summary at the end, which a reader of `artemis perf` finds unchanged but for

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -144,4 +145,16 @@ func numbersRun() *stats.Summary {
 	}
 	s.Stalls.Limit, s.Stalls.Count, s.Stalls.Max = time.Second, 5, 1100*time.Millisecond
 	return s
+}
+
+// fakeThresholds are one that was kept and one that was not.
+func fakeThresholds() (list []threshold.Outcome) {
+	for i, text := range []string{"ack.p99 < 50ms", "failed == 0"} {
+		t, err := threshold.Parse(text)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, threshold.Outcome{Threshold: t, Known: true, Kept: i == 0, Measured: float64(990 * (i + 1) / 2)})
+	}
+	return list
 }

@@ -96,9 +96,9 @@ func megabytes(bytes float64) string { return digits(bytes / 1e6) }
 // digits returns a number with three digits, or all in front of the point.
 func digits(v float64) string {
 	switch {
-	case v >= 100 || v == 0:
+	case v >= 99.95 || v == 0:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
+	case v >= 9.995:
 		return fmt.Sprintf("%.1f", v)
 	case v >= 0.01:
 		return fmt.Sprintf("%.2f", v)

@@ -23,6 +23,10 @@ const (
 	queueing, waiting = 10, 2
 	// growing is the share of what is completed by which a backlog must grow, and enoughBacklog how many messages that must be.
 	growing, enoughBacklog = 0.01, 100
+	// large is the share of what is completed that a backlog must be that did not grow steadily.
+	large = 0.1
+	// enoughTime is how long workers must have been compared, and a backlog watched.
+	enoughTime = 3 * time.Second
 	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages there must
 	// be for each worker.
 	starved, enoughEach = 0.25, 100
@@ -46,15 +50,22 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
 			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
-	if times, ok := longer(l.Response, l.Ack, waiting); ok {
+	// Otherwise it is the tester that held them up, and a warning says so.
+	byBroker := float64(s.Total.LateSends) < stats.MaxLateShare*float64(s.Total.Sent)
+	if times, ok := longer(l.Response, l.Ack, waiting); ok && byBroker {
 		add("late-sends-waited", "", times, nil,
 			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or --max-pending held them up",
 			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
-	if n, perSecond := backlog(s); n > 0 {
+	switch n, perSecond := backlog(s); {
+	case perSecond > 0:
 		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all", perSecond, n)
+	case n > 0:
+		add("backlog", "", n, nil, "received is below completed: when the load ended, %d messages more waited than when the measured part began", n)
 	}
-	uneven(s.Workers, add)
+	if s.Average.Span >= enoughTime {
+		uneven(s.Workers, add)
+	}
 	return list
 }
 
@@ -122,8 +133,8 @@ func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
 	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
 }
 
-// backlog returns by how many messages more was completed than received in the measured part, and how many per second that are; 0 if
-// it did not grow all the time.
+// backlog returns by how many messages more was completed than received in the measured part, and how many per second that are; 0 per
+// second if they came at once, as when a broker lets producers fill its memory and then holds them up.
 func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	a := &s.Average
 	if !s.ExpectedKnown || s.Total.Completed == 0 || a.Span <= 0 {
@@ -133,8 +144,13 @@ func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	wanted := deliveries * float64(a.Completed)
 	more := wanted - float64(a.Received)
 	steady := a.Growth(deliveries) * a.Span.Seconds()
-	if more < enoughBacklog || more < growing*wanted || steady < more/2 {
+	switch {
+	case more < enoughBacklog || more < growing*wanted || a.Span < enoughTime:
 		return 0, 0
+	case steady < more/2 && more < large*wanted:
+		return 0, 0
+	case steady < more/2:
+		return uint64(more), 0
 	}
 	return uint64(more), more / a.Span.Seconds()
 }

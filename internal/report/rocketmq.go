@@ -119,7 +119,11 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	if s.Phase != stats.Drain {
 		r.begin, r.end = *begin, *end
 	}
-	if r.seconds/benchmarkPeriod == before/benchmarkPeriod || len(r.samples) < benchmarkSamples {
+	period, enough := int64(benchmarkPeriod), benchmarkSamples
+	if every := int64(r.options.Every / time.Second); every > 0 {
+		period, enough = every, 2
+	}
+	if r.seconds/period == before/period || len(r.samples) < enough {
 		return nil
 	}
 	var b strings.Builder

@@ -3,9 +3,12 @@ package run
 import (
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
@@ -15,6 +18,7 @@ import (
 const (
 	Artemis  = "artemis"
 	RocketMQ = "rocketmq"
+	Short    = "short"
 )
 
 // Standard as the file of the JSON is standard output; the console is then on standard error.
@@ -25,10 +29,11 @@ type Outputs struct {
 	Silent      bool // nothing to the console
 	Format      string
 	ShowLatency bool
-	JSON, HDR   string // files; empty for none
-	Result      string // folder; empty for none
-	VerifyFile  string // named by the user; empty for none
-	Metrics     string // address; empty for none
+	Interval    time.Duration // between the lines of the console; 0 for what is usual
+	JSON, HDR   string        // files; empty for none
+	Result      string        // folder; empty for none
+	VerifyFile  string        // named by the user; empty for none
+	Metrics     string        // address; empty for none
 	// Linger is for how long the final metrics are served.
 	Linger time.Duration
 }
@@ -45,17 +50,8 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 		}
 		list = append(list, reporter)
 	}
-	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency}
-	console := stdout
-	if o.JSON == Standard {
-		console = r.Stderr
-	}
-	switch {
-	case o.Silent:
-	case o.Format == RocketMQ:
-		add(report.NewRocketMQ(console, options), nil)
-	default:
-		add(report.NewConsole(console, options), nil)
+	if !o.Silent {
+		add(r.console(stdout), nil)
 	}
 	if !o.Silent {
 		add(&foreignNotice{say: r.Say}, nil)
@@ -89,6 +85,47 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	}
 	fan.OnError, fan.Secrets = r.OnError, r.Secrets
 	return fan, nil
+}
+
+// console returns what prints to the standard output.
+func (r *Run) console(stdout io.Writer) (c report.Reporter) {
+	o := &r.Outputs
+	terminal := r.Stdout
+	if o.JSON == Standard {
+		stdout, terminal = r.Stderr, r.Stderr
+	}
+	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency, Every: o.Interval}
+	switch o.Format {
+	case RocketMQ:
+		return report.NewRocketMQ(stdout, options)
+	case Short:
+		short := report.ShortOptions{Lines: o.Interval > 0, Length: length(r.Plan)}
+		if file, ok := terminal.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
+			short.Terminal, short.Color = true, os.Getenv("NO_COLOR") == ""
+			short.Columns = func() int {
+				width, _, _ := term.GetSize(int(file.Fd())) //nolint:gosec // small
+				return width
+			}
+		}
+		c = report.NewShort(stdout, short)
+	default:
+		c = report.NewConsole(stdout, options)
+	}
+	if o.Interval > 0 {
+		c = report.Paced(c, o.Interval)
+	}
+	return c
+}
+
+// length returns how long the load of a plan takes; 0 if that is not known.
+func length(p *plan.Plan) (sum time.Duration) {
+	for i := range p.Steps {
+		if p.Steps[i].Duration <= 0 {
+			return 0
+		}
+		sum += p.Steps[i].Duration
+	}
+	return sum
 }
 
 // brokerURLs returns the URLs that the console shows: that of a command line's broker, or of all brokers of a scenario.

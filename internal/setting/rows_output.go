@@ -50,7 +50,7 @@ func Verdicts() []Setting {
 	}
 }
 
-func formats() []string { return []string{run.Artemis, run.RocketMQ} }
+func formats() []string { return []string{run.Artemis, run.RocketMQ, run.Short} }
 
 func outputRows() []Setting {
 	return []Setting{
@@ -74,8 +74,14 @@ func outputRows() []Setting {
 		},
 		{
 			Name: "format", Section: SectionOutput, Arg: argName, Default: run.Artemis,
-			Help:  "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s. The summary comes with both",
+			Help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s, each with the same summary; or short: " +
+				"one line while the run goes on, on a terminal, and a summary of 25 lines at most",
 			Words: formats(), Set: setFormat,
+		},
+		{
+			Name: "interval", Section: SectionOutput, Arg: argTime, Default: "that of the format",
+			Help: "time from one block or line of the console to the next, at least 1s; files keep their seconds",
+			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.Interval }),
 		},
 		{
 			Name:    "show-latency",

@@ -50,7 +50,7 @@ type Values struct {
 	Format                         string
 	JSONFile, HDRFile, MetricsAddr string
 	ResultDir                      string
-	MetricsLinger                  time.Duration
+	MetricsLinger, Interval        time.Duration
 	Options                        []string
 	Labels                         map[string]string
 	WaitForBroker                  time.Duration
@@ -83,7 +83,7 @@ const (
 // Defaults returns the values of a run for which nothing is given.
 func Defaults() *Values {
 	return &Values{
-		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: time.Second,
+		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: plan.DefaultStall,
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
 		Priority: -1, Format: run.Artemis, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
 		sources: map[string]Source{},

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"math"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// scale divides the latencies of a run into columns, each as many times wider than the one before.
+type scale struct {
+	columns       int
+	lowest, above float64 // microseconds; above is beyond the highest
+}
+
+func newScale(columns int) *scale { return &scale{columns: max(columns, 0), lowest: math.Inf(1)} }
+
+// cover widens the scale to all values of l.
+func (s *scale) cover(l *stats.Latency) {
+	l.Bars(func(upTo, _ int64) {
+		v := math.Max(float64(upTo), 1)
+		s.lowest, s.above = math.Min(s.lowest, v), math.Max(s.above, v+1)
+	})
+}
+
+// title tells where the scale begins and ends.
+func (s *scale) title() string {
+	from, to := duration(int64(s.lowest)), duration(int64(s.above))
+	if gap := s.columns - len(from) - len(to); gap > 0 {
+		return from + strings.Repeat(" ", gap) + to
+	}
+	return ""
+}
+
+// histogram returns a bar for each column: how many values lie there, of those of the fullest column.
+func (s *scale) histogram(l *stats.Latency) string {
+	if s.columns <= 0 {
+		return ""
+	}
+	counts := make([]float64, s.columns)
+	width := math.Log(s.above / s.lowest)
+	highest := 0.0
+	l.Bars(func(upTo, count int64) {
+		at := 0
+		if width > 0 {
+			at = int(float64(s.columns) * math.Log(math.Max(float64(upTo), 1)/s.lowest) / width)
+		}
+		at = min(max(at, 0), s.columns-1)
+		counts[at] += float64(count)
+		highest = max(highest, counts[at])
+	})
+	bars := []rune("▁▂▃▄▅▆▇█")
+	line := make([]rune, s.columns)
+	for i, n := range counts {
+		line[i] = ' '
+		if n > 0 {
+			line[i] = bars[int(math.Ceil(n/highest*float64(len(bars))))-1]
+		}
+	}
+	return string(line)
+}

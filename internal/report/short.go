@@ -1,0 +1,386 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// The room that a short summary takes at most.
+const (
+	shortLines   = 25
+	shortColumns = 100
+	leastColumns = 40
+)
+
+// ShortOptions are the settings of a [Short].
+type ShortOptions struct {
+	// Terminal: what is printed can be overwritten.
+	Terminal bool
+	// Columns returns the width of the terminal; nil, or a result of 0, if it is not known.
+	Columns func() int
+	// Color: the verdict has one.
+	Color bool
+	// Lines prints a line for each interval instead of overwriting one.
+	Lines bool
+	// Length of the load, if it is known.
+	Length time.Duration
+}
+
+// Short prints a summary that is read in a minute: the verdict, what bounded the rate, findings, problems and warnings first; then
+// rates, latencies and workers in units that fit. It takes 25 lines of 100 columns at most. While the run goes on, a terminal
+// shows one line about it.
+type Short struct {
+	out     io.Writer
+	options ShortOptions
+	run     stats.Run
+	shown   bool // a line that can be overwritten
+}
+
+// NewShort returns one that prints to out.
+func NewShort(out io.Writer, options ShortOptions) *Short { return &Short{out: out, options: options} }
+
+// Start notes what is measured.
+func (s *Short) Start(run stats.Run) error {
+	s.run = run
+	return nil
+}
+
+// Interval shows how the run goes.
+func (s *Short) Interval(snapshot *stats.Snapshot) error {
+	line := cut(s.status(snapshot), s.columns()-1)
+	switch {
+	case s.options.Lines:
+		return s.print(line + "\n")
+	case s.options.Terminal:
+		s.shown = true
+		return s.print("\r" + line + "\x1b[K")
+	default:
+		return nil
+	}
+}
+
+// status is one line about an interval.
+func (s *Short) status(n *stats.Snapshot) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", span(n.Elapsed))
+	if left := s.options.Length - n.Elapsed; left > 0 && n.Phase != stats.Drain {
+		fmt.Fprintf(&b, ", %s left", span(left))
+	}
+	if s.run.Several() {
+		b.WriteString("  " + oneLine(n.Step))
+	}
+	if n.Phase != stats.Measure {
+		b.WriteString("  " + n.Phase.String())
+	}
+	speed := func(name string, count uint64) {
+		fmt.Fprintf(&b, "  %s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
+	}
+	if s.run.Producing {
+		speed("sent", n.Delta.Sent)
+		speed("completed", n.Delta.Completed)
+	}
+	if s.run.Consuming {
+		speed("received", n.Delta.Received)
+	}
+	for _, l := range []struct {
+		name string
+		of   *stats.Latency
+	}{{"response", n.Latencies.Response}, {"ack", n.Latencies.Ack}, {"transfer", n.Latencies.Transfer}} {
+		if l.of != nil && l.of.Count() > 0 {
+			fmt.Fprintf(&b, "  %s p99 %s", l.name, duration(l.of.Percentile(99)))
+			break
+		}
+	}
+	if s.run.Producing {
+		fmt.Fprintf(&b, "  in flight %s", count3(float64(n.InFlight)))
+	}
+	return b.String()
+}
+
+// Summary prints the summary.
+func (s *Short) Summary(sum *stats.Summary) error {
+	width := min(s.columns(), shortColumns)
+	text := s.table(sum, width)
+	body := len(text)
+	told := s.told(sum)
+	room := shortLines - 1 - body
+	if len(told) > room {
+		more := len(told) - room + 1
+		told = append(told[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", more))
+	}
+	told = wrapped(told, width, room)
+	var b strings.Builder
+	if s.shown {
+		b.WriteString("\r\x1b[K")
+	}
+	verdict, rest := s.verdict(sum)
+	b.WriteString(s.colored(verdict, sum.Success && verdict == "SUCCESS") + cut(rest, width-utf8.RuneCountInString(verdict)) + "\n")
+	for _, line := range append(told, text...) {
+		b.WriteString(strings.TrimRight(cut(line, width), " ") + "\n")
+	}
+	return s.print(b.String())
+}
+
+// Close ends the line that was left on the terminal.
+func (s *Short) Close() error { return nil }
+
+func (s *Short) print(text string) error {
+	return (&Console{out: s.out}).print(text)
+}
+
+func (s *Short) columns() int {
+	n := 0
+	if s.options.Columns != nil {
+		n = s.options.Columns()
+	}
+	if n <= 0 {
+		n = shortColumns
+	}
+	return max(n, leastColumns)
+}
+
+func (s *Short) colored(text string, good bool) string {
+	switch {
+	case !s.options.Color:
+		return text
+	case good:
+		return "\x1b[32m" + text + "\x1b[0m"
+	default:
+		return "\x1b[31m" + text + "\x1b[0m"
+	}
+}
+
+// verdict returns the word that tells how the run ended, and what follows it.
+func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
+	word = "SUCCESS"
+	for i := range sum.Thresholds {
+		if !sum.Thresholds[i].Kept {
+			word = "THRESHOLD NOT KEPT"
+		}
+	}
+	if !sum.Success {
+		word = "FAILURE"
+	}
+	protocol := s.run.Protocol
+	if s.run.ConsumerProtocol != "" && s.run.ConsumerProtocol != protocol {
+		protocol += " to " + s.run.ConsumerProtocol
+	}
+	rest = ": " + oneLine(sum.Reason) + " after " + span(sum.End.Sub(sum.Start))
+	if sum.Average.Span > 0 {
+		rest += " (" + span(sum.Average.Span) + " measured)"
+	}
+	return word, rest + ", " + protocol
+}
+
+// told returns what is to be read first.
+func (s *Short) told(sum *stats.Summary) (lines []string) {
+	add := func(label, text string) { lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text))) }
+	if sum.Limit.Kind != "" {
+		add("limit", sum.Limit.String())
+	}
+	for _, text := range sum.Problems {
+		add("problem", text)
+	}
+	for i := range sum.Thresholds {
+		if !sum.Thresholds[i].Kept {
+			add("threshold", sum.Thresholds[i].String())
+		}
+	}
+	for _, text := range found(sum) {
+		add("finding", text)
+	}
+	for _, text := range sum.Warnings {
+		add("warning", text)
+	}
+	for _, text := range sum.LeftBehind {
+		add("left", text)
+	}
+	for i := range sum.Thresholds {
+		if sum.Thresholds[i].Kept {
+			add("threshold", sum.Thresholds[i].String())
+		}
+	}
+	return lines
+}
+
+// table returns the figures: at most 22 lines.
+func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
+	lines = append(lines, "", fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", "", "average", "total", "payload", "lowest", "highest"))
+	a := &sum.Average
+	row := func(name string, n, total uint64, bytes string, low, high *stats.Lowest) {
+		average := "-"
+		if a.Span > 0 {
+			average = count3(a.PerSecond(n)) + "/s"
+		}
+		extreme := func(l *stats.Lowest) string {
+			if l == nil || !l.Known() {
+				return ""
+			}
+			return count3(l.PerSecond) + "/s"
+		}
+		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, count3(float64(total)), bytes, extreme(low), extreme(high)))
+	}
+	payload := func(bytes uint64) string {
+		if a.Span <= 0 {
+			return ""
+		}
+		return megabytes(a.PerSecond(bytes)) + " MB/s"
+	}
+	if s.run.Producing {
+		row("sent", a.Sent, sum.Total.Sent, "", nil, nil)
+		if o := &sum.Offered; o.Known() && o.Span > 0 {
+			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
+				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.PerSecond()), percent(o.Missed()))
+		}
+		row("completed", a.Completed, sum.Total.Completed, payload(a.CompletedBytes), &sum.Minimum.Completed, &sum.Maximum.Completed)
+	}
+	if s.run.Consuming {
+		row("received", a.Received, sum.Total.Received, payload(a.ReceivedBytes), &sum.Minimum.Received, &sum.Maximum.Received)
+	}
+	lines = append(lines, s.latencies(&sum.Latencies, width)...)
+	lines = append(lines, "")
+	lines = append(lines, steps(sum.Steps)...)
+	for i := range sum.Spreads[:min(len(sum.Spreads), 2)] {
+		p := &sum.Spreads[i]
+		what := "received per consumer"
+		if p.Producing {
+			what = "completed per producer"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s / %s / %s (minimum, median, maximum of %d)", what,
+			count3(float64(p.Least)), count3(float64(p.Median)), count3(float64(p.Most)), p.Workers))
+	}
+	h := &sum.Health
+	text := fmt.Sprintf("tester: %.0f %% of %d processors", 100*cpuShare(h), h.Cores)
+	if h.MemoryPeak > 0 {
+		text += ", " + megabytes(float64(h.MemoryPeak)) + " MB at most"
+	}
+	for _, b := range sum.Brokers {
+		text += "; broker: " + oneLine(strings.TrimSpace(b.Product+" "+b.Version))
+		break
+	}
+	return append(lines, text)
+}
+
+// shownSteps is how many steps a summary has room for.
+const shownSteps = 5
+
+// steps returns a line for each of several steps.
+func steps(list []stats.StepSummary) (lines []string) {
+	for i := range list {
+		if i == shownSteps {
+			return append(lines, fmt.Sprintf("and %d more steps", len(list)-i))
+		}
+		s := &list[i]
+		line := fmt.Sprintf("step %s: %s, %s", oneLine(s.Name), oneLine(s.Reason), span(s.Loaded))
+		if s.Average.Span > 0 && s.Sends {
+			line += fmt.Sprintf(", completed %s/s", count3(s.Average.PerSecond(s.Average.Completed)))
+		}
+		if s.Average.Span > 0 && s.Receives {
+			line += fmt.Sprintf(", received %s/s", count3(s.Average.PerSecond(s.Average.Received)))
+		}
+		if l := s.Latencies.Ack; l != nil && l.Count() > 0 {
+			line += ", ack p99 " + duration(l.Percentile(99))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// latencies returns a table with a small histogram of each, over the same scale.
+func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
+	type named struct {
+		name string
+		of   *stats.Latency
+	}
+	var list []named
+	for _, n := range []named{
+		{"ack", l.Ack}, {"response", l.Response}, {"transfer", l.Transfer}, {"delay", l.Delay}, {"commit", l.Commit},
+	} {
+		if n.of != nil && n.of.Count() > 0 {
+			list = append(list, n)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	scale := newScale(min(24, width-66))
+	for _, n := range list {
+		scale.cover(n.of)
+	}
+	head := fmt.Sprintf("%-10s%9s%9s%9s%9s%9s%9s", "", "mean", "p50", "p90", "p99", "p99.9", "max")
+	if scale.columns > 0 {
+		head += "  " + scale.title()
+	}
+	lines = append(lines, "", head)
+	for _, n := range list {
+		line := fmt.Sprintf("%-10s%9s", n.name, duration(int64(math.Round(n.of.Mean()))))
+		for _, p := range []float64{50, 90, 99, 99.9, 100} {
+			line += fmt.Sprintf("%9s", duration(n.of.Percentile(p)))
+		}
+		lines = append(lines, line+"  "+scale.histogram(n.of))
+	}
+	return lines
+}
+
+// indent is where the text of a line begins that is to be read first.
+const indent = 10
+
+// wrapped continues lines that are too long in further ones, the first lines first, as long as there is room for all.
+func wrapped(lines []string, width, room int) (out []string) {
+	spare := room - len(lines)
+	for _, line := range lines {
+		for utf8.RuneCountInString(line) > width && spare > 0 {
+			text := []rune(line)
+			at := strings.LastIndex(string(text[:width]), " ")
+			if at <= indent {
+				break
+			}
+			out = append(out, line[:at])
+			line = strings.Repeat(" ", indent) + line[at+1:]
+			spare--
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// cut shortens a line to so many columns.
+func cut(line string, columns int) string {
+	if utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:max(columns-1, 0)]) + "…"
+}
+
+// span returns a length of time in whole seconds, or with a digit behind the point if it is short.
+func span(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// count3 returns a number: one of five digits or more with three of them and k, M or G.
+func count3(v float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= 9999.5 && v >= 0.9995*unit.size {
+			return digits(v/unit.size) + unit.name
+		}
+	}
+	if v != math.Trunc(v) && v < 100 {
+		return digits(v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// spread is a latency around a value, with a tail.
+func spread(around time.Duration) *stats.Latency {
+	l := stats.NewLatency()
+	for i := range 1000 {
+		l.Record(around*time.Duration(60+i%80)/100 + around*time.Duration(i/990)*7)
+	}
+	return l
+}
+
+// shortRuns are runs as they end.
+func shortRuns() map[string]*stats.Summary {
+	base := func() *stats.Summary {
+		s := summary(stats.Counters{Sent: 600_000, Blocked: 20, Completed: 600_000, Received: 600_000}, stats.Latencies{
+			Ack: spread(200 * time.Microsecond), Response: spread(250 * time.Microsecond), Delay: spread(50 * time.Microsecond), Transfer: spread(400 * time.Microsecond),
+		})
+		s.ExpectedKnown, s.Expected = true, 600_000
+		s.Average = stats.Average{Span: 50 * time.Second, Sent: 500_000, Completed: 500_000, Received: 500_000, CompletedBytes: 512_000_000, ReceivedBytes: 512_000_000}
+		s.Offered = stats.Offered{Due: 500_000, Sent: 500_000, Span: 50 * time.Second}
+		s.End = s.Start.Add(60 * time.Second)
+		low := stats.Lowest{Seconds: 50, PerSecond: 9876, To: s.Start.Add(20 * time.Second), Elapsed: 20 * time.Second}
+		high := stats.Lowest{Seconds: 50, PerSecond: 10_123, To: s.Start.Add(30 * time.Second), Elapsed: 30 * time.Second}
+		s.Minimum, s.Maximum = stats.Minimum{Completed: low, Received: low}, stats.Maximum{Completed: high, Received: high}
+		s.Limit = stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}
+		s.Health.MemoryPeak = 45_200_000
+		s.Brokers = []stats.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
+		return s
+	}
+	failure, stalled, loss, saturated := base(), base(), base(), base()
+	failure.Success, failure.Reason = false, "producer-0 failed"
+	failure.Total.Completed, failure.Total.Failed, failure.Total.Unconfirmed = 599_000, 990, 10
+	failure.Problems = []string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"}
+	failure.Thresholds = fakeThresholds()
+	for i := range 5 {
+		stalled.Stalls.List = append(stalled.Stalls.List, stats.Stall{Side: stats.BothSides, Start: time.Duration(10*i+4) * time.Second, Length: 2 * time.Second})
+	}
+	stalled.Offered.Sent = 300_000
+	loss.Success, loss.Missing = false, 27
+	loss.Problems = []string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"}
+	saturated.Offered = stats.Offered{}
+	saturated.Latencies.Delay, saturated.Latencies.Response = nil, nil
+	saturated.Limit = stats.Limit{Kind: stats.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 97% of the time", Hint: "try --producers 4"}
+	for i := range 30 {
+		saturated.Warnings = append(saturated.Warnings, fmt.Sprintf("the tester was the bottleneck: producer-%d never waited in 50 of 50 seconds; more producers, consumers or connections may bring more", i))
+	}
+	saturated.Spreads = []stats.Spread{{Producing: true, Workers: 30, Least: 17_000, Median: 20_000, Most: 23_456}, {Workers: 3, Least: 812, Median: 990, Most: 1203}}
+	return map[string]*stats.Summary{"success": base(), "failure": failure, "stall": stalled, "loss": loss, "saturated": saturated}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for name, s := range shortRuns() {
+		for _, columns := range []int{80, 120} {
+			t.Run(fmt.Sprintf("%s-%d", name, columns), func(t *testing.T) {
+				t.Parallel()
+				var out bytes.Buffer
+				c := NewShort(&out, ShortOptions{Columns: func() int { return columns }})
+				require.NoError(t, c.Start(clientRun(s.Offered.Known())))
+				require.NoError(t, c.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
+				require.Empty(t, out.String(), "nothing per second but on a terminal")
+				require.NoError(t, c.Summary(s))
+				golden(t, fmt.Sprintf("short-%s-%d.txt", name, columns), out.String())
+				lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+				require.LessOrEqual(t, len(lines), shortLines)
+				for _, line := range lines {
+					require.LessOrEqual(t, utf8.RuneCountInString(line), min(columns, shortColumns))
+					require.Equal(t, strings.TrimRight(line, " "), line)
+				}
+				require.NotContains(t, out.String(), "\x1b")
+			})
+		}
+	}
+}
+
+// Of several steps, each has a line.
+func TestShortSteps(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	f := fakeSteps(t, 3, 2, 1)
+	f.feed(t, nil, NewShort(&out, ShortOptions{}))
+	golden(t, "short-steps.txt", out.String())
+	require.LessOrEqual(t, strings.Count(out.String(), "\n"), shortLines)
+}
+
+// A terminal shows one line that is overwritten, and colours only if they are wanted.
+func TestShortOnATerminal(t *testing.T) {
+	t.Parallel()
+	for _, color := range []bool{false, true} {
+		var out bytes.Buffer
+		c := NewShort(&out, ShortOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
+		require.NoError(t, c.Start(clientRun(true)))
+		s := snapshot(stats.Measure, 1, stats.Counters{Sent: 27640, Completed: 27578, Received: 26457}, openLoop())
+		require.NoError(t, c.Interval(s))
+		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response p99 1.00 s  in flight 62\x1b[K", out.String())
+		out.Reset()
+		require.NoError(t, c.Summary(shortRuns()["success"]))
+		want := "\r\x1b[KSUCCESS: duration"
+		if color {
+			want = "\r\x1b[K\x1b[32mSUCCESS\x1b[0m: duration"
+		}
+		require.True(t, strings.HasPrefix(out.String(), want), "%q", out.String())
+	}
+}
+
+// With an interval, lines and blocks are about so many seconds, and not about two phases.
+func TestPaced(t *testing.T) {
+	t.Parallel()
+	var short, console bytes.Buffer
+	for _, r := range []Reporter{
+		Paced(NewShort(&short, ShortOptions{Lines: true}), 2*time.Second), Paced(NewConsole(&console, ConsoleOptions{}), 2*time.Second),
+	} {
+		require.NoError(t, r.Start(clientRun(false)))
+		for i, phase := range []stats.Phase{stats.Warmup, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Drain} {
+			n := uint64(1010 * (i + 1))
+			require.NoError(t, r.Interval(snapshot(phase, i, stats.Counters{Sent: n, Completed: n, Received: n}, closedLoop())))
+		}
+		require.NoError(t, r.Summary(shortRuns()["success"]))
+	}
+	got := strings.Split(short.String(), "\n")
+	for i, want := range []string{
+		"1.0 s  warmup  sent 1000/s", "3.0 s  sent 2500/s", "5.0 s  sent 4500/s", "6.1 s  sent 6000/s", "7.1 s  drain  sent 7000/s", "SUCCESS",
+	} {
+		require.True(t, strings.HasPrefix(got[i], want), "%q", got[i])
+	}
+	require.Equal(t, 5, strings.Count(console.String(), "--- warmup "))
+	require.Contains(t, console.String(), "--- sent:          2500 msg/sec\n")
+}
+
+func TestUnitsThatFit(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		0: "0", 0.25: "0.25", 7: "7", 12.5: "12.5", 999: "999", 9999: "9999", 10_000: "10.0k", 99_960: "100k", 999_400: "999k", 999_900: "1.00M",
+		1_234_567: "1.23M", 2_500_000_000: "2.50G",
+	} {
+		require.Equal(t, want, count3(v))
+	}
+	for us, want := range map[int64]string{0: "0 us", 7: "7.00 us", 999: "999 us", 1500: "1.50 ms", 123_456: "123 ms", 2_000_000: "2.00 s"} {
+		require.Equal(t, want, duration(us))
+	}
+	require.Equal(t, "abc…", cut("abcdef", 4))
+}
