@@ -95,7 +95,10 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --metrics h:99999", "error: --metrics h:99999: port \"99999\" is not a number from 0 to 65535\n" +
 			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same\n"},
 		{"alpha client --silent --show-latency", "error: --silent prints nothing, --show-latency prints more\nhint: leave one of them out\n"},
-		{"alpha client --format csv", "error: --format=csv: must be one of artemis, rocketmq\n"},
+		{"alpha client --format csv", "error: --format=csv: must be one of artemis, rocketmq, short\n"},
+		{"alpha client --interval 500ms", "error: --interval 500ms: the figures are those of seconds\nhint: give 1s or more\n"},
+		{"alpha client --stall-threshold 100ms", "error: --stall-threshold 100ms is below 200ms: the tester cannot tell so short a stall from one of its own\n" +
+			"hint: give more, or 0 for none\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --rate x", "error: --rate=x: \"x\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
