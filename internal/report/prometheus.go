@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -93,7 +94,7 @@ func (p *Prometheus) Close() error {
 // another name than those of the machine comes from a web page.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
@@ -116,6 +117,7 @@ type collector struct {
 	mu         sync.Mutex
 	run        stats.Run
 	info       prometheus.Metric // of the run
+	more       []*dto.LabelPair  // on every series
 	started    bool
 	step       string // the present one; empty if there is only one, or when all have ended
 	phase      string
@@ -148,13 +150,21 @@ func newCollector(version string) *collector {
 func (c *collector) start(run stats.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.run, c.info, c.started = run, runInfo(&run), true
+	all, series := userLabels(run.Labels)
+	c.run, c.info, c.started, c.more = run, runInfo(&run, all), true, series
 	if run.Several() {
 		c.step = run.Steps[0]
 	}
 	if run.Warmup <= 0 {
 		c.phase = stats.Measure.String()
 	}
+}
+
+// labels returns the user's labels; none before the run.
+func (c *collector) labels() []*dto.LabelPair {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.more
 }
 
 func (c *collector) interval(s *stats.Snapshot) {

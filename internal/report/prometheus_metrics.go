@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -75,7 +77,7 @@ func describe(version string) descriptions {
 		gcPauses:   desc("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
 		gcPauseMax: desc("tester_gc_pause_max_seconds", "The longest of them."),
 
-		verified: desc("verified_messages", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
+		verified: desc("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),
 
 		success: desc("run_success", "1 if all that was sent was accepted and received; known when the run has ended."),
@@ -83,8 +85,11 @@ func describe(version string) descriptions {
 	}
 }
 
+// runInfoName is the name of the metric that has all labels.
+const runInfoName = "perfmq_run_info"
+
 // runInfo says what is measured. It has labels for the name of the scenario, and for labels of the user's, only if there are such.
-func runInfo(run *stats.Run) prometheus.Metric {
+func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
 	values := []string{
 		run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient, safetext.Line(strings.Join(run.Destinations, ",")),
@@ -92,15 +97,56 @@ func runInfo(run *stats.Run) prometheus.Metric {
 	if run.Scenario != "" {
 		labels, values = append(labels, "scenario"), append(values, safetext.Line(run.Scenario))
 	}
-	for _, name := range slices.Sorted(maps.Keys(run.Labels)) {
+	for _, pair := range own {
+		labels, values = append(labels, pair.GetName()), append(values, pair.GetValue())
+	}
+	desc := prometheus.NewDesc(runInfoName, "What is measured; always 1.", labels, nil)
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, 1, values...)
+}
+
+// seriesLabels is how many bytes the user's labels of a series take at most, names and values. There are hundreds of series.
+const seriesLabels = 256
+
+// userLabels returns the labels of the user's. Those that every series has are the first ones, by name, that are short enough.
+func userLabels(labels map[string]string) (all, series []*dto.LabelPair) {
+	seen := map[string]bool{}
+	room := seriesLabels
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		label := labelName(name)
-		for n := 2; slices.Contains(labels, label); n++ { // a-b and a_b
+		for n := 2; seen[label]; n++ { // a-b and a_b
 			label = fmt.Sprintf("%s_%d", labelName(name), n)
 		}
-		labels, values = append(labels, label), append(values, safetext.Line(run.Labels[name]))
+		seen[label] = true
+		value := safetext.Line(labels[name])
+		pair := &dto.LabelPair{Name: &label, Value: &value}
+		all = append(all, pair)
+		if size := len(label) + len(value); size <= room {
+			room -= size
+			series = append(series, pair)
+		}
 	}
-	desc := prometheus.NewDesc("perfmq_run_info", "What is measured; always 1.", labels, nil)
-	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, 1, values...)
+	return all, series
+}
+
+// labeled gathers what another gatherer does, with more labels on every series that does not have them.
+func labeled(g prometheus.Gatherer, more func() []*dto.LabelPair) prometheus.GathererFunc {
+	return func() ([]*dto.MetricFamily, error) {
+		families, err := g.Gather()
+		pairs := more()
+		if len(pairs) == 0 {
+			return families, err
+		}
+		for _, f := range families {
+			if f.GetName() == runInfoName {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				m.Label = slices.Concat(m.GetLabel(), pairs)
+				slices.SortFunc(m.Label, func(a, b *dto.LabelPair) int { return cmp.Compare(a.GetName(), b.GetName()) })
+			}
+		}
+		return families, err
+	}
 }
 
 // maxLabelName bounds the names of labels, in bytes.
@@ -153,7 +199,10 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
 	}
 	for key, b := range c.histograms {
-		emit <- b.metric(key)
+		// A series without new values has no quantiles, so that of the warm-up is not there in the measurement.
+		if b.count > 0 && (key.phase == stats.Measure.String() || c.phase != stats.Measure.String()) {
+			emit <- b.metric(key)
+		}
 	}
 	emit <- prometheus.MustNewConstMetric(c.d.cpu, prometheus.CounterValue, c.cpu.Seconds())
 	emit.gauge(c.d.cores, float64(c.cores))
@@ -189,7 +238,7 @@ func (c *collector) collectProducing(emit emitter) {
 }
 
 func (c *collector) collectVerified(emit emitter) {
-	finding := func(name string, n uint64) { emit.gauge(c.d.verified, float64(n), name) }
+	finding := func(name string, n uint64) { emit.counter(c.d.verified, n, name) }
 	var p verify.Progress
 	switch {
 	case c.final != nil && c.final.Verification != nil:
@@ -250,8 +299,8 @@ func oneIf(yes bool) float64 {
 
 // buckets is a histogram as Prometheus has it, in microseconds.
 type buckets struct {
-	bounds [19]int64 // upper, inclusive, ascending
-	counts [19]uint64
+	bounds [22]int64 // upper, inclusive, ascending: 10 us to 100 s
+	counts [22]uint64
 	count  uint64
 	sum    int64
 }
@@ -259,7 +308,7 @@ type buckets struct {
 func newBuckets() *buckets {
 	b := &buckets{}
 	for i := range b.bounds {
-		decade := int64(100)
+		decade := int64(10)
 		for range i / 3 {
 			decade *= 10
 		}

@@ -98,6 +98,10 @@ func TestPrometheusValues(t *testing.T) {
 		"run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST protocol=amqp": 1,
 	})
 	require.Empty(t, m.histograms["perfmq_send_ack_seconds phase=warmup"])
+	require.NoError(t, p.Interval(&stats.Snapshot{Phase: stats.Warmup, Latencies: noLatencies()}))
+	for name := range scrape(t, url).histograms {
+		require.NotContains(t, name, "perfmq_", "it has no values")
+	}
 
 	first := stats.Counters{Sent: 1000, Blocked: 10, NoLeave: 3, SocketWaits: 2, Completed: 900, Received: 800, LateSends: 3}
 	require.NoError(t, p.Interval(snapshot(stats.Warmup, 0, first, openLoop())))
@@ -116,6 +120,11 @@ func TestPrometheusValues(t *testing.T) {
 	second.FailuresOf[driver.Rejected][driver.ClassFull] = 20
 	second.FailuresOf[driver.Failed][driver.ClassTimeout] = 10
 	require.NoError(t, p.Interval(snapshot(stats.Measure, 1, second, openLoop())))
+	m = scrape(t, url)
+	require.Contains(t, m.histograms, "perfmq_send_ack_seconds phase=measure")
+	for name := range m.histograms {
+		require.NotContains(t, name, "phase=warmup", "a series without new values has no quantiles")
+	}
 	require.NoError(t, p.Interval(snapshot(stats.Drain, 2, second, openLoop())))
 	m = scrape(t, url)
 	m.require(t, map[string]float64{
@@ -155,7 +164,7 @@ func checkHistograms(t *testing.T, m metrics) {
 		for _, b := range response.GetBucket() {
 			got[b.GetUpperBound()] = b.GetCumulativeCount()
 		}
-		require.Len(t, got, 20) // +Inf is one of them
+		require.Len(t, got, 23) // +Inf is one of them
 		// 50, 100, 250 and 500 ms and 1 s are themselves among the values, and none is exact to the microsecond in a
 		// histogram of two digits: each counts in the bucket above its own.
 		for bound, n := range map[float64]uint64{0.0001: 0, 0.025: 0, 0.05: 0, 0.1: 1, 0.25: 4, 0.5: 9, 1: 19, 2.5: 20, 100: 20} {
@@ -164,9 +173,9 @@ func checkHistograms(t *testing.T, m metrics) {
 		ack := m.histograms["perfmq_send_ack_seconds phase="+phase]
 		require.EqualValues(t, 200*times, ack.GetSampleCount())
 		require.InDelta(t, 0.0201*float64(times), ack.GetSampleSum(), 1e-9)
-		require.InDelta(t, 0.0001, ack.GetBucket()[0].GetUpperBound(), 1e-12)
-		require.EqualValues(t, 100*times, ack.GetBucket()[0].GetCumulativeCount(), "exact below 256 us")
-		require.EqualValues(t, 200*times, ack.GetBucket()[1].GetCumulativeCount())
+		require.InDelta(t, 0.0001, ack.GetBucket()[3].GetUpperBound(), 1e-12)
+		require.EqualValues(t, 100*times, ack.GetBucket()[3].GetCumulativeCount(), "exact below 256 us")
+		require.EqualValues(t, 200*times, ack.GetBucket()[4].GetCumulativeCount())
 		require.EqualValues(t, 50*times, m.histograms["perfmq_send_delay_seconds phase="+phase].GetSampleCount())
 		require.EqualValues(t, 100*times, m.histograms["perfmq_transfer_seconds phase="+phase].GetSampleCount())
 	}
@@ -185,8 +194,8 @@ func countNonOurs(m metrics) int {
 func TestPrometheusBuckets(t *testing.T) {
 	t.Parallel()
 	b := newBuckets()
-	require.Equal(t, [19]int64{
-		100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+	require.Equal(t, [22]int64{
+		10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
 		1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
 	}, b.bounds)
 	l := stats.NewLatency()
@@ -195,9 +204,10 @@ func TestPrometheusBuckets(t *testing.T) {
 	l.Record(101 * time.Microsecond)
 	l.Record(time.Hour) // above all bounds
 	b.add(l)
-	require.EqualValues(t, 2, b.counts[0])
-	require.EqualValues(t, 1, b.counts[1])
-	require.Zero(t, b.counts[18])
+	require.EqualValues(t, 1, b.counts[0])
+	require.EqualValues(t, 1, b.counts[3])
+	require.EqualValues(t, 1, b.counts[4])
+	require.Zero(t, b.counts[21])
 	require.EqualValues(t, 4, b.count)
 	require.EqualValues(t, 3_600_000_201, b.sum)
 }

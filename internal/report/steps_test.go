@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -196,6 +197,23 @@ func TestPrometheusSteps(t *testing.T) {
 	p, url := startPrometheus(t, f.run)
 	info := "run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST label_1__=\\xff " +
 		"label_broker=Artemis 2.56 label_heap_size=4g label_heap_size_2=8g label_protocol=x protocol=amqp scenario=night"
+	labels := " label_1__=\\xff label_broker=Artemis 2.56 label_heap_size=4g label_heap_size_2=8g label_protocol=x"
+	scrape := func(t *testing.T, url string) metrics { // each series has the labels
+		t.Helper()
+		m, bare := scrape(t, url), metrics{map[string]float64{}, map[string]*dto.Histogram{}}
+		for name, value := range m.values {
+			require.Contains(t, name, labels)
+			if !strings.HasPrefix(name, "perfmq_run_info") {
+				name = strings.Replace(name, labels, "", 1)
+			}
+			bare.values[name] = value
+		}
+		for name, h := range m.histograms {
+			require.Contains(t, name, labels)
+			bare.histograms[strings.Replace(name, labels, "", 1)] = h
+		}
+		return bare
+	}
 	m := scrape(t, url)
 	m.require(t, map[string]float64{info: 1, "step_info step=allout": 1})
 	last := map[string]float64{}
@@ -227,12 +245,12 @@ func TestPrometheusSteps(t *testing.T) {
 	for name := range m.values {
 		require.False(t, strings.HasPrefix(name, "perfmq_step_info"), "no step is present any more")
 	}
-	problems, err := testutil.GatherAndLint(p.registry)
+	problems, err := testutil.GatherAndLint(labeled(p.registry, p.collector.labels))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	p.collector.interval(f.snapshots[0])
 	p.collector.final = nil
-	problems, err = testutil.GatherAndLint(p.registry)
+	problems, err = testutil.GatherAndLint(labeled(p.registry, p.collector.labels))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }

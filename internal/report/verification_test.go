@@ -141,9 +141,9 @@ func verifiedMetrics(t *testing.T, c *collector) map[string]float64 {
 	require.NoError(t, err)
 	found := map[string]float64{}
 	for _, f := range families {
-		if f.GetName() == "perfmq_verified_messages" {
+		if f.GetName() == "perfmq_verified_messages_total" {
 			for _, m := range f.GetMetric() {
-				found[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				found[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 			}
 		}
 	}
