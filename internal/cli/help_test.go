@@ -99,7 +99,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"alpha", "client", "--priority", ""}, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n:4\n"},
 		{[]string{"alpha", "client", "--rate", ""}, ":4\n"},
 		{[]string{"alpha", "client", "--json", ""}, ":0\n"},
-		{[]string{"alpha", "client", "--format", ""}, "artemis\nrocketmq\n:4\n"},
+		{[]string{"alpha", "client", "--format", ""}, "artemis\nrocketmq\nshort\n:4\n"},
 		{[]string{"alpha", "client", "--fill", "z"}, "zeros\n:4\n"},
 		{[]string{"broker", "--faults", "lose=3,d"}, "lose=3,damage=\tflip a bit in the body of every N-th message\n" +
 			"lose=3,duplicate=\tstore every N-th message twice\nlose=3,drop=\tbreak all connections at every N-th message\n" +

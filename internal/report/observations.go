@@ -25,7 +25,7 @@ const (
 	growing, enoughBacklog = 0.01, 100
 	// large is the share of what is completed that a backlog must be that did not grow steadily.
 	large = 0.1
-	// enoughTime is how long workers must have been compared, and a backlog watched.
+	// enoughTime is how long the measured part must be for its rates and percentiles to be compared.
 	enoughTime = 3 * time.Second
 	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages there must
 	// be for each worker.
@@ -45,6 +45,9 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 			percent(o.Missed()), o.Unsent(), o.Due)
 	}
 	stalled(s, add)
+	if s.Average.Span < enoughTime {
+		return list
+	}
 	l := &s.Latencies
 	if times, ok := longer(l.Transfer, l.Ack, queueing); ok {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
@@ -63,9 +66,7 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	case n > 0:
 		add("backlog", "", n, nil, "received is below completed: when the load ended, %d messages more waited than when the measured part began", n)
 	}
-	if s.Average.Span >= enoughTime {
-		uneven(s.Workers, add)
-	}
+	uneven(s.Workers, add)
 	return list
 }
 
@@ -145,7 +146,7 @@ func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	more := wanted - float64(a.Received)
 	steady := a.Growth(deliveries) * a.Span.Seconds()
 	switch {
-	case more < enoughBacklog || more < growing*wanted || a.Span < enoughTime:
+	case more < enoughBacklog || more < growing*wanted:
 		return 0, 0
 	case steady < more/2 && more < large*wanted:
 		return 0, 0
