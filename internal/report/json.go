@@ -21,6 +21,7 @@ import (
 type JSON struct {
 	file  *recordFile
 	comma string // between the records
+	head  *result.Head
 	run   stats.Run
 }
 
@@ -102,6 +103,7 @@ type jsonSummary struct {
 	Brokers []result.Broker `json:"brokers,omitempty"`
 	Limit   *result.Limit   `json:"limit,omitempty"` // what bounded the rate
 	jsonNumbers
+	jsonDescribed
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -186,6 +188,28 @@ type jsonHealth struct {
 	Pauses      uint64  `json:"pauses"` // times when nothing of the tester ran
 	PauseMax    float64 `json:"pauseMaxMicroseconds"`
 	MemoryPeak  uint64  `json:"memoryPeakBytes,omitempty"` // the most resident bytes; in the summary only
+}
+
+// Describe sets what the summary says of the run beside its figures: the plan and the versions.
+func (j *JSON) Describe(head result.Head) *JSON {
+	j.head = &head
+	return j
+}
+
+// described are keys of the summary that say what was measured; they are missing if nobody said.
+func (j *JSON) described() (d jsonDescribed) {
+	if j.head != nil {
+		d = jsonDescribed{strconv.FormatInt(j.run.ID, 10), j.head.Plan, &j.head.Versions, &j.head.Host}
+	}
+	return d
+}
+
+// jsonDescribed are the run as its messages name it, the plan under the names of the settings, the programs and the machine.
+type jsonDescribed struct {
+	RunID    string           `json:"runId,omitempty"`
+	Config   json.RawMessage  `json:"config,omitempty"`
+	Versions *result.Versions `json:"versions,omitempty"`
+	Host     *result.Host     `json:"host,omitempty"`
 }
 
 // Start begins the array.
@@ -274,6 +298,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Scenario:         j.run.Scenario,
 		Labels:           j.run.Labels,
 		jsonNumbers:      has.numbers(s),
+		jsonDescribed:    j.described(),
 		Steps:            has.steps(s.Steps),
 		Commands:         toJSONCommands(s.Commands),
 		Groups:           toJSONGroups(s.Groups),

@@ -56,12 +56,19 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	if !o.Silent {
 		add(&foreignNotice{say: r.Say}, nil)
 	}
+	head, err := r.head()
+	if err != nil {
+		errs = append(errs, err)
+	}
 	switch o.JSON {
 	case "":
 	case Standard:
-		add(report.NewJSONStream("standard output", stdout), nil)
+		add(report.NewJSONStream("standard output", stdout).Describe(head), nil)
 	default:
 		j, err := report.NewJSON(o.JSON)
+		if err == nil {
+			j.Describe(head)
+		}
 		add(j, err)
 	}
 	if o.HDR != "" {
@@ -69,7 +76,7 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 		add(h, err)
 	}
 	if o.Result != "" {
-		add(r.newResult())
+		add(r.newResult(head))
 	}
 	if o.Metrics != "" {
 		m, err := report.NewPrometheus(o.Metrics, r.Version.Number)

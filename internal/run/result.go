@@ -12,25 +12,29 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// newResult makes the folder of the result.
-func (r *Run) newResult() (report.Reporter, error) {
+// head describes the run as far as it is known before it begins.
+func (r *Run) head() (result.Head, error) {
 	described, err := plan.JSON(r.Plan, r.Secrets.Field)
 	if err != nil {
-		return nil, err
+		return result.Head{}, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown-host"
 	}
-	return report.NewResult(r.Outputs.Result, report.ResultOptions{
-		Head: result.Head{
-			Plan:     described,
-			Versions: result.Versions{Perfmq: r.Version.Number, Revision: r.Version.Revision, Go: runtime.Version()},
-			Host: result.Host{
-				Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Memory: stats.MachineMemory(),
-			},
+	return result.Head{
+		Plan:     described,
+		Versions: result.Versions{Perfmq: r.Version.Number, Revision: r.Version.Revision, Go: runtime.Version()},
+		Host: result.Host{
+			Name: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Memory: stats.MachineMemory(),
 		},
-		ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign, OnError: r.OnError,
+	}, nil
+}
+
+// newResult makes the folder of the result.
+func (r *Run) newResult(head result.Head) (report.Reporter, error) {
+	return report.NewResult(r.Outputs.Result, report.ResultOptions{
+		Head: head, ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign, OnError: r.OnError,
 	})
 }
 

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// TestJSONDescribesTheRun: the summary of --json has the plan, the versions and the number of the run, as the result has them.
+func TestJSONDescribesTheRun(t *testing.T) {
+	t.Parallel()
+	dir, file := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.json")
+	r := call(nil, "mem", "client", "--message-count", "10", "--user", "u", "--password", "hunter2", "-o", "auth=u:hunter2", "--result", dir, "--json", file)
+	require.Equal(t, exitOK, r.status, r.stderr)
+	want, err := result.Read(dir)
+	require.NoError(t, err)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "hunter2")
+	var records []struct {
+		RunID    string          `json:"runId"`
+		Config   json.RawMessage `json:"config"`
+		Versions result.Versions `json:"versions"`
+		Host     result.Host     `json:"host"`
+	}
+	require.NoError(t, json.Unmarshal(text, &records))
+	summary := records[len(records)-1]
+	require.Equal(t, want.RunID, summary.RunID)
+	require.JSONEq(t, string(want.Plan), string(summary.Config))
+	require.Equal(t, want.Versions.Perfmq, summary.Versions.Perfmq)
+	require.Equal(t, want.Host, summary.Host)
+}
