@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +201,12 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 		"4.575,200,100.000,180.000,200.000,400,100.000,180.000,198.000,200.000,200.000,200.000",
 	}, rows[len(rows)-3:])
 	require.Contains(t, rows[1], "#[StartTime: 1795257054.000")
+
+	guide, err := os.ReadFile("../../docs/results.md") // the command as it stands there
+	require.NoError(t, err)
+	command := regexp.MustCompile("`java -cp HdrHistogram-2.2.2.jar org.HdrHistogram.HistogramLogProcessor -i run/latencies.hdr (.*)`").FindSubmatch(guide)
+	require.NotNil(t, command)
+	require.Regexp(t, `(?m)^ +200\.00 1\.0+ +400$`, process(strings.Fields(string(command[1]))...))
 
 	whole := process("-tag", "transfer", "-outputValueUnitRatio", "1")
 	require.Regexp(t, `Total count    = +203\]`, whole)
