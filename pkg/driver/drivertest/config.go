@@ -51,6 +51,9 @@ type Config struct {
 	// Lacks are the features that the driver has but this broker has not, each with the reason: TTL of all destinations, or
 	// TTL.On(driver.Topic).
 	Lacks map[Feature]string
+	// Unnamed says why the broker does not tell what it is, although the driver is a [driver.Identified]: over STOMP 1.0, whose
+	// CONNECTED frame has no header server.
+	Unnamed string
 	// Selector returns a filter that matches messages whose property key has that value, and no others; by default key = 'value'.
 	Selector func(key, value string) string
 	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
