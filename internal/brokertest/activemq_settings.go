@@ -14,6 +14,7 @@ func activemqSettings() []brokerSetting {
 		{name: "memoryLimit", check: classicBytes},
 		{name: "memoryUsage", check: classicBytes},
 		{name: "persistent", normal: "true", check: boolean},
+		{name: "schedulerSupport", normal: "false", check: boolean}, // delayed deliveries
 		{name: "producerFlowControl", normal: "true", check: boolean},
 		{name: "sendFailIfNoSpace", normal: "false", check: boolean},
 		{name: "storeUsage", normal: "4 gb", check: classicBytes},

@@ -61,7 +61,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
 		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID,
 		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
-		Persistent: r.Persistent, TTL: r.TTL, Priority: -1,
+		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
 		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
 		ConsumerWork: r.ConsumerWork, ConsumerRate: r.ConsumerRate,

@@ -87,6 +87,7 @@ type run struct {
 	pulse     *stats.Pulse
 	phases    *load.Phases
 	boundary  *load.Boundary
+	delays    *load.Delays
 	groups    []*group // of all steps
 	known     known
 	producers []*producer
@@ -135,7 +136,7 @@ func newRun(p *plan.Plan) *run {
 	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))
 	}
-	r.boundary = load.NewBoundary(producers, r.phases)
+	r.boundary, r.delays = load.NewBoundary(producers, r.phases), load.NewDelays(producers)
 	for _, g := range groups {
 		r.groups = append(r.groups, newGroup(r, g, process))
 	}

@@ -28,6 +28,7 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	count(has.receives, "received", m.Received)
 	count(has.receives, "redelivered", m.Redelivered)
 	count(has.receives, "foreign", s.Total.Foreign)
+	count(has.receives, "early", m.Early)
 	count(true, "commits.failed", m.CommitsFailed)
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
 		for _, average := range []struct {
@@ -113,6 +114,7 @@ func judgeThresholds(
 func latencies(f map[string]float64, l *stats.Latencies) {
 	for name, l := range map[string]*stats.Latency{
 		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer, "commit": l.Commit,
+		"lateness": l.Lateness,
 	} {
 		if l == nil || l.Count() == 0 {
 			continue

@@ -24,6 +24,7 @@ type group struct {
 }
 
 type producer struct {
+	id     int // among the producers of the run
 	spec   driver.ProducerSpec
 	group  string // its name; empty on a command line
 	site   string
@@ -82,6 +83,7 @@ func newGroup(r *run, g *plan.Group, process string) *group {
 type worker struct {
 	name, subscription string
 	place
+	delay time.Duration // of its messages
 }
 
 // known are the workers made so far. A group that has more or fewer of them in a later step has those again whose identity is the
@@ -93,7 +95,7 @@ type known struct {
 }
 
 func (r *run) producer(g *plan.Group, spec driver.ProducerSpec) *producer {
-	id := worker{name: spec.Name, place: place{g.Producer.Site, spec.Destination}}
+	id := worker{name: spec.Name, place: place{g.Producer.Site, spec.Destination}, delay: spec.Delay}
 	if p := r.known.producers[id]; p != nil {
 		return p
 	}
@@ -104,7 +106,7 @@ func (r *run) producer(g *plan.Group, spec driver.ProducerSpec) *producer {
 }
 
 func (r *run) consumer(g *plan.Group, spec driver.ConsumerSpec) *consumer {
-	id := worker{spec.Name, spec.Subscription, place{g.Consumer.Site, spec.Destination}}
+	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.Consumer.Site, spec.Destination}}
 	if c := r.known.consumers[id]; c != nil {
 		return c
 	}
@@ -126,7 +128,9 @@ func (k *known) free(name string) string {
 }
 
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
-	p := &producer{spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse)}
+	p := &producer{
+		id: id, spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
+	}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered}
 	} else {

@@ -57,7 +57,7 @@ func (r *run) open(ctx context.Context) error {
 		for _, p := range u.producers {
 			if p.opened > 0 {
 				p.load.Abandon()
-				p.load = r.newLoad(slices.Index(r.producers, p), p)
+				p.load = r.newLoad(p.id, p)
 			}
 			producers = append(producers, func(ctx context.Context) error { return r.openProducer(ctx, u.plan, p) })
 		}
@@ -92,6 +92,11 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	p.driver, p.ended = opened, nil
+	delay := p.spec.Delay
+	if d, ok := opened.(driver.Delaying); ok {
+		delay = d.Delay()
+	}
+	r.delays.Set(p.id, delay)
 	p.opened++
 	p.load.Attach(opened)
 	return nil

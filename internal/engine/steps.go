@@ -68,9 +68,9 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 }
 
 // canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the other: they are
-// as many, at the same destinations.
+// as many, at the same destinations, and their messages have the same delay, by which those of one that come later are judged.
 func canReopen(a, b *plan.Group) bool {
-	return a.Name == b.Name && a.Producers == b.Producers && a.Consumers == b.Consumers && a.Shared == b.Shared &&
+	return a.Name == b.Name && a.DeliveryDelay == b.DeliveryDelay && a.Producers == b.Producers && a.Consumers == b.Consumers && a.Shared == b.Shared &&
 		slices.Equal(a.Destinations, b.Destinations)
 }
 

@@ -210,6 +210,13 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
 			s.Total.NegativeTransfers)
 	}
+	if s.Total.Early > 0 {
+		add("messages delivered before their delay was over: %d of %d; a broker that does not delay looks like that, as ActiveMQ Classic "+
+			"without schedulerSupport", s.Total.Early, s.Total.Delayed)
+	}
+	if d := s.Total.Delayed; d > 0 && d < s.Total.Received {
+		add("transfer times are of both %d delayed messages, with their delays, and %d others; lateness is of the delayed ones", d, s.Total.Received-d)
+	}
 	if s.Total.NegativeAges > 0 {
 		add("b2c or s2c times below zero, counted as zero because the clocks of producer, broker and consumer differ: %d",
 			s.Total.NegativeAges)

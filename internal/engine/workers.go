@@ -38,7 +38,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota)
 		Precise: !r.plan.CoarseTimers,
 	}
 	if cfg.OwnOnly {
-		cfg.Boundary = r.boundary
+		cfg.Boundary, cfg.Delays = r.boundary, r.delays
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	ended := make(chan struct{})

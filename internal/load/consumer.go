@@ -32,6 +32,8 @@ type ConsumerConfig struct {
 	Run int64
 	// Boundary, with OwnOnly, tells which messages were due in the warm-up.
 	Boundary *Boundary
+	// Delays, with OwnOnly, tells for how long the messages of each producer are to be held back; nil for none.
+	Delays *Delays
 	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
 	Phases *Phases
 	// Pulse tells of the tester's pauses; it may be nil.
@@ -122,6 +124,9 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
 	if m.Stamped {
 		m.Transfer = time.Duration(now-d.Time) * time.Microsecond
 		m.Paused = c.cfg.Pulse.Spans(since-m.Transfer, since)
+		if d.ID.Run == c.cfg.Run {
+			m.Delay = c.cfg.Delays.Of(d.ID.Producer)
+		}
 	}
 	m.Due = c.phase(d, since)
 	c.rec.Received(m)

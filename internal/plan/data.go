@@ -83,6 +83,7 @@ type groupData struct {
 	Messages            []messageData     `json:"messages,omitempty"` // instead of body, priority, group and property
 	Persistent          bool              `json:"persistent,omitempty"`
 	TTL                 string            `json:"ttl,omitempty"`
+	DeliveryDelay       string            `json:"delivery-delay,omitempty"`
 	Priority            *int              `json:"priority,omitempty"`
 	Group               string            `json:"group,omitempty"`
 	Properties          map[string]string `json:"property,omitempty"`
@@ -196,6 +197,7 @@ func (g *Group) producing(d *groupData) {
 	if g.SharedConnections {
 		d.Connections = g.ProducerConnections
 	}
+	d.DeliveryDelay = duration(g.DeliveryDelay)
 	d.Persistent, d.TTL, d.CommitInterval = g.Persistent, duration(g.TTL), g.CommitInterval
 	if len(g.Mix) == 0 {
 		m := messageOf(&g.Variants()[0])

@@ -170,7 +170,8 @@ type Group struct {
 	BodySource     string
 	Persistent     bool
 	TTL            time.Duration
-	Priority       int // 0 to 9, -1 for the protocol's default
+	DeliveryDelay  time.Duration // for which the broker is to hold back each message after it was sent
+	Priority       int           // 0 to 9, -1 for the protocol's default
 	MessageGroup   string
 	Properties     []driver.Property
 	CommitInterval int
@@ -219,6 +220,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 			MaxPending:     g.Pending(),
 			Persistent:     g.Persistent,
 			TTL:            g.TTL,
+			Delay:          g.DeliveryDelay,
 			Variants:       variants,
 			CommitInterval: g.CommitInterval,
 		})

@@ -18,6 +18,9 @@ func (pr *printer) message() {
 	}
 	pr.line("persistent", "%s", yesNo(g.Persistent))
 	pr.line("time to live", "%s", orNone(duration(g.TTL)))
+	if g.DeliveryDelay > 0 {
+		pr.line("delivery delay", "%v", g.DeliveryDelay)
+	}
 	if len(g.Mix) == 0 {
 		priority := "the protocol's default"
 		if g.Priority >= 0 {

@@ -190,6 +190,10 @@ func (v *validator) numbers() {
 		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
 	}
 	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
+	v.refuse(g.DeliveryDelay < 0, positive, "--delivery-delay %v is negative", g.DeliveryDelay)
+	v.refuse(g.DeliveryDelay > 0 && g.DeliveryDelay < time.Millisecond, "brokers know whole milliseconds",
+		"--delivery-delay %v is below a millisecond", g.DeliveryDelay)
+	v.refuse(g.TTL > 0 && g.DeliveryDelay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v", g.DeliveryDelay, g.TTL)
 	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
 		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
 	for _, m := range g.Variants() {
@@ -270,6 +274,7 @@ func (v *validator) producing(f *driver.Factory) {
 	for _, s := range []setting{
 		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
+		{g.DeliveryDelay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
 		{some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
 		{some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
 		{some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},

@@ -152,6 +152,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeAge(&b, "--- aggregated b2c time:", s.Latencies.B2C)
 	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
 	writeAge(&b, "--- aggregated commit time:", s.Latencies.Commit)
+	writeAge(&b, "--- aggregated lateness:", s.Latencies.Lateness)
 	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verification != nil {
@@ -243,6 +244,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("--- total redelivered:", s.Total.Redelivered, "")
 		unlessZero("--- total foreign:", s.Total.Foreign, "sent by others, not counted as received")
 		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
+		unlessZero("--- total delayed:", s.Total.Delayed, "held back as asked for; their transfer time includes that")
+		unlessZero("--- total early:", s.Total.Early, "before their delay was over; not in the lateness")
 		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers, "received before sent, counted as 0: clocks differ")
 	}
 	unlessZero("--- ages below 0:", s.Total.NegativeAges, "b2c, s2c: received before born or stored, counted as 0: clocks differ")

@@ -56,6 +56,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	writeAge(b, "--- step b2c time:", s.Latencies.B2C)
 	writeAge(b, "--- step s2c time:", s.Latencies.S2C)
 	writeAge(b, "--- step commit time:", s.Latencies.Commit)
+	writeAge(b, "--- step lateness:", s.Latencies.Lateness)
 	writeGroups(b, s.Groups)
 	writeLimit(b, &s.Limit)
 }

@@ -97,6 +97,7 @@ func (h *HDR) lines(prefix string, latencies stats.Latencies, start, end time.Ti
 		{"b2c", latencies.B2C},
 		{"s2c", latencies.S2C},
 		{"commit", latencies.Commit},
+		{"lateness", latencies.Lateness},
 	} {
 		if l.latency == nil {
 			continue

@@ -50,6 +50,7 @@ type jsonInterval struct {
 	B2CTime      *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime      *jsonLatency `json:"s2cTime,omitempty"`
 	CommitTime   *jsonLatency `json:"commitTime,omitempty"` // from asking the broker to commit a transaction to its confirmation
+	Lateness     *jsonLatency `json:"lateness,omitempty"`   // of delayed messages, beyond their delay
 	Step         string       `json:"step,omitempty"`       // if there are several
 	Phase        string       `json:"phase"`
 	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
@@ -115,6 +116,7 @@ type jsonLatencies struct {
 	B2CTime       *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime       *jsonLatency `json:"s2cTime,omitempty"`
 	CommitTime    *jsonLatency `json:"commitTime,omitempty"`
+	Lateness      *jsonLatency `json:"lateness,omitempty"`
 }
 
 // jsonTotals are numbers of messages, and of waits. One that the run's role does not have is missing.
@@ -149,6 +151,8 @@ type jsonCounts struct {
 	Paused            uint64                       `json:"paused,omitempty"` // latencies that include a pause of the tester
 	Commits           uint64                       `json:"commits,omitempty"`
 	CommitsFailed     uint64                       `json:"commitsFailed,omitempty"`
+	Delayed           uint64                       `json:"receivedDelayed,omitempty"` // held back as asked for
+	Early             uint64                       `json:"receivedEarly,omitempty"`   // part of them, before the delay was over
 }
 
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
@@ -243,6 +247,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		B2CTime:       toJSONLatency(s.Latencies.B2C),
 		S2CTime:       toJSONLatency(s.Latencies.S2C),
 		CommitTime:    toJSONLatency(s.Latencies.Commit),
+		Lateness:      toJSONLatency(s.Latencies.Lateness),
 		Step:          step,
 		Phase:         s.Phase.String(),
 		Elapsed:       s.Elapsed.Seconds(),
@@ -357,7 +362,7 @@ func toJSONLeftover(l stats.Latencies) *jsonLatencies {
 	return &jsonLatencies{
 		DelaySendTime: toJSONLatency(l.Delay), SendTime: toJSONLatency(l.Ack), TransferTime: toJSONLatency(l.Transfer),
 		ResponseTime: toJSONLatency(l.Response), B2CTime: toJSONLatency(l.B2C), S2CTime: toJSONLatency(l.S2C),
-		CommitTime: toJSONLatency(l.Commit),
+		CommitTime: toJSONLatency(l.Commit), Lateness: toJSONLatency(l.Lateness),
 	}
 }
 
@@ -391,6 +396,7 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 		NegativeTransfers: c.NegativeTransfers, OutOfRange: c.OutOfRange,
 		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
 		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
+		Delayed: c.Delayed, Early: c.Early,
 	}
 }
 

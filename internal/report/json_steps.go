@@ -22,6 +22,7 @@ type jsonFigures struct {
 	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
 	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
 	TotalCommitTime   *jsonLatency `json:"totalCommitTime,omitempty"`
+	TotalLateness     *jsonLatency `json:"totalLateness,omitempty"`
 	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
 	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
 }
@@ -139,6 +140,7 @@ func (has sides) figures(total *stats.Counters, l *stats.Latencies, m *stats.Min
 		TotalB2CTime:       toJSONLatency(l.B2C),
 		TotalS2CTime:       toJSONLatency(l.S2C),
 		TotalCommitTime:    toJSONLatency(l.Commit),
+		TotalLateness:      toJSONLatency(l.Lateness),
 		MinimumCompleted:   toJSONLowest(producing, &m.Completed),
 		MinimumReceived:    toJSONLowest(has.receives, &m.Received),
 	}

@@ -196,6 +196,7 @@ func (c *collector) observe(phase string, l stats.Latencies) {
 	c.add(histogramKey{c.d.b2c, phase}, l.B2C)
 	c.add(histogramKey{c.d.s2c, phase}, l.S2C)
 	c.add(histogramKey{c.d.commit, phase}, l.Commit)
+	c.add(histogramKey{c.d.lateness, phase}, l.Lateness)
 }
 
 func (c *collector) add(key histogramKey, l *stats.Latency) {

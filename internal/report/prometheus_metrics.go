@@ -25,7 +25,7 @@ type descriptions struct {
 	received, redelivered, foreign, unstamped          *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
 	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
-	commitsFailed                                      *prometheus.Desc
+	commitsFailed, lateness, delayed, early            *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 	verified                                           *prometheus.Desc
 }
@@ -71,6 +71,10 @@ func describe(version string) descriptions {
 
 		commit:        desc("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase"),
 		commitsFailed: desc("commits_failed_total", "Transactions that the broker was asked to commit and did not confirm."),
+
+		lateness: desc("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.", "phase"),
+		delayed:  desc("messages_delayed_total", "Received messages whose delivery a producer has asked to delay."),
+		early:    desc("messages_early_total", "Part of the delayed ones that came before their delay was over."),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
@@ -276,6 +280,10 @@ func (c *collector) collectConsuming(emit emitter) {
 	emit.counter(c.d.unstamped, c.total.Unstamped)
 	emit.counter(c.d.negative, c.total.NegativeTransfers)
 	emit.counter(c.d.negativeAges, c.total.NegativeAges)
+	if c.total.Delayed > 0 {
+		emit.counter(c.d.delayed, c.total.Delayed)
+		emit.counter(c.d.early, c.total.Early)
+	}
 }
 
 // emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the tests

@@ -248,7 +248,7 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 	if consuming {
 		n.Consumers = &result.Consumers{
 			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
-			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges,
+			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges, Delayed: c.Delayed, Early: c.Early,
 			ReceivedBytes: c.ReceivedBytes,
 		}
 	}
@@ -271,6 +271,7 @@ func latencies(l *stats.Latencies) result.Latencies {
 	return result.Latencies{
 		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
 		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C), Commit: distribution(l.Commit),
+		Lateness: distribution(l.Lateness),
 	}
 }
 

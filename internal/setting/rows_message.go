@@ -42,6 +42,11 @@ func messageRows(role plan.Role) []Setting {
 			Set: span(time.Millisecond, func(s *Values) *time.Duration { return &s.TTL }),
 		},
 		{
+			Name: "delivery-delay", Places: inProducers, Section: SectionMessage, Arg: argTime, Default: "0s", Roles: sending(),
+			Help: "let the broker hold each message back for so long; a plain number is milliseconds. How much later it comes is the lateness",
+			Set:  span(time.Millisecond, func(s *Values) *time.Duration { return &s.DeliveryDelay }),
+		},
+		{
 			Name: "priority", Places: inProducers | inMessage, Section: SectionMessage, Arg: "0-9", Default: "the protocol's", Roles: sending(), Help: "message priority, 9 is the highest",
 			Set: whole(0, 9, func(s *Values) *int { return &s.Priority }), Suggest: suggestFixed("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"),
 		},

@@ -34,7 +34,7 @@ type Values struct {
 	MessageSizes                   []Sized
 	BodyFile, Fill                 string
 	Persistent                     bool
-	TTL                            time.Duration
+	TTL, DeliveryDelay             time.Duration
 	Priority                       int
 	MessageGroup                   string
 	Properties                     []driver.Property

@@ -117,6 +117,9 @@ func (c *Collector) newLatencies() Latencies {
 	if c.whole.Commit != nil {
 		l.Commit = NewLatency()
 	}
+	if c.whole.Lateness != nil {
+		l.Lateness = NewLatency()
+	}
 	return l
 }
 
@@ -264,6 +267,8 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.Redelivered += p.redelivered
 		n.Unstamped += p.unstamped
 		n.Foreign += p.foreign
+		n.Delayed += p.delayed
+		n.Early += p.early
 		n.NegativeTransfers += p.negative
 		n.NegativeAges += p.negativeAges
 		n.OutOfRange += p.outOfRange
@@ -277,6 +282,7 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		move(&l.Transfer, &p.transfer)
 		move(&l.B2C, p.b2c)
 		move(&l.S2C, p.s2c)
+		move(&l.Lateness, p.lateness)
 	}
 }
 
@@ -362,5 +368,8 @@ func (l *Latencies) expect(other Latencies) {
 	}
 	if l.Commit == nil && other.Commit != nil {
 		l.Commit = NewLatency()
+	}
+	if l.Lateness == nil && other.Lateness != nil {
+		l.Lateness = NewLatency()
 	}
 }

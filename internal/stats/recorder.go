@@ -347,12 +347,13 @@ type ConsumerRecorder struct {
 
 // receivings are the messages of one phase.
 type receivings struct {
-	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused uint64
+	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused, delayed, early uint64
 
 	payload uint64 // bytes of the bodies
 
 	transfer Latency  // since the last collection
 	b2c, s2c *Latency // the same; nil until the protocol tells such a time
+	lateness *Latency // the same; nil until there is one
 	commits  commits
 }
 
@@ -399,6 +400,7 @@ type Receipt struct {
 	Paused      bool          // the tester was paused in between
 	Size        int           // bytes of its body
 	At          time.Duration // of its delivery, from the start of the run
+	Delay       time.Duration // for which the broker was to hold it back after it was sent; 0 for none
 }
 
 // Received counts a message.
@@ -416,6 +418,9 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 		p.redelivered++
 	}
 	if m.Stamped {
+		if m.Delay > 0 {
+			p.late(m.Transfer - m.Delay)
+		}
 		if m.Transfer < 0 {
 			p.negative++
 			m.Transfer = 0
@@ -430,6 +435,21 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 		p.unstamped++
 	}
 	r.mu.Unlock()
+}
+
+// late notes how much after its delay a message came.
+func (p *receivings) late(by time.Duration) {
+	p.delayed++
+	if by < 0 {
+		p.early++
+		return
+	}
+	if p.lateness == nil {
+		p.lateness = NewLatency()
+	}
+	if !p.lateness.record(by) {
+		p.outOfRange++
+	}
 }
 
 // Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and since it

@@ -31,6 +31,9 @@ type Counters struct {
 	Unstamped   uint64 // part of Received that had no usable time property: not in the transfer times
 	Foreign     uint64 // delivered, but sent by another run or tool while this run knows its own messages
 
+	Delayed uint64 // part of Received whose producer had asked for a delay of the delivery
+	Early   uint64 // part of Delayed that came before their delay was over: not in Lateness
+
 	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
 	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
@@ -82,6 +85,8 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.Redelivered, o.Redelivered},
 		{&c.Unstamped, o.Unstamped},
 		{&c.Foreign, o.Foreign},
+		{&c.Delayed, o.Delayed},
+		{&c.Early, o.Early},
 		{&c.NegativeTransfers, o.NegativeTransfers},
 		{&c.NegativeAges, o.NegativeAges},
 		{&c.OutOfRange, o.OutOfRange},
@@ -146,6 +151,10 @@ type Latencies struct {
 	// Commit is from asking the broker to commit a transaction, of producers or consumers, to its confirmation; nil until
 	// there is one.
 	Commit *Latency
+
+	// Lateness is the delivery of delayed messages beyond their delay: of those that did not come early, Transfer less the delay
+	// that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
+	Lateness *Latency
 }
 
 // Run describes what is measured, for reporters.
@@ -318,6 +327,7 @@ func (l *Latencies) join(other Latencies) {
 		{&l.B2C, other.B2C},
 		{&l.S2C, other.S2C},
 		{&l.Commit, other.Commit},
+		{&l.Lateness, other.Lateness},
 	} {
 		if pair.from == nil {
 			continue

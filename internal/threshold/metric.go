@@ -58,6 +58,7 @@ func Metrics() []Metric {
 		{"received", Messages, Consumers, "messages delivered, those of others not counted"},
 		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
 		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},
+		{"early", Messages, Consumers, "messages delivered before the delay was over that a producer of the run had asked for"},
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
 		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
 		{"commits.failed", Messages, Transactions, "transactions that were not confirmed"},
@@ -83,6 +84,7 @@ func Metrics() []Metric {
 		{"ack", "from the send to its completion", Producers},
 		{"response", "from the intended send to its completion", Producers | Rate},
 		{"transfer", "from the send to the delivery", Consumers},
+		{"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery", Producers | Consumers},
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {
 		for _, p := range statistics() {

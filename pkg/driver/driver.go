@@ -203,6 +203,7 @@ type KindCapabilities struct {
 	Reject              bool // consumers can reject messages
 	Release             bool // consumers can give messages back
 	Concurrency         bool // several messages of a consumer can be delivered at once
+	Delay               bool // producers can ask for a delayed delivery
 	Redelivered         bool // the broker says of a message that it has delivered it before
 }
 

@@ -85,6 +85,8 @@ type ProducerSpec struct {
 	Persistent bool
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration
+	// Delay is the time after its sending before which the broker does not deliver a message; 0 means at once.
+	Delay time.Duration
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. The driver does not change them or their bodies,
 	// which may be shared by all producers of a run, and keeps no more copies than it has to.
 	Variants []Variant

@@ -114,6 +114,9 @@ type Consumers struct {
 	NegativeAges      uint64 `json:"negativeAges,omitempty"`
 	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
+	// Delayed: received after a delay that their producer had asked for. Early: those of them that came before it was over.
+	Delayed uint64 `json:"delayed,omitempty"`
+	Early   uint64 `json:"early,omitempty"`
 }
 
 // Tester is the tester's own use of its machine.
@@ -163,6 +166,9 @@ type Latencies struct {
 	S2C *Latency `json:"s2c,omitempty"`
 	// Commit is from asking the broker to commit a transaction to its confirmation.
 	Commit *Latency `json:"commit,omitempty"`
+	// Lateness is of messages that the broker was to hold back: from the end of that delay to the delivery. Those that came before
+	// it are not in it. Transfer has them all, with their delays.
+	Lateness *Latency `json:"lateness,omitempty"`
 }
 
 // kind is one of the latencies.
@@ -184,6 +190,7 @@ func kinds() []kind {
 		{"b2c", "b2c", func(l *Latencies) **Latency { return &l.B2C }},
 		{"s2c", "s2c", func(l *Latencies) **Latency { return &l.S2C }},
 		{"commit", "commit", func(l *Latencies) **Latency { return &l.Commit }},
+		{"lateness", "lateness", func(l *Latencies) **Latency { return &l.Lateness }},
 	}
 }
 

@@ -2,8 +2,12 @@ package rocketmq
 
 import (
 	"container/heap"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // delayed holds messages whose time has not come.
@@ -84,13 +88,39 @@ func (d *delayed) stop() {
 	}
 }
 
-// delayOf returns how long a delay level is (the broker's setting messageDelayLevel); 0 for none.
-func delayOf(level int64) time.Duration {
-	levels := [...]time.Duration{
+// config answers GET_BROKER_CONFIG with the settings that clients look for.
+func (c *conn) config(r *wire.Frame) error {
+	var b strings.Builder
+	b.WriteString("messageDelayLevel=")
+	for i, level := range delayLevels() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		switch {
+		case level >= time.Hour:
+			fmt.Fprintf(&b, "%dh", level/time.Hour)
+		case level >= time.Minute:
+			fmt.Fprintf(&b, "%dm", level/time.Minute)
+		default:
+			fmt.Fprintf(&b, "%ds", level/time.Second)
+		}
+	}
+	c.w.withBody(r, []byte(b.String()+"\n"))
+	return nil
+}
+
+// delayLevels are those of the broker's setting messageDelayLevel, from level 1.
+func delayLevels() []time.Duration {
+	return []time.Duration{
 		time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute,
 		5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute, 20 * time.Minute,
 		30 * time.Minute, time.Hour, 2 * time.Hour,
 	}
+}
+
+// delayOf returns how long a delay level is; 0 for none.
+func delayOf(level int64) time.Duration {
+	levels := delayLevels()
 	if level <= 0 {
 		return 0
 	}

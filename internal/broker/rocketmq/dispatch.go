@@ -91,6 +91,8 @@ func (c *conn) administer(r *wire.Frame) error {
 		return c.consumeStats(r)
 	case wire.ReqQueryTopicConsumeByWho:
 		return c.topicGroups(r)
+	case wire.ReqGetBrokerConfig:
+		return c.config(r)
 	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:

@@ -30,6 +30,7 @@ type connection struct {
 	dialect
 	speaks   dialect // what the broker says it is, whatever the user says
 	version  string  // the broker's, as it says
+	delays   bool    // the broker knows delayed deliveries
 	net      net.Conn
 	raw      *transport.Metered // below TLS; the same as net without
 	in       *transport.Input

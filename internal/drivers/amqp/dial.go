@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -167,6 +168,7 @@ func (h *handshake) open() error {
 	c.maxFrame = int(min(largest, maxSend))
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
+	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
 	product := text(open.Properties, "product")
 	c.version = text(open.Properties, "version")
 	c.speaks = dialectOf(product, c.version)
@@ -185,6 +187,9 @@ func (h *handshake) open() error {
 	c.driver.Tell(product, c.version)
 	return nil
 }
+
+// capDelayed is what brokers offer that know the annotation x-opt-delivery-delay.
+const capDelayed = "DELAYED_DELIVERY"
 
 // maxSend bounds the frames that we send, whatever the peer takes.
 const maxSend = 256 << 10

@@ -276,6 +276,9 @@ func (d dialect) managed(dest driver.Destination) bool {
 
 // prepareSend declares the queue, if the user wants that, and refuses what it would ignore.
 func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.ProducerSpec, o *Options) error {
+	if spec.Delay > 0 && !c.delays {
+		return c.unsupported(op, "leave out --delivery-delay", "it does not offer the capability "+capDelayed+", and would deliver at once")
+	}
 	asks := o.Declare != declareNo || spec.TTL > 0
 	for i := range spec.Variants {
 		asks = asks || spec.Variants[i].Priority >= 0

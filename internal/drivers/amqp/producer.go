@@ -125,6 +125,9 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		if ms := spec.TTL.Milliseconds(); spec.TTL > 0 {
 			content.Header.TTL = wire.Some(uint32(min(max(ms, 1), 1<<32-1))) //nolint:gosec // in range
 		}
+		if spec.Delay > 0 {
+			content.Annotations = []wire.Property{{Key: "x-opt-delivery-delay", Value: spec.Delay.Milliseconds()}}
+		}
 		if v.Group != "" {
 			content.Properties.GroupID = []byte(v.Group)
 		}

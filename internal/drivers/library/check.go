@@ -44,6 +44,7 @@ func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) erro
 		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval, or use --client native", "transactions"},
 		{spec.Persistent, can.Persistent, "leave out --persistent", "a choice of the delivery mode"},
 		{spec.TTL > 0, can.TTL, "leave out --ttl", "a time to live"},
+		{spec.Delay > 0, can.Delay, "leave out --delivery-delay, or use --client native", "delayed messages"},
 	}
 	for i := range spec.Variants {
 		v := &spec.Variants[i]

@@ -86,7 +86,7 @@ func capabilities() driver.Capabilities {
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-		Redelivered: true,
+		Redelivered: true, Delay: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

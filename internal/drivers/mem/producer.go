@@ -30,6 +30,7 @@ type producer struct {
 	variants   []driver.Variant
 	origin     driver.ID
 	ttl        time.Duration
+	delay      time.Duration
 	persistent bool
 	space      chan struct{}
 	tally      tally
@@ -55,7 +56,7 @@ type producer struct {
 func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Completions) *producer {
 	p := &producer{
 		broker: b, conn: c, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		variants: spec.Variants, origin: spec.Origin, ttl: spec.TTL, persistent: spec.Persistent,
+		variants: spec.Variants, origin: spec.Origin, ttl: spec.TTL, delay: spec.Delay, persistent: spec.Persistent,
 		room: driver.NewMeter(), socket: driver.NewMeter(), size: spec.CommitInterval, commits: spec.Commits,
 		space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 		stop: make(chan struct{}), gone: make(chan struct{}),
@@ -136,6 +137,15 @@ func (p *producer) arrive() {
 // store puts it into the queues, and what waited to be overtaken behind it.
 func (p *producer) store(it *item) {
 	p.tally.add(stored)
+	if p.delay > 0 {
+		later := *it
+		time.AfterFunc(p.delay, func() {
+			p.dest.mu.Lock()
+			defer p.dest.mu.Unlock()
+			p.dest.put(&later)
+		})
+		return
+	}
 	if !p.dest.put(it) {
 		p.tally.add(unrouted)
 	}

@@ -99,10 +99,11 @@ func Factory() driver.Factory {
 			TLS: true,
 			Queue: driver.KindCapabilities{
 				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,
+				Delay: true,
 			},
 			Topic: driver.KindCapabilities{
 				Exists: true, DurableSubscription: true, SharedSubscription: true, Group: true, Properties: true, Selector: true,
-				Reject: true, Release: true,
+				Reject: true, Release: true, Delay: true,
 			},
 		},
 		NewOptions: func() any { return defaultOptions() },

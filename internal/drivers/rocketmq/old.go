@@ -50,6 +50,40 @@ func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.Prod
 	return nil
 }
 
+// delayOfLevel returns the delay of -o delay-level, if all brokers say that it is the same with them; else 0, as it is not known.
+func (p *producer) delayOfLevel(ctx context.Context, r *route) (delay time.Duration) {
+	for _, b := range r.brokers {
+		if b.write == 0 {
+			continue
+		}
+		c, err := p.client.connect(ctx, b.addr)
+		if err != nil {
+			return 0
+		}
+		answer, err := p.client.call(ctx, c, wire.ReqGetBrokerConfig, nil, nil)
+		if err != nil || answer.Code != wire.ResSuccess {
+			return 0
+		}
+		d := levelIn(string(answer.Body), p.opts.DelayLevel)
+		if d <= 0 || delay > 0 && d != delay {
+			return 0
+		}
+		delay = d
+	}
+	return delay
+}
+
+// levelIn returns the delay of a level, from 1, among the messageDelayLevel of a broker's configuration; 0 if there is none.
+func levelIn(config string, level int) time.Duration {
+	for line := range strings.Lines(config) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if levels := strings.Fields(value); key == "messageDelayLevel" && level <= len(levels) {
+			return max(0, delayOf(levels[level-1]))
+		}
+	}
+	return 0
+}
+
 // levelOf finds the delay among the messageDelayLevel of a broker's configuration, such as "1s 5s 10s 30s 1m 2m 1h
 // 1d", and returns its number from 1, or 0 and the levels there are.
 func levelOf(config string, delay time.Duration) (level int, known string) {

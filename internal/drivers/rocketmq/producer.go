@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -28,6 +29,7 @@ type producer struct {
 	lease  *transport.Lease[*client]
 	client *client // that of the lease
 	opts   *Options
+	delay  time.Duration // of the delivery of each message; 0 for none, or one that is not known
 	sign   *wire.Signer
 	done   driver.Completions
 	group  string
@@ -84,8 +86,12 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 	if err != nil {
 		return nil, err
 	}
+	opts, err := d.cfg.opts.delayed(op, &spec)
+	if err != nil {
+		return nil, err
+	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: &d.cfg.opts, sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
+		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay, sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
 		done: done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -144,6 +150,25 @@ func (d *rocketDriver) producerGroup() string {
 	}
 }
 
+// delayed returns the options of a producer with the delay of spec.
+func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error) {
+	switch {
+	case spec.Delay == 0:
+		return o, nil
+	case o.Delay > 0 || o.DelayLevel > 0:
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay and -o delay-level", "the delay is given twice")
+	case o.Send == sendBatch || o.Transactional:
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --delivery-delay, -o send=batch and -o transactional",
+			"RocketMQ delays neither batches nor transactional messages")
+	}
+	own := *o
+	own.Delay = spec.Delay
+	return &own, nil
+}
+
+// Delay implements [driver.Delaying].
+func (p *producer) Delay() time.Duration { return p.delay }
+
 // prepare makes what all messages of each variant have in common.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	var zip *wire.Deflater
@@ -181,10 +206,13 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.tx = newTransactions(p)
 		p.sysFlag |= wire.SysPrepared
 	}
-	if p.opts.Delay > 0 {
+	switch {
+	case p.opts.Delay > 0:
 		if err := p.delayByLevel(ctx, r, spec); err != nil {
 			return err
 		}
+	case p.opts.DelayLevel > 0:
+		p.delay = p.delayOfLevel(ctx, r)
 	}
 	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])

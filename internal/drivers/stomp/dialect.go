@@ -66,7 +66,7 @@ func (d dialect) unsupported(hint, what string) error {
 func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority", "expires",
-		"expiration", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
+		"expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
 
@@ -128,6 +128,12 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 		case d == generic:
 			return nil, d.unsupported("", "no header is known for the time to live")
 		}
+	}
+	if spec.Delay > 0 {
+		if d == rabbitmq || d == generic {
+			return nil, d.unsupported("leave out --delivery-delay", "no header is known for a delayed delivery")
+		}
+		add("AMQ_SCHEDULED_DELAY", strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
 	return headers, nil
 }

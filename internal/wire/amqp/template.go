@@ -10,6 +10,8 @@ import (
 type Content struct {
 	Header     Header
 	Properties Properties
+	// Annotations are the message annotations, in their order; their keys are symbols.
+	Annotations []Property
 	// Application are the application properties that are the same in every message, in their order.
 	Application []Property
 	// TimeKey and IDKey name the application properties that change from message to message; "" leaves one out.
@@ -44,7 +46,20 @@ type Template struct {
 // NewTemplate encodes a message. It fails with [ErrEncode] if a property has a value of another type.
 func NewTemplate(c *Content) (*Template, error) {
 	t := &Template{}
-	b := c.Properties.AppendSection(c.Header.AppendSection(nil))
+	b := c.Header.AppendSection(nil)
+	if len(c.Annotations) > 0 {
+		b = AppendDescriptor(b, DescMessageAnnotations)
+		at := len(b)
+		b = BeginMap(b)
+		for _, a := range c.Annotations {
+			var err error
+			if b, err = AppendScalar(AppendSymbol(b, a.Key), a.Value); err != nil {
+				return nil, fmt.Errorf("annotation %q: %w", a.Key, err)
+			}
+		}
+		EndCompound(b, at, 2*len(c.Annotations))
+	}
+	b = c.Properties.AppendSection(b)
 	if len(c.Application) > 0 || c.TimeKey != "" || c.IDKey != "" {
 		b = AppendDescriptor(b, DescApplicationProperties)
 		t.mapAt = len(b)

@@ -1,0 +1,102 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// delayed are the figures of delayed messages in the JSON.
+type delayed struct {
+	Delayed  uint64 `json:"receivedDelayed"`
+	Early    uint64 `json:"receivedEarly"`
+	Lateness *struct {
+		Mean  json.Number
+		Max   int64
+		Count uint64
+	} `json:"totalLateness"`
+	Transfer struct {
+		Mean json.Number
+		Max  int64
+	} `json:"totalTransferTime"`
+}
+
+func delayedOf(t *testing.T, r *result) delayed {
+	t.Helper()
+	var all []json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
+	var d delayed
+	require.NoError(t, json.Unmarshal(all[len(all)-1], &d))
+	return d
+}
+
+// sendDelayed sends 100 messages that the broker is to hold back for a second, and receives them.
+func sendDelayed(t *testing.T, protocol string, more ...string) delayed {
+	t.Helper()
+	args := append([]string{protocol, "client", "--rate", "100", "--message-count", "100", "--max-pending", "50", "--verify"}, more...)
+	r := run(t, limit, args...)
+	require.Equal(t, statusOK, r.status, r.stdout+r.stderr)
+	d := delayedOf(t, &r)
+	require.EqualValues(t, 100, r.summary.TotalReceived)
+	require.EqualValues(t, 100, d.Delayed)
+	return d
+}
+
+// TestLateness: no broker delivers a delayed message early, and the lateness of each is its transfer time without the delay.
+func TestLateness(t *testing.T) {
+	t.Parallel()
+	requireLate := func(t *testing.T, d delayed) {
+		t.Helper()
+		require.Zero(t, d.Early)
+		require.NotNil(t, d.Lateness)
+		require.EqualValues(t, 100, d.Lateness.Count)
+		require.EqualValues(t, 1_000_000, d.Transfer.Max-d.Lateness.Max)
+		transfer, err := d.Transfer.Mean.Float64()
+		require.NoError(t, err)
+		lateness, err := d.Lateness.Mean.Float64()
+		require.NoError(t, err)
+		require.InDelta(t, 1_000_000, transfer-lateness, 0.02)
+	}
+	for _, protocol := range broker.Protocols() {
+		t.Run("embedded "+protocol, func(t *testing.T) {
+			requireLate(t, sendDelayed(t, protocol, "--embedded", "--delivery-delay", "1s", "queue://TEST"))
+		})
+	}
+	t.Run("embedded rocketmq level", func(t *testing.T) {
+		requireLate(t, sendDelayed(t, "rocketmq", "--embedded", "-o", "delay-level=1", "queue://TEST"))
+	})
+	a := shared.Artemis(t)
+	t.Run("Artemis amqp", func(t *testing.T) {
+		requireLate(t, sendDelayed(t, "amqp", "--url", a.AMQPURL(), "--delivery-delay", "1s", "queue://"+newQueue(t, a)))
+	})
+	t.Run("Artemis stomp", func(t *testing.T) {
+		requireLate(t, sendDelayed(t, "stomp", "--url", a.STOMPURL(), "--delivery-delay", "1s", "queue://"+newQueue(t, a)))
+	})
+	t.Run("RocketMQ", func(t *testing.T) {
+		r := brokertest.StartRocketMQ(t)
+		for i, delay := range [][]string{{"--delivery-delay", "1s"}, {"-o", "delay-level=1"}} {
+			requireLate(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
+		}
+	})
+	for _, schedules := range []string{"true", "false"} {
+		t.Run("ActiveMQ Classic schedulerSupport="+schedules, func(t *testing.T) {
+			c := brokertest.StartActiveMQ(t, brokertest.WithActiveMQSetting("schedulerSupport", schedules))
+			for protocol, url := range map[string]string{"amqp": c.AMQPURL(), "stomp": c.STOMPURL()} {
+				d := sendDelayed(t, protocol, "--url", url, "--delivery-delay", "1s", "queue://LATE."+protocol)
+				if schedules == "true" {
+					requireLate(t, d)
+				} else {
+					require.EqualValues(t, 100, d.Early, "it delivers at once")
+					require.Nil(t, d.Lateness)
+				}
+			}
+		})
+	}
+}

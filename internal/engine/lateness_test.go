@@ -1,0 +1,108 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// hasty lets a broker hold messages back for another time than it was asked to.
+func hasty(f driver.Factory, by time.Duration) driver.Factory {
+	open := f.Open
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return hastyDriver{d, by}, err
+	}
+	return f
+}
+
+type hastyDriver struct {
+	driver.Driver
+	by time.Duration
+}
+
+func (d hastyDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	if spec.Delay > 0 {
+		spec.Delay += d.by
+	}
+	return d.Driver.Producer(ctx, spec, done)
+}
+
+func delayedBy(d time.Duration) func(*plan.Group) { return func(g *plan.Group) { g.DeliveryDelay = d } }
+
+// Lateness is the delivery beyond the delay, message by message; what comes early is counted, and is in no lateness.
+func TestLateness(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		by             time.Duration
+		late, early    uint64
+		lateness       int64 // microseconds, of each
+		kept, notEarly bool
+	}{
+		{"in time", 0, 300, 0, 0, true, true},
+		{"late", 70 * time.Millisecond, 300, 0, 70_000, false, true},
+		{"early", -time.Millisecond, 0, 300, 0, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScenario(hasty(mem.New().Factory(), tt.by), true)
+				s.plan.Thresholds = demands(t, "lateness.max < 50ms", "early == 0", "group.readers.lateness.p99 <= 70ms")
+				s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
+					s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
+				sum := s.run(t, nil)
+				require.True(t, sum.Success, "%q", sum.Problems)
+				require.EqualValues(t, 300, sum.Total.Delayed)
+				require.Equal(t, tt.early, sum.Total.Early)
+				require.EqualValues(t, 300, sum.Latencies.Transfer.Count())
+				require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies.Transfer.Max(), "transfer times include the delay")
+				l := sum.Latencies.Lateness
+				if tt.late == 0 {
+					require.Nil(t, l)
+				} else {
+					require.EqualValues(t, tt.late, l.Count())
+					require.Equal(t, [2]int64{tt.lateness, tt.lateness * int64(tt.late)}, [2]int64{l.Max(), l.Sum()})
+				}
+				require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
+				require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
+				require.NotContains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both")
+			})
+		})
+	}
+}
+
+// Each group, and each step, has its own delay: a message is judged by that with which it was sent, also if it comes when another
+// one holds.
+func TestLatenessOfSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(hasty(mem.New().Factory(), 5*time.Millisecond), true)
+		senders := func(d time.Duration) *plan.Group { return s.senders("senders", to("TEST", sending(100), delayedBy(d))) }
+		readers := func() *plan.Group { return s.readers("readers", nil) }
+		s.step("long", nil, senders(20*time.Second), readers())
+		s.step("short", func(step *plan.Step) { step.Idle = 2 * time.Second }, senders(time.Second), readers(), s.senders("others", to("TEST", sending(50))))
+		s.step("rest", drainedStep, readers())
+		s.plan.DrainTimeout, s.plan.Allow.Disorder = time.Minute, true
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.EqualValues(t, 250, sum.Total.Received)
+		require.EqualValues(t, 200, sum.Total.Delayed)
+		require.Zero(t, sum.Total.Early)
+		require.EqualValues(t, 200, sum.Latencies.Lateness.Count())
+		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies.Lateness.Max(), sum.Latencies.Lateness.Sum()})
+		require.EqualValues(t, 100, sum.Steps[1].Latencies.Lateness.Count())
+		require.EqualValues(t, 100, sum.Steps[2].Latencies.Lateness.Count())
+		require.Contains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
+		names := map[string]uint64{}
+		for i := range sum.Workers {
+			names[sum.Workers[i].Name] += sum.Workers[i].Total.Sent
+		}
+		require.Equal(t, map[string]uint64{"senders-0": 100, "senders-0.2": 100, "others-0": 50, "readers-0": 0}, names)
+	})
+}
