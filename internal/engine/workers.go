@@ -25,14 +25,16 @@ func (r *run) startConsumers() {
 		}
 		for _, c := range u.consumers {
 			if c.load == nil {
-				r.startConsumer(ctx, c, quota)
+				r.startConsumer(ctx, c, quota, job)
+			} else {
+				c.load.Do(job)
 			}
-			c.load.Do(job)
 		}
 	}
 }
 
-func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota) {
+// startConsumer lets a consumer receive, with its job from the first message on.
+func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota, job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
 		Precise: !r.plan.CoarseTimers,
@@ -44,6 +46,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota)
 	ended := make(chan struct{})
 	c.ended = ended
 	c.load = load.NewConsumer(cfg, r.clock, c.rec, c.driver)
+	c.load.Do(job)
 	receive := c.load.Run
 	go func() {
 		defer close(ended)
