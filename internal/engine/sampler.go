@@ -133,7 +133,7 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step = s.step
-	if snap.Delta == (stats.Counters{}) && snap.To.Sub(snap.From) < sampleInterval/2 {
+	if snap.Empty() && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	s.queue <- snap

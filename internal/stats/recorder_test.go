@@ -293,3 +293,23 @@ func done(r *stats.ProducerRecorder, o driver.Outcome, ack, response time.Durati
 func receive(r *stats.ConsumerRecorder, transfer time.Duration, redelivered bool) {
 	r.Received(stats.Receipt{Due: stats.Measure, Stamped: true, Transfer: transfer, Redelivered: redelivered})
 }
+
+// A message that has ended before its driver says that it took it counts as sent; its delay becomes known in the next interval,
+// which is not empty.
+func TestDelayBehindTheEnd(t *testing.T) {
+	start := time.Now()
+	r := stats.NewProducerRecorder(true, nil)
+	c := collectorOf(start, r, nil)
+	r.Sent(stats.Measure)
+	r.Done(stats.End{Due: stats.Measure}, driver.Outcome{}, time.Millisecond)
+	s := c.Collect(stats.Measure, start.Add(time.Second), false)
+	require.EqualValues(t, 1, s.Delta.Sent)
+	require.False(t, s.Empty())
+	r.Handed(stats.Measure, 0)
+	s = c.Collect(stats.Drain, start.Add(1001*time.Millisecond), false)
+	require.Equal(t, stats.Counters{}, s.Delta)
+	require.EqualValues(t, 1, s.Latencies.Delay.Count())
+	require.False(t, s.Empty())
+	s = c.Collect(stats.Drain, start.Add(1002*time.Millisecond), true)
+	require.True(t, s.Empty())
+}

@@ -205,6 +205,22 @@ type Snapshot struct {
 // Seconds returns the length of the interval.
 func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 
+// Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be a moment
+// before its delay is known: an interval without counts can have latencies.
+func (s *Snapshot) Empty() bool {
+	if s.Delta != (Counters{}) {
+		return false
+	}
+	for _, of := range []*Latencies{&s.Latencies, &s.Leftover} {
+		for _, l := range []*Latency{of.Delay, of.Ack, of.Response, of.Transfer, of.B2C, of.S2C, of.Commit} {
+			if l != nil && l.Count() > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Summary is the whole of a run.
 type Summary struct {
 	// Success: all that was sent was accepted and received, and nothing ended the run early.
