@@ -30,7 +30,8 @@
 // # More that a driver can do
 //
 // Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [Waiter], [Counting].
-// Consumers: [Waiter], [Prober], [Counting]. Drivers: [Admin], [Identified].
+// Consumers: [Waiter], [Prober], [Counting]. Drivers: [Admin], [Identified],
+// [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver

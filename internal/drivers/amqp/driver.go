@@ -22,6 +22,8 @@ type amqpDriver struct {
 	large  largeBuffers
 	keeper keeper
 
+	inspector inspector
+
 	mu      sync.Mutex
 	streams map[string]bool          // of RabbitMQ: those with a consumer
 	scram   map[string]*scram.Client // by mechanism
@@ -42,6 +44,7 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 var (
 	_ driver.Driver     = (*amqpDriver)(nil)
 	_ driver.Identified = (*amqpDriver)(nil)
+	_ driver.Inspector  = (*amqpDriver)(nil)
 )
 
 // largeBuffers are buffers for messages of several frames, which connections lend each other.

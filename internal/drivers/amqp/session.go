@@ -70,6 +70,7 @@ type link struct {
 // peerLink is what the peer's attach says that matters.
 type peerLink struct {
 	maxMessage  uint64 // bytes; 0: no limit
+	address     string // of its source
 	sendSettle  uint8
 	recvSettle  uint8
 	filters     []string // names of the filters that it confirms
@@ -238,7 +239,7 @@ func (s *session) attached(p *wire.Body) error {
 		l.refused = l.role == wire.RoleSender && f.Target.Kind == 0 || l.role == wire.RoleReceiver && f.Source.Kind == 0
 		l.peer = peerLink{
 			maxMessage: f.MaxMessageSize, sendSettle: f.SenderSettleMode, recvSettle: f.ReceiverSettleMode,
-			offered: f.OfferedCapabilities,
+			offered: f.OfferedCapabilities, address: f.Source.Address.V,
 		}
 		if f.Target.Kind == wire.DescCoordinator {
 			l.peer.coordinator = f.Target.Capabilities

@@ -26,6 +26,30 @@ func (d *memDriver) Depth(ctx context.Context, dest driver.Destination, subscrip
 	return n, nil
 }
 
+// Inspect implements [driver.Inspector].
+func (d *memDriver) Inspect(ctx context.Context, destinations []driver.Destination) (list []driver.DestinationCount, err error) {
+	b, err := d.reach(ctx, "ask the broker for its counters")
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, dest := range destinations {
+		n := driver.NoDestination()
+		b.eachQueue(dest, func(q *queue) {
+			n.Depth.N += q.depth()
+			n.Consumers.N += uint64(q.consumers) //nolint:gosec // a number of consumers
+		})
+		if d := b.destinations[dest]; d != nil {
+			d.mu.Lock()
+			n.Added.N, n.Acknowledged = d.added, driver.Count{}
+			d.mu.Unlock()
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
 // Purge implements [driver.Admin]. Messages that were sent to consumers stay with them.
 func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (uint64, error) {
 	b, err := d.reach(ctx, "purge "+dest.String())

@@ -240,4 +240,5 @@ func (d *memDriver) Broker() (product, version string) {
 var (
 	_ driver.Admin      = (*memDriver)(nil)
 	_ driver.Identified = (*memDriver)(nil)
+	_ driver.Inspector  = (*memDriver)(nil)
 )

@@ -37,6 +37,7 @@ type destination struct {
 	queues  []*queue
 	waiting []*producer // for room
 	held    *heldItem   // by Options.Reorder
+	added   uint64
 	taps    []*Tap
 }
 
@@ -79,6 +80,7 @@ func (d *destination) roomFor(n, limit int) bool {
 
 // put appends it to all queues that want it, and tells whether there was any.
 func (d *destination) put(it *item) (routed bool) {
+	d.added++
 	for _, t := range d.taps {
 		t.see(it)
 	}

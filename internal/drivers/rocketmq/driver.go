@@ -36,6 +36,8 @@ type rocketDriver struct {
 	refreshEvery time.Duration
 	goodServer   atomic.Int32 // index of the name server that was reached last
 	identifying  atomic.Bool  // a broker is being asked for its version
+
+	inspector inspector
 }
 
 func newDriver(cfg config) *rocketDriver {
@@ -138,6 +140,7 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	closed := d.closed
 	d.closed = true
 	d.mu.Unlock()
+	d.inspector.close()
 	d.pool.Close(ctx)
 	if closed || !d.cfg.opts.DeleteTopic {
 		return nil

@@ -25,6 +25,7 @@ type broken struct {
 	probe    func(*consumer, context.Context) error
 	waits    func(driver.Waits) driver.Waits
 	counters func([]driver.Counter) []driver.Counter
+	inspect  func([]driver.DestinationCount)
 	identify func(*brokenDriver) (product, version string)
 	depth    func(d *brokenDriver, n uint64) uint64
 	purge    func(*brokenDriver, context.Context, driver.Destination) (uint64, error)
@@ -58,6 +59,15 @@ type brokenDriver struct {
 	mu    sync.Mutex
 	marks map[string]bool // of the mutants
 	last  driver.Delivery // a copy of what was delivered last
+}
+
+// Inspect implements [driver.Inspector].
+func (d *brokenDriver) Inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
+	list, err := d.Driver.(driver.Inspector).Inspect(ctx, destinations)
+	if err == nil && d.inspect != nil {
+		d.inspect(list)
+	}
+	return list, err
 }
 
 // Broker implements [driver.Identified].

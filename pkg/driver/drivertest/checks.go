@@ -131,6 +131,7 @@ func checks() []check {
 		{name: "Admin/Purge", once: true, on: onBoth, when: administers, run: testPurge},
 		{name: "Waits", once: true, on: onBoth, when: waits, run: testWaits},
 		{name: "Probe", once: true, on: onBoth, when: probes, run: testProbe},
+		{name: "Inspect", once: true, on: onBoth, when: inspects, run: testInspect},
 		{name: "Identified", when: identifies, run: testIdentified},
 		{name: "Counting", on: onBoth, when: counts, run: testCounting},
 
@@ -169,6 +170,9 @@ func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
 func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
 
 func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
+
+// inspects tells whether the broker can be asked for its counters while messages wait in it.
+func inspects(c *Config, kind driver.Kind) bool { return c.has.inspector && keeps(c, kind) }
 
 // instance is a sub-test: a check for a kind of destination, or the refusal of a feature.
 type instance struct {

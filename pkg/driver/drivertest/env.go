@@ -250,6 +250,10 @@ func (c *Config) explore(t testing.TB) error {
 		}
 		defer func() { _ = producer.Close(e.soon()) }()
 		c.has = optionalOf(d, producer, consumer)
+		if inspector, ok := d.(driver.Inspector); ok { // it depends on the broker
+			_, err := inspector.Inspect(e.soon(), []driver.Destination{dest})
+			c.has.inspector = driver.ClassOf(err) != driver.ClassUnsupported
+		}
 	}
 	return nil
 }

@@ -205,6 +205,24 @@ func optionalMutants() []mutant {
 				return nil
 			}}
 		}},
+		{name: "adds one", check: "Inspect", says: "Added is", broken: func() broken {
+			var added uint64
+			return broken{inspect: func(list []driver.DestinationCount) {
+				if n := &list[len(list)-1]; n.Added.N > 0 {
+					added++
+					n.Added.N += added
+				}
+			}}
+		}},
+		{name: "counts what is not there", check: "Inspect", says: "a destination that nobody uses", broken: func() broken {
+			return broken{inspect: func(list []driver.DestinationCount) { list[0].Depth.N++ }}
+		}},
+		{name: "has no depth", check: "Inspect", says: "Depth is", broken: func() broken {
+			return broken{inspect: func(list []driver.DestinationCount) { list[len(list)-1].Depth.N = 0 }}
+		}},
+		{name: "does not count what is added", check: "Inspect", says: "messages added are known", broken: func() broken {
+			return broken{inspect: func(list []driver.DestinationCount) { list[len(list)-1].Added = driver.Count{} }}
+		}},
 		{name: "knows no broker", check: "Identified", says: "it does not know its broker", broken: func() broken {
 			return broken{identify: func(*brokenDriver) (string, string) { return "", "" }}
 		}},

@@ -13,11 +13,12 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting, identified bool }
+type optional struct{ admin, waiter, prober, counting, identified, inspector bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
 	_, o.admin = d.(driver.Admin)
 	_, o.identified = d.(driver.Identified)
+	_, o.inspector = d.(driver.Inspector)
 	_, o.prober = c.(driver.Prober)
 	_, waits := p.(driver.Waiter)
 	_, awaits := c.(driver.Waiter)
@@ -126,6 +127,57 @@ func testPurge(e *env) {
 	purged, err = admin.Purge(e.soon(), spec.Destination)
 	require.NoError(e, err, "Purge of what is empty")
 	require.Zero(e, purged, "messages that Purge says it removed of none")
+}
+
+// testInspect: the broker's counters grow by what was sent, and by what was settled.
+func testInspect(e *env) {
+	const n = 30
+	d, dest := e.open(), e.dest()
+	spec := consumerSpec(dest)
+	if e.kind == driver.Topic && e.has(DurableSubscription) { // a topic keeps nothing for nobody
+		spec = e.keptSpec(dest)
+	}
+	none := e.dest()
+	in := e.consumer(e.open(), spec)
+	inspector, ok := d.(driver.Inspector)
+	require.True(e, ok, "a driver is a driver.Inspector, and another of the same factory is not")
+	inspect := func(what string, done func(driver.DestinationCount) error) (got driver.DestinationCount) {
+		e.Helper()
+		e.await("the broker's counters "+what, nil, func() error {
+			list, err := inspector.Inspect(e.soon(), []driver.Destination{none, dest})
+			if err != nil {
+				return err
+			}
+			require.Len(e, list, 2, "Inspect of two destinations")
+			require.Equal(e, uint64(0), list[0].Depth.N+list[0].Added.N+list[0].Acknowledged.N+list[0].Consumers.N,
+				"counters of a destination that nobody uses")
+			got = list[1]
+			return done(got)
+		})
+		return got
+	}
+	differs := func(what string, got driver.Count, want uint64) error {
+		if got.Known && got.N != want {
+			return fmt.Errorf("%s is %d instead of %d", what, got.N, want)
+		}
+		return nil
+	}
+	before := inspect("before", func(driver.DestinationCount) error { return nil })
+	require.True(e, before.Added.Known, "messages added are known")
+	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	inspect("after sending", func(c driver.DestinationCount) error {
+		return errors.Join(differs("Added", c.Added, before.Added.N+n), differs("Depth", c.Depth, before.Depth.N+n))
+	})
+	in.run()
+	in.expect(base, n)
+	inspect("after receiving", func(c driver.DestinationCount) error {
+		return errors.Join(differs("Added", c.Added, before.Added.N+n), differs("Depth", c.Depth, before.Depth.N),
+			differs("Acknowledged", c.Acknowledged, before.Acknowledged.N+n))
+	})
+	in.close()
+	if e.kind == driver.Topic && spec.KeepSubscription {
+		e.again(e.open(), last(spec)).close()
+	}
 }
 
 // idle is how long a consumer had nothing to do, as far as it knows.
