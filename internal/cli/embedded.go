@@ -28,7 +28,7 @@ func (r *resolver) embed(g *plan.Group) {
 		}
 		return
 	}
-	for _, flag := range []string{"url", "consumer-url"} {
+	for _, flag := range []string{"url", "consumer-url", "management-url"} {
 		if r.Has(flag) {
 			r.refuse("leave one of them out", "--embedded and --%s are both given", flag)
 		}

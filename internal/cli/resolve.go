@@ -51,6 +51,7 @@ func (r *resolver) whole() *plan.Plan {
 	return &plan.Plan{
 		Labels: r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
 		StallThreshold: r.StallThreshold,
+		BrokerCount:    r.BrokerCount != setting.CountOff,
 	}
 }
 
@@ -82,7 +83,7 @@ func (r *resolver) endpoints(g *plan.Group) {
 		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password)}
+	own := plan.Endpoint{Management: r.ManagementURL, Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password)}
 	switch r.role {
 	case plan.Producer:
 		g.Producer = own
@@ -117,6 +118,9 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 	user := r.User
 	if plan.HasUser(r.ConsumerURL) {
 		user, password = "", ""
+	}
+	if r.ConsumerURL != "" && hosts(r.ConsumerURL) != hosts(own.Open.URL) {
+		own.Management = "" // which is of another broker
 	}
 	own.Open = r.open(r.brokerURL("--consumer-url", r.ConsumerURL, &f), user, password)
 	if f.Name != r.own.Name {

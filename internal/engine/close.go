@@ -36,6 +36,7 @@ type closer struct {
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
+	r.lastCount(ctx)
 	var drivers []closer
 	for _, d := range slices.Backward(r.drivers) { // that of the producers first
 		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})

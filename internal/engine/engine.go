@@ -63,6 +63,7 @@ func Run(
 	}
 	r.sampler.enter(stats.Drain)
 	r.drain(ctx)
+	r.awaitCount(ctx, countWhileOpen)
 	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
@@ -97,6 +98,7 @@ type run struct {
 	collector *stats.Collector
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
+	counting  *counting     // nil if the brokers are not asked for their counts
 	failures  chan failure  // of workers; has room for all of them
 	commands  []stats.Command
 
@@ -125,6 +127,7 @@ type failure struct {
 
 func newRun(p *plan.Plan) *run {
 	r := &run{plan: p, role: p.Roles(), id: newRunNumber(), clock: load.NewClock(), phases: new(load.Phases)}
+	r.counting = newCounting(p)
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
 	r.known = known{map[worker]*producer{}, map[worker]*consumer{}, map[string]bool{}}
@@ -174,6 +177,7 @@ func (r *run) start(reporter report.Reporter) error {
 	}
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
+	r.sampler.depths = r.depths
 	r.step.start = 0
 	return nil
 }

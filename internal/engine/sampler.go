@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -23,6 +24,7 @@ const (
 type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
+	depths    func() []brokercount.Depth
 	step      string
 	phase     stats.Phase
 	queue     chan *stats.Snapshot // closed after the last
@@ -132,7 +134,7 @@ func (s *sampler) cut() {
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
-	snap.Step = s.step
+	snap.Step, snap.Depths = s.step, s.depths()
 	if snap.Empty() && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}

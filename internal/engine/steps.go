@@ -143,7 +143,10 @@ func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
 	if err := r.commandsBefore(ctx, stop); err != nil {
 		return err
 	}
-	return interruptible(ctx, stop, r.open)
+	if err := interruptible(ctx, stop, r.open); err != nil {
+		return err
+	}
+	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
 }
 
 // next ends the present step, goes over to the next one and carries out its load.

@@ -43,7 +43,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
-		Brokers: r.brokers(),
+		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
 	if len(r.ended) > 0 {
 		s.Limit = longestLimit(r.ended)

@@ -119,6 +119,7 @@ type endpointData struct {
 	TLS            string            `json:"tls,omitempty"`
 	ConnectTimeout string            `json:"connect-timeout"`
 	Options        map[string]string `json:"options,omitempty"`
+	Management     string            `json:"management-url,omitempty"`
 }
 
 func dataOf(p *Plan) planData {
@@ -225,7 +226,7 @@ func messageOf(v *Variant) messageData {
 func endpointOf(e *Endpoint) *endpointData {
 	d := &endpointData{
 		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: RedactURL(e.Open.URL), User: e.Open.User,
-		ConnectTimeout: e.Open.ConnectTimeout.Round(time.Nanosecond).String(),
+		ConnectTimeout: e.Open.ConnectTimeout.Round(time.Nanosecond).String(), Management: RedactURL(e.Management),
 	}
 	if e.Open.TLS != (driver.TLS{}) {
 		d.TLS = describeTLS(e.Open.TLS)

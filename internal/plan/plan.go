@@ -42,6 +42,10 @@ type Endpoint struct {
 	Site    string
 	Factory driver.Factory
 	Open    driver.OpenOptions
+	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has none.
+	Management string
+	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
+	Inspector driver.Inspector
 }
 
 // Client returns what speaks the protocol: [driver.Native], or the name of a client library.
@@ -90,6 +94,8 @@ type Plan struct {
 	Verify bool
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
 	VerifyFile string
+	// BrokerCount holds the run against the counts of its brokers, where they can be asked.
+	BrokerCount bool
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// FailOnForeign makes messages of another run or tool a failure.

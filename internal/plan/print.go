@@ -198,6 +198,9 @@ func (pr *printer) brokers() {
 			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &g.Producer]
 		}
 		pr.line(name, "%s (%s)", RedactURL(e.Open.URL), e.Factory.Title)
+		if e.Management != "" {
+			pr.line("management URL", "%s", RedactURL(e.Management))
+		}
 		pr.line("  client", "%s", e.Client())
 		pr.line("  user", "%s", userOf(&e.Open))
 		if t := e.Open.TLS; t != (driver.TLS{}) {

@@ -48,6 +48,16 @@ func User(brokerURL string) string {
 	return user
 }
 
+// Password returns the password in a broker URL, percent-decoded; "" if there is none.
+func Password(brokerURL string) string {
+	_, userinfo, _, _ := splitUserinfo(brokerURL)
+	_, password, _ := strings.Cut(userinfo, ":")
+	if decoded, err := url.PathUnescape(password); err == nil {
+		return decoded
+	}
+	return password
+}
+
 // HasUser tells whether a broker URL names a user.
 func HasUser(brokerURL string) bool {
 	_, _, _, found := splitUserinfo(brokerURL)

@@ -53,11 +53,11 @@ func cleanSnapshot(secrets *safetext.Secrets, s *stats.Snapshot) *stats.Snapshot
 		return nil
 	}
 	step := secrets.Short(s.Step)
-	if len(s.Protocol) == 0 && step == s.Step {
+	if len(s.Protocol) == 0 && step == s.Step && len(s.Depths) == 0 {
 		return s
 	}
 	c := *s
-	c.Step = step
+	c.Step, c.Depths = step, cleanDepths(secrets, s.Depths)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
 	return &c
 }
@@ -80,8 +80,8 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.Warnings = cleanTexts(secrets, s.Warnings)
 	c.LeftBehind = cleanTexts(secrets, s.LeftBehind)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
-	c.Brokers = cleanBrokers(secrets, s.Brokers)
 	c.Limit.Text = secrets.Field(s.Limit.Text)
+	c.Brokers, c.BrokerCount = cleanBrokers(secrets, s.Brokers), cleanBrokerCount(secrets, s.BrokerCount)
 	c.Workers = slices.Clone(s.Workers)
 	for i := range c.Workers {
 		c.Workers[i].Destination = secrets.Field(c.Workers[i].Destination)

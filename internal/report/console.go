@@ -162,6 +162,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
 	writeBrokers(&b, s.Brokers)
+	writeBrokerCount(&b, s.BrokerCount)
 	c.writeTester(&b, s)
 	c.writeNumbers(&b, s)
 	writeLabels(&b, c.run.Labels)

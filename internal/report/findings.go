@@ -30,6 +30,7 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 	list.add(false, "negative-age", t.NegativeAges,
 		"b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
 	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
+	list.counted(s.BrokerCount)
 	list.tester(s)
 	return append(list, Observations(s)...)
 }

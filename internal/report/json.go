@@ -65,6 +65,7 @@ type jsonInterval struct {
 	// Verified has totals, not growth: what the verification has found up to Time.
 	Verified *verify.Progress `json:"verified,omitempty"`
 	Health   jsonHealth       `json:"health"`
+	Depth    *uint64          `json:"depth,omitempty"` // messages at the broker, at all destinations together
 }
 
 type jsonSummary struct {
@@ -105,6 +106,8 @@ type jsonSummary struct {
 	Limit   *result.Limit   `json:"limit,omitempty"` // what bounded the rate
 	jsonNumbers
 	jsonDescribed
+	// BrokerCount is what the brokers have counted.
+	BrokerCount *result.BrokerCount `json:"brokerCount,omitempty"`
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -260,6 +263,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		jsonCounts:    toJSONCounts(&s.Delta),
 		Verified:      s.Verified,
 		Health:        toJSONHealth(&s.Health),
+		Depth:         depthOf(s.Depths),
 	})
 }
 
@@ -309,6 +313,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Groups:           toJSONGroups(s.Groups),
 		Brokers:          brokers(s.Brokers),
 		Limit:            limit(&s.Limit),
+		BrokerCount:      brokerCount(s.BrokerCount),
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -125,6 +126,7 @@ type collector struct {
 	protocol   []driver.Counter
 	verified   *verify.Progress // as of the last snapshot; nil if nothing is verified
 	inFlight   uint64
+	depths     []brokercount.Depth
 	workers    int
 	cpu        time.Duration
 	gcPauses   uint64
@@ -174,7 +176,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 		c.step = s.Step
 	}
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
-	c.protocol, c.verified = s.Protocol, s.Verified
+	c.protocol, c.verified, c.depths = s.Protocol, s.Verified, s.Depths
 	c.cpu += s.Health.CPU
 	c.gcPauses += s.Health.GCPauses
 	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
@@ -215,5 +217,5 @@ func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.step, c.phase, c.total, c.inFlight, c.workers, c.final = "", ended, s.Total, 0, 0, s
-	c.protocol = s.Protocol
+	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
 }

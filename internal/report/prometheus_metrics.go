@@ -27,7 +27,7 @@ type descriptions struct {
 	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
 	commitsFailed, lateness, delayed, early            *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
-	verified                                           *prometheus.Desc
+	verified, depth                                    *prometheus.Desc
 }
 
 func describe(version string) descriptions {
@@ -83,6 +83,8 @@ func describe(version string) descriptions {
 
 		verified: desc("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),
+
+		depth: desc("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),
 
 		success: desc("run_success", "1 if all that was sent was accepted and received; known when the run has ended."),
 		missing: desc("messages_missing", "Messages acknowledged but not received when the run had ended, if known."),
@@ -213,6 +215,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	emit.counter(c.d.gcPauses, c.gcPauses)
 	emit.gauge(c.d.gcPauseMax, c.gcPauseMax.Seconds())
 	c.collectVerified(emit)
+	c.collectDepths(emit)
 	if c.final != nil {
 		emit.gauge(c.d.success, oneIf(c.final.Success))
 		if c.final.ExpectedKnown {

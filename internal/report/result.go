@@ -92,7 +92,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	row := result.Row{
 		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
-		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health),
+		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
 	}
 	if s.Leftover != (stats.Latencies{}) {
 		leftover := latencies(&s.Leftover)
@@ -119,8 +119,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
 		Thresholds: thresholds(s.Thresholds), Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
-		Brokers: brokers(s.Brokers),
 		Limit:   limit(&s.Limit),
+		Brokers: brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
 	out.Spreads, out.Stalls = spreads(s.Spreads), stalls(s)

@@ -27,6 +27,9 @@ func startEmbedded(p *plan.Plan, f store.Faults) (started []*broker.Broker, err 
 					started = append(started, b)
 				}
 				e.Open.URL = e.Factory.Schemes[0] + "://" + sites[e.Site].Addr(e.Factory.Name)
+				if e.Factory.Name != broker.RocketMQ { // whose topics are logs, of which the store knows nothing
+					e.Inspector = sites[e.Site]
+				}
 			}
 		}
 	}

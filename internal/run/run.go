@@ -93,6 +93,9 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 		return o
 	}
 	if !r.Embedded {
+		if o.err = manage(r.Plan); o.err != nil {
+			o.err = errors.Join(o.err, o.fan.Close())
+		}
 		return o
 	}
 	if o.embedded, o.err = startEmbedded(r.Plan, r.Faults); o.err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -275,4 +276,12 @@ func Quoted(value string) string {
 		return strconv.Quote(value)
 	}
 	return value
+}
+
+func setManagementURL(s *Values, t string) error {
+	if err := brokercount.CheckURL(t); err != nil {
+		return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it has another than usual", err)
+	}
+	s.ManagementURL = t
+	return nil
 }

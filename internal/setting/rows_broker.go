@@ -61,6 +61,17 @@ func brokerRows(f *driver.Factory) []Setting {
 			Name: "wait-for-broker", Places: inRun, Section: SectionBroker, Arg: argTime, Default: "0s", Help: "try a broker that cannot be reached again and again, for so long",
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.WaitForBroker }),
 		},
+		{
+			Name: "management-url", Places: inBroker, Section: SectionBroker, Arg: "URL",
+			Help: "where the broker tells its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; " +
+				"without a user in it, with the user and password of the broker",
+			Set: setManagementURL,
+		},
+		{
+			Name: "broker-count", Places: inRun, Section: SectionBroker, Arg: argName, Default: CountAuto, Words: []string{CountAuto, CountOff},
+			Help: "hold the run against the broker's own counts, where it tells them: auto or off",
+			Set:  oneOf([]string{CountAuto, CountOff}, func(s *Values) *string { return &s.BrokerCount }),
+		},
 	}
 }
 

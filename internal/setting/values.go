@@ -56,6 +56,7 @@ type Values struct {
 	WaitForBroker                  time.Duration
 	Thresholds, FindMax            []threshold.Threshold
 	StallThreshold                 time.Duration
+	BrokerCount, ManagementURL     string
 	Verify                         bool
 	VerifyFile                     string
 	Allow                          verify.Allow
@@ -65,6 +66,12 @@ type Values struct {
 
 	sources map[string]Source // of the settings that are not at their default
 }
+
+// The values of --broker-count.
+const (
+	CountAuto = "auto" // where the broker can be asked
+	CountOff  = "off"
+)
 
 // Sized is one of the sizes of --message-size.
 type Sized struct{ Size, Weight int }
@@ -85,7 +92,7 @@ func Defaults() *Values {
 	return &Values{
 		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: plan.DefaultStall,
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
-		Priority: -1, Format: run.Artemis, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
+		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
 		sources: map[string]Source{},
 	}
 }

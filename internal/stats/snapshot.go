@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -198,6 +199,8 @@ type Snapshot struct {
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers
+	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not known.
+	Depths []brokercount.Depth
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
 }
@@ -263,6 +266,8 @@ type Summary struct {
 	Verification *verify.Result
 	// Brokers are what the brokers said of themselves.
 	Brokers []Broker
+	// BrokerCount is what the brokers have counted; nil if none was asked.
+	BrokerCount *BrokerCount
 	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
 	Thresholds []threshold.Outcome
 	// Groups are the figures of each group of a scenario, over all steps.

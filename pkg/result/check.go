@@ -121,6 +121,9 @@ func (r *Result) checkSteps() error {
 	return nil
 }
 
+// BrokerFindings begins the kinds of findings that come of what the broker has counted.
+const BrokerFindings = "broker-"
+
 // RowsMissing is the kind of the finding that rows could not be written.
 const RowsMissing = "rows-missing"
 

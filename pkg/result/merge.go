@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ErrUnlike is in the error of [Merge] for results that do not belong together.
@@ -256,6 +257,9 @@ func (r *Result) mergeErrors(part *Result) error {
 // mergeFindings keeps the findings of each host apart: their texts have numbers in them.
 func (r *Result) mergeFindings(part *Result) {
 	for _, f := range part.Findings {
+		if strings.HasPrefix(f.Kind, BrokerFindings) { // the broker has counted the messages of all parts
+			continue
+		}
 		if len(part.Parts) == 0 {
 			f.Text = part.Host.Name + ": " + f.Text
 		}

@@ -123,6 +123,8 @@ type Result struct {
 	Protocol map[string]uint64 `json:"protocol,omitempty"`
 	// Brokers are the brokers as they described themselves, each with its name or its side where there are several.
 	Brokers []Broker `json:"brokers,omitempty"`
+	// BrokerCount is what the brokers have counted themselves; missing if none was asked.
+	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
 }
@@ -150,6 +152,41 @@ type Broker struct {
 	Product string `json:"product"`
 	// Version is its version; missing if the broker did not tell it.
 	Version string `json:"version,omitempty"`
+}
+
+// BrokerCount is what brokers have counted themselves while the run was there.
+type BrokerCount struct {
+	// Destinations are the counts of each destination.
+	Destinations []DestinationCount `json:"destinations,omitempty"`
+	// Notes say why something is not known.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// DestinationCount is by how much the broker's counters of a destination have grown, and what the run did there.
+type DestinationCount struct {
+	// Destination is the queue or topic.
+	Destination string `json:"destination"`
+	// Sent is the number of messages that the run sent there.
+	Sent uint64 `json:"sent"`
+	// Added are the messages that the broker got; missing if that is not known. They may be the accepted messages, and those sent
+	// without an answer.
+	Added *Compared `json:"added,omitempty"`
+	// Received is the number of messages that the run received there, those of others included.
+	Received uint64 `json:"received"`
+	// Acknowledged are the messages that the broker counts as consumed; missing if that is not known. They may be the messages
+	// received, less those that were delivered again.
+	Acknowledged *Compared `json:"acknowledged,omitempty"`
+	// Depth is how many messages were there at the end; missing if that is not known.
+	Depth *uint64 `json:"depth,omitempty"`
+}
+
+// Compared is a count of the broker's, and what it may be after what the run did.
+type Compared struct {
+	// Count is by how much the broker's counter has grown.
+	Count uint64 `json:"count"`
+	// Least and Most bound what it may be. They differ where the end of some messages is in doubt.
+	Least uint64 `json:"least"`
+	Most  uint64 `json:"most"`
 }
 
 // Outcome tells how a run ended.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // QueueStats are the true counts of one queue or subscription since it was made.
@@ -30,6 +32,23 @@ type DestinationStats struct {
 	Refused  uint64       `json:"refused"`  // for lack of room
 	Unrouted uint64       `json:"unrouted"` // sent to a topic without a subscriber
 	Queues   []QueueStats `json:"queues"`
+}
+
+// Counts returns what a tester compares with what it did. Of a topic, messages added are those that were taken for it, whoever had
+// subscribed.
+func (s *DestinationStats) Counts() driver.DestinationCount {
+	n := driver.NoDestination()
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		n.Depth.N += uint64(max(0, q.Depth)) //nolint:gosec // not below 0
+		n.Added.N += q.Stored
+		n.Acknowledged.N += q.Settled
+		n.Consumers.N += uint64(max(0, q.Consumers)) //nolint:gosec // not below 0
+	}
+	if strings.HasPrefix(s.Address, Address{Kind: KindTopic}.String()) {
+		n.Added, n.Acknowledged = driver.Counted(s.Sent), driver.Count{} // subscriptions take their counts with them
+	}
+	return n
 }
 
 // Totals are the counts of all destinations together.

@@ -1,0 +1,28 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Inspect implements [driver.Inspector]: the true counts of the store. Of a topic, messages added are those that were taken for it,
+// whoever had subscribed.
+func (b *Broker) Inspect(_ context.Context, destinations []driver.Destination) (list []driver.DestinationCount, err error) {
+	for _, dest := range destinations {
+		n := driver.NoDestination()
+		addr := store.Address{Kind: store.KindQueue, Name: dest.Name}
+		if dest.Kind == driver.Topic {
+			addr.Kind = store.KindTopic
+		}
+		if d := b.store.Find(addr); d != nil {
+			s := d.Stats()
+			n = s.Counts()
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+var _ driver.Inspector = (*Broker)(nil)

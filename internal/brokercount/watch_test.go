@@ -1,0 +1,186 @@
+package brokercount
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is an inspector of one destination that answers what it is told.
+type scripted struct {
+	mu    sync.Mutex
+	now   driver.DestinationCount
+	err   error
+	hangs bool
+	lag   time.Duration
+	asked int
+}
+
+func (s *scripted) Lag() time.Duration { return s.lag }
+
+func (s *scripted) Inspect(ctx context.Context, _ []driver.Destination) ([]driver.DestinationCount, error) {
+	s.mu.Lock()
+	s.asked++
+	hangs := s.hangs
+	s.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []driver.DestinationCount{s.now}, s.err
+}
+
+func (s *scripted) set(depth, added, acknowledged uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.hangs = nil, false
+	s.now = driver.DestinationCount{
+		Depth: driver.Counted(depth), Added: driver.Counted(added), Acknowledged: driver.Counted(acknowledged), Consumers: driver.Counted(1),
+	}
+}
+
+func (s *scripted) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.hangs = err, err == nil
+}
+
+func destination() []driver.Destination { return []driver.Destination{{Name: "Q"}} }
+
+// begun returns a watch of one destination.
+func begun(t *testing.T, s *scripted) *Watch {
+	t.Helper()
+	w := New()
+	t.Cleanup(w.Close)
+	w.Add(t.Context(), "", s, destination())
+	return w
+}
+
+func TestGrowth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.set(5, 105, 100)
+		w := begun(t, s)
+		require.Equal(t, []Depth{{"queue://Q", 5}}, w.Depths())
+		s.set(7, 110, 103)
+		time.Sleep(interval + time.Millisecond) //nolint:forbidigo // of the bubble
+		require.Equal(t, []Depth{{"queue://Q", 7}}, w.Depths(), "after a second")
+		require.Equal(t, Growth{Depth: driver.Counted(7), Added: driver.Counted(5), Acknowledged: driver.Counted(3)}, w.Growth(0, 0))
+		s.set(0, 120, 120)
+		w.Ask(t.Context())
+		require.Equal(t, Growth{Depth: driver.Counted(0), Added: driver.Counted(15), Acknowledged: driver.Counted(20)}, w.Growth(0, 0))
+		require.Empty(t, w.Notes())
+	})
+}
+
+// A destination that is removed keeps its last counts; one that is made again, and one of a broker that has started again, counts anew.
+func TestCountsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{now: driver.NoDestination()}
+		w := begun(t, s)
+		s.set(3, 10, 7)
+		w.Ask(t.Context())
+		s.now = driver.NoDestination()
+		w.Ask(t.Context())
+		require.Equal(t, Growth{Depth: driver.Counted(0), Added: driver.Counted(10), Acknowledged: driver.Counted(7), Gone: true}, w.Growth(0, 0))
+		w.Ask(t.Context())
+		require.Equal(t, driver.Counted(10), w.Growth(0, 0).Added)
+		s.set(1, 20, 19)
+		w.Ask(t.Context())
+		require.Equal(t, "the broker has begun to count anew", w.Growth(0, 0).Why, "whatever it counts now")
+		require.False(t, w.Growth(0, 0).Added.Known)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.set(0, 100, 100)
+		w := begun(t, s)
+		s.set(20, 30, 10)
+		w.Ask(t.Context())
+		require.Equal(t, "the broker has begun to count anew", w.Growth(0, 0).Why)
+	})
+}
+
+// A broker that does not answer is told once, and holds nothing up; one that never will is not asked again.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.set(0, 100, 100)
+		w := begun(t, s)
+		s.fail(errors.New("broken"))
+		time.Sleep(10 * interval) //nolint:forbidigo // of the bubble
+		require.Empty(t, w.Depths(), "too old")
+		require.Equal(t, Growth{Depth: driver.Counted(0), Why: "broken"}, w.Growth(0, 0))
+		require.Equal(t, []Note{{"", "broken"}}, w.Notes())
+		s.set(1, 101, 100)
+		time.Sleep(interval + time.Millisecond) //nolint:forbidigo // of the bubble
+		require.Equal(t, driver.Counted(1), w.Growth(0, 0).Added, "it answers again")
+		require.Len(t, w.Depths(), 1)
+		s.fail(nil)
+		before := time.Now()
+		w.Ask(t.Context())
+		require.LessOrEqual(t, time.Since(before), patience+lastPatience, "the end of a run")
+		require.False(t, w.Growth(0, 0).Added.Known, "the last count is missing")
+	})
+	for _, class := range []driver.Class{driver.ClassUnsupported, driver.ClassAuth} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{err: driver.Errorf(class, "", "", "no")}
+			w := begun(t, s)
+			time.Sleep(5 * interval) //nolint:forbidigo // of the bubble
+			w.Ask(t.Context())
+			require.Equal(t, 1, s.asked)
+			require.Empty(t, w.Depths())
+			require.False(t, w.Growth(0, 0).Added.Known)
+			require.Len(t, w.Notes(), map[driver.Class]int{driver.ClassAuth: 1}[class], "a broker that cannot be asked is no news")
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{hangs: true}
+		before := time.Now()
+		w := begun(t, s)
+		require.Equal(t, patience, time.Since(before), "the begin of a load")
+		s.set(0, 1, 1)
+		w.Ask(t.Context())
+		require.False(t, w.Growth(0, 0).Added.Known, "there is no beginning")
+	})
+}
+
+// Counters that lag are taken when those of before the run are in them.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{lag: 6 * time.Second}
+		s.set(0, 100, 0)
+		time.AfterFunc(3*time.Second, func() { s.set(0, 120, 0) })
+		w := begun(t, s)
+		require.Equal(t, 6*time.Second, w.Lag())
+		s.set(0, 130, 0)
+		w.Ask(t.Context())
+		require.Equal(t, driver.Counted(10), w.Growth(0, 0).Added)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		before := time.Now()
+		begun(t, &scripted{lag: 6 * time.Second, now: driver.NoDestination()})
+		require.Zero(t, time.Since(before), "nothing was there")
+	})
+}
+
+func TestTooManyDestinations(t *testing.T) {
+	t.Parallel()
+	s := &scripted{}
+	w := New()
+	defer w.Close()
+	w.Add(t.Context(), "", s, make([]driver.Destination, MaxDestinations+1))
+	require.Zero(t, s.asked)
+	require.Contains(t, w.Growth(0, 3).Why, "at most 200 destinations")
+}

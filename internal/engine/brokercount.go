@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// countWhileOpen is how long the broker's count is asked for again, until it is that of the run, before the workers close: some
+	// brokers remove a queue with its count when nobody uses it any more.
+	countWhileOpen = 300 * time.Millisecond
+	// countWhenClosed is the same when they have closed.
+	countWhenClosed = 1500 * time.Millisecond
+	// countEvery is the time between two such questions.
+	countEvery = 25 * time.Millisecond
+)
+
+// counting holds the run against the counts of its brokers.
+type counting struct {
+	watch   *brokercount.Watch
+	brokers int // in the watch
+	places  []counted
+	early   bool // there was no time for the last count
+}
+
+// counted is a place that a broker counts.
+type counted struct {
+	place
+	broker, index       int  // in the watch
+	allSent, allReceive bool // all producers, all consumers of the place are at that broker
+}
+
+// newCounting returns nil if brokers are not to be asked.
+func newCounting(p *plan.Plan) *counting {
+	if !p.BrokerCount {
+		return nil
+	}
+	return &counting{watch: brokercount.New()}
+}
+
+// inspector returns who tells the counts of an endpoint's broker; nil if nobody does.
+func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
+	if e.Inspector != nil {
+		return e.Inspector
+	}
+	inspector, _ := r.driver(e).(driver.Inspector)
+	return inspector
+}
+
+// countFrom takes the counts of those destinations of the present step that no step had before, before any message of it is sent.
+// A place with producers is counted at their broker, others at that of the consumers.
+func (r *run) countFrom(ctx context.Context) {
+	if r.counting == nil {
+		return
+	}
+	type job struct {
+		endpoint     *plan.Endpoint
+		destinations []driver.Destination
+	}
+	var jobs []*job
+	for _, first := range []bool{true, false} {
+		for _, u := range r.step.uses {
+			e := consuming(u.plan)
+			if first {
+				e = producing(u.plan)
+			}
+			if e == nil || r.inspector(e) == nil {
+				continue
+			}
+			for _, d := range u.plan.Destinations {
+				at := place{e.Site, d}
+				if slices.ContainsFunc(r.counting.places, func(c counted) bool { return c.place == at }) {
+					continue
+				}
+				i := slices.IndexFunc(jobs, func(j *job) bool { return j.endpoint.Same(e) })
+				if i < 0 {
+					jobs = append(jobs, &job{endpoint: e})
+					i = len(jobs) - 1
+				}
+				r.counting.places = append(r.counting.places, counted{
+					place: at, broker: r.counting.brokers + i, index: len(jobs[i].destinations),
+					allSent: r.onlyAt(at, e, producing), allReceive: r.onlyAt(at, e, consuming),
+				})
+				jobs[i].destinations = append(jobs[i].destinations, d)
+			}
+		}
+	}
+	r.counting.brokers += len(jobs)
+	for _, j := range jobs {
+		r.counting.watch.Add(ctx, j.endpoint.Broker, r.inspector(j.endpoint), j.destinations)
+	}
+}
+
+// sameCounter tells whether both endpoints are counted by one broker: what two brokers count cannot be held against each other.
+func sameCounter(a, b *plan.Endpoint) bool {
+	return a.Same(b) || a.Inspector != nil && a.Inspector == b.Inspector
+}
+
+// onlyAt tells whether all producers, or all consumers, of a place are at the broker of an endpoint.
+func (r *run) onlyAt(at place, e *plan.Endpoint, side func(*plan.Group) *plan.Endpoint) bool {
+	for i := range r.plan.Steps {
+		for _, g := range r.plan.Steps[i].Groups {
+			o := side(g)
+			if o != nil && o.Site == at.site && slices.Contains(g.Destinations, at.destination) && !sameCounter(o, e) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// depths returns what is at the brokers; nil if that is not known.
+func (r *run) depths() []brokercount.Depth {
+	if r.counting == nil {
+		return nil
+	}
+	return r.counting.watch.Depths()
+}
+
+// awaitCount asks for the counts until they are those of the run, for a time.
+func (r *run) awaitCount(ctx context.Context, while time.Duration) {
+	if r.counting == nil || ctx.Err() != nil {
+		return
+	}
+	if r.silent || r.inFlight() > 0 { // the broker hardly answers
+		while = 0
+	}
+	for deadline := time.Now().Add(while); ; {
+		r.counting.watch.Ask(ctx)
+		if r.countsAgree() || !time.Now().Before(deadline) {
+			return
+		}
+		select {
+		case <-time.After(countEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// countsAgree tells whether no later count can be nearer to the run.
+func (r *run) countsAgree() bool {
+	for _, d := range r.compareCounts(nil) {
+		if d.Added.Known && d.Added.Count < d.Added.Least || d.Acknowledged.Known && d.Acknowledged.Count < d.Acknowledged.Least {
+			return false
+		}
+	}
+	return true
+}
+
+// lastCount takes the counts when the workers have closed.
+func (r *run) lastCount(ctx context.Context) {
+	if r.counting == nil {
+		return
+	}
+	r.awaitCount(ctx, countWhenClosed)
+	r.counting.early = ctx.Err() != nil
+	if lag := r.counting.watch.Lag(); lag > 0 && !r.counting.early && !r.silent {
+		select {
+		case <-time.After(lag):
+		case <-ctx.Done():
+		}
+		r.counting.watch.Ask(ctx)
+		r.counting.early = ctx.Err() != nil
+	}
+	r.counting.watch.Close()
+}
+
+// brokerCount says what the brokers have counted; nil if none was asked.
+func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
+	if r.counting == nil || len(r.counting.places) == 0 {
+		return nil
+	}
+	s := &stats.BrokerCount{Destinations: r.compareCounts(workers)}
+	for _, note := range r.counting.watch.Notes() {
+		text := note.Text
+		if note.Broker != "" {
+			text = "broker " + note.Broker + ": " + text
+		}
+		s.Notes = append(s.Notes, text)
+	}
+	return s
+}
+
+// compareCounts holds each destination's count against what its workers have done. Their totals are as of now if there are none.
+func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.DestinationCount) {
+	for i := range r.counting.places {
+		c := &r.counting.places[i]
+		g := r.counting.watch.Growth(c.broker, c.index)
+		if r.counting.early {
+			g = brokercount.Growth{Why: "there was no time for the last count"}
+		}
+		d := stats.DestinationCount{Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N, DepthKnown: g.Depth.Known}
+		var sends, receives bool
+		for i, p := range r.producers {
+			if p.place() != c.place {
+				continue
+			}
+			sends = true
+			completed := p.rec.Completed() - p.rec.Withheld()
+			d.Added.Least += completed
+			d.Added.Most += completed
+			if workers != nil {
+				d.Sent += workers[i].Total.Sent
+				d.Added.Most += workers[i].Total.Unconfirmed
+			}
+		}
+		for i, k := range r.consumers {
+			if k.place() != c.place {
+				continue
+			}
+			receives = true
+			received := k.rec.Total()
+			if workers != nil {
+				received += workers[len(r.producers)+i].Total.Foreign
+			}
+			d.Received += received
+			d.Acknowledged.Most += received
+			d.Acknowledged.Least += received - min(received, k.rec.Redelivered())
+		}
+		d.Added.Count, d.Added.Known = g.Added.N, g.Added.Known && sends && c.allSent
+		d.Acknowledged.Count = g.Acknowledged.N
+		d.Acknowledged.Known = g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue
+		if g.Gone && d.Acknowledged.Differs() != 0 { // more may have come after the last count
+			d.Acknowledged.Known, d.Why = false, fmt.Sprintf("the broker removed %s with its count", c.destination)
+		}
+		list = append(list, d)
+	}
+	return list
+}

@@ -1,0 +1,130 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// teller counts as it is told, after a time.
+type teller struct {
+	mu     sync.Mutex
+	asked  int
+	answer func(asked int) (driver.DestinationCount, error)
+}
+
+func (s *teller) Inspect(ctx context.Context, dests []driver.Destination) (list []driver.DestinationCount, err error) {
+	s.mu.Lock()
+	s.asked++
+	n, err := s.answer(s.asked)
+	s.mu.Unlock()
+	if errors.Is(err, context.DeadlineExceeded) {
+		<-ctx.Done()
+	}
+	for range dests {
+		list = append(list, n)
+	}
+	return list, err
+}
+
+func tells(depth, added, acknowledged uint64) driver.DestinationCount {
+	return driver.DestinationCount{
+		Depth: driver.Counted(depth), Added: driver.Counted(added), Acknowledged: driver.Counted(acknowledged), Consumers: driver.Counted(1),
+	}
+}
+
+// counts carries out a run of 100 messages whose broker counts as told.
+func counts(t *testing.T, answer func(asked int) (driver.DestinationCount, error), edit func(*flat)) (*stats.Summary, *teller) {
+	t.Helper()
+	told := &teller{answer: answer}
+	s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
+		p.Count, p.BrokerCount = 100, true
+		p.Producer.Inspector, p.Consumer.Inspector = told, told
+		if edit != nil {
+			edit(p)
+		}
+	}), nil)
+	require.True(t, s.Success, "%q", s.Problems)
+	return s, told
+}
+
+func TestBrokerCount(t *testing.T) {
+	t.Parallel()
+	s, _ := counts(t, func(asked int) (driver.DestinationCount, error) {
+		if asked == 1 {
+			return tells(7, 1000, 993), nil
+		}
+		return tells(10, 1103, 1093), nil
+	}, nil)
+	require.Equal(t, []stats.DestinationCount{{
+		Destination: "queue://TEST", Sent: 100, Received: 100, Depth: 10, DepthKnown: true,
+		Added: stats.Compared{Known: true, Count: 103, Least: 100, Most: 100}, Acknowledged: stats.Compared{Known: true, Count: 100, Least: 100, Most: 100},
+	}}, s.BrokerCount.Destinations)
+	require.EqualValues(t, 3, s.BrokerCount.Destinations[0].Added.Differs())
+	require.Empty(t, s.BrokerCount.Unknown())
+}
+
+// A count that is late is waited for, but not for long.
+func TestLateBrokerCount(t *testing.T) {
+	t.Parallel()
+	s, _ := counts(t, func(asked int) (driver.DestinationCount, error) {
+		return tells(0, min(uint64(asked-1)*20, 100), min(uint64(asked-1)*20, 100)), nil
+	}, nil) //nolint:gosec // small
+	require.Zero(t, s.BrokerCount.Destinations[0].Added.Differs())
+	begin := time.Now()
+	s, _ = counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, nil)
+	require.EqualValues(t, -100, s.BrokerCount.Destinations[0].Added.Differs())
+	require.Less(t, time.Since(begin), 20*time.Second, "a run of a moment, with the last counts")
+}
+
+// Whatever the broker does when it is asked, the run is as it would be.
+func TestBrokerCountFails(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		err   error
+		after int
+		asked int
+		notes []string
+	}{
+		{"refused", driver.Errorf(driver.ClassAuth, "", "", "you may not"), 0, 1, []string{"you may not"}},
+		{"cannot be asked", driver.Errorf(driver.ClassUnsupported, "", "", "no"), 0, 1, nil},
+		{"fails later", errors.New("broken"), 1, 0, []string{"broken"}},
+		{"hangs", context.DeadlineExceeded, 1, 0, []string{"context deadline exceeded"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, told := counts(t, func(asked int) (driver.DestinationCount, error) {
+				if asked > test.after {
+					return driver.DestinationCount{}, test.err
+				}
+				return tells(0, 0, 0), nil
+			}, nil)
+			require.False(t, s.BrokerCount.Destinations[0].Added.Known)
+			require.Equal(t, test.notes, s.BrokerCount.Unknown())
+			if test.asked > 0 {
+				require.Equal(t, test.asked, told.asked)
+			}
+		})
+	}
+	s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) { p.Count = 10 }), nil)
+	require.Nil(t, s.BrokerCount, "nobody was to be asked")
+}
+
+// Two brokers' counts are not mixed.
+func TestBrokerCountOfTwo(t *testing.T) {
+	t.Parallel()
+	s, _ := counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, func(p *flat) {
+		p.Consumer.Inspector = &teller{answer: func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }}
+		p.Consumer.Broker = "other"
+	})
+	require.True(t, s.BrokerCount.Destinations[0].Added.Known)
+	require.False(t, s.BrokerCount.Destinations[0].Acknowledged.Known)
+}

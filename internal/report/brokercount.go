@@ -1,0 +1,220 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func cleanBrokerCount(secrets *safetext.Secrets, c *stats.BrokerCount) *stats.BrokerCount {
+	if c == nil {
+		return nil
+	}
+	clean := stats.BrokerCount{Destinations: slices.Clone(c.Destinations), Notes: cleanTexts(secrets, c.Notes)}
+	for i := range clean.Destinations {
+		d := &clean.Destinations[i]
+		d.Destination, d.Why = secrets.Field(d.Destination), secrets.Field(d.Why)
+	}
+	return &clean
+}
+
+func cleanDepths(secrets *safetext.Secrets, depths []brokercount.Depth) []brokercount.Depth {
+	list := slices.Clone(depths)
+	for i := range list {
+		list[i].Destination = secrets.Field(list[i].Destination)
+	}
+	return list
+}
+
+// comparison is one of the broker's counts, over all destinations of which it is known.
+type comparison struct {
+	stats.Compared
+	name, ours   string // what is counted: by the broker, by the run
+	all, unknown int    // destinations
+	differ       []string
+}
+
+// comparisons returns what the brokers have counted: messages added and acknowledged.
+func comparisons(c *stats.BrokerCount) (list []comparison) {
+	added := comparison{name: "added", ours: "sent"}
+	acknowledged := comparison{name: "acknowledged", ours: "received"}
+	var sent uint64
+	for i := range c.Destinations {
+		d := &c.Destinations[i]
+		added.add(d.Destination, &d.Added)
+		acknowledged.add(d.Destination, &d.Acknowledged)
+		if d.Added.Known {
+			sent += d.Sent
+		}
+	}
+	if sent != added.Most {
+		added.ours = "accepted"
+	}
+	for _, c := range []comparison{added, acknowledged} {
+		if c.Known {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (c *comparison) add(destination string, d *stats.Compared) {
+	c.all++
+	if !d.Known {
+		c.unknown++
+		return
+	}
+	c.Known = true
+	c.Count += d.Count
+	c.Least += d.Least
+	c.Most += d.Most
+	if by := d.Differs(); by != 0 {
+		c.differ = append(c.differ, fmt.Sprintf("%s by %d", destination, by))
+	}
+}
+
+// text says what was counted and whether it is that of the run: "added 320003, sent 320000: DIFFERS by 3".
+func (c *comparison) text() string {
+	const named = 3
+	text := fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Least)
+	if c.Most > c.Least {
+		doubt := "not confirmed"
+		if c.name == "acknowledged" {
+			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Most), "delivered again"
+		}
+		text += fmt.Sprintf(", %s %d", doubt, c.Most-c.Least)
+	}
+	switch {
+	case len(c.differ) == 0 && c.Most > c.Least:
+		text += ": possible"
+	case len(c.differ) == 0:
+		text += ": equal"
+	default:
+		text += fmt.Sprintf(": DIFFERS by %d", c.Differs())
+		if c.all > 1 {
+			text += " (" + strings.Join(c.differ[:min(named, len(c.differ))], ", ")
+			if more := len(c.differ) - named; more > 0 {
+				text += fmt.Sprintf(" and %d more", more)
+			}
+			text += ")"
+		}
+	}
+	if c.unknown > 0 {
+		text += fmt.Sprintf(" (of %d of %d destinations)", c.all-c.unknown, c.all)
+	}
+	return text
+}
+
+// writeBrokerCount writes what the brokers have counted, and why something is not known.
+func writeBrokerCount(b *strings.Builder, c *stats.BrokerCount) {
+	if c == nil {
+		return
+	}
+	const label = "--- broker's count:"
+	for _, compared := range comparisons(c) {
+		writeList(b, label, []string{compared.text()})
+	}
+	writeList(b, label, c.Unknown())
+}
+
+// depthOf returns the number of messages at all destinations; nil if it is not known.
+func depthOf(depths []brokercount.Depth) *uint64 {
+	if len(depths) == 0 {
+		return nil
+	}
+	var n uint64
+	for _, d := range depths {
+		n += d.Messages
+	}
+	return &n
+}
+
+func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
+	if c == nil {
+		return nil
+	}
+	out := &result.BrokerCount{Notes: c.Unknown()}
+	compared := func(c *stats.Compared) *result.Compared {
+		if !c.Known {
+			return nil
+		}
+		return &result.Compared{Count: c.Count, Least: c.Least, Most: c.Most}
+	}
+	for i := range c.Destinations {
+		d := &c.Destinations[i]
+		n := result.DestinationCount{
+			Destination: d.Destination, Sent: d.Sent, Added: compared(&d.Added), Received: d.Received, Acknowledged: compared(&d.Acknowledged),
+		}
+		if d.DepthKnown {
+			n.Depth = &d.Depth
+		}
+		out.Destinations = append(out.Destinations, n)
+	}
+	return out
+}
+
+// counted adds what the brokers count otherwise than the run. It makes no run a failure: others may have used the destination.
+func (l *findingList) counted(c *stats.BrokerCount) {
+	if c == nil {
+		return
+	}
+	for i := range c.Destinations {
+		d := &c.Destinations[i]
+		for _, of := range []struct {
+			kind, more, less string
+			compared         *stats.Compared
+		}{
+			{
+				result.BrokerFindings + "added", "messages that the broker got beyond those of the run: others may have sent, or it has doubled some",
+				"messages that the broker accepted and did not count", &d.Added,
+			},
+			{
+				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: others may have consumed",
+				"messages received that the broker does not count as consumed: it may deliver them again", &d.Acknowledged,
+			},
+		} {
+			switch by := of.compared.Differs(); {
+			case by > 0:
+				l.at(d.Destination, false, of.kind, uint64(by), nil, of.more)
+			case by < 0:
+				l.at(d.Destination, false, of.kind, uint64(-by), nil, of.less)
+			}
+		}
+	}
+}
+
+// namedDepths is how many destinations have a series of their own in metrics.
+const namedDepths = 20
+
+// collectDepths emits what destinations have at the broker. Of many destinations the first have a series each, the rest one together.
+func (c *collector) collectDepths(emit emitter) {
+	var rest uint64
+	for i, d := range c.depths {
+		if i < namedDepths {
+			emit.gauge(c.d.depth, float64(d.Messages), safetext.Line(d.Destination))
+		} else {
+			rest += d.Messages
+		}
+	}
+	if len(c.depths) > namedDepths {
+		emit.gauge(c.d.depth, float64(rest), "others")
+	}
+}
+
+// finalDepths returns what destinations had at the end.
+func finalDepths(c *stats.BrokerCount) (list []brokercount.Depth) {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Destinations {
+		if d := &c.Destinations[i]; d.DepthKnown {
+			list = append(list, brokercount.Depth{Destination: d.Destination, Messages: d.Depth})
+		}
+	}
+	return list
+}

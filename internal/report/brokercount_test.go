@@ -1,0 +1,140 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// counted returns a destination with the broker's counts.
+func counted(name string, sent, accepted, unconfirmed, added, received, again, acknowledged uint64) stats.DestinationCount {
+	return stats.DestinationCount{
+		Destination: name, Sent: sent, Received: received,
+		Added:        stats.Compared{Known: true, Count: added, Least: accepted, Most: accepted + unconfirmed},
+		Acknowledged: stats.Compared{Known: true, Count: acknowledged, Least: received - again, Most: received},
+	}
+}
+
+func TestBrokerCountInWords(t *testing.T) {
+	t.Parallel()
+	unknown := stats.DestinationCount{Destination: "queue://U", Sent: 5, Why: "broken"}
+	for _, test := range []struct {
+		name  string
+		count stats.BrokerCount
+		want  string
+	}{
+		{"nothing", stats.BrokerCount{}, ""},
+		{
+			"equal",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320000, 320000, 0, 320000, 320000, 0, 320000)}},
+			"added 320000, sent 320000: equal\nacknowledged 320000, received 320000: equal\n",
+		},
+		{
+			"differs",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998)}},
+			"added 320003, sent 320000: DIFFERS by 3\nacknowledged 319998, received 320000: DIFFERS by -2\n",
+		},
+		{
+			"some were refused",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 300, 0, 300, 300, 0, 300)}},
+			"added 300, accepted 300: equal\nacknowledged 300, received 300: equal\n",
+		},
+		{
+			"in doubt",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 315, 5, 318, 320, 2, 318)}},
+			"added 318, sent 315, not confirmed 5: possible\nacknowledged 318, received 320, delivered again 2: possible\n",
+		},
+		{
+			"beyond doubt",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 315, 5, 323, 320, 2, 317)}},
+			"added 323, sent 315, not confirmed 5: DIFFERS by 3\nacknowledged 317, received 320, delivered again 2: DIFFERS by -1\n",
+		},
+		{
+			"one more and one less",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{
+				counted("queue://A", 10, 10, 0, 12, 0, 0, 0), counted("queue://B", 10, 10, 0, 8, 0, 0, 0), counted("queue://C", 10, 10, 0, 10, 0, 0, 0),
+			}},
+			"added 30, sent 30: DIFFERS by 0 (queue://A by 2, queue://B by -2)\nacknowledged 0, received 0: equal\n",
+		},
+		{
+			"partly known",
+			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 10, 10, 0, 10), unknown}, Notes: []string{"broken"}},
+			"added 10, sent 10: equal (of 1 of 2 destinations)\nacknowledged 10, received 10: equal (of 1 of 2 destinations)\nbroken\n",
+		},
+		{"a note", stats.BrokerCount{Notes: []string{"no \x1b[2J"}}, "no \\x1b[2J\n"},
+	} {
+		var b strings.Builder
+		writeBrokerCount(&b, &test.count)
+		assert.Equal(t, test.want, strings.ReplaceAll(b.String(), "--- broker's count: ", ""), test.name)
+	}
+	var b strings.Builder
+	writeBrokerCount(&b, nil)
+	require.Empty(t, b.String())
+}
+
+// The counts are in all outputs; what differs is a finding that makes no failure.
+func TestBrokerCountInOutputs(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	path := filepath.Join(t.TempDir(), "json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	var console bytes.Buffer
+	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), metrics)
+	f.Secrets.Add("u", "hunter2")
+	require.NoError(t, f.Start(clientRun(false)))
+	interval := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	for i := range 25 {
+		interval.Depths = append(interval.Depths, brokercount.Depth{Destination: "queue://" + string(rune('a'+i)), Messages: uint64(i)}) //nolint:gosec // small
+	}
+	interval.Depths[0].Destination = "queue://hunter2"
+	require.NoError(t, f.Interval(interval))
+	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
+	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://t"} 19`)
+	require.Contains(t, scraped, `perfmq_destination_depth{destination="others"} 110`)
+	require.Equal(t, 21, strings.Count(scraped, "\nperfmq_destination_depth{"))
+
+	s := summary(stats.Counters{}, closedLoop())
+	s.BrokerCount = &stats.BrokerCount{
+		Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}, Notes: []string{"hunter2"},
+	}
+	s.BrokerCount.Destinations[0].Depth, s.BrokerCount.Destinations[0].DepthKnown = 4, true
+	require.NoError(t, f.Summary(s))
+	_, scraped = request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
+	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://A"} 4`)
+	require.NoError(t, f.Close())
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.True(t, got.Outcome.Success)
+	require.EqualValues(t, 300, *got.Rows[0].Backlog)
+	depth := uint64(4)
+	require.Equal(t, &result.BrokerCount{Notes: []string{"***"}, Destinations: []result.DestinationCount{{
+		Destination: "queue://A", Sent: 10, Received: 10, Added: &result.Compared{Count: 13, Least: 10, Most: 10},
+		Acknowledged: &result.Compared{Count: 9, Least: 10, Most: 10}, Depth: &depth,
+	}}}, got.BrokerCount)
+	found := map[string]uint64{}
+	for _, finding := range got.Findings {
+		require.False(t, finding.Failure)
+		require.Equal(t, "queue://A", finding.Subject)
+		found[finding.Kind] = finding.Count
+	}
+	require.Equal(t, map[string]uint64{"broker-added": 3, "broker-acknowledged": 1}, found)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"depth":300`)
+	require.Contains(t, string(text), `"brokerCount":{"destinations":[{"destination":"queue://A","sent":10,"added":{"count":13,"least":10,"most":10},`)
+	for _, out := range []string{string(text), console.String(), scraped} {
+		require.NotContains(t, out, "hunter2")
+	}
+}

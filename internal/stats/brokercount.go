@@ -1,0 +1,63 @@
+package stats
+
+import (
+	"slices"
+	"strings"
+)
+
+// BrokerCount is what the brokers of a run have counted themselves.
+type BrokerCount struct {
+	Destinations []DestinationCount
+	Notes        []string // why a broker did not answer, or not always
+}
+
+// DestinationCount is what its broker counted of a destination, and what the run did there.
+type DestinationCount struct {
+	Destination  string
+	Sent         uint64   // by the run, whatever became of it
+	Added        Compared // messages that the broker got, and those that were accepted, or sent without an answer
+	Received     uint64   // by the run, messages of others included
+	Acknowledged Compared // messages that the broker was told were consumed, and received ones
+	Depth        uint64   // at the end
+	DepthKnown   bool
+	Why          string // why something is not known
+}
+
+// Compared is a count of the broker's and what it should be.
+type Compared struct {
+	Known       bool
+	Count       uint64
+	Least, Most uint64 // what it may be, as of the run
+}
+
+// Differs returns by how much the count is above or below what it may be; 0 if it is not, or is not known.
+func (c *Compared) Differs() int64 {
+	switch {
+	case !c.Known:
+		return 0
+	case c.Count > c.Most:
+		return int64(c.Count - c.Most) //nolint:gosec // far below
+	case c.Count < c.Least:
+		return -int64(c.Least - c.Count) //nolint:gosec // far below
+	default:
+		return 0
+	}
+}
+
+// Unknown returns why something is not known, each reason once.
+func (c *BrokerCount) Unknown() (list []string) {
+	add := func(text string) {
+		if text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	for _, note := range c.Notes {
+		add(note)
+	}
+	for i := range c.Destinations {
+		if why := c.Destinations[i].Why; !slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasSuffix(note, why) }) {
+			add(why)
+		}
+	}
+	return list
+}
