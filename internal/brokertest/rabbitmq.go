@@ -39,16 +39,16 @@ type RabbitMQ struct {
 
 // rabbitmqPorts are the listening ports: dist is Erlang's own protocol, by which
 // rabbitmqctl talks to the broker, epmd the name server that it needs for that.
-type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd int }
+type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd, management int }
 
 // RabbitMQOption changes how a RabbitMQ broker is configured. Without any it has
 // plain listeners only.
 type RabbitMQOption func(*rabbitmqConfig)
 
 type rabbitmqConfig struct {
-	tls, clientCerts, four bool
-	wanted                 rabbitmqPorts     // 0: a free one
-	set                    map[string]string // of rabbitmq.conf
+	tls, clientCerts, four, management bool
+	wanted                             rabbitmqPorts     // 0: a free one
+	set                                map[string]string // of rabbitmq.conf
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
@@ -73,6 +73,11 @@ func WithRabbitMQTLS() RabbitMQOption {
 // the client. It does not stand for a login.
 func WithRabbitMQClientCerts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.tls, c.clientCerts = true, true }
+}
+
+// WithRabbitMQManagement adds the management plugin, which tells the broker's own counters over HTTP; see [RabbitMQ.ManagementURL].
+func WithRabbitMQManagement() RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.management = true }
 }
 
 // StartRabbitMQ starts a broker for one test and ends it with the test. Only
@@ -121,11 +126,11 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		wanted := r.cfg.wanted
-		free, err := pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps)
+		free, err := pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps, wanted.management)
 		if err != nil {
 			return err
 		}
-		r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3]}
+		r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3], management: free[6]}
 		if r.cfg.tls {
 			r.ports.amqps, r.ports.stomps = free[4], free[5]
 		}
@@ -180,6 +185,10 @@ func (r *RabbitMQ) writeConfig() (err error) {
 	if r.cfg.four {
 		plugins, advanced = "[rabbitmq_stomp].\n", "[].\n"
 		conf["anonymous_login_user"] = "none"
+	}
+	if r.cfg.management {
+		plugins = strings.Replace(plugins, "[", "[rabbitmq_management,", 1)
+		conf["management.tcp.ip"], conf["management.tcp.port"] = loopback, strconv.Itoa(r.ports.management)
 	}
 	for name, text := range map[string]string{
 		"rabbitmq.conf":   r.cfg.confText(conf),
@@ -300,6 +309,14 @@ func (r *RabbitMQ) AMQPSURL() string { return hostURL("amqps", r.ports.amqps) }
 
 // STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without WithRabbitMQTLS.
 func (r *RabbitMQ) STOMPSURL() string { return hostURL("stomp+ssl", r.ports.stomps) }
+
+// ManagementURL returns the URL of the management plugin; empty without [WithRabbitMQManagement].
+func (r *RabbitMQ) ManagementURL() string {
+	if !r.cfg.management {
+		return ""
+	}
+	return hostURL("http", r.ports.management)
+}
 
 // Certs returns the certificates of the encrypted listeners; nil without
 // WithRabbitMQTLS.

@@ -187,7 +187,7 @@ func (r *reader) summary(g grammar, c *console) {
 		r.line(latencyLine("--- aggregated response time:", 31))
 	}
 	for r.more() {
-		m := r.line(regexp.MustCompile(`^--- ([a-z][a-z0-9 -]*): +(\S.*)$`))
+		m := r.line(regexp.MustCompile(`^--- ([a-z][a-z0-9' -]*): +(\S.*)$`))
 		c.extra[m[1]] = append(c.extra[m[1]], m[2])
 	}
 }

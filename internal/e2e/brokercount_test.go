@@ -1,0 +1,227 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/brokertest"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+)
+
+// countLines returns what a run says of the broker's count.
+func countLines(r *result) (list []string) {
+	for line := range strings.Lines(r.stdout) {
+		if text, ok := strings.CutPrefix(line, "--- broker's count: "); ok {
+			list = append(list, strings.TrimSpace(text))
+		}
+	}
+	return list
+}
+
+// equalCounts are the lines of a client run whose messages all were counted.
+func equalCounts(messages int) []string {
+	n := strconv.Itoa(messages)
+	return []string{"added " + n + ", sent " + n + ": equal", "acknowledged " + n + ", received " + n + ": equal"}
+}
+
+// depths returns what the intervals of a run say of the depth.
+func depths(t *testing.T, r *result) (list []uint64) {
+	t.Helper()
+	var all []struct{ Depth *uint64 }
+	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
+	for _, record := range all {
+		if record.Depth != nil {
+			list = append(list, *record.Depth)
+		}
+	}
+	return list
+}
+
+// TestCountOfEmbedded: the embedded broker's count is that of the run, and what it is told to lose or double is missing in it, or more.
+func TestCountOfEmbedded(t *testing.T) {
+	const messages = 9700
+	for _, protocol := range broker.Protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://TEST")
+			require.Equal(t, statusOK, r.status)
+			assert.Equal(t, equalCounts(messages), countLines(&r))
+			r = run(t, limit, protocol, "client", "--embedded", "--broker-count", "off", "--message-count", "10", "queue://TEST")
+			assert.Empty(t, countLines(&r))
+			assert.Empty(t, depths(t, &r))
+			r = run(t, limit, protocol, "client", "--embedded", "--max-pending", "50", "--message-count", strconv.Itoa(messages), "topic://TEST")
+			require.Equal(t, statusOK, r.status)
+			assert.Equal(t, equalCounts(messages)[:1], countLines(&r))
+		})
+	}
+	r := run(t, limit, "amqp", "client", "--embedded", "--embedded-faults", "lose=97", "--message-count", strconv.Itoa(messages),
+		"--drain-timeout", "2s", "--max-pending", "50", "queue://TEST")
+	assert.Equal(t, []string{"added 9600, sent 9700: DIFFERS by -100", "acknowledged 9600, received 9600: equal"}, countLines(&r))
+	r = run(t, limit, "stomp", "client", "--embedded", "--embedded-faults", "duplicate=97", "--message-count", strconv.Itoa(messages),
+		"--drain-timeout", "2s", "--max-pending", "50", "queue://TEST")
+	assert.Equal(t, []string{"added 9800, sent 9700: DIFFERS by 100", "acknowledged 9800, received 9800: equal"}, countLines(&r))
+}
+
+// TestDepth: what producers leave at the broker is the depth of the last second.
+func TestDepth(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	r := run(t, limit, "amqp", "producer", "--embedded", "--rate", "1000", "--message-count", "4000", "--max-pending", "100", "--result", dir, "queue://TEST")
+	require.Equal(t, statusOK, r.status)
+	got, err := runresult.Read(dir)
+	require.NoError(t, err)
+	last := uint64(0)
+	for _, row := range got.Rows {
+		if row.Backlog != nil {
+			require.GreaterOrEqual(t, *row.Backlog, last, "nobody takes anything")
+			last = *row.Backlog
+		}
+	}
+	require.Greater(t, last, uint64(1000), "some seconds' messages")
+	require.EqualValues(t, 4000, *got.BrokerCount.Destinations[0].Depth)
+	require.Equal(t, runresult.Compared{Count: 4000, Least: 4000, Most: 4000}, *got.BrokerCount.Destinations[0].Added)
+	require.Nil(t, got.BrokerCount.Destinations[0].Acknowledged)
+}
+
+// TestCountOfArtemis: the broker's count is that of the run, and that of the operator's console; three messages of another client
+// are found.
+func TestCountOfArtemis(t *testing.T) {
+	const messages = 20_003
+	a := shared.Artemis(t)
+	queue := newQueue(t, a)
+	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--max-pending", "50", "--producers", "3",
+		"--consumers", "2", "queue://"+queue)
+	require.Equal(t, statusOK, r.status)
+	assert.Equal(t, equalCounts(messages), countLines(&r))
+	q := settled(t, a, queue)
+	assert.EqualValues(t, messages, q.MessagesAdded)
+	assert.EqualValues(t, messages, q.MessagesAcked)
+
+	r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "queue://"+unique(t, "made"))
+	assert.Equal(t, equalCounts(1000), countLines(&r), "a queue that the broker makes, and removes when nobody uses it")
+	r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "--consumers", "3", "topic://"+unique(t, "topic"))
+	assert.Equal(t, equalCounts(1000)[:1], countLines(&r), "a topic")
+
+	dir := filepath.Join(t.TempDir(), "run")
+	p := start(t, "amqp", "producer", "--url", a.AMQPURL(), "--rate", "500", "--message-count", "2500", "--max-pending", "100", "--result", dir, "queue://"+queue)
+	eventually(t, "the load has begun", func() bool { return counters(t, a, queue).MessagesAdded > messages })
+	run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "3", "queue://"+queue)
+	r = p.wait(limit)
+	require.Equal(t, statusOK, r.status, "it is a finding, not a failure")
+	assert.Equal(t, []string{"added 2503, sent 2500: DIFFERS by 3"}, countLines(&r))
+	got, err := runresult.Read(dir)
+	require.NoError(t, err)
+	assert.Contains(t, got.Findings, runresult.Finding{
+		Kind: "broker-added", Count: 3, Subject: "queue://" + queue,
+		Text: "messages that the broker got beyond those of the run: others may have sent, or it has doubled some: 3",
+	})
+	r = run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", "2503", "queue://"+queue)
+	assert.Equal(t, []string{"acknowledged 2503, received 2503: equal"}, countLines(&r))
+}
+
+// TestCountOfRocketMQ: RocketMQ's offsets are those of the run.
+func TestCountOfRocketMQ(t *testing.T) {
+	const messages = 5003
+	b := brokertest.StartRocketMQ(t)
+	for _, kind := range []string{"queue", "topic"} {
+		r := run(t, limit, "rocketmq", "client", "--url", b.URL(), "--message-count", strconv.Itoa(messages), "--max-pending", "50", kind+"://"+kind)
+		require.Equal(t, statusOK, r.status)
+		require.Equal(t, []string{"rocketmq: RocketMQ " + strings.TrimPrefix(b.Title(), "RocketMQ ")}, told(t, &r))
+		want := equalCounts(messages)
+		if kind == "topic" {
+			want = want[:1]
+		}
+		assert.Equal(t, want, countLines(&r))
+		added, err := b.TopicMessages(soon(t), kind)
+		require.NoError(t, err)
+		assert.EqualValues(t, messages, added)
+	}
+}
+
+// TestCountOfActiveMQ: ActiveMQ Classic tells its counts by Jolokia.
+func TestCountOfActiveMQ(t *testing.T) {
+	const messages = 5003
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQManagement())
+	management := strings.Replace(a.ManagementURL(), "://", "://"+brokertest.User+":"+brokertest.Password+"@", 1)
+	for protocol, url := range map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()} {
+		queue := protocol + "-queue"
+		args := []string{protocol, "client", "--url", url, "--management-url", management, "--max-pending", "50"}
+		r := run(t, limit, append(args, "--message-count", strconv.Itoa(messages), "queue://"+queue)...)
+		require.Equal(t, statusOK, r.status)
+		assert.Equal(t, equalCounts(messages), countLines(&r))
+		q, err := a.Queue(soon(t), queue)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{messages, messages, 0}, []int64{q.EnqueueCount, q.DequeueCount, q.QueueSize})
+		r = run(t, limit, append(args, "--message-count", "1000", "--consumers", "2", "topic://"+protocol+"-topic")...)
+		assert.Equal(t, equalCounts(1000)[:1], countLines(&r))
+	}
+	p := start(t, "stomp", "producer", "--url", a.STOMPURL(), "--management-url", management, "--rate", "500", "--message-count", "2500", "--max-pending", "100", "queue://THREE")
+	eventually(t, "the load has begun", func() bool {
+		q, err := a.Queue(soon(t), "THREE")
+		return err == nil && q.EnqueueCount > 0
+	})
+	run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "3", "queue://THREE")
+	r := p.wait(limit)
+	assert.Equal(t, []string{"added 2503, sent 2500: DIFFERS by 3"}, countLines(&r))
+	require.NotEmpty(t, depths(t, &r))
+}
+
+// TestCountByJolokia: STOMP to Artemis is counted by its Jolokia.
+func TestCountByJolokia(t *testing.T) {
+	a := shared.Artemis(t)
+	for _, url := range []string{a.ManagementURL(), strings.TrimSuffix(a.ManagementURL(), "/console/jolokia/")} {
+		at := strings.Replace(url, "://", "://"+brokertest.User+":"+brokertest.Password+"@", 1)
+		r := run(t, limit, "stomp", "client", "--url", a.STOMPURL(), "--management-url", at, "--message-count", "2003", "--max-pending", "50",
+			"queue://"+newQueue(t, a))
+		require.Equal(t, statusOK, r.status)
+		assert.Equal(t, equalCounts(2003), countLines(&r))
+		r = run(t, limit, "stomp", "client", "--url", a.STOMPURL(), "--management-url", at, "--message-count", "2003", "--max-pending", "50",
+			"topic://"+unique(t, "topic"))
+		assert.Equal(t, equalCounts(2003)[:1], countLines(&r))
+		assert.NotContains(t, r.stdout+r.stderr+r.json, brokertest.Password)
+	}
+}
+
+// TestCountOfRabbitMQ: RabbitMQ tells its counts by its management plugin, some seconds later.
+func TestCountOfRabbitMQ(t *testing.T) {
+	const messages = 5003
+	b := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement())
+	for protocol, url := range map[string]string{"amqp": b.AMQPURL(), "stomp": b.STOMPURL()} {
+		args := []string{
+			protocol, "client", "--url", url, "--user", brokertest.User, "--password", brokertest.Password, "--management-url", b.ManagementURL(),
+			"--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://" + protocol,
+		}
+		for range 2 { // the second one must not count what the first one did
+			r := run(t, limit, args...)
+			require.Equal(t, statusOK, r.status)
+			assert.Equal(t, equalCounts(messages), countLines(&r))
+		}
+	}
+	at := strings.Replace(b.ManagementURL(), "://", "://"+brokertest.User+":wrong-secret@", 1)
+	r := run(t, limit, "stomp", "client", "--url", b.STOMPURL(), "--user", brokertest.User, "--password", brokertest.Password, "--management-url", at,
+		"--message-count", "10", "queue://wrong")
+	require.Equal(t, statusOK, r.status, "a run that cannot count is a run")
+	assert.Equal(t, []string{"ask the broker's management at " + b.ManagementURL() + ": 401 Unauthorized"}, countLines(&r))
+	require.NotContains(t, r.stdout+r.stderr+r.json, "wrong-secret")
+	out, err := b.Ctl(soon(t), "list_queues", "name", "messages")
+	require.NoError(t, err)
+	require.Contains(t, out, "stomp\t0\n")
+}
+
+// TestCountOfServedBroker: a perfmq broker tells its counts by its control.
+func TestCountOfServedBroker(t *testing.T) {
+	b := serve(t)
+	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
+		r := run(t, limit, protocol, "client", "--url", b.at(protocol), "--management-url", b.at("control"), "--message-count", "2003", "--max-pending", "50",
+			"queue://"+protocol)
+		require.Equal(t, statusOK, r.status)
+		assert.Equal(t, equalCounts(2003), countLines(&r))
+	}
+}
