@@ -188,7 +188,7 @@ func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, s.Success, s.Problems)
 				require.Len(t, s.Stalls.List, len(at), "%v", s.Stalls.List)
-				const tolerance = 250 * time.Millisecond // of a busy machine; the fake clock of the others allows 15 ms
+				const tolerance = 700 * time.Millisecond // of a busy machine; the fake clock of the others allows 15 ms
 				for i, found := range s.Stalls.List {
 					require.Less(t, math.Abs(float64(found.Start-(at[i]-s.Start.Sub(began)))), float64(tolerance), "%v", found)
 					require.Less(t, math.Abs(float64(found.Length-length)), float64(tolerance), "%v", found)
