@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,6 +41,11 @@ type maxFinder struct {
 
 // searchMistakes finds settings that say nothing in a search, or that it decides itself.
 func (r *resolver) searchMistakes() {
+	if r.ResultDir != "" {
+		if entries, err := os.ReadDir(r.ResultDir); err == nil && len(entries) > 0 {
+			r.refuse("name another folder, or remove this one", "--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
+		}
+	}
 	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "format", "show-latency"} {
 		if r.Has(name) {
 			r.refuse("leave one of them out", "--%s has no place in the several runs of --find-max", name)
@@ -89,7 +95,8 @@ func (f *maxFinder) do() int {
 		asked = append(asked, f.demands[i].String())
 	}
 	if dir := f.values.ResultDir; dir != "" {
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // results are for all to read
+		err := os.Mkdir(dir, 0o755) //nolint:gosec // results are for all to read
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			f.a.errors.print(fmt.Errorf("make the folder of --result: %w", bare(err)))
 			return exitUsage
 		}
@@ -136,6 +143,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 		return search.Point{}, &endingError{f.a.ended(e)}
 	}
 	point := judgePoint(e.Summary, v.Duration-v.Warmup)
+	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit) // a broker may have had its say in them
 	f.report(rate, hold, &point, e.Summary)
 	if e.Summary.Missing > 0 {
 		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would be in the way of the next load",
@@ -151,7 +159,10 @@ const slack = 2
 
 // judgePoint tells whether a load kept the demands. Its measured part had that length.
 func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
-	p := search.Point{Limit: s.Limit.String()}
+	var p search.Point
+	if s.Limit.Kind != stats.LimitNone { // a load that reached its rate was bounded by that alone, though it did not keep a demand
+		p.Limit = s.Limit.String()
+	}
 	var broken []string
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
@@ -169,7 +180,7 @@ func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	p.Why = strings.Join(broken, ", ")
 	if crowded := s.Health.Crowded(); !p.Kept && crowded && !s.Limit.OfTester() {
 		p.Tester = true
-		p.Limit = fmt.Sprintf("the machine (others took %.0f%% of its processors)", 100*s.Health.OthersShare())
+		p.Limit = fmt.Sprintf("the machine (others than the tester, such as a broker on it, took %.0f%% of its processors)", 100*s.Health.OthersShare())
 	}
 	p.Tester = p.Tester || !p.Kept && s.Limit.OfTester()
 	return p
@@ -218,10 +229,12 @@ func (f *maxFinder) conclude(found *search.Found, err error) int {
 	case found.Above == 0:
 		f.print("--- at least %s msg/s: that is as far as the search goes\n", perSecond(found.Rate))
 	case found.Failed.Tester:
-		f.print("--- at least %s msg/s: at %s the limit was not the broker, but %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Limit)
+		f.print("--- at least %s msg/s: at %s the limit was %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Limit)
 	default:
 		f.print("--- maximum: %s msg/s; at %s: %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Why)
-		f.print("--- limit: %s\n", found.Failed.Limit)
+		if found.Failed.Limit != "" {
+			f.print("--- limit: %s\n", found.Failed.Limit)
+		}
 	}
 	return exitOK
 }
