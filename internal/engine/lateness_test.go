@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -54,6 +55,7 @@ func TestLateness(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScenario(hasty(mem.New().Factory(), tt.by), true)
+				s.plan.StallThreshold = time.Second
 				s.plan.Thresholds = demands(t, "lateness.max < 50ms", "early == 0", "group.readers.lateness.p99 <= 70ms")
 				s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
 					s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
@@ -73,6 +75,8 @@ func TestLateness(t *testing.T) {
 				require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
 				require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
 				require.NotContains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both")
+				require.Empty(t, sum.Stalls.List, "nothing could come before the delay was over")
+				require.Empty(t, report.Observations(sum), "messages were held back because they were to")
 			})
 		})
 	}

@@ -49,7 +49,8 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 		return list
 	}
 	l := &s.Latencies
-	if times, ok := longer(l.Transfer, l.Ack, queueing); ok {
+	held := s.Total.Delayed > 0 // messages wait in the broker because they were to: the lateness tells of that
+	if times, ok := longer(l.Transfer, l.Ack, queueing); ok && !held {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
 			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
@@ -61,6 +62,7 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
 	switch n, perSecond := backlog(s); {
+	case held:
 	case perSecond > 0:
 		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all", perSecond, n)
 	case n > 0:

@@ -300,7 +300,7 @@ func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
 	}
 	var list []named
 	for _, n := range []named{
-		{"ack", l.Ack}, {"response", l.Response}, {"transfer", l.Transfer}, {"delay", l.Delay}, {"commit", l.Commit},
+		{"ack", l.Ack}, {"response", l.Response}, {"transfer", l.Transfer}, {"lateness", l.Lateness}, {"delay", l.Delay}, {"commit", l.Commit},
 	} {
 		if n.of != nil && n.of.Count() > 0 {
 			list = append(list, n)

@@ -411,7 +411,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	p.payload += uint64(m.Size) //nolint:gosec // not negative
 	since := m.At               // it is not known that it waited
 	if m.Stamped {
-		since -= m.Transfer
+		since = min(m.At, since-m.Transfer+m.Delay) // while the broker holds it back there is nothing to wait for
 	}
 	r.quiet.came(since, m.At)
 	if m.Redelivered {
