@@ -140,6 +140,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.brokerCommand())
 	root.AddCommand(a.verifyCommand())
 	root.AddCommand(a.compareCommand())
+	root.AddCommand(a.reportCommand())
 	root.AddCommand(a.scenarioCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", GroupID: groupOther, Args: noArguments,

@@ -46,7 +46,7 @@ func (r *resolver) searchMistakes() {
 			r.refuse("name another folder, or remove this one", "--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
 		}
 	}
-	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "format", "show-latency"} {
+	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency"} {
 		if r.Has(name) {
 			r.refuse("leave one of them out", "--%s has no place in the several runs of --find-max", name)
 		}

@@ -31,6 +31,11 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	if r.Has("interval") && r.Interval < time.Second {
 		r.refuse("give 1s or more", "--interval %v: the figures are those of seconds", r.Interval)
 	}
+	if r.WebAddr != "" {
+		if err := listen.Check(r.WebAddr); err != nil {
+			r.refuse("write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same", "--web %s: %v", setting.Quoted(r.WebAddr), err)
+		}
+	}
 	if r.MetricsAddr == "" {
 		if r.MetricsLinger > 0 {
 			r.refuse("add --metrics HOST:PORT", "--metrics-linger has nothing to serve")

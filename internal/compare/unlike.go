@@ -29,7 +29,7 @@ func Differences(sets []Set) []Difference {
 		name string
 		of   func(*result.Result) map[string]string
 	}{
-		{"plan", planOf},
+		{"plan", Settings},
 		{"label", func(r *result.Result) map[string]string { return r.Labels }},
 		{"version", versionsOf},
 		{"machine", machineOf},
@@ -71,8 +71,8 @@ func Unlike(list []Difference) []Difference {
 	})
 }
 
-// planOf returns the settings of a plan by their paths.
-func planOf(r *result.Result) map[string]string {
+// Settings returns the settings of the plan of a run by their paths, such as steps.load.rate.
+func Settings(r *result.Result) map[string]string {
 	var plan any
 	if len(r.Plan) == 0 || json.Unmarshal(r.Plan, &plan) != nil {
 		return nil

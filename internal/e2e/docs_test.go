@@ -45,6 +45,7 @@ var documents = map[string]machine{
 	"docs/benchmarks.md":      bare,
 	"docs/settings.md":        bare,
 	"docs/features.md":        bare,
+	"docs/reports.md":         bare,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument
 }

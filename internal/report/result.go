@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -32,12 +33,12 @@ type ResultOptions struct {
 	OnError func(error)
 }
 
-// Result writes the folder of package result: a row per interval, and result.json at the end.
+// Result writes the folder of package result, or what takes the same: a row per interval, and the result at the end.
 //
 // A row that cannot be written ends the rows, not the reporter: OnError gets the error, result.json is still written and
 // says so, and Close returns the error.
 type Result struct {
-	dir     string
+	where   string // it is written, in words
 	writer  resultWriter
 	options ResultOptions
 	run     stats.Run
@@ -45,7 +46,7 @@ type Result struct {
 	rows    int
 }
 
-// resultWriter is what is needed of a [result.Writer].
+// resultWriter is what is needed of a [result.Writer], or a [page.Feed].
 type resultWriter interface {
 	Start(head result.Head) error
 	Row(row result.Row) error
@@ -59,7 +60,16 @@ func NewResult(dir string, options ResultOptions) (*Result, error) {
 	if err != nil {
 		return nil, resultError("create the result in "+dir, err)
 	}
-	return &Result{dir: dir, writer: w, options: options}, nil
+	return &Result{where: "in " + dir, writer: w, options: options}, nil
+}
+
+// NewWeb returns a reporter that serves the result as a page while the run goes on; the address is [page.NewServer]'s.
+func NewWeb(address string, options ResultOptions) (*Result, *page.Feed, error) {
+	f, err := page.NewFeed(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Result{where: "on a page", writer: f, options: options}, f, nil
 }
 
 // Start writes the head.
@@ -81,7 +91,7 @@ func (r *Result) Start(run stats.Run) error {
 	if run.Consuming {
 		client("consumers", run.ConsumerProtocol, run.ConsumerClient)
 	}
-	return resultError("begin the result in "+r.dir, r.writer.Start(*head))
+	return resultError("begin the result "+r.where, r.writer.Start(*head))
 }
 
 // Interval writes a row.
@@ -103,7 +113,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		row.Verified = &progress
 	}
 	if err := r.writer.Row(row); err != nil {
-		r.err = resultError("write the result in "+r.dir, err)
+		r.err = resultError("write the result "+r.where, err)
 		if r.options.OnError != nil {
 			r.options.OnError(r.err)
 		}
@@ -143,7 +153,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		out.Outcome.Status = statusFailed
 		out.Findings = append(out.Findings, result.Finding{Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: text})
 	}
-	return resultError("write the result in "+r.dir, r.writer.Finish(out))
+	return resultError("write the result "+r.where, r.writer.Finish(out))
 }
 
 // steps returns the steps of a run; that of a plain command line is the whole of it.
@@ -204,7 +214,7 @@ func commands(ran []stats.Command) (list []result.Command) {
 
 // Close closes the files. Of a run that did not begin it leaves none.
 func (r *Result) Close() error {
-	return cmp.Or(r.err, resultError("close the result in "+r.dir, r.writer.Close()))
+	return cmp.Or(r.err, resultError("close the result "+r.where, r.writer.Close()))
 }
 
 // Exit statuses, as the command line has them.

@@ -34,6 +34,7 @@ type Outputs struct {
 	Result      string        // folder; empty for none
 	VerifyFile  string        // named by the user; empty for none
 	Metrics     string        // address; empty for none
+	Web         string        // address; empty for none
 	// Linger is for how long the final metrics are served.
 	Linger time.Duration
 }
@@ -84,6 +85,13 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 			r.metricsAt = m.Address().String()
 		}
 		add(m, err)
+	}
+	if o.Web != "" {
+		w, feed, err := report.NewWeb(o.Web, r.resultOptions(head))
+		if err == nil {
+			r.webAt = feed.Address()
+		}
+		add(w, err)
 	}
 	fan := report.NewFan(list...)
 	if len(errs) > 0 {

@@ -33,9 +33,13 @@ func (r *Run) head() (result.Head, error) {
 
 // newResult makes the folder of the result.
 func (r *Run) newResult(head result.Head) (report.Reporter, error) {
-	return report.NewResult(r.Outputs.Result, report.ResultOptions{
+	return report.NewResult(r.Outputs.Result, r.resultOptions(head))
+}
+
+func (r *Run) resultOptions(head result.Head) report.ResultOptions {
+	return report.ResultOptions{
 		Head: head, ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign, OnError: r.OnError,
-	})
+	}
 }
 
 // moduleVersion returns the version of the client library of that name, as this program was built with it.

@@ -48,6 +48,7 @@ type Run struct {
 	OnError func(error)
 
 	metricsAt string // where metrics are served
+	webAt     string // where the page is served
 }
 
 // Ending is how a run came to its end.
@@ -148,6 +149,9 @@ func (r *Run) notes(embedded []*broker.Broker) {
 	}
 	if r.metricsAt != "" {
 		r.Say("note: metrics at http://" + r.metricsAt + "/metrics")
+	}
+	if r.webAt != "" {
+		r.Say("note: the page of this run is at http://" + r.webAt + "/")
 	}
 	for _, b := range embedded {
 		r.Say("note: " + AboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))

@@ -113,6 +113,11 @@ func outputRows() []Setting {
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.MetricsLinger }),
 		},
 		{
+			Name: "web", Section: SectionOutput, Arg: "[HOST]:PORT",
+			Help: "serve the page of perfmq report while the run goes on, such as :8080, which is on loopback; 0.0.0.0:8080 is on all addresses",
+			Set:  text(func(s *Values) *string { return &s.WebAddr }),
+		},
+		{
 			Name: "silent", Section: SectionOutput, Help: "print nothing but errors",
 			Set: onOff(func(s *Values) *bool { return &s.Silent }),
 		},

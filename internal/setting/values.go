@@ -49,7 +49,7 @@ type Values struct {
 	ShowLatency, Silent, DryRun    bool
 	Format                         string
 	JSONFile, HDRFile, MetricsAddr string
-	ResultDir                      string
+	ResultDir, WebAddr             string
 	MetricsLinger, Interval        time.Duration
 	Options                        []string
 	Labels                         map[string]string

@@ -6,9 +6,11 @@ import "fmt"
 type groups struct {
 	result *Result
 	keep   bool
-	from   int   // the first row that is in no group yet
-	step   int   // of the group
-	rows   []Row // of the group
+	warmup *Latencies // the sum of messages that were due in the warm-up; nil if it is not wanted
+	until  int        // the rows from there on have nothing that is wanted
+	from   int        // the first row that is in no group yet
+	step   int        // of the group
+	rows   []Row      // of the group
 	wanted []wanted
 	behind bool // a line of the last group lacks the values of the last row
 }
@@ -21,10 +23,20 @@ type wanted struct {
 	sums  []**Latency
 }
 
+func newGroups(r *Result, o *reading) *groups {
+	g := &groups{result: r, keep: o.histograms, warmup: o.warmup, until: len(r.Rows)}
+	if r.Complete && !g.keep { // for the warm-up alone: no further than that goes
+		for g.until > 0 && r.Rows[g.until-1].Phase != Warmup && r.Rows[g.until-1].Leftover == nil {
+			g.until--
+		}
+	}
+	return g
+}
+
 // next goes on to the next group; there may be none, or one without latencies.
 func (g *groups) next() {
 	all := g.result.Rows
-	for len(g.wanted) == 0 && g.from < len(all) {
+	for len(g.wanted) == 0 && g.from < g.until {
 		to := g.from + 1
 		for to < len(all) && all[to].Shared {
 			to++
@@ -63,6 +75,9 @@ func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 		}
 		if !g.result.Complete && prefix == "" {
 			w.sums = []**Latency{k.of(&g.result.Latencies), k.of(&g.result.Steps[g.step].Latencies)}
+		}
+		if g.warmup != nil && prefix != "" {
+			w.sums = []**Latency{k.of(g.warmup)}
 		}
 		g.wanted = append(g.wanted, w)
 	}

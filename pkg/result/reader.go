@@ -41,7 +41,14 @@ type Option func(*reading)
 // have none.
 func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
 
-type reading struct{ histograms bool }
+// WarmupLatencies adds up the latencies of messages that were due in the warm-up into sum, with their histograms. They are in no
+// other sum.
+func WarmupLatencies(sum *Latencies) Option { return func(r *reading) { r.warmup = sum } }
+
+type reading struct {
+	histograms bool
+	warmup     *Latencies
+}
 
 // Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so far,
 // as after a kill, and Complete is false.
@@ -81,10 +88,10 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	if complete && !o.histograms {
+	if complete && !o.histograms && o.warmup == nil {
 		return r, nil
 	}
-	return r, r.readLatencies(filepath.Join(dir, LatenciesFile), o.histograms)
+	return r, r.readLatencies(filepath.Join(dir, LatenciesFile), &o)
 }
 
 // readResult returns nil if the file does not exist.
@@ -218,32 +225,23 @@ func readRows(path string) (head *Head, rows []Row, err error) {
 	return head, rows, err
 }
 
-// rebuild sums up a result from its rows.
+// rebuild sums up a result from its rows, but for their latencies.
 func rebuild(head *Head, rows []Row) (*Result, error) {
-	r := &Result{Head: *head, End: head.Start, Outcome: Outcome{
-		Reason:   "unknown: the run has not ended, or the tester was killed",
-		Status:   1,
-		Problems: []string{"there is no " + ResultFile + ": the tester was killed, or the run goes on; this is the sum of its rows"},
-	}}
+	sum := NewSum(*head)
 	for i := range rows {
-		row := &rows[i]
-		if n := len(r.Steps); n == 0 || r.Steps[n-1].Name != row.Step {
-			r.Steps = append(r.Steps, Step{Name: row.Step, Start: max(0, row.Time-row.Length)})
-		}
-		step := &r.Steps[len(r.Steps)-1]
-		r.End, step.End = row.Time, row.Time
-		err := errors.Join(r.Total.add(&row.Counts), step.Counts.add(&row.Counts), r.Tester.add(&row.Tester))
-		if err != nil {
+		if err := sum.count(&rows[i]); err != nil {
 			return nil, err
 		}
-		r.Tester.Cores, r.Tester.Memory = row.Tester.Cores, max(r.Tester.Memory, row.Tester.Memory)
 	}
+	r := &sum.result
+	r.Outcome.Reason = "unknown: the run has not ended, or the tester was killed"
+	r.Outcome.Problems = []string{"there is no " + ResultFile + ": the tester was killed, or the run goes on; this is the sum of its rows"}
 	return r, nil
 }
 
-// readLatencies reads the histograms: into the rows if keep is set, and into the sums unless the result is complete.
-func (r *Result) readLatencies(path string, keep bool) error {
-	g := groups{result: r, keep: keep}
+// readLatencies reads the histograms: into the rows if they are to have them, into the sums unless the result is complete.
+func (r *Result) readLatencies(path string, o *reading) error {
+	g := newGroups(r, o)
 	g.next()
 	err := lines(path, func(line []byte) error {
 		if line[0] == '#' || line[0] == '"' { // comments and the legend

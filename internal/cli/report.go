@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/page"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// pageFile is where the page goes if nothing is said.
+const pageFile = "report.html"
+
+func reportFormats() []string { return []string{"html", "markdown", "csv"} }
+
+// reporting is what perfmq report was asked for.
+type reporting struct{ format, output, web string }
+
+// reportCommand is perfmq report.
+func (a *app) reportCommand() *cobra.Command {
+	var in reporting
+	cmd := &cobra.Command{
+		Use:   "report [flags] DIR...",
+		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
+		Long: `Make one page of results of --result. A DIR is a result, or a folder whose folders are results: repeats of one run. A run
+may still go on: the page is then about what is there.
+
+The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts of throughput and
+latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.
+
+--web serves the page instead, and keeps it up to date while the results grow, until Ctrl-C. --web of the commands that make a load
+serves the page of their own run.`,
+		Example: `  perfmq report run
+  perfmq report --output before-after.html before after
+  perfmq report --format markdown run
+  perfmq report --web 127.0.0.1:8080 run`,
+		DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.report(args, &in)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&in.format, "format", "html", "`FORMAT` is html, markdown or csv")
+	flags.StringVar(&in.output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+", else standard output)")
+	flags.StringVar(&in.web, "web", "", "serve the page on `[HOST]:PORT`, such as :8080, which is on loopback, until Ctrl-C")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// report reads the results and writes what was asked for.
+func (a *app) report(dirs []string, in *reporting) error {
+	var errs []error
+	if len(dirs) == 0 {
+		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: "name folders of --result DIR"})
+	}
+	if !slices.Contains(reportFormats(), in.format) {
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv", setting.Quoted(in.format))})
+	}
+	if in.web != "" {
+		return a.reportLive(dirs, in, errs)
+	}
+	output := in.output
+	switch {
+	case output == "" && in.format == "html":
+		output = pageFile
+	case output == "":
+		output = run.Standard
+	}
+	for _, dir := range dirs {
+		if output != run.Standard && slices.Contains(result.Files(), filepath.Base(output)) && sameFolder(dir, filepath.Dir(output)) {
+			errs = append(errs, &plan.Mistake{Text: "--output " + output + " is a file of the result", Hint: "name another file"})
+		}
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	p, err := page.Read(dirs...)
+	if err != nil {
+		return a.usage(reportMistake(err))
+	}
+	var b bytes.Buffer
+	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[in.format]
+	if err = write(&b); err == nil {
+		err = a.writeReport(output, b.Bytes())
+	}
+	if err != nil {
+		a.errors.print(err)
+		a.status = exitFailed
+		return errReported
+	}
+	return nil
+}
+
+// reportLive serves the page until a signal comes.
+func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
+	if in.output != "" || in.format != "html" {
+		errs = append(errs, &plan.Mistake{Text: "--web serves a page, and writes no file", Hint: "leave --format and --output out"})
+	}
+	if err := listen.Check(in.web); err != nil {
+		errs = append(errs, &plan.Mistake{
+			Text: fmt.Sprintf("--web %s: %v", setting.Quoted(in.web), err), Hint: "write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same",
+		})
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	a.work = func() int {
+		s, err := page.NewServer(in.web, "--web")
+		if err != nil {
+			return a.cannotServe(err)
+		}
+		defer func() { _ = s.Close() }() // those that are being answered see the connection end
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		followed := make(chan error, 1)
+		go func() {
+			followed <- page.Follow(ctx, s, func() { a.errors.say("the page is at http://" + s.Address().String() + "/; Ctrl-C ends it") }, dirs...)
+		}()
+		select {
+		case err = <-followed:
+		case <-a.Signals:
+		}
+		if err != nil {
+			_ = a.usage(reportMistake(err)) // it is always errReported
+			return exitUsage
+		}
+		return exitOK
+	}
+	return nil
+}
+
+func (a *app) writeReport(output string, text []byte) error {
+	if output == run.Standard {
+		_, err := a.Stdout.Write(text)
+		return err
+	}
+	if err := os.WriteFile(output, text, 0o644); err != nil { //nolint:gosec // a report is to be shown to others
+		return &plan.Mistake{Text: "write --output " + output + ": " + bare(err).Error(), Hint: "name a file that can be written"}
+	}
+	a.errors.say("wrote " + output)
+	return nil
+}
+
+// reportMistake tells what to do about a result that cannot be reported.
+func reportMistake(err error) error {
+	hint := "name folders of --result DIR"
+	var bad *result.Error
+	switch {
+	case errors.Is(err, result.ErrNoResult):
+		hint = "name a folder of --result DIR, or one that holds such folders"
+	case errors.Is(err, page.ErrImpossible), errors.As(err, &bad):
+		hint = "the files were changed or damaged: repeat the run"
+	case errors.Is(err, page.ErrTooMany):
+		hint = "report fewer of them at once"
+	case errors.Is(err, fs.ErrNotExist):
+		err = bare(err)
+	}
+	return &plan.Mistake{Text: strings.TrimSpace(err.Error()), Hint: hint}
+}
+
+// sameFolder tells whether two paths name one folder.
+func sameFolder(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// serving starts a command that serves a page, and returns where it does and what ends it: its status follows.
+func serving(t *testing.T, args ...string) (url string, signals chan os.Signal, status chan int) {
+	t.Helper()
+	reader, writer := io.Pipe()
+	signals, status = make(chan os.Signal, 3), make(chan int, 1)
+	go func() {
+		status <- Main(Env{Args: args, Stdout: io.Discard, Stderr: writer, Signals: signals, Factories: testFactories()})
+		_ = writer.Close()
+	}()
+	lines := bufio.NewScanner(reader)
+	at := regexp.MustCompile(`the page .*at (http://[^ ;]+)`)
+	for url == "" && lines.Scan() {
+		if m := at.FindStringSubmatch(lines.Text()); m != nil {
+			url = m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	require.NotEmpty(t, url)
+	return url, signals, status
+}
+
+func read(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestReportWeb: the page of a folder is served until a signal comes.
+func TestReportWeb(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "200", "--result", dir).status)
+	url, signals, status := serving(t, "report", "--web", ":0", dir)
+	assert.Contains(t, read(t, url), "Sent 200 messages")
+	signals <- os.Interrupt
+	assert.Equal(t, exitOK, <-status)
+}
+
+// TestWeb: a load serves its own page, whose last version has exactly what was done.
+func TestWeb(t *testing.T) {
+	t.Parallel()
+	url, _, status := serving(t, "mem", "client", "--rate", "100", "--message-count", "200", "--web", "127.0.0.1:0")
+	assert.True(t, strings.HasPrefix(url, "http://127.0.0.1:"), url)
+	text := read(t, url)
+	assert.Contains(t, text, `<meta name="live" content="`)
+	assert.Contains(t, text, "Running")
+	version := regexp.MustCompile(`"version":(\d+)`)
+	for after := "0"; !strings.Contains(text, `"final":true`); after = version.FindStringSubmatch(text)[1] {
+		text = read(t, url+"data?after="+after)
+	}
+	assert.Contains(t, text, "Sent 200 messages")
+	assert.Contains(t, text, "Received 200")
+	assert.Equal(t, exitOK, <-status)
+}

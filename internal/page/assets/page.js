@@ -1,0 +1,541 @@
+/* Draws the charts of a report from the numbers in #data, and keeps a live page up to date. */
+(() => {
+'use strict';
+
+const kinds = ['delay', 'ack', 'response', 'transfer', 'b2c', 's2c', 'commit', 'lateness'];
+const colorOf = { delay: '--c8', ack: '--c1', response: '--c2', transfer: '--c3', b2c: '--c4', s2c: '--c5', commit: '--c6', lateness: '--c7',
+  sent: '--c8', completed: '--c1', received: '--c3', p50: '--c1', p99: '--c2', max: '--c5', backlog: '--c2', inFlight: '--c1', cpu: '--c1', machine: '--c8' };
+const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+let data = JSON.parse(document.getElementById('data').textContent);
+
+/* ---- text and elements ---- */
+
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function el(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith('on')) e.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) e.setAttribute(name, value === true ? '' : value);
+  }
+  e.append(...children);
+  return e;
+}
+
+function number(v) {
+  if (v == null) return '-';
+  const a = Math.abs(v);
+  return a >= 99.95 || v === 0 ? Math.round(v).toLocaleString('en-US') : a >= 9.995 ? v.toFixed(1) : v.toFixed(2);
+}
+
+function time(us) {
+  if (us == null) return '-';
+  if (us < 1000) return Math.round(us) + ' us';
+  const short = (v, unit) => (v >= 99.95 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v.toFixed(2)) + unit;
+  return us < 999500 ? short(us / 1000, ' ms') : short(us / 1e6, ' s');
+}
+
+/* tick texts have no digits that say nothing */
+function timeTick(us) { return us == null ? '' : us < 1000 ? +us.toPrecision(3) + ' us' : us < 1e6 ? +(us / 1000).toPrecision(3) + ' ms' : +(us / 1e6).toPrecision(3) + ' s'; }
+function numberTick(v) { return v == null ? '' : Math.abs(v) >= 1e6 ? +(v / 1e6).toPrecision(3) + 'M' : Math.abs(v) >= 1e4 ? +(v / 1e3).toPrecision(3) + 'k' : String(+v.toPrecision(4)); }
+
+function clock(seconds) {
+  const s = Math.abs(seconds);
+  const two = n => String(n).padStart(2, '0');
+  if (s < 120) return +seconds.toFixed(s < 10 ? 1 : 0) + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ':' + two(Math.floor(s % 60)) + ' min';
+  return Math.floor(s / 3600) + ':' + two(Math.floor(s / 60) % 60) + ' h';
+}
+
+function share(rank) {
+  if (rank <= 1) return '0%';
+  const p = 100 - 100 / rank;
+  return p.toFixed(Math.min(7, Math.max(rank < 10 ? 0 : 1, Math.ceil(Math.log10(rank) - 2)))).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') + '%';
+}
+
+/* ---- a chart ---- */
+
+const charts = [];
+
+class Chart {
+  /* define(chart) returns {series, x, xText, yText, xTick, yTick, xLog, yLog, marks, lines}, or null if there is nothing to draw. */
+  constructor(parent, { id, title, note, wide, height, sync, controls, define }) {
+    Object.assign(this, { define, sync, height: height || 280, hidden: new Set(), state: {} });
+    this.plot = el('div', { class: 'plot', role: 'slider', tabindex: '0', 'aria-label': title, 'aria-valuemin': 0, 'aria-valuemax': 0, 'aria-valuenow': 0, 'aria-valuetext': 'move with the arrow keys' });
+    this.legend = el('ul', { class: 'legend', 'aria-label': 'Curves of ' + title });
+    this.controls = el('div', { class: 'controls' });
+    this.note = el('p', { class: 'note' });
+    this.figure = el('figure', { id, class: wide ? 'wide' : undefined }, el('figcaption', {}, el('h2', {}, title), this.note), this.controls, this.plot, this.legend);
+    this.noteText = note;
+    this.makeControls = controls || (() => []);
+    parent.append(this.figure);
+    this.plot.addEventListener('keydown', e => this.key(e));
+    new ResizeObserver(() => this.resize()).observe(this.figure);
+    charts.push(this);
+    this.render();
+  }
+
+  /* choice and toggle are controls that keep their state over new data. */
+  choice(name, label, options) {
+    if (!options.some(o => o[0] === this.state[name])) this.state[name] = options[0][0];
+    const select = el('select', { onchange: () => { this.state[name] = select.value; this.render(); } },
+      ...options.map(([value, text]) => el('option', { value, selected: this.state[name] === value }, text)));
+    return el('label', {}, label, select);
+  }
+
+  toggle(name, label, initially) {
+    if (this.state[name] === undefined) this.state[name] = initially;
+    const box = el('input', { type: 'checkbox', checked: this.state[name], onchange: () => { this.state[name] = box.checked; this.render(); } });
+    return el('label', {}, box, label);
+  }
+
+  render() {
+    const focused = document.activeElement && this.controls.contains(document.activeElement) ? [...this.controls.querySelectorAll('select,input')].indexOf(document.activeElement) : -1;
+    this.controls.replaceChildren(...this.makeControls(this));
+    if (focused >= 0) this.controls.querySelectorAll('select,input')[focused]?.focus();
+    this.controls.hidden = !this.controls.children.length;
+    const spec = this.define(this);
+    this.figure.hidden = !spec;
+    this.spec = spec;
+    if (!spec) { this.clear(); return; }
+    this.note.textContent = spec.note || (typeof this.noteText === 'function' ? this.noteText() : this.noteText || '');
+    this.draw();
+  }
+
+  clear() {
+    if (this.u) this.u.destroy();
+    this.u = null;
+  }
+
+  /* draw makes the chart anew; the visible range and the curves that were switched off stay. */
+  draw() {
+    const zoom = this.zoomed && this.u ? { ...this.u.scales.x } : null;
+    const at = this.index;
+    this.clear();
+    const spec = this.spec;
+    const tables = [], series = [{}], bands = [];
+    this.curves = [];
+    for (const s of spec.series) {
+      const shown = !this.hidden.has(s.label);
+      const color = css(s.color);
+      const columns = [s.value];
+      const first = series.length;
+      series.push({ stroke: color, width: s.width || 2, dash: s.dash, show: shown, spanGaps: !!s.spanGaps, points: { show: s.value.length < 2 || s.points } });
+      if (s.low) {
+        const high = s.high || s.value;
+        columns.push(high, s.low);
+        series.push({ stroke: 'transparent', width: 0, show: shown, points: { show: false } }, { stroke: 'transparent', width: 0, show: shown, points: { show: false } });
+        bands.push({ series: [first + 1, first + 2], fill: color + '30' });
+      }
+      this.curves.push({ ...s, first, size: columns.length });
+      tables.push([s.x, ...columns]);
+    }
+    this.data = tables.length === 1 ? tables[0] : uPlot.join(tables);
+    this.u = new uPlot(this.options(series, bands), this.data, this.plot);
+    this.u.root.setAttribute('aria-hidden', 'true');
+    if (zoom) this.u.setScale('x', zoom);
+    this.plot.setAttribute('aria-valuemax', Math.max(0, this.data[0].length - 1));
+    this.showLegend();
+    this.index = at != null && at < this.data[0].length ? at : null;
+    this.read(this.index);
+  }
+
+  options(series, bands) {
+    const spec = this.spec, soft = css('--soft'), grid = { stroke: css('--grid'), width: 1 };
+    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
+    const axis = { stroke: soft, grid, ticks: { ...grid, size: 4 }, font };
+    return {
+      width: this.width(), height: this.height, pxAlign: 1, padding: [12, 24, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: true, y: false }, sync: this.sync ? { key: this.sync, setSeries: false } : undefined, points: { size: 7 } },
+      scales: { x: { time: false, distr: spec.xLog ? 3 : 1, range: spec.xRange }, y: { distr: spec.yLog ? 3 : 1, range: spec.yLog ? undefined : (u, min, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      series, bands,
+      axes: [
+        { ...axis, values: (u, splits) => splits.map(spec.xTick), space: spec.xSpace || 70, incrs: spec.xIncrs, size: 34 },
+        { ...axis, values: (u, splits) => splits.map(spec.yTick), space: 34, size: 62 },
+      ],
+      hooks: {
+        drawClear: [u => this.marks(u)],
+        draw: [u => this.levels(u)],
+        setCursor: [u => { this.index = u.cursor.idx ?? null; this.read(this.index); }],
+        setScale: [(u, key) => { if (key === 'x' && this.u) this.zoomed = u.scales.x.min > this.data[0][0] || u.scales.x.max < this.data[0].at(-1); }],
+      },
+    };
+  }
+
+  width() { return Math.max(240, printing ? 690 : this.figure.clientWidth); }
+
+  resize() {
+    if (this.u && !printing && Math.abs(this.u.width - this.width()) > 1) this.u.setSize({ width: this.width(), height: this.height });
+  }
+
+  /* marks are behind the curves: warm-up, drain, stalls, steps. */
+  marks(u) {
+    const { left, top, height, width } = u.bbox, ctx = u.ctx;
+    ctx.save();
+    ctx.beginPath(); ctx.rect(left, top, width, height); ctx.clip();
+    for (const m of this.spec.marks || []) {
+      const from = u.valToPos(m.from, 'x', true), to = u.valToPos(m.to, 'x', true);
+      ctx.fillStyle = css('--' + m.kind);
+      ctx.fillRect(from, top, Math.max(m.kind === 'stall' ? 3 * devicePixelRatio : 1, to - from), height);
+    }
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.fillStyle = ctx.strokeStyle = css('--soft');
+    let free = left;
+    for (const s of this.spec.steps || []) {
+      const x = Math.round(u.valToPos(s.at, 'x', true)) + 0.5;
+      if (x < left - 1 || x > left + width) continue;
+      ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.beginPath(); ctx.moveTo(x, top); ctx.lineTo(x, top + height); ctx.stroke();
+      const size = ctx.measureText(s.name).width;
+      if (x >= free && x + size < left + width) { ctx.fillText(s.name, x + 4 * devicePixelRatio, top + 12 * devicePixelRatio); free = x + size + 12 * devicePixelRatio; }
+    }
+    ctx.restore();
+  }
+
+  /* levels are above the curves: thresholds, the offered rate. */
+  levels(u) {
+    const { left, top, width, height } = u.bbox, ctx = u.ctx;
+    for (const l of this.spec.lines || []) {
+      if (l.value < u.scales.y.min || l.value > u.scales.y.max) continue;
+      const y = Math.round(u.valToPos(l.value, 'y', true)) + 0.5;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = css(l.soft ? '--soft' : l.kept ? '--good' : '--bad');
+      ctx.lineWidth = 1.5 * devicePixelRatio;
+      ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+      const edge = x => Math.min(left + width, Math.max(left, u.valToPos(x, 'x', true)));
+      const from = l.rank ? edge(l.rank / 3) : left, to = l.rank ? edge(l.rank * 3) : left + width;
+      ctx.beginPath(); ctx.moveTo(from, y); ctx.lineTo(to, y); ctx.stroke();
+      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+      ctx.textAlign = 'right';
+      ctx.fillText(l.text, to - 4 * devicePixelRatio, y < top + 20 * devicePixelRatio ? y + 13 * devicePixelRatio : y - 5 * devicePixelRatio);
+      ctx.restore();
+    }
+  }
+
+  showLegend() {
+    this.at = el('span', { class: 'at' });
+    this.legend.replaceChildren(el('li', {}, this.at), ...this.curves.map(c => {
+      c.out = el('span', { class: 'value' });
+      const sample = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+      for (const [k, v] of Object.entries({ width: 22, height: 8, 'aria-hidden': 'true' })) sample.setAttribute(k, v);
+      const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+      for (const [k, v] of Object.entries({ x1: 0, x2: 22, y1: 4, y2: 4, stroke: css(c.color), 'stroke-width': 3, 'stroke-dasharray': (c.dash || []).join(' ') })) line.setAttribute(k, v);
+      sample.append(line);
+      const button = el('button', { type: 'button', 'aria-pressed': String(!this.hidden.has(c.label)), onclick: () => {
+        this.hidden.has(c.label) ? this.hidden.delete(c.label) : this.hidden.add(c.label);
+        const shown = !this.hidden.has(c.label);
+        button.setAttribute('aria-pressed', String(shown));
+        for (let i = 0; i < c.size; i++) this.u.setSeries(c.first + i, { show: shown });
+      } }, sample, el('span', {}, c.label), c.out);
+      return el('li', {}, button);
+    }));
+  }
+
+  /* valueOf finds the value of a curve at an index of the common x, or the nearest one that the curve has. */
+  valueOf(c, index) {
+    const column = this.data[c.first];
+    for (let d = 0; d < 40; d++) for (const i of [index - d, index + d]) if (column[i] != null) return i;
+    return -1;
+  }
+
+  /* read shows the values at an index; without one, none. */
+  read(index) {
+    const spec = this.spec;
+    if (!this.at) return;
+    if (index == null || !this.data[0].length) {
+      this.at.textContent = spec.idle || 'values: point here, or use the arrow keys';
+      for (const c of this.curves) c.out.textContent = '';
+      return;
+    }
+    const x = spec.xText(this.data[0][index]), texts = [];
+    this.at.textContent = x;
+    for (const c of this.curves) {
+      const i = this.valueOf(c, index);
+      let text = i < 0 ? '-' : spec.yText(this.data[c.first][i]);
+      if (i >= 0 && c.size > 1) {
+        const high = this.data[c.first + 1][i], low = this.data[c.first + 2][i];
+        if (low != null && low !== high) text += ` (${spec.yText(low)} to ${spec.yText(high)})`;
+      }
+      c.out.textContent = text;
+      texts.push(`${c.label} ${text}`);
+    }
+    for (const m of spec.marks || []) if (m.kind === 'stall' && this.data[0][index] >= m.from && this.data[0][index] <= m.to + 1) texts.push(m.text);
+    this.plot.setAttribute('aria-valuenow', index);
+    this.plot.setAttribute('aria-valuetext', x + ': ' + texts.join(', '));
+  }
+
+  key(e) {
+    if (!this.u || !this.data[0].length) return;
+    const xs = this.data[0], { min, max } = this.u.scales.x;
+    let from = 0, to = xs.length - 1;
+    while (from < to && xs[from] < min) from++;
+    while (to > from && xs[to] > max) to--;
+    const page = Math.max(1, Math.round((to - from) / 10));
+    const now = this.index ?? from - 1;
+    const next = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - page, PageUp: now + page, Home: from, End: to }[e.key];
+    if (next === undefined) return;
+    e.preventDefault();
+    const i = Math.min(to, Math.max(from, next));
+    const shown = this.curves.find(c => !this.hidden.has(c.label)) || this.curves[0];
+    const j = this.valueOf(shown, i);
+    const y = j < 0 ? 0 : this.data[shown.first][j];
+    this.u.setCursor({ left: this.u.valToPos(xs[i], 'x'), top: this.u.valToPos(y, 'y') });
+    this.index = i;
+    this.read(i);
+  }
+}
+
+/* ---- what the charts show ---- */
+
+const many = () => data.runs.length > 1;
+const runColor = r => '--c' + (r.group % 8 + 1);
+const runDash = (r, i) => dashes[Math.floor(r.group / 8) % dashes.length];
+const seconds = ms => ms.map(t => t / 1000);
+const incrs = [.1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+const overTime = { xTick: clock, xText: clock, xIncrs: incrs };
+
+/* fromStart begins the axis of time where the first second begins: points are at the ends of seconds. */
+function fromStart(chart) {
+  const begin = Math.min(...data.runs.map(r => {
+    const keep = measured(r, chart)(r.time);
+    const before = r.time[r.time.length - keep.length - 1];
+    return keep.length < r.time.length && before !== undefined ? before / 1000 : (r.steps.length ? r.steps[0].at / 1000 : 0);
+  }));
+  return { xRange: (u, min, max) => [Math.min(begin, min ?? 0), max ?? 1] };
+}
+
+/* measured leaves out the points of warm-ups, if they are not wanted. */
+function measured(run, chart) {
+  if (chart.state.warmup !== false) return column => column;
+  const out = new Set();
+  for (let i = 0; i + 1 < run.warmup.length; i += 2) for (let k = run.warmup[i]; k <= run.warmup[i + 1]; k++) out.add(k);
+  return column => column && column.filter((_, i) => !out.has(i));
+}
+
+function marksOf(chart) {
+  if (many()) return {};
+  const run = data.runs[0], keep = chart.state.warmup !== false;
+  const marks = run.bands.filter(b => keep || b.kind !== 'warmup').map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
+  const steps = run.steps.length > 1 ? run.steps.map(s => ({ name: s.name, at: s.at / 1000 })) : [];
+  return { marks, steps };
+}
+
+const hasWarmup = () => data.runs.some(r => r.warmup.length);
+const warmupToggle = chart => hasWarmup() ? [chart.toggle('warmup', 'show the warm-up', true)] : [];
+
+function thinnedNote() {
+  const thinned = data.runs.filter(r => r.thinned);
+  if (!thinned.length) return '';
+  return ` Each point stands for up to ${clock(Math.max(...thinned.map(r => r.seconds)))}: the shade reaches from the lowest to the highest second.`;
+}
+
+function markNote() {
+  if (many()) return '';
+  const kinds = new Set(data.runs[0].bands.map(b => b.kind)), parts = [];
+  if (kinds.has('warmup') || kinds.has('drain')) parts.push([kinds.has('warmup') && 'warm-up', kinds.has('drain') && 'drain'].filter(Boolean).join(' and ') + ' in grey');
+  if (kinds.has('stall')) parts.push('stalls in red');
+  if (data.lines.length) parts.push('thresholds dashed');
+  return parts.length ? ' Marked: ' + parts.join(', ') + '.' : '';
+}
+
+const rateNames = ['completed', 'received', 'sent'];
+const ratesOf = () => rateNames.filter(n => data.runs.some(r => r.rates[n]));
+const kindsOf = () => kinds.filter(k => data.runs.some(r => r.latencies[k]));
+
+function levelsFor(matches) {
+  return data.lines.filter(l => matches(l.metric)).map(l => ({ value: l.value, text: l.text, kept: l.kept }));
+}
+
+function throughput(chart) {
+  const series = [];
+  for (const run of data.runs) {
+    const keep = measured(run, chart);
+    for (const name of many() ? [chart.state.rate] : ratesOf()) {
+      const c = run.rates[name];
+      if (!c || !c.value) continue;
+      series.push({ label: many() ? run.name : name, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : name === 'sent' ? [2, 3] : undefined,
+        width: name === 'sent' ? 1.5 : 2, x: keep(seconds(run.time)), value: keep(c.value), low: keep(c.low), high: keep(c.high) });
+    }
+  }
+  if (!series.length) return null;
+  const shown = many() ? [chart.state.rate] : ratesOf();
+  const offered = many() || data.runs[0].steps.length > 1 || !data.runs[0].offered ? [] : [{ value: data.runs[0].offered, text: 'offered: ' + number(data.runs[0].offered) + '/s on average', soft: true }];
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: v => number(v) + '/s', lines: [...offered, ...levelsFor(m => shown.some(n => m.startsWith(n + '.')))],
+    note: 'Messages per second, by the time since the start of the load.' + markNote() + thinnedNote() };
+}
+
+const statistics = [['p50', '50%'], ['p99', '99%'], ['max', 'max']];
+
+function latency(chart) {
+  const series = [], { kind, statistic } = chart.state;
+  const floor = column => column && column.map(v => v == null ? v : Math.max(1, v));
+  for (const run of data.runs) {
+    const keep = measured(run, chart);
+    const x = keep(seconds(run.time));
+    for (const k of kind === 'all' ? kindsOf() : [kind]) {
+      const of = run.latencies[k];
+      if (!of) continue;
+      for (const [name, text] of statistics.filter(s => statistic === 'all' || s[0] === statistic)) {
+        const c = of[name];
+        const label = many() ? run.name : kind === 'all' ? k : text;
+        series.push({ label, color: many() ? runColor(run) : kind === 'all' ? colorOf[k] : colorOf[name], dash: many() ? runDash(run) : name === 'max' && kind !== 'all' ? [2, 3] : undefined,
+          width: name === 'max' ? 1.5 : 2, x, value: floor(keep(c.value)), low: floor(keep(c.low)), spanGaps: false });
+      }
+    }
+  }
+  if (!series.length) return null;
+  const shown = kind === 'all' ? kindsOf() : [kind];
+  const stats = statistic === 'all' ? statistics.map(s => s[0]) : [statistic];
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yLog: chart.state.log, yTick: timeTick, yText: time, lines: levelsFor(m => shown.some(k => stats.some(s => m === k + '.' + s))),
+    note: 'Of each second.' + thinnedNote() };
+}
+
+function latencyControls(chart) {
+  const list = kindsOf();
+  if (!list.length) return [];
+  const first = ['response', 'ack', 'transfer'].filter(k => list.includes(k));
+  const options = [...first, ...list.filter(k => !first.includes(k))].map(k => [k, k]);
+  if (!many() && list.length > 1) options.push(['all', 'all, side by side']);
+  const kind = chart.choice('kind', 'Latency', options);
+  let stats = statistics.map(([v, t]) => [v, t]);
+  if (many() || chart.state.kind === 'all') { stats = [stats[1], stats[0], stats[2]]; } else stats.unshift(['all', '50%, 99% and max']);
+  return [kind, chart.choice('statistic', 'of', stats), chart.toggle('log', 'logarithmic', true), ...warmupToggle(chart)];
+}
+
+function percentiles(chart) {
+  const series = [], all = chart.state.all;
+  for (const run of data.runs) for (const k of many() ? [chart.state.kind] : kinds) {
+    const c = run.curves[k] && ((all && run.curves[k].all) || run.curves[k].measured);
+    if (!c) continue;
+    series.push({ label: many() ? run.name : k, color: many() ? runColor(run) : colorOf[k], dash: many() ? runDash(run) : undefined, spanGaps: true,
+      x: c.rank, value: c.value.map(v => Math.max(1, v)) });
+  }
+  if (!series.length) return null;
+  const shown = many() ? [chart.state.kind] : kinds;
+  const of = data.lines.map(l => ({ ...l, parts: l.metric.match(/^(\w+)\.p([\d.]+)$/) })).filter(l => l.parts && shown.includes(l.parts[1])).map(l => ({ ...l, rank: 100 / (100 - l.parts[2]) }));
+  return { series, xLog: true, xRange: (u, min, max) => [min ?? 1, max ?? 10], yLog: chart.state.log, xTick: v => Number.isInteger(Math.log10(v)) ? share(v) : '', xText: v => share(v) + ' within', yTick: timeTick, yText: time, lines: of, xSpace: 40,
+    note: 'The share of messages whose latency was no longer; the last point is the maximum.' + (all ? ' Messages due in the warm-up are included.' : '') };
+}
+
+function percentileControls(chart) {
+  const list = kinds.filter(k => data.runs.some(r => r.curves[k]));
+  if (!list.length) return [];
+  const parts = [chart.toggle('log', 'logarithmic', true)];
+  if (data.runs.some(r => Object.values(r.curves).some(c => c.all))) parts.push(chart.toggle('all', 'include the warm-up', false));
+  if (many()) {
+    const first = ['response', 'ack', 'transfer'].filter(k => list.includes(k));
+    parts.unshift(chart.choice('kind', 'Latency', [...first, ...list.filter(k => !first.includes(k))].map(k => [k, k])));
+  }
+  return parts;
+}
+
+function piled(chart) {
+  const series = [];
+  let left = true;
+  for (const run of data.runs) for (const name of ['completed', 'received']) {
+    const c = run.pile && run.pile[name];
+    if (!c || many() && name !== chart.state.rate) continue;
+    left = left && run.pile.left;
+    series.push({ label: many() ? run.name : name, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: run.pile.backlog, value: c.value, low: c.low, high: c.high, points: true, spanGaps: true });
+  }
+  if (!series.length) return null;
+  return { series, xTick: numberTick, xText: v => 'at ' + numberTick(v) + ' messages', yTick: numberTick, yText: v => number(v) + '/s',
+    note: (left ? 'The rate against the messages that the run had left at the broker.' : 'The rate against the messages waiting at the broker.') + ' The shade reaches from the lowest to the highest second.' };
+}
+
+function pileControls(chart) {
+  const names = ['completed', 'received'].filter(n => data.runs.some(r => r.pile && r.pile[n]));
+  return many() && names.length ? [chart.choice('rate', 'Rate', names.map(n => [n, n]))] : [];
+}
+
+function waiting(chart) {
+  const series = [];
+  for (const run of data.runs) {
+    const keep = measured(run, chart);
+    for (const [name, label] of [['backlog', 'at the broker'], ['inFlight', 'in flight']]) {
+      if (!run.load[name] || many() && name !== chart.state.of) continue;
+      series.push({ label: many() ? run.name : label, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: keep(seconds(run.time)), value: keep(run.load[name]) });
+    }
+  }
+  if (!series.length) return null;
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: number, note: 'Messages sent and not yet confirmed, and those in the queues of the broker.' };
+}
+
+function tester(chart) {
+  const series = [];
+  for (const run of data.runs) {
+    const keep = measured(run, chart);
+    for (const [name, label] of [['cpu', 'perfmq, of one processor'], ['machine', 'machine, of all']]) {
+      if (!run.load[name] || many() && name !== 'cpu') continue;
+      series.push({ label: many() ? run.name : label, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: keep(seconds(run.time)), value: keep(run.load[name]) });
+    }
+  }
+  if (!series.length || !series.some(s => s.value.length)) return null;
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => v + '%', yText: v => number(v) + '%', note: 'Processor time of perfmq' + (many() ? ', in % of one processor.' : ' and of all programs of its machine.') };
+}
+
+let printing = false;
+const place = document.getElementById('charts');
+place.replaceChildren();
+new Chart(place, { id: 'throughput', title: 'Throughput', wide: true, height: 320, sync: 'time', define: throughput,
+  controls: c => [...(many() ? [c.choice('rate', 'Rate', ratesOf().map(n => [n, n]))] : []), ...warmupToggle(c)] });
+new Chart(place, { id: 'latency', title: 'Latency over time', wide: true, height: 320, sync: 'time', define: latency, controls: latencyControls });
+new Chart(place, { id: 'percentiles', title: 'Latency by percentile', define: percentiles, controls: percentileControls });
+new Chart(place, { id: 'backlog', title: 'Rate against backlog', define: piled, controls: pileControls });
+new Chart(place, { id: 'waiting', title: 'Messages waiting', sync: 'time', define: waiting,
+  controls: c => [...(many() ? [c.choice('of', 'Messages', [['inFlight', 'in flight'], ['backlog', 'at the broker']])] : []), ...warmupToggle(c)] });
+new Chart(place, { id: 'tester', title: "The tester's processors", sync: 'time', define: tester, controls: warmupToggle });
+const redraw = () => charts.forEach(c => c.render());
+
+/* ---- screen, paper, dark ---- */
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+addEventListener('beforeprint', () => { printing = true; document.documentElement.dataset.theme = 'light'; redraw(); });
+addEventListener('afterprint', () => { printing = false; delete document.documentElement.dataset.theme; redraw(); });
+
+/* ---- live ---- */
+
+const live = document.querySelector('meta[name=live]');
+
+/* replace puts in words that the server has rendered; what was opened stays open. */
+function replace(html) {
+  const parsed = new DOMParser().parseFromString(html, 'text/html');
+  for (const id of ['top', 'bottom']) {
+    const old = document.getElementById(id), fresh = parsed.getElementById(id);
+    const open = [...old.querySelectorAll('details')].map(d => d.open), at = [...old.querySelectorAll('.scroll')].map(s => s.scrollLeft);
+    const focus = [...old.querySelectorAll('[tabindex],summary')].indexOf(document.activeElement);
+    [...fresh.querySelectorAll('details')].forEach((d, i) => { if (open[i]) d.open = true; });
+    old.replaceWith(document.adoptNode(fresh));
+    [...fresh.querySelectorAll('.scroll')].forEach((s, i) => { s.scrollLeft = at[i] || 0; });
+    if (focus >= 0) [...fresh.querySelectorAll('[tabindex],summary')][focus]?.focus({ preventScroll: true });
+  }
+}
+
+async function follow() {
+  const status = document.getElementById('live');
+  let version = live.content, failures = 0;
+  for (;;) {
+    try {
+      const answer = await fetch('data?after=' + encodeURIComponent(version), { cache: 'no-store' });
+      if (!answer.ok) throw new Error(answer.status);
+      const next = await answer.json();
+      failures = 0;
+      if (next.data && String(next.version) !== version) {
+        version = String(next.version);
+        data = next.data;
+        if (next.title) document.title = next.title;
+        replace(next.words);
+        redraw();
+      }
+      status.textContent = next.final ? 'The run has ended' : next.error || 'Live';
+      if (next.final) return;
+    } catch (error) {
+      status.textContent = ++failures > 30 ? 'The run has ended, or cannot be reached: this is what was known last' : 'Connecting again ...';
+      if (failures > 30) return;
+      await new Promise(done => setTimeout(done, 1000));
+    }
+  }
+}
+if (live) follow();
+})();

@@ -1,0 +1,131 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// ErrImpossible is in the error for a result whose numbers contradict each other.
+var ErrImpossible = errors.New("no run can have these numbers")
+
+// check refuses a result whose numbers contradict each other: more succeeded than was sent, a minimum above the average of the same
+// seconds. Such a page would be believed.
+func check(r *result.Result, t *tally) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrImpossible, fmt.Sprintf(format, args...))
+	}
+	for _, c := range []struct {
+		of     string
+		counts *result.Counts
+	}{{"in all", &r.Total}, {"after the warm-up", r.Measured}} {
+		if c.counts == nil || c.counts.Producers == nil {
+			continue
+		}
+		p := c.counts.Producers
+		if ended := p.Completed + failed(p); ended > p.Sent {
+			return refuse("%s, %d messages succeeded or failed of %d sent", c.of, ended, p.Sent)
+		}
+	}
+	if t.over {
+		return refuse("in the rows, messages succeeded before they were sent")
+	}
+	if r.Expected != nil && r.Missing != nil && *r.Missing > *r.Expected {
+		return refuse("%d messages are missing of %d expected", *r.Missing, *r.Expected)
+	}
+	if err := checkLatencies(&r.Latencies); err != nil {
+		return err
+	}
+	complete := t.complete(r) && len(r.Parts) == 0
+	if err := checkFigures(r.Figures, &t.whole, complete); err != nil {
+		return refuse("%v", err)
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if err := checkLatencies(&s.Latencies); err != nil {
+			return fmt.Errorf("step %q: %w", s.Name, err)
+		}
+		var rows *part
+		if i < len(t.steps) && t.steps[i].step == s.Name {
+			rows = &t.steps[i]
+		}
+		if err := checkFigures(s.Figures, rows, complete); err != nil {
+			return refuse("step %q: %v", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkLatencies(l *result.Latencies) error {
+	for _, name := range result.Names() {
+		if l := l.Get(name); l != nil && l.Count > 0 && l.Mean() > float64(l.Max) {
+			return fmt.Errorf("%w: the average %s time is above the maximum", ErrImpossible, name)
+		}
+	}
+	return nil
+}
+
+// checkFigures compares rates with the rows that they are of, which may be missing: then with each other alone.
+func checkFigures(f *result.Figures, rows *part, complete bool) error {
+	if f == nil {
+		return nil
+	}
+	for _, c := range []struct {
+		name        string
+		average     *float64
+		least, most *result.Extreme
+		best        func(*part) *best
+	}{
+		{"completed", f.Completed, f.MinimumCompleted, f.MaximumCompleted, func(p *part) *best { return &p.bestCompleted }},
+		{"received", f.Received, f.MinimumReceived, f.MaximumReceived, func(p *part) *best { return &p.bestReceived }},
+	} {
+		if c.least != nil && c.most != nil && c.least.PerSecond > c.most.PerSecond {
+			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", c.name, number(c.least.PerSecond), number(c.most.PerSecond))
+		}
+		// The three full seconds at least that the minimum is of are a part of the measured time.
+		if c.least != nil && c.average != nil &&
+			enoughSeconds*fullSecond*c.least.PerSecond > *c.average*float64(f.Span)*1.001 {
+			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond), number(*c.average))
+		}
+		if !complete || rows == nil {
+			continue
+		}
+		b := c.best(rows)
+		for _, e := range []struct {
+			name  string
+			given *result.Extreme
+			rows  float64
+		}{{"minimum", c.least, b.rates.low}, {"maximum", c.most, b.rates.high}} {
+			if e.given != nil && (!b.known() || !near(e.given.PerSecond, e.rows)) {
+				return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, c.name, number(e.given.PerSecond), number(e.rows))
+			}
+		}
+	}
+	return checkAverages(f, rows, complete)
+}
+
+func checkAverages(f *result.Figures, rows *part, complete bool) error {
+	if !complete || rows == nil {
+		return nil
+	}
+	for _, c := range []struct {
+		name  string
+		given *float64
+		count uint64
+	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
+		if c.given != nil && !near(*c.given, perSecond(c.count, rows.length)) {
+			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given), number(perSecond(c.count, rows.length)))
+		}
+	}
+	return nil
+}
+
+// near forgives the rounding of times to microseconds.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*max(math.Abs(a), math.Abs(b))+1e-6 }
+
+// failed are the messages that did not succeed, however they ended.
+func failed(p *result.Producers) uint64 {
+	return p.Rejected + p.Released + p.Modified + p.Failed + p.Unconfirmed
+}

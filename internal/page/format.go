@@ -1,0 +1,90 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// count returns a number of messages with its thousands apart: 1,234,567.
+func count(n uint64) string {
+	text := strconv.FormatUint(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// number returns a rate or another figure: of small ones also what is behind the point.
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "-"
+	case math.Abs(v) >= 99.95 || v == 0:
+		return count(uint64(math.Round(math.Abs(v))))
+	case math.Abs(v) >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}
+
+// ms returns microseconds as milliseconds, with three digits at least.
+func ms(us float64) string {
+	switch v := us / 1000; {
+	case v >= 999.5:
+		return count(uint64(math.Round(v)))
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.9995:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.3f", v)
+	}
+}
+
+// span returns a time in words for people: 313 us, 2.13 ms, 5.00 s, 1 h 02 min.
+func span(us int64) string {
+	v := float64(us)
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%d us", us)
+	case us < 1_000_000:
+		return ms(v) + " ms"
+	case us < 100_000_000:
+		return fmt.Sprintf("%.2f s", v/1e6)
+	case us < 3_600_000_000:
+		return fmt.Sprintf("%d min %02d s", us/60_000_000, us/1_000_000%60)
+	default:
+		return fmt.Sprintf("%d h %02d min", us/3_600_000_000, us/60_000_000%60)
+	}
+}
+
+// seconds returns microseconds as seconds.
+func seconds(us int64) string { return fmt.Sprintf("%.2f", float64(us)/1e6) }
+
+// moment returns microseconds since the epoch as a time of the world's.
+func moment(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// megabytes returns bytes as MB of a million bytes.
+func megabytes(bytes uint64) string { return number(float64(bytes) / 1e6) }
+
+// percent returns a part of the whole; "-" where the whole is not known.
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", 100*float64(part)/float64(whole))
+}
+
+// sentence begins a text with a capital.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,165 @@
+package page
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const second = 1_000_000
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644)) //nolint:gosec // a file of the project
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+// load is what a made-up run does in a second.
+type load struct {
+	step, phase              string
+	length                   int64 // a second, if it is 0
+	sent, completed, receive uint64
+	ack                      []int64 // microseconds; transfer is twice that
+	backlog                  int64   // -1: not known
+}
+
+// head is that of all made-up runs.
+func head() result.Head {
+	plan := json.RawMessage(`{"steps":[{"name":"load","groups":[{"rate":"100","destination":"queue://TEST"}]}]}`)
+	hash, _ := result.Hash(plan) // it is JSON
+	return result.Head{
+		Format: result.Format, Version: result.Version, RunID: "4711", Start: time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC).UnixMicro(), Warmup: 2 * second,
+		Plan: plan, PlanHash: hash, Labels: map[string]string{"heap": "4g"},
+		Versions: result.Versions{Perfmq: "v0.9.0", Go: "go1.26.8", Clients: []result.Client{{Role: "producers", Protocol: "amqp", Name: "native"}}},
+		Host:     result.Host{Name: "host-1", OS: "linux", Arch: "amd64", CPUs: 2, Memory: 8 << 30},
+	}
+}
+
+func latencyOf(us []int64, times int64) *result.Latency {
+	h := &result.Histogram{}
+	var sum, longest int64
+	for _, v := range us {
+		h.Record(v*times, 1)
+		sum, longest = sum+v*times, max(longest, v*times)
+	}
+	return result.NewLatency(h, sum, longest)
+}
+
+// rowsOf returns the rows of a made-up run.
+func rowsOf(loads []load) (rows []result.Row) {
+	var at int64
+	for _, l := range loads {
+		length := l.length
+		if length == 0 {
+			length = second
+		}
+		at += length
+		row := result.Row{
+			Step: l.step, Phase: l.phase, Time: head().Start + at, Elapsed: at, Length: length, InFlight: l.sent - min(l.sent, l.completed), Workers: 2,
+			Counts: result.Counts{
+				Producers: &result.Producers{Sent: l.sent, Completed: l.completed}, Consumers: &result.Consumers{Received: l.receive},
+			},
+			Latencies: result.Latencies{Ack: latencyOf(l.ack, 1), Transfer: latencyOf(l.ack, 2)},
+			Tester:    result.Tester{CPU: length / 4, Cores: 2, Memory: 40e6, MachineBusy: length, MachineAll: 2 * length},
+		}
+		if l.backlog >= 0 {
+			n := uint64(l.backlog)
+			row.Backlog = &n
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// resultOf returns the result of a made-up run, as the tester would have written it: with rates from its rows.
+func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
+	t.Helper()
+	rows := rowsOf(loads)
+	sum := result.NewSum(head())
+	for i := range rows {
+		require.NoError(t, sum.Add(&rows[i]))
+	}
+	r, warmup := sum.Result()
+	r.Rows, r.Complete = rows, true
+	r.Outcome = result.Outcome{Success: true, Reason: "duration reached"}
+	r.Limit = &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
+	tallied := &tally{}
+	for i := range rows {
+		tallied.add(&rows[i])
+	}
+	figures := func(p *part) *result.Figures {
+		f := &result.Figures{Span: p.length}
+		sent, completed, received := perSecond(p.sent, p.length), perSecond(p.completed, p.length), perSecond(p.received, p.length)
+		f.Sent, f.Completed, f.Received = &sent, &completed, &received
+		if b := p.bestCompleted; b.known() {
+			f.MinimumCompleted, f.MaximumCompleted = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
+		}
+		if b := p.bestReceived; b.known() {
+			f.MinimumReceived, f.MaximumReceived = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
+		}
+		return f
+	}
+	r.Figures = figures(&tallied.whole)
+	for i := range r.Steps {
+		r.Steps[i].Figures = figures(&tallied.steps[i])
+	}
+	return r, warmup
+}
+
+// usual is a run of two seconds of warm-up, five measured ones with a stall in the third, and a drain.
+func usual() (loads []load) {
+	for i, n := range []uint64{50, 100, 100, 100, 0, 200, 100} {
+		l := load{step: "load", phase: result.Measure, sent: 100, completed: n, receive: n, backlog: 0}
+		if i < 2 {
+			l.phase, l.sent = result.Warmup, n
+		}
+		for k := range n {
+			l.ack = append(l.ack, 300+10*int64(k))
+		}
+		loads = append(loads, l)
+	}
+	return append(loads, load{step: "load", phase: result.Drain, length: second / 10, backlog: 0})
+}
+
+// write writes a result into a folder; without an end if it is not complete.
+func write(t *testing.T, dir string, r *result.Result) {
+	t.Helper()
+	w, err := result.NewWriter(dir)
+	require.NoError(t, err)
+	require.NoError(t, w.Start(r.Head))
+	for i := range r.Rows {
+		require.NoError(t, w.Row(r.Rows[i]))
+	}
+	if r.Complete {
+		require.NoError(t, w.Finish(*r))
+	}
+	require.NoError(t, w.Close())
+}
+
+// finish gives the folder of a run that goes on its end.
+func finish(t *testing.T, dir string, r *result.Result) {
+	t.Helper()
+	ended := filepath.Join(t.TempDir(), "ended")
+	write(t, ended, r)
+	require.NoError(t, os.Rename(filepath.Join(ended, result.ResultFile), filepath.Join(dir, result.ResultFile)))
+}
+
+// almost tells whether two numbers are the same but for rounding.
+func almost(a, b float64) bool { return math.Abs(a-b) < 1e-9 }

@@ -1,0 +1,145 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// maxPage bounds the bytes of a page.
+const maxPage = 5 << 20
+
+// script and styles are those of the page, in their order.
+func scripts() []string { return []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"} }
+func styles() []string  { return []string{"assets/uplot/uPlot.min.css", "assets/page.css"} }
+
+// view is what the template gets.
+type view struct {
+	Title   string
+	Several bool
+	Stories []story
+	// Overview are tables of all runs.
+	Verdicts, Messages, Latencies, Tester Table
+	Comparison, Differences               *Table
+	Summaries                             []string
+	// Of the page alone, not of the words that a live one gets.
+	Policy, Styles, Licence template.HTML
+	Scripts                 []template.HTML
+	Data                    template.JS
+	Version                 uint64 // of a live page; 0 otherwise
+}
+
+func (p *Page) view() *view {
+	runs := p.runs()
+	v := &view{
+		Title: p.Title, Several: len(runs) > 1, Messages: messages(runs), Latencies: latencyTable(runs), Tester: testers(runs),
+	}
+	for _, r := range runs {
+		v.Stories = append(v.Stories, r.story())
+	}
+	if v.Several {
+		v.Verdicts = verdicts(runs)
+		comparison, summaries := p.comparison()
+		v.Comparison, v.Summaries = &comparison, summaries
+		if d := p.differences(); len(d.Rows) > 0 {
+			v.Differences = &d
+		}
+	}
+	v.clean()
+	return v
+}
+
+// HTML writes the page. It is whole: it needs no other file, and no network.
+func (p *Page) HTML(w io.Writer) error { return p.html(w, 0) }
+
+func (p *Page) html(w io.Writer, version uint64) error {
+	v := p.view()
+	v.Version = version
+	data, err := json.Marshal(dataOf(p.runs())) // escapes <, > and & as well
+	if err != nil {
+		return fmt.Errorf("encode the charts: %w", err)
+	}
+	v.Data = template.JS(data) //nolint:gosec // JSON that was just encoded
+	if err := v.embed(version > 0); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := render(&b, "page", v); err != nil {
+		return err
+	}
+	if b.Len() > maxPage {
+		return fmt.Errorf("the page would have %d bytes, above %d: report fewer runs at once", b.Len(), maxPage)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// words returns the page without its frame: what a live page puts in.
+func (p *Page) words() (string, error) {
+	var b bytes.Buffer
+	err := render(&b, "words", p.view())
+	return b.String(), err
+}
+
+func render(w io.Writer, name string, v *view) error {
+	t, err := template.New("page").ParseFS(assets, "assets/page.html")
+	if err == nil {
+		err = t.ExecuteTemplate(w, name, v)
+	}
+	if err != nil {
+		return fmt.Errorf("render the page: %w", err)
+	}
+	return nil
+}
+
+// embed puts styles, scripts and their policy into the view.
+func (v *view) embed(live bool) error {
+	read := func(name string) ([]byte, error) {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		return text, nil
+	}
+	var styleText bytes.Buffer
+	for _, name := range styles() {
+		text, err := read(name)
+		if err != nil {
+			return err
+		}
+		styleText.Write(text)
+		styleText.WriteByte('\n')
+	}
+	v.Styles = template.HTML("<style>" + styleText.String() + "</style>") //nolint:gosec // of this program
+	policy := "default-src 'none'; style-src '" + hash(styleText.Bytes()) + "'; script-src"
+	for _, name := range scripts() {
+		text, err := read(name)
+		if err != nil {
+			return err
+		}
+		v.Scripts = append(v.Scripts, template.HTML("<script>"+string(text)+"</script>")) //nolint:gosec // of this program
+		policy += " '" + hash(text) + "'"
+	}
+	policy += "; base-uri 'none'; form-action 'none'"
+	if live {
+		policy += "; connect-src 'self'"
+	}
+	v.Policy = template.HTML(`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`) //nolint:gosec // of this program
+	licence, err := read("assets/uplot/LICENSE")
+	v.Licence = template.HTML("<!-- Charts are drawn with uPlot 1.6.32, https://github.com/leeoniya/uPlot\n\n" + string(licence) + "\n-->") //nolint:gosec // of this program
+	return err
+}
+
+// hash returns the source of a policy for a script or style (Content Security Policy Level 3, section 2.3.1).
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

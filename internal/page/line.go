@@ -1,0 +1,85 @@
+package page
+
+import (
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// line is a row of the table of messages: a run, or a step of one.
+type line struct {
+	run, step string
+	result    *result.Result
+	elapsed   int64
+	counts    *result.Counts
+	latencies *result.Latencies
+	// Averages of the measured time, and the lowest and highest full second; nil where they are not known.
+	sent, completed, received   *float64
+	bestCompleted, bestReceived *extent
+}
+
+// lines returns the run as a whole and, if there are several, its steps.
+func (r *Run) lines() []line {
+	res := r.Result
+	whole := line{run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, latencies: &res.Latencies}
+	whole.figures(res.Figures, &r.tally.whole, r)
+	list := []line{whole}
+	if len(res.Steps) < 2 {
+		return list
+	}
+	for i := range res.Steps {
+		s := &res.Steps[i]
+		l := line{run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, latencies: &s.Latencies}
+		rows := &part{}
+		if i < len(r.tally.steps) && r.tally.steps[i].step == s.Name {
+			rows = &r.tally.steps[i]
+		}
+		l.figures(s.Figures, rows, r)
+		list = append(list, l)
+	}
+	return list
+}
+
+// figures takes the rates of the result if it has them, else those of the rows.
+func (l *line) figures(f *result.Figures, rows *part, r *Run) {
+	if f != nil {
+		l.sent, l.completed, l.received = f.Sent, f.Completed, f.Received
+		l.bestCompleted = extremes(f.MinimumCompleted, f.MaximumCompleted)
+		l.bestReceived = extremes(f.MinimumReceived, f.MaximumReceived)
+	} else if rows.length > 0 {
+		average := func(known bool, n uint64) *float64 {
+			if !known {
+				return nil
+			}
+			v := perSecond(n, rows.length)
+			return &v
+		}
+		l.sent, l.completed, l.received = average(r.sends(), rows.sent), average(r.sends(), rows.completed), average(r.receives(), rows.received)
+	}
+	if l.bestCompleted == nil && r.sends() && rows.bestCompleted.known() {
+		l.bestCompleted = &rows.bestCompleted.rates
+	}
+	if l.bestReceived == nil && r.receives() && rows.bestReceived.known() {
+		l.bestReceived = &rows.bestReceived.rates
+	}
+}
+
+func extremes(least, most *result.Extreme) *extent {
+	if least == nil || most == nil {
+		return nil
+	}
+	return &extent{least.PerSecond, most.PerSecond}
+}
+
+// succeeded, failed and received are counts of the line; known is false without the role.
+func (l *line) produced() (sent, succeeded, lost uint64, known bool) {
+	if p := l.counts.Producers; p != nil {
+		return p.Sent, p.Completed, failed(p), true
+	}
+	return 0, 0, 0, false
+}
+
+func (l *line) consumed() (uint64, bool) {
+	if c := l.counts.Consumers; c != nil {
+		return c.Received, true
+	}
+	return 0, false
+}

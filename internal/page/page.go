@@ -1,0 +1,219 @@
+// Package page makes the report of results that people read: one self-contained HTML page with verdicts in words, tables and charts,
+// or the tables alone as Markdown or CSV. [Server] serves the same page of a run that goes on.
+//
+// # How it is made
+//
+//	result.Read, or rows as they come -> Run (series, thinned; tally) -> Page -> words and tables: html/template
+//	                                                                          -> charts: JSON, drawn by assets/page.js on uPlot
+//
+// Everything in words is rendered here; the script draws charts from numbers, and on a live page puts in the words that the server has
+// rendered. So there is one renderer of each. The page holds all it needs and loads nothing: a Content-Security-Policy names the hashes of
+// its script and styles and forbids everything else. All text of results is escaped, by html/template and encoding/json.
+//
+// Best and worst are computed from the rows; a result whose numbers contradict each other is refused with [ErrImpossible].
+package page
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Limits of a page. A run gets a share of maxPoints, so that a page stays below five megabytes.
+const (
+	MaxRuns   = 200
+	maxPoints = 2400
+	minPoints = 60
+)
+
+// ErrTooMany says that a page would have more than [MaxRuns] runs.
+var ErrTooMany = fmt.Errorf("a page has %d runs at most", MaxRuns)
+
+// Run is a run on a page.
+type Run struct {
+	// Name is what the page calls it.
+	Name string
+	// Result is without rows.
+	Result *result.Result
+	// Warmup are the latencies of the messages that were due in the warm-up.
+	Warmup result.Latencies
+	// Live: it goes on, so that there is nothing wrong with it having no end.
+	Live bool
+
+	series *series
+	tally  *tally
+	group  int
+}
+
+// Group is a run, or the repeats of one.
+type Group struct {
+	Name string
+	Runs []*Run
+}
+
+// Page is a report on some runs.
+type Page struct {
+	Title  string
+	Groups []Group
+}
+
+// runs returns the runs of all groups.
+func (p *Page) runs() (list []*Run) {
+	for i := range p.Groups {
+		list = append(list, p.Groups[i].Runs...)
+	}
+	return list
+}
+
+// Read reads results, or folders of results, which are repeats of one run, and returns the page about them. The runs may still go on.
+//
+// The error is one of result.Read, or [ErrImpossible], or [ErrTooMany].
+func Read(dirs ...string) (*Page, error) {
+	p := &Page{}
+	paths := make([][]string, len(dirs))
+	total := 0
+	for i, dir := range dirs {
+		var err error
+		if paths[i], err = results(dir); err != nil {
+			return nil, err
+		}
+		if total += len(paths[i]); total > MaxRuns {
+			return nil, ErrTooMany
+		}
+	}
+	names := Names(dirs)
+	for i, list := range paths {
+		g := Group{Name: names[i]}
+		for _, path := range list {
+			name := g.Name
+			if len(list) > 1 {
+				name += " / " + filepath.Base(path)
+			}
+			r, err := readRun(name, path, limitOf(total))
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			r.group = i
+			g.Runs = append(g.Runs, r)
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	p.Title = p.title()
+	return p, nil
+}
+
+// limitOf returns how many points a run may have, at least, if there are so many of them.
+func limitOf(runs int) int { return max(minPoints, maxPoints/2/max(1, runs)) }
+
+// Names returns short names of folders: what is different at the end of their paths.
+func Names(dirs []string) []string {
+	names := make([]string, len(dirs))
+	for depth := 1; ; depth++ {
+		seen, whole := map[string]bool{}, true
+		for i, dir := range dirs {
+			parts := strings.Split(filepath.ToSlash(filepath.Clean(dir)), "/")
+			whole = whole && depth >= len(parts)
+			names[i] = strings.Join(parts[max(0, len(parts)-depth):], "/")
+			if names[i] == "." {
+				names[i] = "run"
+			}
+			seen[names[i]] = true
+		}
+		if len(seen) == len(dirs) || whole {
+			return names
+		}
+	}
+}
+
+// results returns the folder if it is a result, else those in it that are.
+func results(dir string) ([]string, error) {
+	if isResult(dir) {
+		return []string{dir}, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); e.IsDir() && isResult(path) {
+			list = append(list, path)
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: %w", dir, result.ErrNoResult)
+	}
+	return list, nil
+}
+
+func isResult(dir string) bool {
+	for _, name := range []string{result.RowsFile, result.ResultFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func readRun(name, dir string, limit int) (*Run, error) {
+	r := &Run{Name: name, series: &series{limit: limit}, tally: &tally{}}
+	read, err := result.Read(dir, result.WarmupLatencies(&r.Warmup))
+	if err != nil {
+		return nil, err
+	}
+	r.Live = !read.Complete && growing(dir)
+	return r, r.take(read)
+}
+
+// growingTime is for how long a folder that has no end, and did not change, is taken as that of a run that goes on.
+const growingTime = 10 * time.Second
+
+func growing(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, result.RowsFile))
+	return err == nil && time.Since(info.ModTime()) < growingTime
+}
+
+// NewRun returns a run of a result with its rows. The error is [ErrImpossible].
+func NewRun(name string, read *result.Result) (*Run, error) {
+	r := &Run{Name: name, series: &series{limit: limitOf(1)}, tally: &tally{}}
+	return r, r.take(read)
+}
+
+func (r *Run) take(read *result.Result) error {
+	for i := range read.Rows {
+		r.series.add(&read.Rows[i])
+		r.tally.add(&read.Rows[i])
+	}
+	c := *read
+	c.Rows = nil
+	r.Result = &c
+	return check(r.Result, r.tally)
+}
+
+func (p *Page) title() string {
+	runs := p.runs()
+	names := make([]string, 0, len(p.Groups))
+	for i := range p.Groups {
+		names = append(names, p.Groups[i].Name)
+	}
+	text := strings.Join(names[:min(len(names), 3)], ", ")
+	if len(names) > 3 {
+		text += fmt.Sprintf(" and %d more", len(names)-3)
+	}
+	if len(runs) > 0 && runs[0].Result.Scenario != "" {
+		text = runs[0].Result.Scenario + ": " + text
+	}
+	return cmp.Or(text, "no run")
+}
+
+func (r *Run) sends() bool    { return r.Result.Total.Producers != nil }
+func (r *Run) receives() bool { return r.Result.Total.Consumers != nil }
+
+// IsMissing tells whether an error of [Read] says that there is no result.
+func IsMissing(err error) bool { return errors.Is(err, result.ErrNoResult) }

@@ -1,0 +1,342 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// told is a run about which there is something to tell.
+func told(t *testing.T) *result.Result {
+	t.Helper()
+	r, _ := resultOf(t, usual())
+	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"the tester stood still"}}
+	measured := 2100.0
+	r.Thresholds = []result.Threshold{
+		{Threshold: "ack.p99 < 50ms", Metric: "ack.p99", Unit: "us", Measured: &measured, Kept: true},
+		{Threshold: "completed.avg > 1000", Metric: "completed.avg", Unit: "messages/s"},
+	}
+	r.Stalls = []result.Stall{{Side: "send", Time: r.Start + 4*second, Elapsed: 4 * second, Length: second}}
+	r.Findings = []result.Finding{{Kind: "lost", Count: 2, Subject: "queue://TEST", Failure: true, Examples: []string{"producer-0 12"}, Text: "messages lost: 2"}}
+	r.Errors = []result.Failure{{Class: "timeout", Count: 3, Examples: []string{"no answer"}}}
+	r.Verification = &result.Verification{Known: true, Sent: 650, Total: result.Verified{Expected: 650, Received: 648, Lost: 2}, Subscriptions: []result.Subscription{
+		{Destination: "queue://TEST", Known: true, Verified: result.Verified{Expected: 650, Received: 648, Lost: 2}},
+	}}
+	depth := uint64(0)
+	r.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{
+		{Destination: "queue://TEST", Sent: 650, Added: &result.Compared{Count: 653, Least: 650, Most: 650}, Received: 650, Depth: &depth},
+	}}
+	r.Brokers = []result.Broker{{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.56.0"}}
+	return r
+}
+
+// TestGolden: what goes onto the page of a known run.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "run"), told(t))
+	p, err := Read(filepath.Join(dir, "run"))
+	require.NoError(t, err)
+
+	data, err := json.MarshalIndent(dataOf(p.runs()), "", " ")
+	require.NoError(t, err)
+	golden(t, "data.json", string(data)+"\n")
+	words, err := p.words()
+	require.NoError(t, err)
+	golden(t, "words.html", words)
+	var b bytes.Buffer
+	require.NoError(t, p.Markdown(&b))
+	golden(t, "report.md", b.String())
+	b.Reset()
+	require.NoError(t, p.CSV(&b))
+	golden(t, "report.csv", b.String())
+}
+
+// TestFigures: the numbers of the table are those of what was done: 600 messages in five measured seconds.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	read, _ := resultOf(t, usual())
+	for name, change := range map[string]func(*result.Result){
+		"complete": func(*result.Result) {},
+		"growing":  func(r *result.Result) { r.Complete, r.Figures, r.Steps[0].Figures = false, nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := *read
+			r.Steps = []result.Step{read.Steps[0]}
+			change(&r)
+			run, err := NewRun("run", &r)
+			require.NoError(t, err)
+			l := run.lines()[0]
+			sent, succeeded, lost, known := l.produced()
+			assert.Equal(t, []uint64{650, 650, 0}, []uint64{sent, succeeded, lost})
+			assert.True(t, known)
+			assert.Equal(t, int64(7_100_000), l.elapsed)
+			assert.True(t, almost(100, *l.completed), *l.completed)
+			assert.True(t, almost(100, *l.received), *l.received)
+			assert.Equal(t, extent{0, 200}, *l.bestCompleted)
+			assert.Equal(t, extent{0, 200}, *l.bestReceived)
+		})
+	}
+}
+
+// TestImpossible: numbers that contradict each other are refused.
+func TestImpossible(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*result.Result)
+		want   string
+	}{
+		"more succeeded than sent":   {func(r *result.Result) { r.Total.Producers.Completed = 651 }, "in all, 651 messages succeeded or failed of 650 sent"},
+		"more failed than were left": {func(r *result.Result) { r.Total.Producers.Rejected = 1 }, "in all, 651 messages succeeded or failed of 650 sent"},
+		"in the measured part": {func(r *result.Result) {
+			r.Measured = &result.Counts{Producers: &result.Producers{Sent: 1, Completed: 2}}
+		}, "after the warm-up, 2 messages"},
+		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54.0; that of the rows is 0"},
+		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
+		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumReceived.PerSecond = 150 }, "the maximum rate of messages received is 150; that of the rows is 200"},
+		"average above the rows":       {func(r *result.Result) { *r.Figures.Completed = 110 }, "the average rate of messages completed is 110; that of the rows is 100"},
+		"of a step":                    {func(r *result.Result) { *r.Steps[0].Figures.Sent = 110 }, `step "load": the average rate of messages sent is 110`},
+		"mean above the maximum":       {func(r *result.Result) { r.Latencies.Ack.Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
+		"more missing than expected":   {func(r *result.Result) { a, b := uint64(5), uint64(6); r.Expected, r.Missing = &a, &b }, "6 messages are missing of 5 expected"},
+		"completed before it was sent": {func(r *result.Result) { r.Rows[0].Producers.Completed, r.Rows[0].Producers.Sent = 60, 50 }, "in the rows, messages succeeded before they were sent"},
+		"without rows, minimum above what was done": {func(r *result.Result) {
+			r.Rows = nil
+			r.Figures.MinimumCompleted.PerSecond, r.Figures.MaximumCompleted.PerSecond = 48435, 54528
+		}, "the minimum rate of messages completed, 48,435, is above the average, 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := resultOf(t, usual())
+			_, err := NewRun("run", r)
+			require.NoError(t, err)
+			c.change(r)
+			_, err = NewRun("run", r)
+			require.ErrorIs(t, err, ErrImpossible)
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// TestHostileTexts: no text of a result becomes markup, a formula, or steers the eye.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'`|=cmd()\u202e\x1b[31m\u2028]]>"
+	r := told(t)
+	r.Labels = map[string]string{evil: evil}
+	r.Scenario = evil
+	r.Outcome.Reason, r.Outcome.Problems = evil, []string{evil}
+	r.Limit.Text = evil
+	r.Findings[0].Text, r.Findings[0].Subject = evil, evil
+	r.Errors[0].Class, r.Errors[0].Examples = evil, []string{evil}
+	r.Verification.Subscriptions[0].Destination = evil
+	r.Verification.Notes = []string{evil}
+	r.BrokerCount.Destinations[0].Destination = evil
+	r.Brokers[0].Product = evil
+	r.Stalls[0].Side = evil
+	r.Thresholds[0].Threshold = evil
+	r.Steps = append(r.Steps, result.Step{Name: evil})
+	r.Commands = []result.Command{{Step: evil, When: "before", Command: evil, Output: evil}}
+	run, err := NewRun(evil, r)
+	require.NoError(t, err)
+	again, err := NewRun("=1+1", r)
+	require.NoError(t, err)
+	p := &Page{Title: evil, Groups: []Group{{Name: evil, Runs: []*Run{run}}, {Name: "=1+1", Runs: []*Run{again}}}}
+
+	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	html := b.String()
+	assert.Equal(t, 3, strings.Count(html, "<script"), "the data, the library and ours")
+	assert.Equal(t, 3, strings.Count(html, "</script"))
+	assert.NotContains(t, html, "<img")
+	assert.NotContains(t, html, "onerror=alert(1)>\"")
+	assert.NotContains(t, html, "\u202e")
+	assert.NotContains(t, html, "\x1b")
+	assert.Contains(t, html, "default-src 'none'")
+	assert.NotContains(t, html, "unsafe")
+
+	b.Reset()
+	require.NoError(t, p.Markdown(&b))
+	assert.NotRegexp(t, `[^\\]<`, b.String(), "unescaped")
+	assert.NotRegexp(t, `[^\\]\|=cmd`, b.String(), "a cell of its own")
+	assert.NotContains(t, b.String(), "\u202e")
+
+	b.Reset()
+	require.NoError(t, p.CSV(&b))
+	assert.Contains(t, b.String(), "\n'=1+1,")
+}
+
+// long returns a run of that many seconds, which grows a backlog.
+func long(seconds int) *result.Result {
+	ack := latencyOf([]int64{300, 400, 500, 90000}, 1)
+	sum := result.NewSum(head())
+	var rows []result.Row
+	for i := range seconds {
+		row := rowsOf([]load{{step: "load", phase: result.Measure, sent: 4000, completed: 4000, receive: 3990, backlog: int64(10 * i)}})[0]
+		row.Elapsed, row.Time = int64(i+1)*second, head().Start+int64(i+1)*second
+		row.Latencies = result.Latencies{Delay: ack, Ack: ack, Response: ack, Transfer: ack}
+		switch i {
+		case seconds / 2:
+			row.Producers.Completed = 1
+		case seconds / 3:
+			row.Producers.Completed, row.Producers.Sent = 7000, 7000
+		}
+		_ = sum.Add(&row) // small numbers
+		rows = append(rows, row)
+	}
+	r, _ := sum.Result()
+	r.Rows = rows
+	return r
+}
+
+// TestLong: of twelve hours of seconds the page keeps the lowest and the highest, and stays small.
+func TestLong(t *testing.T) {
+	t.Parallel()
+	seconds := 12 * 3600
+	run, err := NewRun("night", long(seconds))
+	require.NoError(t, err)
+	p := &Page{Title: "night", Groups: []Group{{Name: "night", Runs: []*Run{run}}}}
+	s := run.series
+	assert.LessOrEqual(t, len(s.points), maxPoints)
+	assert.Greater(t, len(s.points), maxPoints/4)
+	e, length, completed := nothing(), int64(0), uint64(0)
+	for i := range s.points {
+		e.join(s.points[i].completed.extent)
+		length, completed = length+s.points[i].length, completed+s.points[i].completed.count
+	}
+	assert.Equal(t, extent{1, 7000}, e)
+	assert.Equal(t, int64(seconds)*second, length)
+	assert.Equal(t, uint64(4000*(seconds-2)+7001), completed)
+	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	assert.Less(t, b.Len(), 1<<20)
+}
+
+// TestThinning: steps and phases keep their points, however many there are, within the bound.
+func TestThinning(t *testing.T) {
+	t.Parallel()
+	s := &series{limit: 50}
+	var at int64
+	for i := range 10_000 {
+		at += second
+		row := rowsOf([]load{{step: fmt.Sprint("step", i/3), phase: result.Measure, completed: uint64(i), sent: uint64(i)}})[0]
+		row.Elapsed = at
+		s.add(&row)
+		require.LessOrEqual(t, len(s.points), 100)
+	}
+	var sum uint64
+	for i := range s.points {
+		sum += s.points[i].completed.count
+	}
+	assert.Equal(t, uint64(10_000*9_999/2), sum)
+	assert.Equal(t, at, s.points[len(s.points)-1].to)
+}
+
+// TestCurve: the value at a rank is that of the message there, the last one the maximum.
+func TestCurve(t *testing.T) {
+	t.Parallel()
+	values := make([]int64, 1000)
+	for i := range values {
+		values[i] = int64(i + 1)
+	}
+	l := latencyOf(values, 1)
+	c, ok := curvesOf(l, nil)
+	require.True(t, ok)
+	assert.Nil(t, c.All)
+	at := map[float64]float64{}
+	for i, rank := range c.Measured.Rank {
+		at[float64(rank)] = float64(c.Measured.Value[i])
+	}
+	for rank, p := range map[float64]float64{10: 90, 100: 99} {
+		assert.Equal(t, float64(l.Percentile(p)), at[rank], p)
+	}
+	assert.Equal(t, 1000.0, at[1000])
+	assert.Equal(t, 1.0, at[1])
+
+	c, _ = curvesOf(l, latencyOf([]int64{5_000_000}, 1))
+	assert.Equal(t, number64(5_000_000), c.All.Value[len(c.All.Value)-1])
+	assert.Equal(t, number64(1001), c.All.Rank[len(c.All.Rank)-1])
+}
+
+// TestPile: the rate against the backlog is that of the seconds in which it was there.
+func TestPile(t *testing.T) {
+	t.Parallel()
+	var loads []load
+	for i := range 30 {
+		loads = append(loads, load{step: "load", phase: result.Measure, sent: 500, completed: uint64(500 - 10*i), receive: 100, backlog: int64(200 * i)})
+	}
+	loads = append(loads, load{step: "load", phase: result.Drain, receive: 900, backlog: 5000})
+	r, _ := resultOf(t, loads)
+	run, err := NewRun("run", r)
+	require.NoError(t, err)
+	p := run.pile()
+	require.NotNil(t, p)
+	assert.False(t, p.Left)
+	assert.Equal(t, number64(50), p.Backlog[0])
+	assert.Equal(t, number64(500), p.Completed.Value[0])
+	assert.Equal(t, number64(100), p.Received.Value[0])
+	last := len(p.Backlog) - 1
+	assert.Equal(t, number64(5850), p.Backlog[last])
+	assert.Equal(t, number64(210), p.Completed.Value[last])
+
+	for i := range r.Rows { // nobody asked the broker, and nothing is received: what was left there is the backlog
+		r.Rows[i].Backlog, r.Rows[i].Consumers = nil, nil
+	}
+	r.Total.Consumers, r.Figures, r.Steps[0].Figures = nil, nil, nil
+	run, err = NewRun("run", r)
+	require.NoError(t, err)
+	p = run.pile()
+	require.NotNil(t, p)
+	assert.True(t, p.Left)
+	assert.Nil(t, p.Received)
+}
+
+// TestGrowing: a folder without an end is that of a run that goes on, and later that of one that was killed.
+func TestGrowing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	r, _ := resultOf(t, usual())
+	r.Complete = false
+	write(t, dir, r)
+	verdict := func() string {
+		p, err := Read(dir)
+		require.NoError(t, err)
+		_, text := p.Groups[0].Runs[0].verdict()
+		return text
+	}
+	assert.Equal(t, "Running", verdict())
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, result.RowsFile), old, old))
+	assert.Equal(t, "Did not come to its end", verdict())
+}
+
+// TestTooMany: a page has a bound.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range MaxRuns + 1 {
+		path := filepath.Join(dir, fmt.Sprint(i))
+		require.NoError(t, os.Mkdir(path, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(path, result.RowsFile), nil, 0o600))
+	}
+	_, err := Read(dir)
+	require.ErrorIs(t, err, ErrTooMany)
+	_, err = Read(t.TempDir())
+	require.ErrorIs(t, err, result.ErrNoResult)
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, []string{"a", "b"}, Names([]string{"x/a", "y/b/"}))
+	assert.Equal(t, []string{"x/a", "y/a"}, Names([]string{"x/a", "y/a"}))
+	assert.Equal(t, []string{"a", "a"}, Names([]string{"a", "a"}))
+	assert.Equal(t, []string{"run"}, Names([]string{"."}))
+}

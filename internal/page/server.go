@@ -1,0 +1,221 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/listen"
+)
+
+// Times of a server. A browser that asks for what is newer waits for so long at most, and then asks again; one that has not yet seen the
+// end of the run is waited for when the server is closed, if it was there shortly before.
+const (
+	pollTime  = 10 * time.Second
+	seenTime  = 3 * time.Second
+	leaveTime = 2 * time.Second
+)
+
+// Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only reads. The page
+// is rendered when somebody asks for it, once for each change.
+type Server struct {
+	http *listen.HTTP
+
+	mu       sync.Mutex
+	version  uint64
+	changed  chan struct{} // closed at the next version
+	final    bool
+	closing  bool
+	build    func() (*Page, error)
+	made     uint64 // the version that page is
+	page     *Page
+	err      error
+	answer   []byte // of /data, for made
+	waiting  int    // browsers that were answered and have not asked again
+	answered time.Time
+}
+
+// NewServer returns a server that listens on address, HOST:PORT or :PORT, which is on loopback; setting names the flag in errors.
+func NewServer(address, setting string) (*Server, error) {
+	l, err := listen.TCP(context.Background(), "the page", setting, address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{changed: make(chan struct{})}
+	s.http = listen.Serve(l, s.handler(address, l.Addr()))
+	return s, nil
+}
+
+// Address returns the address that is listened on, with the real port if 0 was asked for.
+func (s *Server) Address() net.Addr { return s.http.Addr() }
+
+// Publish says that there is something new. build makes the page, if somebody asks for it; it may be called by any goroutine, one at a time.
+// final says that nothing newer comes.
+func (s *Server) Publish(build func() (*Page, error), final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	s.build, s.final = build, final
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Close stops serving. Browsers that follow have two seconds to fetch what was published last.
+func (s *Server) Close() error {
+	deadline := time.NewTimer(leaveTime)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for s.expected() {
+		select {
+		case <-tick.C:
+			continue
+		case <-deadline.C:
+		}
+		break
+	}
+	s.mu.Lock()
+	s.closing = true
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	return s.http.Close()
+}
+
+// expected tells whether a browser is about to ask for the last page.
+func (s *Server) expected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.final && s.waiting > 0 && time.Since(s.answered) < seenTime
+}
+
+// handler only reads. On loopback, another name than those of the machine comes from a web page of somebody else.
+func (s *Server) handler(address string, at net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.servePage)
+	mux.HandleFunc("GET /data", s.serveData)
+	secured := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		mux.ServeHTTP(w, r)
+	})
+	if listen.IsLoopback(at.String()) {
+		return listen.Local(listen.HostNames(address), secured)
+	}
+	return secured
+}
+
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	if !s.await(r.Context(), 0) {
+		http.Error(w, "there is nothing to show yet", http.StatusServiceUnavailable)
+		return
+	}
+	s.mu.Lock()
+	p, err := s.current()
+	version := s.made
+	s.mu.Unlock()
+	var b bytes.Buffer
+	if err == nil {
+		err = p.html(&b, version)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes())
+}
+
+// serveData answers with what is newer than the version after, as soon as there is something, or with the same when the time is over.
+func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.ParseUint(r.FormValue("after"), 10, 64)
+	if err != nil {
+		http.Error(w, "after must be the number of a version", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.waiting = max(0, s.waiting-1)
+	s.mu.Unlock()
+	if !s.await(r.Context(), after) && r.Context().Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	answer, final := s.data()
+	s.answered = time.Now()
+	if !final {
+		s.waiting++
+	}
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer)
+}
+
+// await waits for a version after that one. It is false if none came in time.
+func (s *Server) await(ctx context.Context, after uint64) bool {
+	timer := time.NewTimer(pollTime)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		known, changed, over := s.version > after, s.changed, s.closing || s.final
+		s.mu.Unlock()
+		if known || over {
+			return known
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// current returns the page of the last version. The lock is held.
+func (s *Server) current() (*Page, error) {
+	if s.made != s.version {
+		s.page, s.err = s.build()
+		s.made, s.answer = s.version, nil
+	}
+	return s.page, s.err
+}
+
+// news is the answer to a browser that follows.
+type news struct {
+	Version uint64     `json:"version"`
+	Final   bool       `json:"final"`
+	Title   string     `json:"title,omitempty"`
+	Words   string     `json:"words,omitempty"`
+	Data    *chartData `json:"data,omitempty"`
+	Error   string     `json:"error,omitempty"`
+}
+
+// data returns the answer of the last version. The lock is held.
+func (s *Server) data() (answer []byte, final bool) {
+	if s.version == 0 {
+		return []byte(`{"version":0}`), s.closing
+	}
+	p, err := s.current()
+	if s.answer == nil {
+		u := news{Version: s.made, Final: s.final}
+		if err == nil {
+			u.Title = p.Title + " - perfmq report"
+			u.Words, err = p.words()
+			data := dataOf(p.runs())
+			u.Data = &data
+		}
+		if err != nil {
+			u = news{Version: s.made, Final: s.final, Error: err.Error()}
+		}
+		s.answer, _ = json.Marshal(u) // numbers and texts
+	}
+	return s.answer, s.final
+}

@@ -1,0 +1,116 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// sets returns the groups as sets of repeats.
+func (p *Page) sets() []compare.Set {
+	sets := make([]compare.Set, 0, len(p.Groups))
+	for i := range p.Groups {
+		s := compare.Set{Name: p.Groups[i].Name}
+		for _, r := range p.Groups[i].Runs {
+			s.Results = append(s.Results, r.figures())
+		}
+		sets = append(sets, s)
+	}
+	return sets
+}
+
+// figures returns the result with one row, from which the metrics of a comparison compute their averages.
+func (r *Run) figures() *result.Result {
+	c := *r.Result
+	w := &r.tally.whole
+	row := result.Row{Phase: result.Measure, Length: w.length}
+	if r.sends() {
+		row.Producers = &result.Producers{Sent: w.sent, Completed: w.completed}
+	}
+	if r.receives() {
+		row.Consumers = &result.Consumers{Received: w.received}
+	}
+	if w.length > 0 {
+		c.Rows = []result.Row{row}
+	}
+	return &c
+}
+
+// verdicts has a row for each run.
+func verdicts(runs []*Run) Table {
+	t := Table{Title: "Verdicts", Head: []string{"run", "verdict", "limit", "findings"}, Words: true}
+	for _, r := range runs {
+		_, verdict := r.verdict()
+		limit := "-"
+		if l := r.Result.Limit; l != nil {
+			limit = l.Kind + ": " + l.Text
+		}
+		findings := "none"
+		if n := len(r.Result.Findings); n > 0 {
+			findings = fmt.Sprintf("%d, the first: %s", n, r.Result.Findings[0].Text)
+		}
+		t.Rows = append(t.Rows, []string{r.Name, verdict, limit, findings})
+	}
+	return t
+}
+
+// comparison holds the sets against the first, or tells the noise of the repeats of one.
+func (p *Page) comparison() (t Table, summaries []string) {
+	sets := p.sets()
+	var metrics []compare.Metric
+	for _, name := range compare.Usual() {
+		if m, ok := compare.Find(name); ok {
+			metrics = append(metrics, m)
+		}
+	}
+	rows := compare.Sets(sets, metrics)
+	t = Table{Title: "Side by side", Head: []string{""}}
+	if len(sets) == 1 {
+		t.Title = "Noise of the repeats"
+	}
+	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, how far they reach themselves."
+	for i := range sets {
+		t.Head = append(t.Head, fmt.Sprintf("%s (%d)", sets[i].Name, len(sets[i].Results)))
+		if i > 0 {
+			t.Head = append(t.Head, "change")
+		}
+	}
+	for k := range rows {
+		row := []string{rows[k].Name}
+		for i := range rows[k].Cells {
+			c := &rows[k].Cells[i]
+			text := "-"
+			if len(c.Values) > 0 {
+				text = rows[k].Metric.Unit.Format(c.Median)
+			}
+			if len(c.Values) > 1 && c.Median != 0 {
+				text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(c.Low-c.Median)/c.Median, 100*(c.High-c.Median)/c.Median)
+			}
+			row = append(row, text)
+			if i > 0 && c.Verdict != compare.Unknown {
+				row = append(row, c.String()+", "+string(c.Verdict))
+			} else if i > 0 {
+				row = append(row, "-")
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for i := 1; i < len(sets); i++ {
+		summaries = append(summaries, sentence(compare.Summary(sets, rows, i))+".")
+	}
+	return t, summaries
+}
+
+// differences are in what the plans, labels, versions and machines differ.
+func (p *Page) differences() Table {
+	t := Table{Title: "What differs", Head: []string{""}, Words: true}
+	sets := p.sets()
+	for i := range sets {
+		t.Head = append(t.Head, sets[i].Name)
+	}
+	for _, d := range compare.Differences(sets) {
+		t.Rows = append(t.Rows, append([]string{d.Kind + " " + d.Name}, d.Values...))
+	}
+	return t
+}

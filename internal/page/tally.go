@@ -1,0 +1,103 @@
+package page
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// The lowest and highest rates are those of full seconds, as the summary of a run has them.
+const (
+	fullSecond    = 700_000 // microseconds from which a row counts as one
+	enoughSeconds = 3       // so many must there be
+)
+
+// best are the lowest and highest rate of the full seconds of a run, or a step.
+type best struct {
+	seconds int
+	rates   extent
+}
+
+func (b *best) add(n uint64, length int64) {
+	if b.seconds == 0 {
+		b.rates = nothing()
+	}
+	b.seconds++
+	b.rates.add(perSecond(n, length))
+}
+
+func (b *best) known() bool { return b.seconds >= enoughSeconds }
+
+// part is what the measured rows of a run, or a step, come to.
+type part struct {
+	step                      string
+	length                    int64
+	sent, completed, received uint64
+	bestCompleted             best
+	bestReceived              best
+	everReceived              uint64 // in any phase
+}
+
+func (p *part) add(r *result.Row) {
+	var sent, completed, received uint64
+	if r.Producers != nil {
+		sent, completed = r.Producers.Sent, r.Producers.Completed
+	}
+	if r.Consumers != nil {
+		received = r.Consumers.Received
+	}
+	if r.Phase == result.Measure {
+		p.length += r.Length
+		p.sent, p.completed, p.received = p.sent+sent, p.completed+completed, p.received+received
+		if r.Length >= fullSecond {
+			p.bestCompleted.add(completed, r.Length)
+			if p.everReceived > 0 {
+				p.bestReceived.add(received, r.Length)
+			}
+		}
+	}
+	p.everReceived += received
+}
+
+// tally is what the rows of a run come to: of the whole, and of each step.
+type tally struct {
+	whole part
+	steps []part
+	total result.Producers // only Sent and Completed
+	got   uint64
+	over  bool // at some row, more had been completed than sent
+}
+
+func (t *tally) add(r *result.Row) {
+	t.whole.add(r)
+	if n := len(t.steps); n == 0 || t.steps[n-1].step != r.Step {
+		t.steps = append(t.steps, part{step: r.Step})
+	}
+	t.steps[len(t.steps)-1].add(r)
+	if r.Producers != nil {
+		t.total.Sent += r.Producers.Sent
+		t.total.Completed += r.Producers.Completed
+	}
+	if r.Consumers != nil {
+		t.got += r.Consumers.Received
+	}
+	t.over = t.over || t.total.Completed > t.total.Sent
+}
+
+func (t *tally) clone() *tally {
+	c := *t
+	c.steps = slices.Clone(t.steps)
+	return &c
+}
+
+// complete tells whether the rows are all of the result's.
+func (t *tally) complete(r *result.Result) bool {
+	var sent, completed, received uint64
+	if p := r.Total.Producers; p != nil {
+		sent, completed = p.Sent, p.Completed
+	}
+	if c := r.Total.Consumers; c != nil {
+		received = c.Received
+	}
+	return t.total.Sent == sent && t.total.Completed == completed && t.got == received
+}

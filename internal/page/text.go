@@ -1,0 +1,221 @@
+package page
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Markdown writes the verdicts, findings and tables, for a merge request.
+func (p *Page) Markdown(w io.Writer) error {
+	var b strings.Builder
+	v := p.view()
+	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
+	for i := range v.Stories {
+		v.Stories[i].markdown(&b, v.Several)
+	}
+	if len(v.Summaries) > 0 {
+		b.WriteString("\n")
+		for _, s := range v.Summaries {
+			b.WriteString(plain(s) + "\n")
+		}
+	}
+	for _, t := range []*Table{v.Comparison, v.Differences, &v.Messages, &v.Latencies, &v.Tester} {
+		if t != nil {
+			t.markdown(&b, 2)
+		}
+	}
+	for i := range v.Stories {
+		s := &v.Stories[i]
+		for k := range s.Tables {
+			if v.Several {
+				s.Tables[k].Title = s.Name + ": " + s.Tables[k].Title
+			}
+			s.Tables[k].markdown(&b, 2)
+		}
+	}
+	for i := range v.Stories {
+		s := &v.Stories[i]
+		facts := Table{Title: "The run", Head: []string{"", ""}, Words: true}
+		if v.Several {
+			facts.Title = s.Name
+		}
+		for _, f := range s.Facts {
+			facts.Rows = append(facts.Rows, []string{f.Name, f.Value})
+		}
+		facts.markdown(&b, 2)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *story) markdown(b *strings.Builder, several bool) {
+	b.WriteString("\n")
+	if several {
+		fmt.Fprintf(b, "## %s\n\n", plain(s.Name))
+	}
+	fmt.Fprintf(b, "**%s**: %s\n\n", s.Verdict, plain(s.Reason))
+	for _, l := range s.Limits {
+		name := "Limit"
+		if l.Step != "" {
+			name += " of " + plain(l.Step)
+		}
+		fmt.Fprintf(b, "%s: %s\n\n", name, plain(l.Text))
+	}
+	for _, n := range s.Numbers {
+		b.WriteString(plain(n) + "\n")
+	}
+	for i, list := range [][]string{s.Problems, s.Findings, s.Warnings} {
+		if len(list) > 0 {
+			b.WriteString("\n" + [...]string{"Problems", "Findings", "Warnings"}[i] + ":\n\n")
+		}
+		for _, text := range list {
+			b.WriteString("- " + plain(text) + "\n")
+		}
+	}
+}
+
+func (t *Table) markdown(b *strings.Builder, level int) {
+	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", level), plain(t.Title))
+	if t.Note != "" {
+		b.WriteString(plain(t.Note) + "\n\n")
+	}
+	head := t.Head
+	if len(t.Groups) > 0 { // Markdown has one line of names
+		head = nil
+		for _, g := range t.Groups {
+			for range g.Span {
+				name := t.Head[len(head)]
+				if g.Name != "" {
+					name = strings.ToLower(g.Name) + ": " + name
+				}
+				head = append(head, name)
+			}
+		}
+	}
+	line := func(cells []string) {
+		for i := range cells {
+			b.WriteString("| " + plain(cells[i]) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	line(head)
+	for i := range head {
+		if i == 0 || t.Words {
+			b.WriteString("| --- ")
+		} else {
+			b.WriteString("| ---: ")
+		}
+	}
+	b.WriteString("|\n")
+	for _, row := range t.Rows {
+		line(row)
+	}
+}
+
+// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold.
+func plain(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			b.WriteByte(' ')
+		case strings.ContainsRune("\\`*_[]<>|#&~!$", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case !strconv.IsPrint(r):
+			fmt.Fprintf(&b, "\\\\u%04x", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times milliseconds.
+func (p *Page) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	names := []string{
+		"run", "step", "verdict", "start", "elapsed_s", "sent", "completed", "failed", "completed_avg", "completed_min", "completed_max",
+		"received", "received_avg", "received_min", "received_max",
+	}
+	for _, latency := range result.Names() {
+		for _, s := range []string{"mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"} {
+			names = append(names, latency+"_"+s+"_ms")
+		}
+	}
+	names = append(names, "tester_cpu_percent", "tester_memory_bytes", "machine_percent", "limit")
+	_ = c.Write(names) // the error is kept
+	for _, r := range p.runs() {
+		for _, l := range r.lines() {
+			_ = c.Write(l.csv(r))
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func (l *line) csv(r *Run) []string {
+	decimal := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	whole := func(n uint64, known bool) string {
+		if !known {
+			return ""
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	rates := func(average *float64, best *extent) (cells [3]string) {
+		if average != nil {
+			cells[0] = decimal(*average)
+		}
+		if best != nil {
+			cells[1], cells[2] = decimal(best.low), decimal(best.high)
+		}
+		return cells
+	}
+	_, verdict := r.verdict()
+	sent, completed, failed, known := l.produced()
+	received, consumed := l.consumed()
+	row := []string{
+		cell(l.run), cell(l.step), verdict, moment(l.result.Start), decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
+		whole(failed, known),
+	}
+	of := rates(l.completed, l.bestCompleted)
+	row = append(append(row, of[:]...), whole(received, consumed))
+	of = rates(l.received, l.bestReceived)
+	row = append(row, of[:]...)
+	for _, name := range result.Names() {
+		x := l.latencies.Get(name)
+		if x == nil || x.Count == 0 || x.Percentiles == nil {
+			row = append(row, "", "", "", "", "", "", "")
+			continue
+		}
+		row = append(row, decimal(x.Mean()/1e3))
+		for _, us := range []int64{x.P50, x.P90, x.P99, x.P999, x.P9999, x.Max} {
+			row = append(row, decimal(float64(us)/1e3))
+		}
+	}
+	if l.step != "" {
+		return append(row, "", "", "", "")
+	}
+	x := &l.result.Tester
+	cells := []string{decimal(100 * float64(x.CPU) / float64(max(1, l.elapsed))), whole(max(x.Memory, x.MemoryPeak), true), "", ""}
+	if x.MachineAll > 0 {
+		cells[2] = decimal(100 * float64(x.MachineBusy) / float64(x.MachineAll))
+	}
+	if l.result.Limit != nil {
+		cells[3] = cell(l.result.Limit.Kind)
+	}
+	return append(row, cells...)
+}
+
+// cell keeps a spreadsheet from taking a text for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

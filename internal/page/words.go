@@ -1,0 +1,213 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// story is a run in words: the verdict, what was found, what bounded it, and its tables.
+type story struct {
+	Name string
+	// Mark is good, bad, warn or live: the colour of the verdict, and a sign beside it.
+	Mark    string
+	Verdict string
+	Reason  string
+	Numbers []string // the run in two or three sentences
+	// Problems make the run a failure; Findings and Warnings a reader should know.
+	Problems, Findings, Warnings []string
+	Limits                       []limitOfStep
+	Tables                       []Table
+	Facts                        []Fact
+	Plan                         []Fact
+	Commands                     []Fact
+}
+
+type limitOfStep struct{ Step, Text string }
+
+// Fact is a name with its value.
+type Fact struct{ Name, Value string }
+
+func (r *Run) story() story {
+	s := story{Name: r.Name, Numbers: r.sentences(), Facts: r.facts(), Plan: r.plan()}
+	s.Mark, s.Verdict = r.verdict()
+	o := &r.Result.Outcome
+	s.Reason = o.Reason
+	if !r.Live {
+		s.Problems = o.Problems
+	}
+	for i := range r.Result.Thresholds {
+		if t := &r.Result.Thresholds[i]; !t.Kept {
+			s.Problems = append(s.Problems, "threshold not kept: "+t.Threshold)
+		}
+	}
+	s.Warnings = append(slices.Clone(o.Warnings), o.LeftBehind...)
+	for i := range r.Result.Findings {
+		f := &r.Result.Findings[i]
+		text := f.Text
+		if f.Subject != "" && !strings.Contains(text, f.Subject) {
+			text = f.Subject + ": " + text
+		}
+		if len(f.Examples) > 0 {
+			text += " (first: " + strings.Join(f.Examples[:min(3, len(f.Examples))], ", ") + ")"
+		}
+		if !slices.Contains(s.Problems, text) {
+			s.Findings = append(s.Findings, text)
+		}
+	}
+	s.Limits = r.limits()
+	for _, t := range []Table{thresholdTable(r), stallTable(r), verified(r), brokerCounts(r), errorTable(r)} {
+		if len(t.Rows) > 0 {
+			s.Tables = append(s.Tables, t)
+		}
+	}
+	for i := range r.Result.Commands {
+		c := &r.Result.Commands[i]
+		status := "could not be run"
+		if c.Status != nil {
+			status = fmt.Sprintf("status %d", *c.Status)
+		}
+		s.Commands = append(s.Commands, Fact{c.When + " " + c.Step, fmt.Sprintf("%s (%s, %s) %s", c.Command, status, span(c.Took), c.Output)})
+	}
+	return s
+}
+
+// verdict returns a mark and some words.
+func (r *Run) verdict() (mark, text string) {
+	o := &r.Result.Outcome
+	switch {
+	case r.Live && !r.Result.Complete:
+		return "live", "Running"
+	case !r.Result.Complete:
+		return "bad", "Did not come to its end"
+	case !o.Success:
+		return "bad", "Failed"
+	case slices.ContainsFunc(r.Result.Thresholds, func(t result.Threshold) bool { return !t.Kept }):
+		return "bad", "A threshold was not kept"
+	case o.Interrupted:
+		return "warn", "Interrupted, else a success"
+	default:
+		return "good", "Success"
+	}
+}
+
+// limits returns what bounded the rate, of each step where there are several.
+func (r *Run) limits() (list []limitOfStep) {
+	add := func(step string, l *result.Limit) {
+		if l != nil {
+			of := stats.Limit{Kind: stats.LimitKind(l.Kind), Text: l.Text, Hint: l.Hint}
+			list = append(list, limitOfStep{step, of.String()})
+		}
+	}
+	if len(r.Result.Steps) < 2 {
+		add("", r.Result.Limit)
+		return list
+	}
+	for i := range r.Result.Steps {
+		add(r.Result.Steps[i].Name, r.Result.Steps[i].Limit)
+	}
+	if len(list) == 0 {
+		add("", r.Result.Limit)
+	}
+	return list
+}
+
+// sentences tell a run's figures.
+func (r *Run) sentences() (list []string) {
+	l := r.lines()[0]
+	rates := func(average *float64, best *extent) string {
+		if average == nil {
+			return ""
+		}
+		text := ", " + number(*average) + "/s on average"
+		if best != nil {
+			text += " (seconds from " + number(best.low) + " to " + number(best.high) + ")"
+		}
+		return text
+	}
+	if sent, succeeded, lost, known := l.produced(); known {
+		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded), rates(l.completed, l.bestCompleted))
+		if lost > 0 {
+			text += fmt.Sprintf("; %s were not", count(lost))
+		}
+		list = append(list, text+".")
+	}
+	if received, known := l.consumed(); known {
+		list = append(list, fmt.Sprintf("Received %s%s.", count(received), rates(l.received, l.bestReceived)))
+	}
+	var late []string
+	for _, x := range []struct{ name, text string }{
+		{"response", "confirmed %s after they were due"}, {"ack", "confirmed within %s"}, {"transfer", "received within %s of their sending"},
+	} {
+		latency := r.Result.Latencies.Get(x.name)
+		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 {
+			continue
+		}
+		late = append(late, fmt.Sprintf(x.text, span(latency.P99)))
+	}
+	if len(late) > 0 {
+		list = append(list, "99% were "+strings.Join(late, ", and 99% ")+".")
+	}
+	return list
+}
+
+// facts are labels, versions and machine.
+func (r *Run) facts() (list []Fact) {
+	add := func(name, value string) {
+		if value != "" {
+			list = append(list, Fact{name, value})
+		}
+	}
+	res := r.Result
+	for _, name := range slices.Sorted(maps.Keys(res.Labels)) {
+		add(name, res.Labels[name])
+	}
+	add("scenario", res.Scenario)
+	add("began", moment(res.Start))
+	add("run", res.RunID)
+	for i := range res.Brokers {
+		b := &res.Brokers[i]
+		add(strings.TrimSpace("broker "+strings.TrimSpace(b.Name+" "+b.Side)), strings.TrimSpace(b.Product+" "+b.Version)+" over "+b.Protocol)
+	}
+	for i := range res.Versions.Clients {
+		c := &res.Versions.Clients[i]
+		add("client of the "+c.Role, strings.TrimSpace(c.Protocol+", "+c.Name+" "+c.Version))
+	}
+	add("perfmq", strings.TrimSpace(res.Versions.Perfmq+" "+res.Versions.Revision))
+	add("Go", strings.TrimPrefix(res.Versions.Go, "go"))
+	machine := func(h *result.Host) string {
+		text := fmt.Sprintf("%s, %s/%s, %d processors", h.Name, h.OS, h.Arch, h.CPUs)
+		if h.Memory > 0 {
+			text += ", " + megabytes(h.Memory) + " MB of memory"
+		}
+		return text
+	}
+	if len(res.Parts) == 0 {
+		add("machine", machine(&res.Host))
+	}
+	for i := range res.Parts {
+		add("machine "+strconv.Itoa(i+1), machine(&res.Parts[i].Host)+", from "+moment(res.Parts[i].Start))
+	}
+	return list
+}
+
+// maxPlan bounds how many settings of a plan are shown.
+const maxPlan = 1000
+
+// plan returns the settings, without the path to the only step and group.
+func (r *Run) plan() (list []Fact) {
+	settings := compare.Settings(r.Result)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if len(list) == maxPlan {
+			return append(list, Fact{"...", fmt.Sprintf("and %d more", len(settings)-maxPlan)})
+		}
+		list = append(list, Fact{strings.TrimPrefix(strings.TrimPrefix(name, "steps.load."), "groups.1."), settings[name]})
+	}
+	return list
+}
