@@ -42,6 +42,7 @@ func (r *resolver) kinds() []plan.Variant {
 	for i := range list {
 		v := &list[i]
 		v.Priority, v.MessageGroup, v.Properties = r.Priority, r.MessageGroup, r.Properties
+		v.Text = r.MessageType == string(plan.Text)
 		switch err := plan.CheckBody(&r.own, v.Size()); {
 		case err != nil && file != "":
 			r.refuse("put something into it, or remove it", "--body-file %s: %v", v.BodySource, err)
@@ -91,7 +92,7 @@ func setKinds(g *plan.Group, list []plan.Variant) {
 	case 1:
 		v := &list[0]
 		g.Body, g.BodySize, g.Fill, g.BodySource = v.Body, v.BodySize, v.Fill, v.BodySource
-		g.Priority, g.MessageGroup, g.Properties = v.Priority, v.MessageGroup, v.Properties
+		g.Text, g.Priority, g.MessageGroup, g.Properties = v.Text, v.Priority, v.MessageGroup, v.Properties
 	default:
 		g.Mix = list
 	}

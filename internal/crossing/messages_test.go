@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,25 @@ func TestMessages(t *testing.T) {
 				} else {
 					requireSTOMP(t, broker, at[to], dest.Name)
 				}
+				for _, client := range []string{driver.Native, library(from)} {
+					sender := openClient(t, from, client, driver.OpenOptions{URL: at[from]})
+					for i, text := range texts() {
+						dest := driver.Destination{Name: fmt.Sprintf("text.%s-%s-%s-%d", from, to, client, i)}
+						sendText(t, sender, dest, text)
+						requireReceived(t, text, receive(t, receiver, dest), []byte(text))
+						sendText(t, sender, dest, text)
+						if to == "amqp" {
+							m := receiveAMQP(t, at[to], dest.Name)
+							require.Equal(t, text, m.Value, "%s: an amqp-value of a string", client)
+							require.Empty(t, m.Data)
+						} else {
+							m := receiveSTOMP(t, broker, at[to], dest.Name)
+							require.Equal(t, text, string(m.Body))
+							_, sized := m.Header.Contains(frame.ContentLength)
+							require.False(t, sized, "%s: a text has no content-length", client)
+						}
+					}
+				}
 			})
 		}
 	}
@@ -95,6 +115,12 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// texts are bodies of text; a header of STOMP would have to escape some of them.
+func texts() []string { return []string{"grün: 名前\n\n\r\n\\n", strings.Repeat("ä", 100<<10)} }
+
+// library is the client library of a protocol.
+func library(protocol string) string { return "go-" + protocol }
+
 func open(t *testing.T, protocol, url string, options ...string) driver.Driver {
 	t.Helper()
 	return openWith(t, protocol, driver.OpenOptions{URL: url}, options...)
@@ -102,8 +128,13 @@ func open(t *testing.T, protocol, url string, options ...string) driver.Driver {
 
 func openWith(t *testing.T, protocol string, opts driver.OpenOptions, options ...string) driver.Driver {
 	t.Helper()
+	return openClient(t, protocol, driver.Native, opts, options...)
+}
+
+func openClient(t *testing.T, protocol, client string, opts driver.OpenOptions, options ...string) driver.Driver {
+	t.Helper()
 	for _, f := range drivers.All() {
-		if f.Name == protocol {
+		if f.Name == protocol && f.Client == client {
 			opts.Options = f.NewOptions()
 			require.NoError(t, driver.SetOptions(opts.Options, options))
 			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, patience
@@ -113,18 +144,28 @@ func openWith(t *testing.T, protocol string, opts driver.OpenOptions, options ..
 			return d
 		}
 	}
-	t.Fatalf("no protocol %s", protocol)
+	t.Fatalf("no %s over %s", protocol, client)
 	return nil
 }
 
 func send(t *testing.T, d driver.Driver, dest driver.Destination, body []byte) {
+	t.Helper()
+	sendVariant(t, d, dest, driver.Variant{Body: body, Priority: 7, Properties: properties()})
+}
+
+func sendText(t *testing.T, d driver.Driver, dest driver.Destination, text string) {
+	t.Helper()
+	sendVariant(t, d, dest, driver.Variant{Body: []byte(text), Text: true, Priority: -1})
+}
+
+func sendVariant(t *testing.T, d driver.Driver, dest driver.Destination, v driver.Variant) {
 	t.Helper()
 	ctx := soon(t)
 	outcome := make(chan driver.Outcome, 1)
 	p, err := d.Producer(ctx, driver.ProducerSpec{
 		Connection: driver.Connection{Key: "p", Name: "p"}, Destination: dest, Name: "p", MaxPending: 1,
 		Persistent: true, TTL: time.Hour,
-		Variants: []driver.Variant{{Body: body, Priority: 7, Properties: properties()}},
+		Variants: []driver.Variant{v},
 	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcome <- o }))
 	require.NoError(t, err)
 	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
@@ -168,17 +209,7 @@ func requireReceived(t *testing.T, name string, got *driver.Delivery, body []byt
 // requireAMQP reads a message with the client library. Text says that it was sent over STOMP.
 func requireAMQP(t *testing.T, broker, url, queue string, text bool) {
 	t.Helper()
-	ctx := soon(t)
-	conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
-	require.NoError(t, err)
-	defer conn.Close()
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
-	r, err := session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
-	require.NoError(t, err)
-	m, err := r.Receive(ctx, nil)
-	require.NoError(t, err)
-	require.NoError(t, r.AcceptMessage(ctx, m))
+	m := receiveAMQP(t, url, queue)
 	require.Equal(t, []byte{0, 1, 2}, m.GetData())
 	for _, p := range properties() {
 		require.Equal(t, p.Value, m.ApplicationProperties[p.Key], "%s: property %s", broker, p.Key)
@@ -198,6 +229,38 @@ func requireAMQP(t *testing.T, broker, url, queue string, text bool) {
 // requireSTOMP reads a message with the client library.
 func requireSTOMP(t *testing.T, broker, url, queue string) {
 	t.Helper()
+	m := receiveSTOMP(t, broker, url, queue)
+	require.Equal(t, []byte{0, 1, 2}, m.Body)
+	for _, p := range properties() {
+		value, has := m.Header.Contains(p.Key)
+		require.True(t, has, "%s: property %s", broker, p.Key)
+		require.Equal(t, p.Value, value, "%s: property %s", broker, p.Key)
+	}
+	require.Equal(t, "1700000000123456", m.Header.Get("time"))
+	require.Equal(t, "true", m.Header.Get("persistent"))
+	require.Equal(t, "7", m.Header.Get("priority"))
+	require.NotContains(t, []string{"", "0"}, m.Header.Get("expires"), "it expires")
+	require.Equal(t, "3", m.Header.Get(frame.ContentLength))
+}
+
+func receiveAMQP(t *testing.T, url, queue string) *amqp.Message {
+	t.Helper()
+	ctx := soon(t)
+	conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
+	require.NoError(t, err)
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, nil)
+	require.NoError(t, err)
+	r, err := session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
+	require.NoError(t, err)
+	m, err := r.Receive(ctx, nil)
+	require.NoError(t, err)
+	require.NoError(t, r.AcceptMessage(ctx, m))
+	return m
+}
+
+func receiveSTOMP(t *testing.T, broker, url, queue string) *gostomp.Message {
+	t.Helper()
 	conn, err := gostomp.Dial("tcp", strings.TrimPrefix(url, "stomp://"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Disconnect()) }()
@@ -214,16 +277,6 @@ func requireSTOMP(t *testing.T, broker, url, queue string) {
 		require.NoError(t, errors.New("no message came"))
 	}
 	require.NoError(t, m.Err)
-	require.Equal(t, []byte{0, 1, 2}, m.Body)
-	for _, p := range properties() {
-		value, has := m.Header.Contains(p.Key)
-		require.True(t, has, "%s: property %s", broker, p.Key)
-		require.Equal(t, p.Value, value, "%s: property %s", broker, p.Key)
-	}
-	require.Equal(t, "1700000000123456", m.Header.Get("time"))
-	require.Equal(t, "true", m.Header.Get("persistent"))
-	require.Equal(t, "7", m.Header.Get("priority"))
-	require.NotContains(t, []string{"", "0"}, m.Header.Get("expires"), "it expires")
-	require.Equal(t, "3", m.Header.Get(frame.ContentLength))
 	require.NoError(t, sub.Unsubscribe())
+	return m
 }

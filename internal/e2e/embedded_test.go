@@ -63,8 +63,14 @@ func TestEmbeddedPairs(t *testing.T) {
 		for _, to := range broker.Protocols() {
 			for _, kind := range []string{"queue", "topic"} {
 				t.Run(from+" to "+to+" over a "+kind, func(t *testing.T) {
-					r := run(t, limit, from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
-						"--message-count", strconv.Itoa(messages), "--property", "color=red", kind+"://TEST")
+					args := []string{
+						from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
+						"--message-count", strconv.Itoa(messages), "--property", "color=red", kind + "://TEST",
+					}
+					if kind == "topic" && from != broker.RocketMQ { // which has no texts
+						args = append(args, "--message-type", "text")
+					}
+					r := run(t, limit, args...)
 					require.Equal(t, statusOK, r.status)
 					v := r.verification(t)
 					if from == broker.RocketMQ || to == broker.RocketMQ {

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -76,6 +78,50 @@ func randomText(source *rand.PCG, body []byte) {
 			bits >>= 6
 		}
 	}
+}
+
+// MessageType is what a message says that its body is.
+type MessageType string
+
+// The types.
+const (
+	// Bytes is the usual one: a data section in AMQP, a SEND frame with content-length in STOMP.
+	Bytes MessageType = "bytes"
+	// Text is an amqp-value with a string in AMQP, a SEND frame without content-length in STOMP.
+	Text MessageType = "text"
+)
+
+// MessageTypes returns the names of all types.
+func MessageTypes() []string { return []string{string(Text), string(Bytes)} }
+
+// text finds the bodies that cannot be sent as text.
+func (v *validator) text() {
+	list := v.group.Variants()
+	for i := range list {
+		m := &list[i]
+		if !m.Text {
+			continue
+		}
+		const hint = "--message-type bytes sends any body"
+		// A body of --message-size is not made yet; it is ASCII, and may be of zeros.
+		v.refuse(!utf8.Valid(m.Body), hint, "--message-type text: the body is not UTF-8: %s", m.BodySource)
+		v.refuse(v.stomp && (m.Fill == Zeros && m.BodySize > 0 || bytes.IndexByte(m.Body, 0) >= 0), hint,
+			"--message-type text: STOMP ends a text at its first NUL, and there is one in the body: %s", m.BodySource)
+	}
+}
+
+// speaksSTOMP tells whether any group sends or receives over STOMP.
+func (p *Plan) speaksSTOMP() bool {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, e := range g.Endpoints() {
+				if e.Factory.Name == "stomp" {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.

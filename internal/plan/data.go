@@ -80,7 +80,8 @@ type groupData struct {
 	Rate                string            `json:"rate,omitempty"`
 	Count               uint64            `json:"message-count,omitempty"`
 	Body                string            `json:"body,omitempty"`
-	Messages            []messageData     `json:"messages,omitempty"` // instead of body, priority, group and property
+	Messages            []messageData     `json:"messages,omitempty"`     // instead of body, message-type, priority, group and property
+	MessageType         MessageType       `json:"message-type,omitempty"` // of bytes without it
 	Persistent          bool              `json:"persistent,omitempty"`
 	TTL                 string            `json:"ttl,omitempty"`
 	DeliveryDelay       string            `json:"delivery-delay,omitempty"`
@@ -104,6 +105,7 @@ type groupData struct {
 type messageData struct {
 	Weight     int               `json:"weight"`
 	Body       string            `json:"body"`
+	Type       MessageType       `json:"message-type,omitempty"`
 	Priority   *int              `json:"priority,omitempty"`
 	Group      string            `json:"group,omitempty"`
 	Properties map[string]string `json:"property,omitempty"`
@@ -202,7 +204,7 @@ func (g *Group) producing(d *groupData) {
 	d.Persistent, d.TTL, d.CommitInterval = g.Persistent, duration(g.TTL), g.CommitInterval
 	if len(g.Mix) == 0 {
 		m := messageOf(&g.Variants()[0])
-		d.Body, d.Priority, d.Group, d.Properties = m.Body, m.Priority, m.Group, m.Properties
+		d.Body, d.MessageType, d.Priority, d.Group, d.Properties = m.Body, m.Type, m.Priority, m.Group, m.Properties
 	}
 	for i := range g.Mix {
 		d.Messages = append(d.Messages, messageOf(&g.Mix[i]))
@@ -211,6 +213,9 @@ func (g *Group) producing(d *groupData) {
 
 func messageOf(v *Variant) messageData {
 	d := messageData{Weight: v.Weight, Body: v.BodySource, Group: v.MessageGroup}
+	if v.Text {
+		d.Type = Text
+	}
 	if v.Priority >= 0 {
 		d.Priority = &v.Priority
 	}

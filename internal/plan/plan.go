@@ -165,7 +165,7 @@ type Group struct {
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 
-	// Mix are the kinds of messages, if there are several; Body to BodySource, Priority, MessageGroup and Properties are without use
+	// Mix are the kinds of messages, if there are several; Body to Text, Priority, MessageGroup and Properties are without use
 	// then. Empty means that all messages are as these say.
 	Mix []Variant
 	// Body is the payload of every message: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
@@ -174,6 +174,7 @@ type Group struct {
 	Fill     Fill
 	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
 	BodySource     string
+	Text           bool // messages are of text, not of bytes
 	Persistent     bool
 	TTL            time.Duration
 	DeliveryDelay  time.Duration // for which the broker is to hold back each message after it was sent
@@ -211,7 +212,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	total := g.Producers * len(g.Destinations)
 	var variants []driver.Variant
 	for _, v := range g.Variants() {
-		variants = append(variants, driver.Variant{Body: v.Body, Priority: v.Priority, Group: v.MessageGroup, Properties: v.Properties})
+		variants = append(variants, driver.Variant{Body: v.Body, Text: v.Text, Priority: v.Priority, Group: v.MessageGroup, Properties: v.Properties})
 	}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {

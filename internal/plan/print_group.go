@@ -15,6 +15,9 @@ func (pr *printer) message() {
 		pr.mix()
 	} else {
 		pr.line("body", "%s", g.BodySource)
+		if g.Text {
+			pr.line("type", "%s", Text)
+		}
 	}
 	pr.line("persistent", "%s", yesNo(g.Persistent))
 	pr.line("time to live", "%s", orNone(duration(g.TTL)))

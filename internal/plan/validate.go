@@ -17,7 +17,7 @@ const maxWorkers = 100_000
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake] or
 // [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate() error {
-	v := validator{seen: map[string]bool{}}
+	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP()}
 	v.times(p)
 	v.thresholds(p.Thresholds, p.Has(), p.Steps)
 	for i := range p.Steps {
@@ -104,6 +104,7 @@ type validator struct {
 	group *Group // of which the mistakes are
 	errs  []error
 	seen  map[string]bool // texts of errs: a group is in several steps
+	stomp bool            // some group sends or receives over STOMP
 }
 
 // add records a mistake, once.
@@ -277,11 +278,13 @@ func (v *validator) producing(f *driver.Factory) {
 		{g.DeliveryDelay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
 		{some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
 		{some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
+		{some(func(m *Variant) bool { return m.Text }), func(c *capabilities) bool { return c.Text }, "--message-type text", "send messages of text"},
 		{some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
 	} {
 		v.cannot(f, &s)
 	}
 	v.mix()
+	v.text()
 	taken := func(key string) bool {
 		return some(func(m *Variant) bool {
 			return slices.ContainsFunc(m.Properties, func(p driver.Property) bool { return p.Key == key })

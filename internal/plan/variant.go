@@ -24,7 +24,8 @@ type Variant struct {
 	Fill     Fill
 	// BodySource says where Body is from, for the printed plan.
 	BodySource   string
-	Priority     int // 0 to 9, -1 for the protocol's default
+	Text         bool // it is of text, not of bytes
+	Priority     int  // 0 to 9, -1 for the protocol's default
 	MessageGroup string
 	Properties   []driver.Property
 }
@@ -38,7 +39,7 @@ func (g *Group) Variants() []Variant {
 		return g.Mix
 	}
 	return []Variant{{
-		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Priority: g.Priority,
+		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Text: g.Text, Priority: g.Priority,
 		MessageGroup: g.MessageGroup, Properties: g.Properties,
 	}}
 }
@@ -138,6 +139,9 @@ func (pr *printer) mix() {
 		}
 		v := &list[i]
 		parts := []string{v.BodySource}
+		if v.Text {
+			parts = append(parts, "type "+string(Text))
+		}
 		if v.Priority >= 0 {
 			parts = append(parts, "priority "+strconv.Itoa(v.Priority))
 		}

@@ -30,6 +30,12 @@ func messageRows(role plan.Role) []Setting {
 			Help:  "what the bodies of --message-size are, the same in every run: random (text), compressible (text that gzip halves), zeros",
 			Words: plan.Fills(), Set: oneOf(plan.Fills(), func(s *Values) *string { return &s.Fill }),
 		},
+		{
+			Name: "message-type", Places: inProducers | inMessage, Section: SectionMessage, Arg: argName, Default: string(plan.Bytes),
+			Roles: sending(), Words: plan.MessageTypes(),
+			Help: "text: an AMQP string, or over STOMP no content-length, of which ActiveMQ makes a text message; or bytes",
+			Set:  oneOf(plan.MessageTypes(), func(s *Values) *string { return &s.MessageType }),
+		},
 		{Name: "property", Places: inProducers | inMessage, Section: SectionMessage, Arg: "KEY=VALUE", List: true, Roles: sending(), Help: "message property; may be repeated", Pairs: true, Set: setProperty},
 		{
 			Name:   "persistent",

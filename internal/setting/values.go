@@ -33,6 +33,7 @@ type Values struct {
 	Duration, Warmup               time.Duration
 	MessageSizes                   []Sized
 	BodyFile, Fill                 string
+	MessageType                    string
 	Persistent                     bool
 	TTL, DeliveryDelay             time.Duration
 	Priority                       int
@@ -92,7 +93,8 @@ func Defaults() *Values {
 	return &Values{
 		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: plan.DefaultStall,
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
-		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
+		MessageType: string(plan.Bytes),
+		Priority:    -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
 		sources: map[string]Source{},
 	}
 }

@@ -205,6 +205,7 @@ type KindCapabilities struct {
 	Release             bool // consumers can give messages back
 	Concurrency         bool // several messages of a consumer can be delivered at once
 	Delay               bool // producers can ask for a delayed delivery
+	Text                bool // messages can be of text, which receivers tell from bytes
 	Redelivered         bool // the broker says of a message that it has delivered it before
 }
 

@@ -106,6 +106,9 @@ const MaxVariants = 1024
 type Variant struct {
 	// Body is the payload.
 	Body []byte
+	// Text asks for a message of text, whose Body is UTF-8, rather than one of bytes. A driver refuses with [ClassUnsupported] a
+	// body that its protocol cannot carry as text.
+	Text bool
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
 	Priority int
 	// Group is the message group; empty for none.

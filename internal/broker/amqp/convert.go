@@ -16,7 +16,7 @@ func encoded(m *store.Message) []byte {
 	if len(h.Properties) > 0 {
 		b = appendApplication(b, h.Properties)
 	}
-	if strings.HasPrefix(h.ContentType, "text/") && utf8.Valid(body) {
+	if (h.Text || strings.HasPrefix(h.ContentType, "text/")) && utf8.Valid(body) {
 		return wire.AppendTextValue(b, body)
 	}
 	return wire.AppendData(b, body)

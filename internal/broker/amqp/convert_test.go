@@ -44,6 +44,7 @@ func TestConvert(t *testing.T) {
 		"empty":        {foreign{}, wire.DescData},
 		"text":         {foreign{[]byte("täxt"), full}, wire.DescValue},
 		"binary":       {foreign{[]byte{0, 255}, binary}, wire.DescData},
+		"text by type": {foreign{[]byte("täxt"), store.Header{Text: true}}, wire.DescValue},
 		"not text":     {foreign{[]byte{0xff, 0xfe}, full}, wire.DescData},
 		"a large body": {foreign{make([]byte, 1000), store.Header{}}, wire.DescData},
 	} {
@@ -59,6 +60,9 @@ func TestConvert(t *testing.T) {
 			want, got := c.content.h, n.content.Header()
 			assert.ElementsMatch(t, want.Properties, got.Properties)
 			want.Properties, got.Properties = nil, nil
+			if want.Text = c.kind == wire.DescValue; want.Text {
+				want.ContentType = "text/plain"
+			}
 			assert.Equal(t, want, got)
 			for _, p := range c.content.h.Properties {
 				assert.Equal(t, p.Value, n.content.Property(p.Key))

@@ -209,6 +209,7 @@ func (c *content) Header() (h store.Header) {
 	p.Skip() // content-encoding
 	p.Skip() // absolute-expiry-time
 	h.Created = p.Timestamp().V
+	h.Text = c.text
 	if h.ContentType == "" && c.text {
 		h.ContentType = "text/plain"
 	}

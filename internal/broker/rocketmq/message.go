@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -98,6 +99,7 @@ func (m *message) Header() store.Header {
 			h.ReplyTo = string(value)
 		case propContentType:
 			h.ContentType = string(value)
+			h.Text = strings.HasPrefix(h.ContentType, "text/")
 		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs, wire.PropTimerDelaySec, wire.PropTimerDeliver, wire.PropRetryTopic,
 			wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION":
 			// RocketMQ's own
@@ -165,6 +167,9 @@ func (m *message) append(b []byte, at *position) []byte {
 // convert makes a message of RocketMQ out of one of another protocol.
 func convert(m *store.Message, topic string) *message {
 	h := m.Content.Header()
+	if h.Text && h.ContentType == "" {
+		h.ContentType = "text/plain"
+	}
 	var b []byte
 	add := func(name, value string) {
 		if name != "" && len(b)+len(name)+len(value)+2 <= wire.MaxProperties && wire.CarriesProperty(name) && wire.CarriesProperty(value) {

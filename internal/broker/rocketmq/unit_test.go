@@ -63,7 +63,7 @@ func TestConversion(t *testing.T) {
 	m := convert(in, "T")
 	h := m.Header()
 	require.Equal(t, store.Header{
-		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
+		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17, Text: true,
 		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: "-5"}, {Key: "f", Value: "1.5"}, {Key: "b", Value: "true"}},
 	}, h)
 	require.Equal(t, "g", string(wire.Property(m.properties, wire.PropShardingKey)))

@@ -22,6 +22,7 @@ type content struct {
 	text    []byte
 	head    int  // bytes of the header lines
 	escaped bool // there is a backslash in them
+	plain   bool // a text: the frame had no content-length
 }
 
 // Size implements [store.Content].
@@ -32,7 +33,7 @@ func (c *content) Body() []byte { return c.text[c.head:] }
 
 // WithBody implements [store.Content].
 func (c *content) WithBody(body []byte) store.Content {
-	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped}
+	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
 }
 
 // each calls f for the header lines, with their escapes undone, until it returns false.
@@ -68,6 +69,7 @@ func (c *content) Property(name string) (found any) {
 
 // Header implements [store.Content].
 func (c *content) Header() (h store.Header) {
+	h.Text = c.plain
 	first := func(s *string, value []byte) {
 		if *s == "" {
 			*s = string(value)
@@ -119,13 +121,17 @@ func isFraming(key string) bool {
 	return false
 }
 
-// appendHead appends the header lines of m as the version v writes them.
+// appendHead appends the header lines of m as the version v writes them. A text has no content-length, as in ActiveMQ, unless there
+// is a NUL in it.
 func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
+	body := m.Content.Body()
 	c, ours := m.Content.(*content)
-	switch {
-	case !ours:
-		return appendForeign(b, m, v)
-	case !c.escaped || v == wire.V12:
+	if !ours {
+		h := m.Content.Header()
+		return appendForeign(appendLength(b, body, h.Text), m, &h, v)
+	}
+	b = appendLength(b, body, c.plain)
+	if !c.escaped || v == wire.V12 {
 		return append(b, c.text[:c.head]...)
 	}
 	c.each(func(key, value []byte) bool {
@@ -135,11 +141,17 @@ func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
 	return b
 }
 
+func appendLength(b, body []byte, text bool) []byte {
+	if text && bytes.IndexByte(body, 0) < 0 {
+		return b
+	}
+	return append(strconv.AppendInt(append(b, "content-length:"...), int64(len(body)), 10), '\n')
+}
+
 // appendForeign appends the header lines of a message that came over another protocol. Properties become text:
 // numbers in decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP
 // uses itself are left out.
-func appendForeign(b []byte, m *store.Message, v wire.Version) []byte {
-	h := m.Content.Header()
+func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) []byte {
 	for _, x := range []struct{ key, value string }{
 		{"JMSMessageID", h.MessageID},
 		{"correlation-id", h.CorrelationID},

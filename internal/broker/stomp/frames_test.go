@@ -163,7 +163,8 @@ func TestForeign(t *testing.T) {
 		}},
 		Priority: 6, Durable: true, Group: "g", Expires: 99,
 	}
-	const want = `JMSMessageID:m1
+	const want = `content-length:1
+JMSMessageID:m1
 correlation-id:c\c1
 reply-to:queue\c//r
 content-type:text/plain

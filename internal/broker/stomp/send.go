@@ -13,6 +13,7 @@ type sending struct {
 	destination, kind, receipt, transaction []byte
 	priority, expires, persistent, group    []byte
 	delay, at                               []byte
+	sized                                   bool // there is a content-length
 }
 
 // send handles SEND.
@@ -103,7 +104,9 @@ func (s *sending) take(h *field) (framing bool) {
 		first(&s.delay)
 	case "AMQ_SCHEDULED_TIME":
 		first(&s.at)
-	case "content-length", "message-id", "subscription", "ack", "redelivered":
+	case "content-length":
+		s.sized = true
+	case "message-id", "subscription", "ack", "redelivered":
 	case "priority":
 		first(&s.priority)
 		return false
@@ -151,7 +154,7 @@ func (c *conn) build(f *frame, s *sending) (*message, error) {
 			text = append(append(append(append(text, h.key...), ':'), h.value...), '\n')
 		}
 	}
-	m.content = content{head: len(text), text: append(text, f.body...)}
+	m.content = content{head: len(text), text: append(text, f.body...), plain: !s.sized}
 	m.content.escaped = f.escaped || c.version == wire.V10 && bytes.IndexByte(text, '\\') >= 0
 	return m, nil
 }

@@ -174,10 +174,8 @@ func (s *subscription) append(b []byte, d *store.Delivery) []byte {
 	if d.Attempts > 0 {
 		b = append(b, "\nredelivered:true"...)
 	}
-	body := d.Message.Content.Body()
-	b = strconv.AppendInt(append(b, "\ncontent-length:"...), int64(len(body)), 10)
 	b = appendHead(append(b, '\n'), d.Message, s.version)
-	b = append(append(b, '\n'), body...)
+	b = append(append(b, '\n'), d.Message.Content.Body()...)
 	return append(b, 0)
 }
 

@@ -38,6 +38,9 @@ type Header struct {
 	// The rest is empty or zero if the message does not say.
 	MessageID, CorrelationID, ReplyTo, ContentType, Subject string
 	Created                                                 int64 // milliseconds since the Unix epoch
+	// Text says that the body is text, which JMS clients get as a TextMessage: a string in AMQP, a SEND frame without
+	// content-length in STOMP, a CONTENT_TYPE of text/... in RocketMQ.
+	Text bool
 }
 
 // Property is one application property.

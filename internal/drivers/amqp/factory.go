@@ -94,12 +94,12 @@ func Factory() driver.Factory {
 			Queue: driver.KindCapabilities{
 				Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 				Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-				Redelivered: true, Delay: true,
+				Redelivered: true, Delay: true, Text: true,
 			},
 			Topic: driver.KindCapabilities{
 				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true,
 				Group: true, Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true, Reject: true,
-				Release: true, Concurrency: true, Redelivered: true, Delay: true,
+				Release: true, Concurrency: true, Redelivered: true, Delay: true, Text: true,
 			},
 		},
 		NewOptions: func() any { return defaultOptions() },

@@ -117,7 +117,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		v := &spec.Variants[i]
 		content := wire.Content{
 			Header:  wire.Header{Durable: spec.Persistent},
-			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: v.Body,
+			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: v.Body, Text: v.Text,
 		}
 		if v.Priority >= 0 {
 			content.Header.Priority = wire.Some(uint8(min(v.Priority, 9))) //nolint:gosec // 0 to 9

@@ -49,6 +49,7 @@ func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) erro
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
 		wishes = append(wishes,
+			wish{v.Text, can.Text, "leave out --message-type text", "messages of text"},
 			wish{v.Priority >= 0, can.Priority, "leave out --priority", "priorities"},
 			wish{v.Group != "", can.Group, "leave out --group", "groups"},
 			wish{len(v.Properties) > 0, can.Properties, "leave out --property", "properties"})

@@ -25,6 +25,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +82,7 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 	}
 }
 
-// capabilities are all that there are, but for encryption.
+// capabilities are all that there are, but for encryption and texts.
 func capabilities() driver.Capabilities {
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
@@ -199,6 +200,9 @@ func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 // Producer opens a producer.
 func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
 	op := fmt.Sprintf("open producer on %s", spec.Destination)
+	if slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }) {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --message-type text", "its messages have no type")
+	}
 	c, err := d.connect(ctx, spec.Connection, op)
 	if err != nil {
 		return nil, err

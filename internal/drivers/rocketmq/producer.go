@@ -126,11 +126,14 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 		return driver.Errorf(driver.ClassUnsupported, op, hint, "RocketMQ has no %s", what)
 	}
 	priority := func(v driver.Variant) bool { return v.Priority >= 0 }
+	text := func(v driver.Variant) bool { return v.Text }
 	switch {
 	case spec.TTL > 0:
 		return refuse("leave out --ttl; brokers keep messages for fileReservedTime", "time to live per message")
 	case slices.ContainsFunc(spec.Variants, priority):
 		return refuse("leave out --priority", "priorities")
+	case slices.ContainsFunc(spec.Variants, text):
+		return refuse("leave out --message-type text", "messages of text: all are of bytes")
 	case spec.Persistent:
 		return refuse("leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk", "delivery mode per message")
 	case spec.CommitInterval > 0:

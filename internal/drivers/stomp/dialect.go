@@ -143,6 +143,9 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
+	if v.Text && d == rabbitmq {
+		return nil, d.unsupported("leave out --message-type text", "messages have no type")
+	}
 	if v.Priority >= 0 {
 		if d == generic {
 			return nil, d.unsupported("", "no header is known for the priority")

@@ -79,7 +79,7 @@ func Factory() driver.Factory {
 	// What a NACK does is for each broker to say, so that there is neither Reject nor Release.
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Redelivered: true, Delay: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Redelivered: true, Delay: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -120,7 +121,13 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			}
 			head = v.AppendHeader(head, h.Key, h.Value)
 		}
-		head = v.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
+		switch {
+		case !variant.Text:
+			head = v.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
+		case bytes.IndexByte(variant.Body, 0) >= 0:
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out --message-type text",
+				"STOMP ends a text at its first NUL, and there is one in the body")
+		}
 		p.kinds[i] = kind{head: append(head, timeHeader+":"...), body: variant.Body}
 	}
 	return nil

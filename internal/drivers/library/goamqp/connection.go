@@ -33,7 +33,7 @@ func Factory() driver.Factory {
 	}
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Credit: true, Reject: true, Release: true, Concurrency: true, Redelivered: true,
+		Credit: true, Reject: true, Release: true, Concurrency: true, Redelivered: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

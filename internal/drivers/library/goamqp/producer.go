@@ -18,6 +18,7 @@ type producer struct {
 	done    driver.Completions
 	settled bool
 	kinds   []amqp.Message // by variant
+	sizes   []int          // of their bodies
 	sends   library.Sends
 	answers context.Context //nolint:containedctx // ends the waiting for them
 	giveUp  context.CancelFunc
@@ -36,6 +37,7 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	p := &producer{party: joined, done: done, settled: d.settled}
 	for i := range spec.Variants {
 		p.kinds = append(p.kinds, message(&spec, &spec.Variants[i]))
+		p.sizes = append(p.sizes, len(spec.Variants[i].Body))
 	}
 	p.link, err = p.session.NewSender(ctx, p.address, &amqp.SenderOptions{
 		Name: spec.Name, TargetCapabilities: []string{spec.Destination.Kind.String()},
@@ -54,6 +56,9 @@ func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 	m := amqp.Message{
 		Header: &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL},
 		Data:   [][]byte{v.Body}, ApplicationProperties: library.Properties(spec, v),
+	}
+	if v.Text {
+		m.Data, m.Value = nil, string(v.Body)
 	}
 	if v.Priority >= 0 {
 		m.Header.Priority = uint8(min(v.Priority, 9)) //nolint:gosec // 0 to 9
@@ -74,7 +79,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	} else if err := p.Conn.amqp.Err(); err != nil {
 		return explain(p.op, err)
 	}
-	msg, slot := p.kinds[m.Variant], m.Slot
+	msg, size, slot := p.kinds[m.Variant], p.sizes[m.Variant], m.Slot
 	msg.ApplicationProperties = maps.Clone(msg.ApplicationProperties)
 	msg.ApplicationProperties[driver.TimeProperty] = m.Time
 	if m.ID != (driver.ID{}) {
@@ -89,7 +94,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		} else {
 			receipt, err = p.link.SendWithReceipt(ctx, &msg, nil)
 		}
-		if err != nil && !ended(err) && h.NotSent(p.notSent(ctx, len(msg.Data[0]), err)) {
+		if err != nil && !ended(err) && h.NotSent(p.notSent(ctx, size, err)) {
 			return
 		}
 		h.Sent()

@@ -38,7 +38,7 @@ func Factory() driver.Factory {
 	}
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true, Credit: true,
-		Concurrency: true, Redelivered: true,
+		Concurrency: true, Redelivered: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

@@ -1,6 +1,7 @@
 package gostomp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -41,6 +42,10 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec, done: done,
 	}
 	for i := range spec.Variants {
+		if v := &spec.Variants[i]; v.Text && bytes.IndexByte(v.Body, 0) >= 0 {
+			lease.Release(ctx)
+			return nil, library.Unsupported(op, "leave out --message-type text", "STOMP ends a text at its first NUL, and there is one in the body")
+		}
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
 	}
 	return p, nil
@@ -71,7 +76,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	} else if p.Conn.Dead() {
 		return lost(p.op, errors.New("the connection has ended"))
 	}
-	receipt, slot, body := strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, p.spec.Variants[m.Variant].Body
+	receipt, slot, variant := strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)}, p.kinds[m.Variant]...)
 	if m.ID != (driver.ID{}) {
 		headers = append(headers, driver.IDProperty, string(m.ID.Append(nil)))
@@ -80,7 +85,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		headers = append(headers, "expires", strconv.FormatInt(time.Now().Add(p.spec.TTL).UnixMilli(), 10))
 	}
 	return p.sends.Do(ctx, func(h *library.Handover) {
-		err := p.send(body, headers)
+		err := p.send(variant, headers)
 		if errors.Is(err, stomp.ErrAlreadyClosed) && h.NotSent(lost(p.op, err)) {
 			return
 		}
@@ -91,11 +96,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 }
 
 // send waits for the broker's answer. When the connection has ended the library may wait for it for half a minute more.
-func (p *producer) send(body []byte, headers []string) error {
+func (p *producer) send(v *driver.Variant, headers []string) error {
+	options := []func(*frame.Frame) error{func(f *frame.Frame) error { add(f, headers); return nil }}
+	if v.Text {
+		options = append(options, stomp.SendOpt.NoContentLength)
+	}
 	result := make(chan error, 1)
-	go func() {
-		result <- p.Conn.stomp.Send(p.address, "", body, func(f *frame.Frame) error { add(f, headers); return nil })
-	}()
+	go func() { result <- p.Conn.stomp.Send(p.address, "", v.Body, options...) }()
 	select {
 	case err := <-result:
 		return err

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// callReal is call with the protocols that there are.
+func callReal(args ...string) ended {
+	var stdout, stderr output
+	status := Main(Env{Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(), Version: run.Version{Number: "v0.0.0"}})
+	return ended{status, stdout.String(), stderr.String()}
+}
+
+// The type of messages is of a group or of a message of it; of bytes, nothing is printed and nothing is in the plan's data.
+func TestMessageType(t *testing.T) {
+	dir := t.TempDir()
+	utf8, latin, nul := filepath.Join(dir, "utf8"), filepath.Join(dir, "latin"), filepath.Join(dir, "nul")
+	for name, body := range map[string]string{utf8: "grün", latin: "gr\xfcn", nul: "a\x00b"} {
+		require.NoError(t, os.WriteFile(name, []byte(body), 0o600))
+	}
+	const stomp = "error: --message-type text: STOMP ends a text at its first NUL, and there is one in the body: "
+	for _, c := range []struct {
+		args   string
+		stdout string // with --dry-run
+		stderr string
+	}{
+		{"amqp producer --message-type text", "  type                 text\n", ""},
+		{"stomp producer --message-type text --message-size 1:2:3", "    33.33%             1 bytes of fixed random text, type text\n", ""},
+		{"rocketmq producer --message-type bytes", "  body                 1024 bytes of fixed random text\n  persistent", ""},
+		{"amqp client --message-type text --fill zeros --message-size 5", "  body                 5 bytes of zeros\n  type                 text\n", ""},
+		{"amqp client --message-type text --body-file " + nul, nul + ", 3 bytes\n  type                 text\n", ""},
+		{"stomp client --message-type text --body-file " + utf8, utf8 + ", 5 bytes\n  type                 text\n", ""},
+		{"stomp client --message-type bytes --body-file " + latin, latin + ", 4 bytes\n  persistent", ""},
+		{"amqp producer --message-type text --body-file " + latin, "", "error: --message-type text: the body is not UTF-8: " + latin + ", 4 bytes"},
+		{"stomp producer --message-type text --body-file " + nul, "", stomp + nul + ", 3 bytes"},
+		{"stomp producer --message-type text --fill zeros --message-size 5", "", stomp + "5 bytes of zeros"},
+		{
+			"amqp client --embedded --consumer-protocol stomp --message-type text --fill zeros --message-size 5", "",
+			stomp + "5 bytes of zeros\nhint: --message-type bytes sends any body\n",
+		},
+		{
+			"rocketmq producer --message-type text", "",
+			"error: --message-type text: Apache RocketMQ (remoting) cannot send messages of text\nhint: leave --message-type text out\n",
+		},
+		{"amqp producer --message-type txt", "", "must be one of text, bytes"},
+	} {
+		t.Run(strings.ReplaceAll(c.args, dir, ""), func(t *testing.T) {
+			got := callReal(append(strings.Fields(c.args), "queue://A", "--dry-run")...)
+			want := exitOK
+			if c.stderr != "" {
+				want = exitUsage
+			}
+			require.Equal(t, want, got.status, got.stderr)
+			require.Contains(t, got.stdout, c.stdout)
+			require.Contains(t, got.stderr, c.stderr)
+		})
+	}
+}
+
+// A message has the type of its group unless it has one of its own, and the receiver finds each body as it was sent.
+func TestMessageTypesOfScenario(t *testing.T) {
+	file := folder(t, `name: types
+verify: true
+broker: {protocol: amqp}
+groups:
+  senders:
+    role: producer
+    destination: queue://A
+    message-count: 300
+    message-type: text
+    message-size: 100
+    messages:
+      - {weight: 2}
+      - {message-type: bytes, fill: zeros}
+  readers: {role: consumer, destination: queue://A}
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := callReal("run", "--embedded", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	r, err := result.Read(dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 300, r.Verification.Total.Once)
+	var data struct {
+		Steps []struct {
+			Groups []struct{ Messages []json.RawMessage }
+		}
+	}
+	require.NoError(t, json.Unmarshal(r.Plan, &data))
+	require.JSONEq(t, `{"weight": 2, "body": "100 bytes of fixed random text", "message-type": "text"}`, string(data.Steps[0].Groups[0].Messages[0]))
+	require.JSONEq(t, `{"weight": 1, "body": "100 bytes of zeros"}`, string(data.Steps[0].Groups[0].Messages[1]))
+}
