@@ -5,7 +5,7 @@
 // # What crosses
 //
 // Between AMQP 1.0 and STOMP, on Artemis and on ActiveMQ Classic: bodies byte by byte, user properties as text, the
-// property time and with it the latencies, the numbers of verification, persistence, priority and expiry.
+// property time and with it the latencies, texts (an AMQP string, a SEND frame without content-length) and bytes as such, the numbers of verification, persistence, priority and expiry.
 //
 // # What the brokers change
 //
@@ -13,6 +13,7 @@
 //     digits, where AMQP senders put a long. The AMQP driver reads both. A selector that compares time as a number
 //     matches only what was sent over AMQP.
 //   - Sent over AMQP, all properties arrive over STOMP as texts, as STOMP has nothing else.
+//   - Artemis delivers texts with content-length over STOMP, ActiveMQ Classic without.
 //   - RabbitMQ before 4 keeps AMQP's properties in one header that only its AMQP plug-in reads, and shows no headers
 //     of STOMP as AMQP's: bodies cross, the properties time and perfmq_... do not, so that nothing can be measured or
 //     verified.

@@ -86,7 +86,7 @@ func TestMessages(t *testing.T) {
 							m := receiveSTOMP(t, broker, at[to], dest.Name)
 							require.Equal(t, text, string(m.Body))
 							_, sized := m.Header.Contains(frame.ContentLength)
-							require.False(t, sized, "%s: a text has no content-length", client)
+							require.Equal(t, broker == "artemis", sized, "%s: a text has no content-length, but on Artemis all frames have one", client)
 						}
 					}
 				}
