@@ -66,6 +66,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
 		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
 		ConsumerWork: r.ConsumerWork, ConsumerRate: r.ConsumerRate,
+		ConsumerFail: r.ConsumerFail, ConsumerFailAs: r.ConsumerFailAs,
 	}
 	r.endpoints(g)
 	r.destinations(g, destinations)

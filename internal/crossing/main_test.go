@@ -57,6 +57,7 @@ type summary struct {
 	TotalTransfer                             latency `json:"totalTransferTime"`
 	TotalSend                                 latency `json:"totalSendTime"`
 	Foreign, Unstamped, Redelivered, Negative uint64
+	ConsumerReleased, ConsumerRejected        uint64
 	Problems, Warnings, LeftBehind            []string
 }
 

@@ -43,7 +43,31 @@ func TestRuns(t *testing.T) {
 				requireComplete(t, &s, n, 2*n)
 			})
 		}
+		t.Run(broker+"/failing consumers", func(t *testing.T) { testFailing(t, broker, at) })
 	}
+}
+
+// testFailing lets consumers reject 10 of 1000 messages, which go to the dead letters but for STOMP on Artemis, and release 10 of
+// 1010 deliveries. The broker's own counters are compared by the run.
+func testFailing(t *testing.T, broker string, at urls) {
+	dead := map[string]string{"artemis": "DLQ", "classic": "ActiveMQ.DLQ"}[broker]
+	fails := func(protocol, as string) summary {
+		return perfmq(t, protocol, "client", "--url", at[protocol], "--message-count", "1000", "--max-pending", "50", "--consumers", "3",
+			"--persistent", "--verify", "--consumer-fail", "1%", "--consumer-fail-as", as, "queue://fail."+protocol+"."+as)
+	}
+	for _, protocol := range []string{"amqp", "stomp"} {
+		s := fails(protocol, "reject")
+		require.Equal(t, []uint64{1000, 0, 10}, []uint64{s.TotalReceived, s.ConsumerReleased, s.ConsumerRejected})
+		require.Zero(t, *s.TotalMissing)
+		if protocol == "stomp" && broker == "artemis" { // its NACK drops the message
+			continue
+		}
+		s = perfmq(t, protocol, "consumer", "--url", at[protocol], "--message-count", "10", "queue://"+dead)
+		require.EqualValues(t, 10, s.TotalReceived, "dead letters")
+	}
+	s := fails("amqp", "release")
+	require.Equal(t, []uint64{1000, 10, 0}, []uint64{s.TotalReceived, s.ConsumerReleased, s.ConsumerRejected})
+	require.Zero(t, *s.TotalMissing)
 }
 
 // TestWithoutTransformer: what ActiveMQ Classic delivers over STOMP when its AMQP connector is as the distribution has it. The

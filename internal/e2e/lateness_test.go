@@ -98,6 +98,9 @@ func TestLateness(t *testing.T) {
 		for i, delay := range [][]string{{"--delivery-delay", "1s"}, {"-o", "delay-level=1"}} {
 			requireHeld(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
 		}
+		for _, as := range []string{"release", "reject"} { // here, as a broker of its own takes half a minute
+			requireFails(t, as, "queue://FAIL."+as, "rocketmq", "client", "--url", r.URL(), "-o", "retry-level=1")
+		}
 	})
 	for _, schedules := range []string{"true", "false"} {
 		t.Run("ActiveMQ Classic schedulerSupport="+schedules, func(t *testing.T) {

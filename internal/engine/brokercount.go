@@ -222,8 +222,10 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 				received += workers[len(r.producers)+i].Total.Foreign
 			}
 			d.Received += received
-			d.Acknowledged.Most += received
-			d.Acknowledged.Least += received - min(received, k.rec.Redelivered())
+			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some brokers.
+			d.Failed += k.rec.GivenBack() + k.rec.Rejected()
+			d.Acknowledged.Most += received + k.rec.GivenBack()
+			d.Acknowledged.Least += received - min(received, k.rec.Redelivered()+k.rec.Rejected())
 		}
 		d.Added.Count, d.Added.Known = g.Added.N, g.Added.Known && sends && c.allSent
 		d.Acknowledged.Count = g.Acknowledged.N

@@ -29,6 +29,8 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	count(has.receives, "redelivered", m.Redelivered)
 	count(has.receives, "foreign", s.Total.Foreign)
 	count(has.receives, "early", m.Early)
+	count(has.receives, "consumer.released", m.ConsumerReleased)
+	count(has.receives, "consumer.rejected", m.ConsumerRejected)
 	count(true, "commits.failed", m.CommitsFailed)
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
 		for _, average := range []struct {

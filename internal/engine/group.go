@@ -201,6 +201,11 @@ func sameWorkers(a, b *plan.Group) bool {
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
 		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = load.Schedule{}, 0, load.Work{}, load.Rate{}
+		if g.ConsumerFail.IsZero() {
+			g.ConsumerFailAs = driver.Accept
+		} else {
+			g.ConsumerFail = load.Share{Of: 1, Out: 1}
+		}
 		for _, e := range g.Sides() {
 			e.Factory = driver.Factory{Name: e.Factory.Name, Client: e.Factory.Client} // functions do not compare
 		}

@@ -20,6 +20,7 @@ func (r *run) startConsumers() {
 			quota = load.NewQuota(u.plan.Count, r.step.quotaUsed(stop))
 		}
 		job := load.Job{Work: u.plan.ConsumerWork}
+		job.Fail = load.NewFail(u.plan.ConsumerFail, u.plan.ConsumerFailAs)
 		if !u.plan.ConsumerRate.IsZero() { // in equal shares
 			job.Each = time.Duration(float64(len(u.consumers)) / u.plan.ConsumerRate.PerSecond() * float64(time.Second))
 		}

@@ -62,7 +62,11 @@ type Consumer struct {
 type Job struct {
 	Work Work          // done before the message is settled
 	Each time.Duration // least time from one message to the next, of a rate; 0 for any
+	Fail *Fail         // which messages are not accepted; nil for none
 }
+
+// works tells whether a message takes time.
+func (j *Job) works() bool { return !j.Work.IsZero() || j.Each > 0 }
 
 // NewConsumer returns a consumer that records what c receives.
 func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, c driver.Consumer) *Consumer {
@@ -91,8 +95,16 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 	received := c.clock.Now()
-	c.count(d, received)
-	if job := c.job.Load(); job != nil {
+	job, verdict := c.job.Load(), driver.Accept
+	if job != nil && job.Fail != nil && (!c.cfg.OwnOnly || d.ID.Run == c.cfg.Run) {
+		verdict = job.Fail.next()
+	}
+	if verdict == driver.Release {
+		c.rec.Released(c.phase(d, received), received)
+	} else {
+		c.count(d, received, verdict, job != nil && job.Fail != nil && d.Redelivered)
+	}
+	if job != nil && job.works() {
 		if c.worker == nil || c.worker.job != job {
 			c.endWork()
 			c.worker = newWorker(c.ctx, job, c.clock, c.cfg.Precise)
@@ -100,7 +112,7 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 		c.rec.Work(received)
 		c.rec.Worked(c.worker.do(received))
 	}
-	return driver.Accept
+	return verdict
 }
 
 func (c *Consumer) endWork() {
@@ -109,11 +121,14 @@ func (c *Consumer) endWork() {
 	}
 }
 
-func (c *Consumer) count(d *driver.Delivery, since time.Duration) {
+// count counts a message that does not come again, as far as its consumer is concerned: one that is accepted or rejected.
+func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver.Verdict, again bool) {
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
 		Redelivered: d.Redelivered,
+		Rejected:    verdict == driver.Reject,
+		Again:       again,
 		Size:        len(d.Body),
 		At:          since,
 	}

@@ -99,6 +99,8 @@ type groupData struct {
 	TransactionSize     int               `json:"tx-size,omitempty"`
 	ConsumerWork        string            `json:"consumer-work,omitempty"`
 	ConsumerRate        string            `json:"consumer-rate,omitempty"`
+	ConsumerFail        string            `json:"consumer-fail,omitempty"`
+	ConsumerFailAs      string            `json:"consumer-fail-as,omitempty"`
 	MaxMessageSize      int               `json:"max-message-size,omitempty"`
 }
 
@@ -187,6 +189,9 @@ func groupOf(g *Group) groupData {
 		}
 		if !g.ConsumerRate.IsZero() {
 			d.ConsumerRate = g.ConsumerRate.String()
+		}
+		if !g.ConsumerFail.IsZero() {
+			d.ConsumerFail, d.ConsumerFailAs = g.ConsumerFail.String(), g.ConsumerFailAs.String()
 		}
 	}
 	return d

@@ -192,6 +192,10 @@ type Group struct {
 	// receive at most per second; the zero values are none.
 	ConsumerWork    load.Work
 	ConsumerRate    load.Rate
+	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs says:
+	// reject or release.
+	ConsumerFail    load.Share
+	ConsumerFailAs  driver.Verdict
 	TransactionSize int // messages per transaction with Transacted; 0 is 1
 }
 
@@ -269,6 +273,9 @@ func (g *Group) consumerSpec(i, sub int, dest driver.Destination, process string
 		Selector:         g.Selector,
 		KeepSubscription: g.KeepSubscription,
 		TransactionSize:  g.transactionSize(),
+	}
+	if !g.ConsumerFail.IsZero() {
+		spec.Failing = g.ConsumerFailAs
 	}
 	if dest.Kind == driver.Topic {
 		spec.Durable = g.Durable

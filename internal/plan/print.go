@@ -130,6 +130,9 @@ func (pr *printer) loadOf(g *Group) string {
 	if !g.ConsumerRate.IsZero() {
 		parts = append(parts, fmt.Sprintf("at most %g msg/s in all", g.ConsumerRate.PerSecond()))
 	}
+	if !g.ConsumerFail.IsZero() {
+		parts = append(parts, fmt.Sprintf("fails %s of the deliveries: %s", g.ConsumerFail, g.ConsumerFailAs))
+	}
 	if g.Count > 0 {
 		parts = append(parts, "message count "+strconv.FormatUint(g.Count, 10))
 	}

@@ -69,6 +69,9 @@ func (pr *printer) consumer() {
 	if !g.ConsumerRate.IsZero() {
 		pr.line("rate of consumers", "at most %g msg/s in all", g.ConsumerRate.PerSecond())
 	}
+	if !g.ConsumerFail.IsZero() {
+		pr.line("fail on purpose", "%s of the deliveries: %s", g.ConsumerFail, g.ConsumerFailAs)
+	}
 	pr.line("largest message", "%d bytes are accepted", g.Consumer.Open.LargestBody())
 	pr.line("selector", "%s", orNone(g.Selector))
 	if g.Transacted {

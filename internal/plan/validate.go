@@ -305,9 +305,15 @@ func (v *validator) consuming(f *driver.Factory) {
 	for _, s := range []setting{
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
+		{g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail-as reject", "reject messages"},
+		{g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail-as release", "give messages back"},
 	} {
 		v.cannot(f, &s)
 	}
+	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
+		"--consumer-fail 100%% --consumer-fail-as release: each message would come again for ever")
+	v.refuse(!g.ConsumerFail.IsZero() && g.Transacted, "leave --consumer-fail or --tx out",
+		"--consumer-fail does not work with --tx: a message fails by itself")
 	// These concern topics only, whatever else there is.
 	topic := &f.Capabilities.Topic
 	v.refuse(g.Durable && g.hasKind(driver.Topic) && !topic.DurableSubscription,
@@ -315,6 +321,9 @@ func (v *validator) consuming(f *driver.Factory) {
 	v.refuse(g.Shared > 0 && g.hasKind(driver.Topic) && !topic.SharedSubscription,
 		leaveOut("--shared", f), "--shared: %s cannot share subscriptions", title(f))
 }
+
+// fails tells whether consumers of the group fail with that verdict.
+func (g *Group) fails(as driver.Verdict) bool { return !g.ConsumerFail.IsZero() && g.ConsumerFailAs == as }
 
 type capabilities = driver.KindCapabilities
 

@@ -36,6 +36,7 @@ type comparison struct {
 	stats.Compared
 	name, ours   string // what is counted: by the broker, by the run
 	all, unknown int    // destinations
+	received     uint64 // where consumers have failed on purpose; else 0
 	differ       []string
 }
 
@@ -43,17 +44,24 @@ type comparison struct {
 func comparisons(c *stats.BrokerCount) (list []comparison) {
 	added := comparison{name: "added", ours: "sent"}
 	acknowledged := comparison{name: "acknowledged", ours: "received"}
-	var sent uint64
+	var sent, failed, received uint64
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
 		added.add(d.Destination, &d.Added)
 		acknowledged.add(d.Destination, &d.Acknowledged)
+		if d.Acknowledged.Known {
+			failed += d.Failed
+			received += d.Received
+		}
 		if d.Added.Known {
 			sent += d.Sent
 		}
 	}
 	if sent != added.Most {
 		added.ours = "accepted"
+	}
+	if failed > 0 {
+		acknowledged.received = received
 	}
 	for _, c := range []comparison{added, acknowledged} {
 		if c.Known {
@@ -84,7 +92,10 @@ func (c *comparison) text() string {
 	text := fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Least)
 	if c.Most > c.Least {
 		doubt := "not confirmed"
-		if c.name == "acknowledged" {
+		switch {
+		case c.received > 0:
+			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.received), "rejected, given back or delivered again"
+		case c.name == "acknowledged":
 			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Most), "delivered again"
 		}
 		text += fmt.Sprintf(", %s %d", doubt, c.Most-c.Least)

@@ -243,6 +243,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	}
 	if c.run.Consuming {
 		unlessZero("--- total redelivered:", s.Total.Redelivered, "")
+		unlessZero("--- consumer released:", s.Total.ConsumerReleased, "given back on purpose, to come again; not counted as received")
+		unlessZero("--- consumer rejected:", s.Total.ConsumerRejected, "rejected on purpose; counted as received")
 		unlessZero("--- total foreign:", s.Total.Foreign, "sent by others, not counted as received")
 		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
 		unlessZero("--- total delayed:", s.Total.Delayed, "held back as asked for; their transfer time includes that")

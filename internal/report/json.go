@@ -154,8 +154,10 @@ type jsonCounts struct {
 	Paused            uint64                       `json:"paused,omitempty"` // latencies that include a pause of the tester
 	Commits           uint64                       `json:"commits,omitempty"`
 	CommitsFailed     uint64                       `json:"commitsFailed,omitempty"`
-	Delayed           uint64                       `json:"receivedDelayed,omitempty"` // held back as asked for
-	Early             uint64                       `json:"receivedEarly,omitempty"`   // part of them, before the delay was over
+	Delayed           uint64                       `json:"receivedDelayed,omitempty"`  // held back as asked for
+	Early             uint64                       `json:"receivedEarly,omitempty"`    // part of them, before the delay was over
+	ConsumerReleased  uint64                       `json:"consumerReleased,omitempty"` // given back on purpose, not received
+	ConsumerRejected  uint64                       `json:"consumerRejected,omitempty"` // part of received, rejected on purpose
 }
 
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
@@ -402,6 +404,7 @@ func toJSONCounts(c *stats.Counters) jsonCounts {
 		NegativeAges: c.NegativeAges, Unsent: c.Unsent, Paused: c.Paused,
 		Commits: c.Commits, CommitsFailed: c.CommitsFailed,
 		Delayed: c.Delayed, Early: c.Early,
+		ConsumerReleased: c.ConsumerReleased, ConsumerRejected: c.ConsumerRejected,
 	}
 }
 

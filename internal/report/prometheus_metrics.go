@@ -26,6 +26,7 @@ type descriptions struct {
 	negative, negativeAges, outOfRange, protocol       *prometheus.Desc
 	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
 	commitsFailed, lateness, delayed, early            *prometheus.Desc
+	consumerFailed                                     *prometheus.Desc
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 	verified, depth                                    *prometheus.Desc
 }
@@ -75,6 +76,9 @@ func describe(version string) descriptions {
 		lateness: desc("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.", "phase"),
 		delayed:  desc("messages_delayed_total", "Received messages whose delivery a producer has asked to delay."),
 		early:    desc("messages_early_total", "Part of the delayed ones that came before their delay was over."),
+
+		consumerFailed: desc("consumer_failed_total", "Messages that consumers gave back on purpose (release: not received, to come again) "+
+			"or rejected on purpose (reject: received).", "as"),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
@@ -286,6 +290,10 @@ func (c *collector) collectConsuming(emit emitter) {
 	if c.total.Delayed > 0 {
 		emit.counter(c.d.delayed, c.total.Delayed)
 		emit.counter(c.d.early, c.total.Early)
+	}
+	if c.total.ConsumerReleased+c.total.ConsumerRejected > 0 {
+		emit.counter(c.d.consumerFailed, c.total.ConsumerReleased, driver.Release.String())
+		emit.counter(c.d.consumerFailed, c.total.ConsumerRejected, driver.Reject.String())
 	}
 }
 

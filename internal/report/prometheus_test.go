@@ -116,6 +116,7 @@ func TestPrometheusValues(t *testing.T) {
 	second := stats.Counters{
 		Sent: 2500, Blocked: 30, Completed: 2400, Rejected: 20, Released: 1, Failed: 12, Unconfirmed: 7,
 		Received: 2300, Redelivered: 4, Unstamped: 3, Foreign: 2, NegativeTransfers: 5, OutOfRange: 6, LateSends: 9,
+		ConsumerReleased: 8, ConsumerRejected: 11,
 	}
 	second.FailuresOf[driver.Rejected][driver.ClassFull] = 20
 	second.FailuresOf[driver.Failed][driver.ClassTimeout] = 10
@@ -130,6 +131,7 @@ func TestPrometheusValues(t *testing.T) {
 	m.require(t, map[string]float64{
 		"messages_sent_total": 2500, "messages_blocked_total": 30, "messages_completed_total": 2400,
 		"messages_received_total": 2300, "sends_late_total": 9, "in_flight": 60,
+		"consumer_failed_total as=release": 8, "consumer_failed_total as=reject": 11,
 		"messages_redelivered_total": 4, "messages_unstamped_total": 3, "messages_foreign_total": 2,
 		"transfers_negative_total": 5, "latencies_out_of_range_total": 6,
 		"sends_failed_total class=full state=rejected": 20, "sends_failed_total class=timeout state=rejected": 0,

@@ -259,6 +259,7 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 		n.Consumers = &result.Consumers{
 			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
 			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges, Delayed: c.Delayed, Early: c.Early,
+			Released: c.ConsumerReleased, Rejected: c.ConsumerRejected,
 			ReceivedBytes: c.ReceivedBytes,
 		}
 	}

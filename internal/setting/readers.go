@@ -112,6 +112,23 @@ func setConsumerRate(s *Values, t string) (err error) {
 	return err
 }
 
+func setConsumerFail(s *Values, t string) (err error) {
+	s.ConsumerFail, err = load.ParseShare(t)
+	return err
+}
+
+// failures are the verdicts with which consumers fail.
+func failures() []string { return []string{driver.Release.String(), driver.Reject.String()} }
+
+func setConsumerFailAs(s *Values, t string) error {
+	word := ""
+	err := oneOf(failures(), func(*Values) *string { return &word })(s, t)
+	if s.ConsumerFailAs = driver.Release; word == driver.Reject.String() {
+		s.ConsumerFailAs = driver.Reject
+	}
+	return err
+}
+
 func setConsumerWork(s *Values, t string) (err error) {
 	s.ConsumerWork, err = load.ParseWork(t)
 	return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func messageRows(role plan.Role) []Setting {
@@ -99,6 +100,16 @@ func consumerRows() []Setting {
 			Name: "consumer-rate", Places: inConsumers, Section: SectionConsumer, Arg: argNumber, Default: "as fast as possible", Roles: reading(),
 			Help: "messages per second that all consumers together receive at most, in equal shares",
 			Set:  setConsumerRate,
+		},
+		{
+			Name: "consumer-fail", Places: inConsumers, Section: SectionConsumer, Arg: "PERCENT", Default: "0%", Roles: reading(),
+			Help: "share of the deliveries that consumers do not accept, on purpose: 1%, 0.25%; exact for all consumers together",
+			Set:  setConsumerFail,
+		},
+		{
+			Name: "consumer-fail-as", Places: inConsumers, Section: SectionConsumer, Arg: argName, Default: driver.Release.String(),
+			Roles: reading(), Words: failures(), Set: setConsumerFailAs,
+			Help: "what consumers do then: release (the broker is to deliver the message again) or reject (it drops it, or puts it into its dead letters)",
 		},
 		{
 			Name: "max-message-size", Places: inConsumers, Section: SectionConsumer, Arg: argSize, Default: "16MiB", Roles: reading(),

@@ -17,6 +17,7 @@ type DestinationCount struct {
 	Sent         uint64   // by the run, whatever became of it
 	Added        Compared // messages that the broker got, and those that were accepted, or sent without an answer
 	Received     uint64   // by the run, messages of others included
+	Failed       uint64   // given back or rejected by consumers, on purpose
 	Acknowledged Compared // messages that the broker was told were consumed, and received ones
 	Depth        uint64   // at the end
 	DepthKnown   bool

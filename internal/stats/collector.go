@@ -269,6 +269,8 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.Foreign += p.foreign
 		n.Delayed += p.delayed
 		n.Early += p.early
+		n.ConsumerReleased += p.released
+		n.ConsumerRejected += p.rejected
 		n.NegativeTransfers += p.negative
 		n.NegativeAges += p.negativeAges
 		n.OutOfRange += p.outOfRange

@@ -348,6 +348,7 @@ type ConsumerRecorder struct {
 // receivings are the messages of one phase.
 type receivings struct {
 	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused, delayed, early uint64
+	released, rejected                                                                                 uint64
 
 	payload uint64 // bytes of the bodies
 
@@ -395,6 +396,8 @@ func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Du
 type Receipt struct {
 	Due         Phase         // to which it belongs
 	Redelivered bool          // the broker says that it has delivered it before
+	Rejected    bool          // the consumer rejects it
+	Again       bool          // it may have come before, and been given back: for how long it has waited is not known
 	Stamped     bool          // it says when it was sent: Transfer is known
 	Transfer    time.Duration // from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
 	Paused      bool          // the tester was paused in between
@@ -410,12 +413,15 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	p.total++
 	p.payload += uint64(m.Size) //nolint:gosec // not negative
 	since := m.At               // it is not known that it waited
-	if m.Stamped {
+	if m.Stamped && !m.Again {
 		since = min(m.At, since-m.Transfer+m.Delay) // while the broker holds it back there is nothing to wait for
 	}
 	r.quiet.came(since, m.At)
 	if m.Redelivered {
 		p.redelivered++
+	}
+	if m.Rejected {
+		p.rejected++
 	}
 	if m.Stamped {
 		if m.Delay > 0 {
@@ -497,6 +503,25 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Unlock()
 }
 
+// Released counts a message that the consumer gives back, so that it is to come again, delivered at that time since the start of the
+// run. It is not received.
+func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
+	r.mu.Lock()
+	r.part[due].released++
+	r.quiet.came(at, at)
+	r.mu.Unlock()
+}
+
+// GivenBack returns how many messages the consumer has given back.
+func (r *ConsumerRecorder) GivenBack() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.released })
+}
+
+// Rejected returns how many of the messages received the consumer has rejected.
+func (r *ConsumerRecorder) Rejected() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.rejected })
+}
+
 // Redelivered returns how many of the messages received the broker marked as delivered before.
 func (r *ConsumerRecorder) Redelivered() uint64 {
 	return r.count(func(p *receivings) uint64 { return p.redelivered })
@@ -507,9 +532,9 @@ func (r *ConsumerRecorder) Total() uint64 {
 	return r.count(func(p *receivings) uint64 { return p.total })
 }
 
-// Arrived returns the number of messages received, foreign ones included.
+// Arrived returns the number of deliveries, those of foreign messages and of such that were given back included.
 func (r *ConsumerRecorder) Arrived() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.total + p.foreign })
+	return r.count(func(p *receivings) uint64 { return p.total + p.foreign + p.released })
 }
 
 func (r *ConsumerRecorder) count(of func(*receivings) uint64) (n uint64) {

@@ -35,6 +35,9 @@ type Counters struct {
 	Delayed uint64 // part of Received whose producer had asked for a delay of the delivery
 	Early   uint64 // part of Delayed that came before their delay was over: not in Lateness
 
+	ConsumerReleased uint64 // given back by a consumer, on purpose, so that they come again: not received
+	ConsumerRejected uint64 // part of Received that a consumer has rejected, on purpose
+
 	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
 	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
@@ -88,6 +91,8 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.Foreign, o.Foreign},
 		{&c.Delayed, o.Delayed},
 		{&c.Early, o.Early},
+		{&c.ConsumerReleased, o.ConsumerReleased},
+		{&c.ConsumerRejected, o.ConsumerRejected},
 		{&c.NegativeTransfers, o.NegativeTransfers},
 		{&c.NegativeAges, o.NegativeAges},
 		{&c.OutOfRange, o.OutOfRange},

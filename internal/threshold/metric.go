@@ -59,6 +59,8 @@ func Metrics() []Metric {
 		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
 		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},
 		{"early", Messages, Consumers, "messages delivered before the delay was over that a producer of the run had asked for"},
+		{"consumer.released", Messages, Consumers, "messages that consumers gave back on purpose, to come again: not received"},
+		{"consumer.rejected", Messages, Consumers, "messages received that consumers rejected on purpose"},
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
 		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
 		{"commits.failed", Messages, Transactions, "transactions that were not confirmed"},

@@ -117,12 +117,26 @@ type Consumer interface {
 // Verdict is what is to become of a message that was delivered.
 type Verdict uint8
 
-// The verdicts. Those that a protocol does not have are not asked for: see [KindCapabilities].
+// The verdicts. Others than Accept are given only if [ConsumerSpec.Failing] has announced them.
 const (
 	Accept  Verdict = iota // it was processed
 	Reject                 // it cannot be processed: the broker may drop it, or put it elsewhere
 	Release                // it was not processed: the broker may deliver it again
 )
+
+// String returns "accept", "reject" or "release".
+func (v Verdict) String() string {
+	switch v {
+	case Accept:
+		return "accept"
+	case Reject:
+		return "reject"
+	case Release:
+		return "release"
+	default:
+		return "invalid"
+	}
+}
 
 // Driver is one broker, as one URL names it. Its methods are safe for concurrent use.
 type Driver interface {

@@ -148,4 +148,7 @@ type ConsumerSpec struct {
 	Commits Commits
 	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
 	Concurrency int
+	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
+	// [ClassUnsupported] what it, or this broker, cannot do. The zero value is Accept: there is no other.
+	Failing Verdict
 }

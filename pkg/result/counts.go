@@ -79,7 +79,7 @@ func (p *Producers) counters() []*uint64 {
 func (c *Consumers) counters() []*uint64 {
 	return []*uint64{
 		&c.Received, &c.Redelivered, &c.Unstamped, &c.Foreign, &c.NegativeTransfers, &c.NegativeAges, &c.ReceivedBytes,
-		&c.Delayed, &c.Early,
+		&c.Delayed, &c.Early, &c.Released, &c.Rejected,
 	}
 }
 

@@ -117,6 +117,10 @@ type Consumers struct {
 	// Delayed: received after a delay that their producer had asked for. Early: those of them that came before it was over.
 	Delayed uint64 `json:"delayed,omitempty"`
 	Early   uint64 `json:"early,omitempty"`
+	// Released: given back on purpose, so that they come again; not in Received. Rejected: those of Received that were rejected
+	// on purpose.
+	Released uint64 `json:"released,omitempty"`
+	Rejected uint64 `json:"rejected,omitempty"`
 }
 
 // Tester is the tester's own use of its machine.

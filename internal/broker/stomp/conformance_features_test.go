@@ -16,11 +16,13 @@ func TestConformanceOld(t *testing.T) { conformance(t, nil, "version=1.1", "ack=
 func TestConformanceArtemis(t *testing.T) {
 	conformance(t, map[drivertest.Feature]string{
 		drivertest.TransactedReceive: "the driver's dialect for Artemis has none",
+		drivertest.Release:           "the driver's dialect for Artemis has none",
 	}, "dialect=artemis")
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
 	conformance(t, map[drivertest.Feature]string{
 		drivertest.SharedSubscription: "the driver's dialect for ActiveMQ Classic has none",
+		drivertest.Release:            "the driver's dialect for ActiveMQ Classic has none",
 	}, "dialect=activemq")
 }

@@ -106,6 +106,23 @@ func TestNackBound(t *testing.T) {
 	assert.EqualValues(t, 0, stats.Depth)
 }
 
+// TestNackDrops has a message dropped at its first delivery.
+func TestNackDrops(t *testing.T) {
+	t.Parallel()
+	s := serve(t, store.Config{}, Options{})
+	c := connected(t, s.addr, "1.2")
+	fill(c, "/queue/x", 2)
+	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
+	c.put("NACK", "", ackOf("1.2", c.message("0")), "requeue:false")
+	c.put("NACK", "", ackOf("1.2", c.message("1")), "requeue:true")
+	c.ask("ACK", "", ackOf("1.2", c.message("1")))
+	c.quiet()
+	stats := queueStats(s.store, "x")
+	assert.EqualValues(t, 1, stats.Rejected)
+	assert.EqualValues(t, 3, stats.Delivered)
+	assert.EqualValues(t, 0, stats.Depth)
+}
+
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{"UNSUBSCRIBE": "", "DISCONNECT": "", "": "true"} {

@@ -36,7 +36,7 @@
 //
 // With ack:auto a message is done with as soon as it is written: messages on the way are lost when a connection breaks.
 // NACK gives a message back to its queue as redelivered; the tenth delivery is the last one, then it drops the
-// message, which is counted as rejected. (Artemis drops at once, ActiveMQ Classic moves it to a dead-letter queue,
+// message, which is counted as rejected. With requeue:false, as in RabbitMQ, it drops it at once. (Artemis drops at once, ActiveMQ Classic moves it to a dead-letter queue,
 // RabbitMQ never drops.) Unacknowledged messages go back unchanged at UNSUBSCRIBE or DISCONNECT; when a connection
 // just ends, it counts as an attempt and is marked redelivered, because the client may have seen it.
 //

@@ -9,6 +9,7 @@ type settlement struct {
 	sub  *subscription
 	id   uint64 // of the delivery
 	nack bool
+	drop bool // with nack: it is not to come again
 }
 
 // settle handles ACK and NACK.
@@ -37,7 +38,7 @@ func (c *conn) settle(f *frame, nack bool) error {
 	if id >= s.sent.Load() {
 		return refuse("invalid acknowledgement: %.80q was not delivered", name)
 	}
-	step := step{settlement: settlement{s, id, nack}}
+	step := step{settlement: settlement{sub: s, id: id, nack: nack, drop: nack && string(f.get("requeue")) == "false"}}
 	switch tx := f.get("transaction"); {
 	case s.mode == modeAuto && nack:
 		return refuse("invalid frame: NACK of a message delivered with ack:auto")
@@ -78,10 +79,10 @@ func (x *settlement) apply() bool {
 		}
 	case s.mode == modeClient:
 		for id := s.low.Load(); id <= x.id; id++ {
-			n += s.giveBack(id)
+			n += s.giveBack(id, x.drop)
 		}
 	default:
-		n = s.giveBack(x.id)
+		n = s.giveBack(x.id, x.drop)
 	}
 	for low := s.low.Load(); s.mode == modeClient && low <= x.id && !s.low.CompareAndSwap(low, x.id+1); {
 		low = s.low.Load()
@@ -91,11 +92,12 @@ func (x *settlement) apply() bool {
 }
 
 // giveBack returns a message to its queue as one that this consumer could not deal with. One that has been delivered
-// maxAttempts times is dropped, and counted as rejected.
-func (s *subscription) giveBack(id uint64) int {
+// maxAttempts times, or is to be dropped, is dropped, and counted as rejected.
+func (s *subscription) giveBack(id uint64, drop bool) int {
 	s.mu.Lock()
 	_, last := s.last[id]
 	s.mu.Unlock()
+	last = last || drop
 	if last && s.consumer.Reject(id) || !last && s.consumer.Release(id, true) {
 		return 1
 	}

@@ -123,6 +123,10 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
 			"messages that the broker forgets on delivery cannot be part of a transaction")
 	}
+	if spec.Failing != driver.Accept && (spec.TransactionSize > 0 || k.settled) {
+		return driver.Errorf(driver.ClassUnsupported, op, "leave out --consumer-fail, or --tx and -o settle=at-most-once",
+			"a message fails by itself, and is not settled before")
+	}
 	if err := errors.Join(c.speaks.checkSelector(op, spec), c.checkConsumer(op, spec, opts)); err != nil {
 		return err
 	}

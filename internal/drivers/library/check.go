@@ -70,6 +70,8 @@ func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) erro
 		},
 		{spec.Selector != "", can.Selector, "leave out --selector", "selectors"},
 		{spec.Credit > 0, can.Credit, "leave out --credit", "a choice of the receive window"},
+		{spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail, or use --client native", "rejecting messages"},
+		{spec.Failing == driver.Release, can.Release, "leave out --consumer-fail, or use --client native", "giving messages back"},
 		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", "several deliveries at once"},
 	})
 }

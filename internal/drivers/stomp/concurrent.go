@@ -3,8 +3,6 @@ package stomp
 import (
 	"context"
 	"sync"
-
-	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // workers deliver several messages of a consumer at once, and acknowledge each by itself.
@@ -25,9 +23,9 @@ func newWorkers(k *consumer) *workers {
 func (w *workers) run() {
 	k := w.k
 	for m := range w.work {
-		_ = k.deliver(&m.delivery)
+		verdict := k.deliver(&m.delivery)
 		if k.mode == ackIndividual {
-			k.put(wire.ACK, m.ack())
+			k.answer(verdict, m.ack())
 			k.conn.out.Flush()
 		}
 		k.mu.Lock()

@@ -69,6 +69,7 @@ func TestConformanceArtemis219(t *testing.T) {
 		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
+			drivertest.Release:           noRelease,
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
@@ -103,6 +104,7 @@ func TestConformanceVersions(t *testing.T) {
 			lacks, text := classicLacks(), plainText
 			if version == "1.0" {
 				text = "a: b, d é" // Classic undoes the escapes of later versions, which 1.0 has not
+				lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
 				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
 			}
 			drivertest.Run(t, drivertest.Config{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -37,6 +38,7 @@ func TestConformanceArtemis(t *testing.T) {
 		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
+			drivertest.Release:           noRelease,
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
@@ -55,10 +57,14 @@ func TestConformanceArtemis(t *testing.T) {
 	})
 }
 
+// noRelease is why some brokers lack that.
+const noRelease = "a NACK is the end of a message"
+
 // classicLacks are the features that ActiveMQ Classic lacks.
 func classicLacks() map[drivertest.Feature]string {
 	return map[drivertest.Feature]string{
 		drivertest.SharedSubscription:           "ActiveMQ Classic has no shared subscriptions",
+		drivertest.Release:                      noRelease,
 		drivertest.Redelivered.On(driver.Topic): "ActiveMQ Classic does not say so of the messages of a durable subscription",
 	}
 }
@@ -157,14 +163,19 @@ const plainText = "a: b\\c d é"
 // TestConformanceOptions runs the suite with settings other than the defaults.
 func TestConformanceOptions(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLS(), brokertest.WithoutManagement())
-	noTx := map[drivertest.Feature]string{drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction"}
+	noTx := map[drivertest.Feature]string{
+		drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction", drivertest.Release: noRelease,
+	}
+	old := maps.Clone(noTx)
+	old[drivertest.Reject] = "STOMP 1.0 has no NACK"
 	for name, cfg := range map[string]drivertest.Config{
-		"version=1.0": {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: noTx, PropertyText: plainText, Unnamed: "STOMP 1.0 has no header server"},
+		"version=1.0": {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: old, PropertyText: plainText, Unnamed: "STOMP 1.0 has no header server"},
 		"receipt=false": {
 			Options: []string{"receipt=false"}, AtMostOnce: true,
 			Lacks: map[drivertest.Feature]string{
 				drivertest.TransactedReceive: noTx[drivertest.TransactedReceive],
 				drivertest.Transactions:      "transactions are confirmed by receipts",
+				drivertest.Release:           noRelease,
 			},
 		},
 		// Over TLS a burst is written by a goroutine that is made for it.

@@ -51,6 +51,8 @@ type consumer struct {
 	stream  string        // of RabbitMQ: whose only consumer it is
 	topic   string        // of old Artemis: reserved on conn
 	batch   int           // messages between acknowledgements
+	failing driver.Verdict // other than Accept that may be asked for
+	nack    []byte         // header line of the NACK for that
 	input   *driver.Meter // of Run: nothing has arrived
 
 	probes int // so far; of the goroutine that calls Probe
@@ -102,6 +104,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), workers: spec.Concurrency,
+		failing: spec.Failing,
 		input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
 	if spec.TransactionSize > 0 {
@@ -171,6 +174,9 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 		return err
 	}
 	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
+		return err
+	}
+	if k.nack, err = k.conn.dialect.failing(spec, opts, k.conn.version); err != nil {
 		return err
 	}
 	if err := k.takeStream(spec); err != nil {

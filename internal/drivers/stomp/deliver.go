@@ -73,10 +73,9 @@ func (k *consumer) hold(f *inbound) {
 	}
 }
 
-// handle delivers a message and acknowledges it. The verdicts that there are beside Accept are not asked for: to
-// brokers, NACK means one or the other.
+// handle delivers a message and settles it.
 func (k *consumer) handle(d *driver.Delivery, ack []byte) {
-	_ = k.deliver(d)
+	verdict := k.deliver(d)
 	switch {
 	case k.tx != nil:
 		k.tx.add(ack)
@@ -84,7 +83,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	case k.mode == ackClient:
 		k.lastAck = append(k.lastAck[:0], ack...)
 	case k.mode == ackIndividual:
-		k.put(wire.ACK, ack)
+		k.answer(verdict, ack)
 	}
 	if k.unacked++; k.unacked >= k.batch {
 		k.settle()
@@ -113,8 +112,8 @@ func (k *consumer) settle() {
 // put gathers an ACK or NACK frame. A failure is one of the connection, which Run reports.
 func (k *consumer) put(command string, ack []byte) { k.putIn(command, ack, nil) }
 
-// putIn is put with the header line of a transaction.
-func (k *consumer) putIn(command string, ack, transaction []byte) {
+// putIn is put with one more header line.
+func (k *consumer) putIn(command string, ack, header []byte) {
 	full := false
 	_ = k.conn.out.Put(func(b []byte) []byte {
 		b = append(b, command...)
@@ -124,7 +123,7 @@ func (k *consumer) putIn(command string, ack, transaction []byte) {
 			b = append(append(b, "\nmessage-id:"...), ack...)
 			b = strconv.AppendUint(append(b, "\nsubscription:"...), k.id, 10)
 		}
-		b = append(append(b, transaction...), "\n\n\x00"...)
+		b = append(append(b, header...), "\n\n\x00"...)
 		full = len(b) > outMost
 		return b
 	})

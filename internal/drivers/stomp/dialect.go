@@ -184,7 +184,7 @@ type subscription struct {
 // subscriptions of the connection, so that the next ACK of another one ends the connection: it is not used unless asked for.
 func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
-	case spec.TransactionSize > 0, option == ackBest && (d == rabbitmq || spec.Concurrency > 1):
+	case spec.TransactionSize > 0, option == ackBest && (d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept):
 		return ackIndividual
 	case option == ackBest:
 		return ackClient

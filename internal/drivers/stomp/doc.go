@@ -48,8 +48,9 @@
 // With transactions (tx) so many acknowledgements are sent in one, and those of the last when nothing more comes for
 // a moment or Run ends, which waits for the receipts of all commits.
 //
-// There is no verdict but Accept: NACK discards the message (Artemis), moves it to the dead letters (ActiveMQ
-// Classic) or has it delivered again (RabbitMQ), as the broker likes.
+// A NACK discards the message (Artemis), moves it to the dead letters (ActiveMQ Classic) or, with requeue:false,
+// has it discarded instead of delivered again (RabbitMQ, the embedded broker): there is Reject on all brokers, and
+// Release on the latter two.
 //
 // STOMP cannot ask a broker how many messages a destination has: there is no [driver.Admin].
 //

@@ -55,8 +55,8 @@ func traits() []trait {
 		{Transactions, func(c *kc) *bool { return &c.Transactions }, refuseTransactions},
 		{TransactedReceive, func(c *kc) *bool { return &c.TransactedReceive }, refuseTransactedReceive},
 		{Credit, func(c *kc) *bool { return &c.Credit }, refuseCredit},
-		{Reject, func(c *kc) *bool { return &c.Reject }, nil},
-		{Release, func(c *kc) *bool { return &c.Release }, nil},
+		{Reject, func(c *kc) *bool { return &c.Reject }, refuseReject},
+		{Release, func(c *kc) *bool { return &c.Release }, refuseRelease},
 		{Concurrency, func(c *kc) *bool { return &c.Concurrency }, refuseConcurrency},
 		{Redelivered, func(c *kc) *bool { return &c.Redelivered }, nil},
 	}

@@ -203,13 +203,17 @@ func testRedelivered(e *env) {
 
 // verdicts sends messages to a consumer with other verdicts, waits until so many deliveries were made, and returns all that
 // came, and what came to the next consumer.
-func (e *env) verdicts(n, deliveries int, verdict func(m received, before bool) driver.Verdict) (came map[int64]int, left []int64) {
+func (e *env) verdicts(
+	n, deliveries int, failing driver.Verdict, verdict func(m received, before bool) driver.Verdict,
+) (came map[int64]int, left []int64) {
 	e.Helper()
 	d, dest := e.open(), e.dest()
 	spec := consumerSpec(dest)
 	if keeps(e.cfg, e.kind) {
 		spec = e.keptSpec(dest)
 	}
+	next := spec
+	spec.Failing = failing
 	in := e.consumer(d, spec)
 	in.verdict = verdict
 	in.run()
@@ -222,9 +226,9 @@ func (e *env) verdicts(n, deliveries int, verdict func(m received, before bool) 
 		came[stamp-base]++
 	}
 	if keeps(e.cfg, e.kind) {
-		next := e.again(d, last(spec))
+		other := e.again(d, last(next))
 		e.quiet()
-		left = next.stamps()
+		left = other.stamps()
 	}
 	return came, left
 }
@@ -232,7 +236,7 @@ func (e *env) verdicts(n, deliveries int, verdict func(m received, before bool) 
 // testReject: a message that was rejected does not come again, and the others are settled.
 func testReject(e *env) {
 	const n = 20
-	came, left := e.verdicts(n, n, func(m received, _ bool) driver.Verdict {
+	came, left := e.verdicts(n, n, driver.Reject, func(m received, _ bool) driver.Verdict {
 		if m.stamp%2 == 0 {
 			return driver.Reject
 		}
@@ -247,7 +251,7 @@ func testReject(e *env) {
 // testRelease: a message that was given back comes again, and the others do not.
 func testRelease(e *env) {
 	const n = 20
-	came, left := e.verdicts(n, n+n/2, func(m received, before bool) driver.Verdict {
+	came, left := e.verdicts(n, n+n/2, driver.Release, func(m received, before bool) driver.Verdict {
 		if m.stamp%2 == 0 && !before {
 			return driver.Release
 		}

@@ -97,6 +97,14 @@ func refuseConcurrency(e *env, r refusal) {
 	r.consumer(e, func(s *driver.ConsumerSpec) { s.Concurrency = 4 })
 }
 
+func refuseReject(e *env, r refusal) {
+	r.consumer(e, func(s *driver.ConsumerSpec) { s.Failing = driver.Reject })
+}
+
+func refuseRelease(e *env, r refusal) {
+	r.consumer(e, func(s *driver.ConsumerSpec) { s.Failing = driver.Release })
+}
+
 func refuseTransactions(e *env, r refusal) {
 	r.producer(e, func(s *driver.ProducerSpec) { s.CommitInterval = 10 })
 }

@@ -182,7 +182,8 @@ func (d *limitedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (dr
 		s.Destination.Kind.String(): !has.Exists, "durable subscription": s.Durable && !has.DurableSubscription,
 		"shared subscription": s.Shared && !has.SharedSubscription, "selector": s.Selector != "" && !has.Selector,
 		"transaction": s.TransactionSize > 0 && !has.TransactedReceive, "credit": s.Credit > 0 && !has.Credit,
-		"concurrency": s.Concurrency > 1 && !has.Concurrency,
+		"concurrency": s.Concurrency > 1 && !has.Concurrency, "reject": s.Failing == driver.Reject && !has.Reject,
+		"release": s.Failing == driver.Release && !has.Release,
 	})
 	if err != nil {
 		return nil, err
