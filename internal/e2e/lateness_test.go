@@ -99,7 +99,7 @@ func TestLateness(t *testing.T) {
 			requireHeld(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
 		}
 		for _, as := range []string{"release", "reject"} { // here, as a broker of its own takes half a minute
-			requireFails(t, as, "queue://FAIL."+as, "rocketmq", "client", "--url", r.URL(), "-o", "retry-level=1")
+			requireFails(t, as, "queue://FAIL-"+as, "rocketmq", "client", "--url", r.URL(), "-o", "retry-level=1")
 		}
 	})
 	for _, schedules := range []string{"true", "false"} {
