@@ -190,8 +190,8 @@ type Group struct {
 	Transacted       bool
 	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers together
 	// receive at most per second; the zero values are none.
-	ConsumerWork    load.Work
-	ConsumerRate    load.Rate
+	ConsumerWork load.Work
+	ConsumerRate load.Rate
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs says:
 	// reject or release.
 	ConsumerFail    load.Share

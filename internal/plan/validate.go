@@ -323,7 +323,9 @@ func (v *validator) consuming(f *driver.Factory) {
 }
 
 // fails tells whether consumers of the group fail with that verdict.
-func (g *Group) fails(as driver.Verdict) bool { return !g.ConsumerFail.IsZero() && g.ConsumerFailAs == as }
+func (g *Group) fails(as driver.Verdict) bool {
+	return !g.ConsumerFail.IsZero() && g.ConsumerFailAs == as
+}
 
 type capabilities = driver.KindCapabilities
 

@@ -46,14 +46,14 @@ type consumer struct {
 	op      string
 	id      uint64 // in conn.consumers, and the id of the subscription
 	sub     *subscription
-	mode    string        // of acknowledgement
-	workers int           // how many messages may be delivered at once
-	stream  string        // of RabbitMQ: whose only consumer it is
-	topic   string        // of old Artemis: reserved on conn
-	batch   int           // messages between acknowledgements
+	mode    string         // of acknowledgement
+	workers int            // how many messages may be delivered at once
+	stream  string         // of RabbitMQ: whose only consumer it is
+	topic   string         // of old Artemis: reserved on conn
+	batch   int            // messages between acknowledgements
 	failing driver.Verdict // other than Accept that may be asked for
 	nack    []byte         // header line of the NACK for that
-	input   *driver.Meter // of Run: nothing has arrived
+	input   *driver.Meter  // of Run: nothing has arrived
 
 	probes int // so far; of the goroutine that calls Probe
 
@@ -105,7 +105,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), workers: spec.Concurrency,
 		failing: spec.Failing,
-		input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+		input:   driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
 	if spec.TransactionSize > 0 {
 		k.tx = newReceiving(k, &spec)
