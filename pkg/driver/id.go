@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -72,4 +73,23 @@ func ParseID[T string | []byte](text T) ID {
 		return GarbledID()
 	}
 	return ID{Run: parts[0], Producer: parts[1], Number: parts[2], Sum: parts[3]}
+}
+
+// IDReader reads the IDs of the messages of one consumer. Without --verify all messages of a producer carry the same text, so
+// it compares the text with the last one before it parses. The zero value is ready to use; not for concurrent use.
+type IDReader struct {
+	text []byte
+	id   ID
+}
+
+// Read returns what [ParseID] returns. It does not keep text, and allocates for the first text only.
+func (r *IDReader) Read(text []byte) ID {
+	if len(text) > 0 && bytes.Equal(text, r.text) {
+		return r.id
+	}
+	id := ParseID(text)
+	if id.Number == Unnumbered {
+		r.text, r.id = append(r.text[:0], text...), id
+	}
+	return id
 }

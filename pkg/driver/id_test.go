@@ -66,7 +66,7 @@ func TestIDAllocatesNothing(t *testing.T) {
 }
 
 func FuzzParseID(f *testing.F) {
-	for _, text := range []string{"1-0-0-0", "4611686018427387904-12-99999-4011327420186375208", "1-2-3-9223372036854775808", "01-2-3-4", ""} {
+	for _, text := range []string{"1-0-0-0", "4611686018427387904-12-99999-4011327420186375208", "1-2-3-9223372036854775808", "01-2-3-4", "1-2", ""} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -76,7 +76,7 @@ func FuzzParseID(f *testing.F) {
 			return
 		}
 		require.Positive(t, id.Run)
-		require.True(t, id.Producer >= 0 && id.Number >= 0 && id.Sum >= 0)
+		require.True(t, id.Producer >= 0 && id.Number >= driver.Unnumbered && id.Sum >= 0)
 		require.Equal(t, string(text), string(id.Append(nil)), "the one text of an ID")
 	})
 }
@@ -95,4 +95,25 @@ func BenchmarkID(b *testing.B) {
 			driver.ParseID(text)
 		}
 	})
+	b.Run("read", func(b *testing.B) {
+		id := driver.ID{Run: 4611686018427387904, Number: driver.Unnumbered}
+		text := id.Append(nil)
+		var ids driver.IDReader
+		for b.Loop() {
+			ids.Read(text)
+		}
+	})
+}
+
+func TestIDReader(t *testing.T) {
+	var ids driver.IDReader
+	texts := []string{"5-0", "5-0", "5-1", "5-0", "5-0-7-9", "5-0", "", "x", "6-0", "5-0", "5-00", "5-0-8-9"}
+	for _, text := range texts {
+		b := []byte(text)
+		require.Equal(t, driver.ParseID(text), ids.Read(b), text)
+		clear(b) // it must not have kept the caller's bytes
+	}
+	text := []byte("5-0")
+	ids.Read(text)
+	require.Zero(t, testing.AllocsPerRun(100, func() { ids.Read(text) }))
 }

@@ -13,6 +13,7 @@ type decoder struct {
 	message  wire.Message
 	delivery driver.Delivery
 	joined   []byte // a body of several sections
+	ids      driver.IDReader
 }
 
 // decode reads a message in place.
@@ -33,7 +34,7 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 			if text, ok := pairs.Text(); !ok {
 				d.ID = driver.GarbledID()
 			} else if text != nil {
-				d.ID = driver.ParseID(text)
+				d.ID = dec.ids.Read(text)
 			}
 		default:
 			pairs.Skip()

@@ -95,7 +95,10 @@ func BenchmarkSend(b *testing.B) {
 
 // BenchmarkID is what carrying an ID costs: in building a header, and in reading the properties of a delivery.
 func BenchmarkID(b *testing.B) {
-	for name, id := range map[string]driver.ID{"without": {}, "with": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61}} {
+	for name, id := range map[string]driver.ID{
+		"without": {}, "run": {Run: 1 << 60, Producer: 3, Number: driver.Unnumbered},
+		"verify": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61},
+	} {
 		p := &producer{opts: defaultOptions()}
 		q, k := p.sendQueue(nil, "broker-a", 0), &kind{body: make([]byte, 1024)}
 		m := driver.Message{Time: 1_700_000_000_000_000, ID: id}
@@ -109,8 +112,9 @@ func BenchmarkID(b *testing.B) {
 		b.Run("read/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			var d driver.Delivery
+			var ids driver.IDReader
 			for b.Loop() {
-				readProperties(properties, &d)
+				readProperties(properties, &ids, &d)
 			}
 		})
 	}

@@ -50,6 +50,7 @@ type consumer struct {
 	head    []byte
 
 	inflater wire.Inflater
+	ids      driver.IDReader
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
@@ -302,7 +303,7 @@ func (c *consumer) deliver(m *wire.Message, again bool, deliver func(*driver.Del
 		}
 		d.Body = body
 	}
-	readProperties(m.Properties, d)
+	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
 	if d.Redelivered {
 		c.redelivered.Add(1)

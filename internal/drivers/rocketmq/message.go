@@ -75,7 +75,7 @@ func reserved(key string) bool {
 }
 
 // readProperties sets what our own properties say: the time and the ID.
-func readProperties(properties []byte, d *driver.Delivery) {
+func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery) {
 	d.Time, d.HasTime, d.ID = 0, false, driver.ID{}
 	for len(properties) > 0 {
 		var name, value []byte
@@ -83,7 +83,7 @@ func readProperties(properties []byte, d *driver.Delivery) {
 		case driver.TimeProperty:
 			d.Time, d.HasTime = wire.ParseInt(value)
 		case driver.IDProperty:
-			d.ID = driver.ParseID(value)
+			d.ID = ids.Read(value)
 		}
 	}
 }

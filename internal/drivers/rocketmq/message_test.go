@@ -24,7 +24,7 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 		"perfmq_ids\x011-2-3-4\x02":           {},
 	} {
 		got := driver.Delivery{Time: 99, HasTime: true, ID: driver.ID{Run: 99}}
-		readProperties([]byte(properties), &got)
+		readProperties([]byte(properties), new(driver.IDReader), &got)
 		require.Equal(t, want, got, "%q", properties)
 	}
 	var b []byte
@@ -32,7 +32,7 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 	for _, want := range []driver.ID{{}, whole, {Run: 1, Producer: 2, Number: 3, Sum: 4}} {
 		b = p.appendProperties(b[:0], &kind{}, &driver.Message{Time: 5, ID: want})
 		var got driver.Delivery
-		readProperties(b, &got)
+		readProperties(b, new(driver.IDReader), &got)
 		require.Equal(t, driver.Delivery{Time: 5, HasTime: true, ID: want}, got)
 		require.Equal(t, want != driver.ID{}, bytes.Contains(b, []byte("perfmq_")))
 	}

@@ -57,6 +57,7 @@ type scanner struct {
 	large   []byte // a line or a body that is not all in the input's buffer
 	ack     []byte
 	id      []byte
+	ids     driver.IDReader
 }
 
 // newScanner returns a scanner of frames with bodies of up to maxBody bytes.
@@ -205,7 +206,7 @@ func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 		}
 	case driver.IDProperty:
 		if f.id == (driver.ID{}) {
-			f.id = driver.ParseID(value)
+			f.id = s.ids.Read(value)
 		}
 	case "redelivered":
 		f.redelivered = f.redelivered || string(value) == "true"
