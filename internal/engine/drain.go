@@ -28,6 +28,9 @@ func (r *run) drain(ctx context.Context) {
 	}
 	if r.expectedKnown() {
 		r.waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
+		if r.verify != nil && r.patience() > 0 && r.inFlight() == 0 {
+			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
+		}
 		switch {
 		case r.redelivered() > 0:
 			// Messages delivered twice stand in for some that may still come; and more of them may.

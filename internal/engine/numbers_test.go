@@ -159,10 +159,17 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 		options func(*mem.Options)
 		lost    uint64
 		doubt   bool
+		drain   time.Duration // 0: as usual
 	}{
-		{"stalled to the end", func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, time.Hour }, 0, true},
-		{"lost", func(o *mem.Options) { o.Lose = 1000 }, 2, false},
-		{"lost, after a stall", func(o *mem.Options) { o.Lose, o.StallAfter, o.StallFor = 1000, 1900*time.Millisecond, time.Second }, 2, false},
+		{"stalled to the end", func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, time.Hour }, 0, true, 0},
+		{"lost", func(o *mem.Options) { o.Lose = 1000 }, 2, false, 0},
+		{"lost, after a stall", func(o *mem.Options) { o.Lose, o.StallAfter, o.StallFor = 1000, 1900*time.Millisecond, time.Second }, 2, false, 0},
+		{
+			"lost; answered after the drain time-out",
+			func(o *mem.Options) {
+				o.Lose, o.StallAfter, o.StallFor = 1000, 2100*time.Millisecond, 1500*time.Millisecond
+			}, 2, false, time.Second,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,6 +178,9 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					verified(p)
 					p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
+					if tt.drain > 0 {
+						p.DrainTimeout = tt.drain
+					}
 				}), nil)
 				require.False(t, s.Success)
 				v := s.Verification.Total

@@ -35,6 +35,9 @@ const (
 	// duplicateWait is the wait for duplicates in a verified run of which all has arrived: those of the last messages come after
 	// them.
 	duplicateWait = 250 * time.Millisecond
+	// proofTime bounds the wait beyond the drain time-out for the proof that messages that have not come are lost, not left: a machine
+	// that stood still may have given the consumers no second in which they could receive.
+	proofTime = 3 * time.Second
 	// probeTimeout bounds the wait for one answer of the broker in a verified run, in which nothing comes any more.
 	probeTimeout = 10 * time.Second
 	// silentDrainTimeout bounds the drain, in the place of the drain time-out, if the broker was silent for that long already.

@@ -67,6 +67,14 @@ func (v *arrivals) look(now, last int64, most time.Duration) {
 	v.looked, v.last = now, last
 }
 
+// inVain tells whether nothing has come for as long as patience, and whether the broker has answered in that time and nothing came
+// after that either. patience is above 0.
+func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bool) {
+	answered := v.answered.Load()
+	quietly = patience > 0 && v.lasted >= patience
+	return quietly, quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
+}
+
 // newVerification returns a run's, whose side will be written to path.
 func newVerification(id int64, path string) *verification {
 	before, err := os.Stat(path)
@@ -206,14 +214,25 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 		if s.over || s.ending.at > 0 && !alive(s.consumers) {
 			continue // that was noted
 		}
-		v := s.arrivals
-		answered := v.answered.Load()
-		quietly := patience > 0 && v.lasted >= patience
-		waited := quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
+		quietly, waited := s.arrivals.inVain(now, patience)
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
 		s.ending = consumersEnd{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
 	}
 	r.verify.renewProbes()
+}
+
+// proven tells whether all consumers that can still receive have waited in vain.
+func (r *run) proven() bool {
+	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
+	for _, s := range r.subs {
+		if s.over || !alive(s.consumers) {
+			continue
+		}
+		if _, proven := s.arrivals.inVain(now, patience); !proven {
+			return false
+		}
+	}
+	return true
 }
 
 // renewProbes ends the probes, if anything is verified, and allows those of later steps.
