@@ -191,6 +191,9 @@ func (r *run) describe() stats.Run {
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)
 	}
+	for _, m := range r.members() {
+		info.Groups = append(info.Groups, stats.RunGroup{Name: m.Name, Sends: len(m.Producers) > 0, Receives: len(m.Consumers) > 0})
+	}
 	seen := map[string]bool{}
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.Transacted

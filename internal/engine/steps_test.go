@@ -81,6 +81,7 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		byStep[snap.Step] = add(byStep[snap.Step], snap.Delta)
 	}
 	require.Equal(t, sum.Total, total)
+	requireGroupIntervals(t, rep.snapshots, sum)
 	var acks int64
 	for i := range sum.Steps {
 		steps = add(steps, sum.Steps[i].Total)
@@ -99,6 +100,52 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		require.Equal(t, sum.Latencies.Ack.Count(), acks)
 	}
 	return sum
+}
+
+// requireGroupIntervals: the intervals of each group add up to it, in each step and in the run, and those of all groups to the run.
+func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats.Summary) {
+	t.Helper()
+	type key struct{ step, group string }
+	counts, acks, transfers := map[key]stats.Counters{}, map[key]int64{}, map[key]int64{}
+	count := func(l *stats.Latency) int64 {
+		if l == nil {
+			return 0
+		}
+		return l.Count()
+	}
+	for _, s := range snapshots {
+		var delta stats.Counters
+		var ack, transfer int64
+		for i := range s.Groups {
+			g := &s.Groups[i]
+			delta = add(delta, g.Delta)
+			ack, transfer = ack+count(g.Latencies.Ack), transfer+count(g.Latencies.Transfer)
+			for _, step := range []string{s.Step, ""} {
+				k := key{step, g.Name}
+				counts[k] = add(counts[k], g.Delta)
+				if s.Phase != stats.Warmup {
+					acks[k], transfers[k] = acks[k]+count(g.Latencies.Ack), transfers[k]+count(g.Latencies.Transfer)
+				}
+			}
+			require.Equal(t, counts[key{"", g.Name}], g.Total)
+		}
+		delta.Sent, delta.Blocked = s.Delta.Sent, s.Delta.Blocked // of which some may be of the next interval to its group, or the other way round
+		require.Equal(t, s.Delta, delta)
+		require.Equal(t, count(s.Latencies.Ack), ack)
+		require.Equal(t, count(s.Latencies.Transfer), transfer)
+	}
+	check := func(step string, list []stats.GroupSummary) {
+		for i := range list {
+			g, k := &list[i], key{step, list[i].Name}
+			require.Equal(t, g.Total, counts[k], "%s of %s", g.Name, step)
+			require.Equal(t, count(g.Latencies.Ack), acks[k])
+			require.Equal(t, count(g.Latencies.Transfer), transfers[k])
+		}
+	}
+	check("", sum.Groups)
+	for i := range sum.Steps {
+		check(sum.Steps[i].Name, sum.Steps[i].Groups)
+	}
 }
 
 func sending(n uint64) func(*plan.Group) { return func(g *plan.Group) { g.Count = n } }

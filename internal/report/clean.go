@@ -22,6 +22,10 @@ func cleanRun(secrets *safetext.Secrets, run stats.Run) stats.Run {
 	for i := range run.Steps {
 		run.Steps[i] = secrets.Short(run.Steps[i])
 	}
+	run.Groups = slices.Clone(run.Groups)
+	for i := range run.Groups {
+		run.Groups[i].Name = secrets.Short(run.Groups[i].Name)
+	}
 	run.Labels = cleanLabels(secrets, run.Labels)
 	return run
 }
@@ -53,12 +57,16 @@ func cleanSnapshot(secrets *safetext.Secrets, s *stats.Snapshot) *stats.Snapshot
 		return nil
 	}
 	step := secrets.Short(s.Step)
-	if len(s.Protocol) == 0 && step == s.Step && len(s.Depths) == 0 {
+	if len(s.Protocol) == 0 && step == s.Step && len(s.Depths) == 0 && len(s.Groups) == 0 {
 		return s
 	}
 	c := *s
 	c.Step, c.Depths = step, cleanDepths(secrets, s.Depths)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
+	c.Groups = slices.Clone(s.Groups)
+	for i := range c.Groups {
+		c.Groups[i].Name = secrets.Short(c.Groups[i].Name)
+	}
 	return &c
 }
 

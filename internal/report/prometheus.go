@@ -135,11 +135,13 @@ type collector struct {
 	// histograms by name and phase label; a latency that the run does not measure has none.
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
+	groups     groupSeries
 }
 
 type histogramKey struct {
 	desc  *prometheus.Desc
 	phase string
+	group string // empty for the whole run
 }
 
 // ended is the phase after the summary; the others are those of stats.Phase.
@@ -157,6 +159,7 @@ func (c *collector) start(run stats.Run) {
 	if run.Several() {
 		c.step = run.Steps[0]
 	}
+	c.groups.start(run.Groups)
 	if run.Warmup <= 0 {
 		c.phase = stats.Measure.String()
 	}
@@ -187,18 +190,19 @@ func (c *collector) interval(s *stats.Snapshot) {
 	}
 	c.observe(phase, s.Latencies)
 	c.observe(stats.Warmup.String(), s.Leftover)
+	c.groups.interval(c, phase, s.Groups)
 }
 
 // observe adds latencies of messages that were due in a phase.
 func (c *collector) observe(phase string, l stats.Latencies) {
-	c.add(histogramKey{c.d.delay, phase}, l.Delay)
-	c.add(histogramKey{c.d.ack, phase}, l.Ack)
-	c.add(histogramKey{c.d.response, phase}, l.Response)
-	c.add(histogramKey{c.d.transfer, phase}, l.Transfer)
-	c.add(histogramKey{c.d.b2c, phase}, l.B2C)
-	c.add(histogramKey{c.d.s2c, phase}, l.S2C)
-	c.add(histogramKey{c.d.commit, phase}, l.Commit)
-	c.add(histogramKey{c.d.lateness, phase}, l.Lateness)
+	c.add(histogramKey{desc: c.d.delay, phase: phase}, l.Delay)
+	c.add(histogramKey{desc: c.d.ack, phase: phase}, l.Ack)
+	c.add(histogramKey{desc: c.d.response, phase: phase}, l.Response)
+	c.add(histogramKey{desc: c.d.transfer, phase: phase}, l.Transfer)
+	c.add(histogramKey{desc: c.d.b2c, phase: phase}, l.B2C)
+	c.add(histogramKey{desc: c.d.s2c, phase: phase}, l.S2C)
+	c.add(histogramKey{desc: c.d.commit, phase: phase}, l.Commit)
+	c.add(histogramKey{desc: c.d.lateness, phase: phase}, l.Lateness)
 }
 
 func (c *collector) add(key histogramKey, l *stats.Latency) {
@@ -218,4 +222,5 @@ func (c *collector) summary(s *stats.Summary) {
 	defer c.mu.Unlock()
 	c.step, c.phase, c.total, c.inFlight, c.workers, c.final = "", ended, s.Total, 0, 0, s
 	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
+	c.groups.summary(s.Groups)
 }

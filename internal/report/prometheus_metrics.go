@@ -27,6 +27,7 @@ type descriptions struct {
 	delay, ack, response, transfer, b2c, s2c, commit   *prometheus.Desc
 	commitsFailed, lateness, delayed, early            *prometheus.Desc
 	consumerFailed                                     *prometheus.Desc
+	group                                              groupDescriptions
 	cpu, cores, gcPauses, gcPauseMax, success, missing *prometheus.Desc
 	verified, depth                                    *prometheus.Desc
 }
@@ -79,6 +80,8 @@ func describe(version string) descriptions {
 
 		consumerFailed: desc("consumer_failed_total", "Messages that consumers gave back on purpose (release: not received, to come again) "+
 			"or rejected on purpose (reject: received).", "as"),
+
+		group: describeGroups(desc),
 
 		cpu:        desc("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
 		cores:      desc("tester_cores", "Processors that this process may use at once."),
@@ -208,6 +211,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, own := range c.protocol {
 		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
 	}
+	c.groups.collect(&c.d.group, emit)
 	for key, b := range c.histograms {
 		// A series without new values has no quantiles, so that of the warm-up is not there in the measurement.
 		if b.count > 0 && (key.phase == stats.Measure.String() || c.phase != stats.Measure.String()) {
@@ -358,5 +362,9 @@ func (b *buckets) metric(key histogramKey) prometheus.Metric {
 		sum += b.counts[i]
 		cumulative[float64(bound)/1e6] = sum
 	}
-	return prometheus.MustNewConstHistogram(key.desc, b.count, float64(b.sum)/1e6, cumulative, key.phase)
+	labels := []string{key.phase}
+	if key.group != "" {
+		labels = append(labels, key.group)
+	}
+	return prometheus.MustNewConstHistogram(key.desc, b.count, float64(b.sum)/1e6, cumulative, labels...)
 }

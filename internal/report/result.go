@@ -102,7 +102,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	row := result.Row{
 		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
-		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
+		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths), Groups: rowGroups(s.Groups),
 	}
 	if s.Leftover != (stats.Latencies{}) {
 		leftover := latencies(&s.Leftover)
@@ -190,6 +190,42 @@ func groups(list []stats.GroupSummary) (out []result.Group) {
 			Name: g.Name, Due: g.Due, Counts: counts(&g.Total, g.Sends, g.Receives),
 			Measured: counts(&g.Measured, g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
 		})
+	}
+	return out
+}
+
+// rowGroups returns what the groups did in an interval, if there are several. The last ones of many are together.
+func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
+	if len(list) < 2 {
+		return nil
+	}
+	var others *stats.GroupInterval
+	add := func(g *stats.GroupInterval) {
+		l := latencies(&g.Latencies)
+		if g.Delta == (stats.Counters{}) && l == (result.Latencies{}) {
+			return
+		}
+		row := result.RowGroup{Name: g.Name, Counts: counts(&g.Delta, g.Sends, g.Receives)}
+		if l != (result.Latencies{}) {
+			row.Latencies = &l
+		}
+		out = append(out, row)
+	}
+	for i := range list {
+		switch g := &list[i]; {
+		case i < result.MaxRowGroups:
+			add(g)
+		case others == nil:
+			rest := *g
+			rest.Name = result.OtherGroups
+			others = &rest
+		default:
+			rest := others.With(*g)
+			others = &rest
+		}
+	}
+	if others != nil {
+		add(others)
 	}
 	return out
 }

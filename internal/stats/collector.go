@@ -188,7 +188,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	if c.step != nil {
 		c.step.add(c, s)
 	}
-	c.groupIntervals(phase, now, last)
+	s.Groups = c.groupIntervals(phase, now, last)
 	c.total, c.parts, c.last = s.Total, counts, now
 	return s
 }

@@ -25,6 +25,38 @@ type GroupSummary struct {
 	Offered   Offered // of several steps, Span is 0
 }
 
+// GroupInterval is what a group of a scenario did in an interval.
+type GroupInterval struct {
+	Name            string
+	Sends, Receives bool // which workers the group has
+	Total           Counters
+	Delta           Counters
+	// Latencies are those that became known in the interval, as in [Snapshot]; nil where there is none. Those of messages that were
+	// due in the warm-up and ended after it are left out.
+	Latencies Latencies
+}
+
+// join returns the interval and the one after it, as one.
+func (g *GroupInterval) join(next GroupInterval) GroupInterval {
+	next.Delta = g.Delta.Add(next.Delta)
+	latencies := next.Latencies
+	next.Latencies = Latencies{}
+	next.Latencies.join(g.Latencies)
+	next.Latencies.join(latencies)
+	return next
+}
+
+// With returns both groups together, under the name of the first.
+func (g *GroupInterval) With(other GroupInterval) GroupInterval {
+	sum := *g
+	sum.Sends, sum.Receives = g.Sends || other.Sends, g.Receives || other.Receives
+	sum.Total, sum.Delta = g.Total.Add(other.Total), g.Delta.Add(other.Delta)
+	sum.Latencies = Latencies{}
+	sum.Latencies.join(g.Latencies)
+	sum.Latencies.join(other.Latencies)
+	return sum
+}
+
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	Members
@@ -83,8 +115,8 @@ func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*Latencies)
 	}
 }
 
-// groupIntervals sums up the interval of each group. All recorders have been collected.
-func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) {
+// groupIntervals sums up the interval of each group, and returns them. All recorders have been collected.
+func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list []GroupInterval) {
 	for _, g := range c.groups {
 		total := g.now[Warmup].Add(g.now[Measure])
 		var known uint64
@@ -112,9 +144,17 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) {
 			g.whole.Latencies.join(g.fresh[Measure])
 			g.step.Latencies.join(g.fresh[Measure])
 		}
+		fresh := g.fresh[Measure]
+		if phase == Warmup {
+			fresh = g.fresh[Warmup]
+		}
+		list = append(list, GroupInterval{
+			Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives, Total: total, Delta: s.Delta, Latencies: fresh,
+		})
 		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]Latencies{}
 	}
+	return list
 }
 
 // GroupSums returns the figures of each group over the whole run, as of the last Collect. Their latencies are copies.

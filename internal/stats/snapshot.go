@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
@@ -178,7 +179,14 @@ type Run struct {
 	Transacted           bool              // messages are sent or received in transactions
 	Scenario             string            // name of the scenario; empty for a command line
 	Steps                []string          // names of the steps
+	Groups               []RunGroup        // of a scenario
 	Labels               map[string]string // free texts of the user's
+}
+
+// RunGroup is a group of a scenario, and which workers it has.
+type RunGroup struct {
+	Name            string
+	Sends, Receives bool
 }
 
 // Several tells whether the run has more than one step.
@@ -206,6 +214,8 @@ type Snapshot struct {
 	Workers  int // open producers and consumers
 	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not known.
 	Depths []brokercount.Depth
+	// Groups are the groups of a scenario, those included that are away; nil on a command line.
+	Groups []GroupInterval
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
 }
@@ -333,6 +343,10 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined.From = s.From
 	joined.Delta = s.Delta.Add(next.Delta)
 	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
+	joined.Groups = slices.Clone(next.Groups)
+	for i := range min(len(s.Groups), len(joined.Groups)) { // the same ones in all intervals
+		joined.Groups[i] = s.Groups[i].join(next.Groups[i])
+	}
 	for _, part := range []*Snapshot{s, next} {
 		joined.Latencies.join(part.Latencies)
 		joined.Leftover.join(part.Leftover)

@@ -48,6 +48,16 @@ func (r *Row) check() error {
 	if r.Length == 0 || r.Time == 0 {
 		return errors.New("a row without time or length")
 	}
+	if len(r.Groups) > MaxRowGroups+1 {
+		return fmt.Errorf("a row with more than %d groups", MaxRowGroups+1)
+	}
+	for i := range r.Groups {
+		if l := r.Groups[i].Latencies; l != nil {
+			if err := l.check(); err != nil {
+				return fmt.Errorf("group %d: %w", i+1, err)
+			}
+		}
+	}
 	if err := r.Latencies.check(); err != nil || r.Leftover == nil {
 		return err
 	}

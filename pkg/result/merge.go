@@ -346,7 +346,8 @@ func mergeRows(results []*Result) ([]Row, error) {
 // clone returns a copy that shares nothing that add changes.
 func (r *Row) clone() *Row {
 	c := *r
-	c.Counts, c.Latencies, c.Leftover, c.Shared = Counts{}, Latencies{}, nil, false
+	c.Counts, c.Latencies, c.Leftover, c.Groups, c.Shared = Counts{}, Latencies{}, nil, nil, false
+	_ = c.addGroups(r.Groups)                                               // to nothing everything fits
 	_ = errors.Join(c.Counts.add(&r.Counts), c.Latencies.add(&r.Latencies)) // to zero everything fits
 	if r.Leftover != nil {
 		c.Leftover = &Latencies{}
@@ -401,5 +402,31 @@ func (r *Row) add(other *Row) error {
 			return err
 		}
 	}
-	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester))
+	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester), r.addGroups(other.Groups))
+}
+
+// addGroups adds those of another row, by name.
+func (r *Row) addGroups(part []RowGroup) error {
+	for i := range part {
+		from := &part[i]
+		at := slices.IndexFunc(r.Groups, func(g RowGroup) bool { return g.Name == from.Name })
+		if at < 0 {
+			r.Groups = append(r.Groups, RowGroup{Name: from.Name})
+			at = len(r.Groups) - 1
+		}
+		to := &r.Groups[at]
+		if err := to.Counts.add(&from.Counts); err != nil {
+			return err
+		}
+		if from.Latencies == nil {
+			continue
+		}
+		if to.Latencies == nil {
+			to.Latencies = &Latencies{}
+		}
+		if err := to.Latencies.add(from.Latencies); err != nil {
+			return err
+		}
+	}
+	return nil
 }

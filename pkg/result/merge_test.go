@@ -138,6 +138,7 @@ func TestMergeAligns(t *testing.T) {
 			end := int64(i+1)*second + jitter*int64(1-2*(i%2))
 			r.Rows = append(r.Rows, Row{
 				Step: "load", Phase: Measure, Elapsed: end, Length: end - last, Time: r.Start + end, Counts: Counts{Producers: &Producers{Sent: 10}},
+				Groups: []RowGroup{{Name: "of " + id, Counts: Counts{Producers: &Producers{Sent: 4}}}, {Name: "both", Counts: Counts{Producers: &Producers{Sent: 6}}}},
 			})
 			last = end
 		}
@@ -150,6 +151,11 @@ func TestMergeAligns(t *testing.T) {
 		sent = append(sent, row.Producers.Sent)
 	}
 	require.Equal(t, []uint64{10, 10, 20, 20, 20, 10, 10}, sent)
+	groups := map[string]uint64{}
+	for _, g := range got.Rows[2].Groups {
+		groups[g.Name] = g.Producers.Sent
+	}
+	require.Equal(t, map[string]uint64{"of a": 4, "of b": 4, "both": 12}, groups)
 	require.Nil(t, got.Measured, "where one does not know it")
 }
 

@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -233,6 +234,9 @@ func TestGrowth(t *testing.T) {
 	w.rows.handle = shifted{w.rows.handle, skipped*bytesPerSecond + freeBytes}
 	for _, row := range r.Rows {
 		row.Elapsed += skipped * second
+		for i := range MaxRowGroups + 1 { // as many as there may be, each of producers or consumers
+			row.Groups = append(row.Groups, RowGroup{Name: fmt.Sprintf("a group of senders %d", i), Counts: Counts{Producers: row.Producers}, Latencies: &row.Latencies})
+		}
 		if row.Phase == Warmup {
 			row.Phase = Measure
 		}
@@ -257,6 +261,10 @@ func TestGrowth(t *testing.T) {
 	t.Logf("%d bytes a second, %d of 40 rows share their histograms", size/40, shared)
 	require.Less(t, size, int64(40*bytesPerSecond+20_000), "the lines of one row may be ahead")
 	require.Positive(t, shared)
+	last := got.Rows[len(got.Rows)-1].Groups
+	require.Len(t, last, MaxRowGroups+1)
+	require.EqualValues(t, 3000, last[0].Producers.Sent, "the counts stay")
+	require.Nil(t, last[0].Latencies, "the latencies of groups are left out where there is no room")
 	require.LessOrEqual(t, int64(86_400*bytesPerSecond+freeBytes), int64(200_000_000))
 }
 

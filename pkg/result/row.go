@@ -36,9 +36,30 @@ type Row struct {
 	Tester Tester `json:"tester"`
 	// Verified are the findings of the verification up to the end of the interval: totals, not growth.
 	Verified *Progress `json:"verified,omitempty"`
+	// Groups are what the groups of a scenario that has several did in the interval; those that did nothing are left out. Of more than
+	// 8 groups the last ones are together, as "(others)". Their counts add up to those of the row, but that sends and waits at
+	// the very end of the interval may be of the next one.
+	Groups []RowGroup `json:"groups,omitempty"`
 	// Shared: the histograms of this row are with those of the row before it, in one line each of latencies.hdr. That
 	// keeps the files of long runs small.
 	Shared bool `json:"shared,omitempty"`
+}
+
+// MaxRowGroups is how many groups of a row have a name of their own, and OtherGroups the name of the others.
+const (
+	MaxRowGroups = 8
+	OtherGroups  = "(others)"
+)
+
+// RowGroup is what a group of a scenario did in an interval.
+type RowGroup struct {
+	// Name is the name of the group.
+	Name string `json:"name"`
+	// Counts of the interval.
+	Counts
+	// Latencies that became known in the interval, as those of the row, in numbers alone: without histograms. They are missing where
+	// the rows take all the room that the files may have.
+	Latencies *Latencies `json:"latencies,omitempty"`
 }
 
 // Progress are findings of a verification that are known while the run goes on.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +174,13 @@ func (w *Writer) write(row *Row) error {
 		return err
 	}
 	w.pool.lines = lines
-	line, err := encode(row.bare(), "")
+	bare := row.bare()
+	if w.full(row) { // their counts stay
+		for i := range bare.Groups {
+			bare.Groups[i].Latencies = nil
+		}
+	}
+	line, err := encode(bare, "")
 	if err != nil {
 		return fmt.Errorf("encode a row: %w", err)
 	}
@@ -201,6 +208,11 @@ func (w *Writer) share(row *Row) bool {
 	}
 	used := w.hdr.offset + w.rows.offset
 	return used+int64(len(p.lines)) > freeBytes+row.Elapsed*bytesPerSecond/1_000_000
+}
+
+// full tells whether the rows take more than half of the room that the files may have.
+func (w *Writer) full(row *Row) bool {
+	return w.rows.offset > (freeBytes+row.Elapsed*bytesPerSecond/1_000_000)/2
 }
 
 // encodePool returns the lines of the pool for latencies.hdr.
@@ -253,6 +265,13 @@ func (r *Row) bare() *Row {
 	if r.Leftover != nil {
 		leftover := r.Leftover.bare()
 		c.Leftover = &leftover
+	}
+	c.Groups = slices.Clone(r.Groups)
+	for i := range c.Groups {
+		if l := c.Groups[i].Latencies; l != nil {
+			latencies := l.bare()
+			c.Groups[i].Latencies = &latencies
+		}
 	}
 	return &c
 }

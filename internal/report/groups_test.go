@@ -1,0 +1,186 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// groupRun plays three seconds, the first of them a warm-up, in which the i-th of n groups sends 10*(i+1) messages a second that take
+// (i+1) ms each, one of which fails. An additional group receives, and only in the last second.
+func groupRun(n int) *fakeRun {
+	run := clientRun(false)
+	run.Scenario, run.Steps, run.Warmup = "groups", []string{"load"}, time.Second
+	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}
+	for i := range n {
+		f.run.Groups = append(f.run.Groups, stats.RunGroup{Name: fmt.Sprintf("senders-%d", i), Sends: true})
+	}
+	f.run.Groups = append(f.run.Groups, stats.RunGroup{Name: "readers", Receives: true})
+	totals := make([]stats.Counters, len(f.run.Groups))
+	for second := range 3 {
+		s := &stats.Snapshot{
+			Step: "load", Phase: stats.Measure, From: loadStart().Add(time.Duration(second) * time.Second), Elapsed: time.Duration(second+1) * time.Second,
+			Latencies: noLatencies(), Workers: 2,
+		}
+		if s.To = s.From.Add(time.Second); second == 0 {
+			s.Phase = stats.Warmup
+		}
+		for i, g := range f.run.Groups {
+			of := stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives}
+			l := stats.NewLatency()
+			switch {
+			case g.Sends:
+				sent := uint64(10 * (i + 1))
+				of.Delta = stats.Counters{Sent: sent, Completed: sent - 1, Failed: 1}
+				for range sent - 1 {
+					l.Record(time.Duration(i+1) * time.Millisecond)
+				}
+				of.Latencies.Ack = l
+				s.Latencies.Ack.Merge(l)
+			case second == 2:
+				of.Delta = stats.Counters{Received: 7, Redelivered: 2}
+				l.Record(3 * time.Second)
+				of.Latencies.Transfer = l
+				s.Latencies.Transfer.Merge(l)
+			}
+			totals[i] = totals[i].Add(of.Delta)
+			of.Total = totals[i]
+			s.Delta = s.Delta.Add(of.Delta)
+			s.Groups = append(s.Groups, of)
+		}
+		f.summary.Total = f.summary.Total.Add(s.Delta)
+		s.Total = f.summary.Total
+		f.snapshots = append(f.snapshots, s)
+	}
+	for i, g := range f.run.Groups {
+		f.summary.Groups = append(f.summary.Groups, stats.GroupSummary{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Total: totals[i]})
+	}
+	return f
+}
+
+// Rows have the counts and latencies of each group that did something; they add up to the row.
+func TestRowsOfGroups(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 2, 30} {
+		r, dir := newTestResult(t, ResultOptions{})
+		f := groupRun(n)
+		f.feed(t, nil, r)
+		require.NoError(t, r.Close())
+		resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
+		got, err := result.Read(dir)
+		require.NoError(t, err)
+		require.Len(t, got.Rows, 3)
+		for i := range got.Rows {
+			row := &got.Rows[i]
+			var names []string
+			var sent, completed, failed, received uint64
+			var acks int64
+			for j := range row.Groups {
+				g := &row.Groups[j]
+				names = append(names, g.Name)
+				if p := g.Producers; p != nil {
+					sent, completed, failed = sent+p.Sent, completed+p.Completed, failed+p.Failed
+					require.Nil(t, g.Latencies.Ack.Histogram)
+					acks += g.Latencies.Ack.Count
+				}
+				if c := g.Consumers; c != nil {
+					received += c.Received
+				}
+				if j < min(n, result.MaxRowGroups) {
+					require.EqualValues(t, 10*(j+1), g.Producers.Sent)
+					require.Nil(t, g.Consumers)
+					require.EqualValues(t, 1000*(j+1), g.Latencies.Ack.Max)
+					require.NotNil(t, g.Latencies.Ack.Percentiles)
+				}
+			}
+			switch {
+			case n == 0:
+				require.Empty(t, names, "one group is the row")
+				continue
+			case n == 2 && i < 2:
+				require.Equal(t, []string{"senders-0", "senders-1"}, names, "readers did nothing")
+			case n == 2:
+				require.Equal(t, []string{"senders-0", "senders-1", "readers"}, names)
+				require.EqualValues(t, 2, row.Groups[2].Consumers.Redelivered)
+				require.EqualValues(t, 3_000_000, row.Groups[2].Latencies.Transfer.Max)
+			default:
+				require.Len(t, names, result.MaxRowGroups+1)
+				require.Equal(t, result.OtherGroups, names[result.MaxRowGroups])
+			}
+			require.Equal(t, []uint64{row.Producers.Sent, row.Producers.Completed, row.Producers.Failed, row.Consumers.Received},
+				[]uint64{sent, completed, failed, received})
+			require.Equal(t, row.Latencies.Ack.Count, acks)
+		}
+	}
+}
+
+// Each group has its series; of many groups the last ones have one together.
+func TestPrometheusGroups(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 30} {
+		p, url := startPrometheus(t, groupRun(n).run)
+		scrape(t, url).require(t, map[string]float64{
+			"group_messages_sent_total group=senders-0": 0, "group_sends_failed_total group=senders-0": 0, "group_in_flight group=senders-0": 0,
+		})
+		f := groupRun(n)
+		for _, s := range f.snapshots {
+			require.NoError(t, p.Interval(s))
+		}
+		for _, ended := range []bool{false, true} {
+			if ended {
+				require.NoError(t, p.Summary(f.summary))
+			}
+			m := scrape(t, url)
+			m.require(t, map[string]float64{
+				"group_messages_sent_total group=senders-0": 30, "group_messages_completed_total group=senders-0": 27,
+				"group_sends_failed_total group=senders-0": 3, "group_in_flight group=senders-0": 0,
+			})
+			readers, others := "readers", float64(0)
+			if n > namedGroups {
+				readers = result.OtherGroups
+				for i := namedGroups; i < n; i++ {
+					others += float64(3 * 10 * (i + 1))
+				}
+				m.require(t, map[string]float64{"group_messages_sent_total group=(others)": others})
+			}
+			m.require(t, map[string]float64{
+				"group_messages_received_total group=" + readers: 7, "group_messages_redelivered_total group=" + readers: 2,
+				"messages_received_total": 7,
+			})
+			require.NotContains(t, m.values, "perfmq_group_messages_received_total group=senders-0")
+			ack := m.histograms["perfmq_group_send_ack_seconds group=senders-0 phase=measure"]
+			require.EqualValues(t, 18, ack.GetSampleCount(), "without the warm-up")
+			require.InDelta(t, 0.018, ack.GetSampleSum(), 1e-9)
+			require.EqualValues(t, 1, m.histograms["perfmq_group_transfer_seconds group="+readers+" phase=measure"].GetSampleCount())
+			series := 0
+			for name := range m.values {
+				if len(name) > 13 && name[:13] == "perfmq_group_" {
+					series++
+				}
+			}
+			require.LessOrEqual(t, series, 6*(namedGroups+1))
+		}
+	}
+	// One group alone, as on a command line, is the run.
+	_, url := startPrometheus(t, groupRun(0).run)
+	for name := range scrape(t, url).values {
+		require.NotContains(t, name, "perfmq_group_")
+	}
+}
+
+// Joined intervals have the groups of both.
+func TestGroupsJoined(t *testing.T) {
+	t.Parallel()
+	f := groupRun(2)
+	joined := f.snapshots[1].Join(f.snapshots[2])
+	require.EqualValues(t, 20, joined.Groups[0].Delta.Sent)
+	require.EqualValues(t, 30, joined.Groups[0].Total.Sent)
+	require.EqualValues(t, 18, joined.Groups[0].Latencies.Ack.Count())
+	require.EqualValues(t, 9, f.snapshots[2].Groups[0].Latencies.Ack.Count(), "it stays as it was")
+}

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// groupDescriptions are the metrics that each group of a scenario has. They have names of their own, so that the sum over all series of
+// another one is that of the run.
+type groupDescriptions struct {
+	sent, completed, failed, received, redelivered, inFlight *prometheus.Desc
+	delay, ack, response, transfer                           *prometheus.Desc
+}
+
+func describeGroups(desc func(name, help string, labels ...string) *prometheus.Desc) groupDescriptions {
+	return groupDescriptions{
+		sent:        desc("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
+		completed:   desc("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
+		failed:      desc("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
+		received:    desc("group_messages_received_total", "Messages delivered to the consumers of a group.", "group"),
+		redelivered: desc("group_messages_redelivered_total", "Those of them that the broker marked as delivered before.", "group"),
+		inFlight:    desc("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.", "group"),
+		delay:       desc("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
+		ack:         desc("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase", "group"),
+		response:    desc("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase", "group"),
+		transfer:    desc("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase", "group"),
+	}
+}
+
+// namedGroups is how many groups have series of their own in metrics.
+const namedGroups = 20
+
+// groupSeries are the series of the groups of a scenario that has several. Of many groups the first ones have series of their own, the
+// others have one together.
+type groupSeries struct {
+	list []groupTotals
+}
+
+type groupTotals struct {
+	name            string // as the label has it
+	sends, receives bool
+	total           stats.Counters
+}
+
+// place returns where the i-th group of the run is in the list.
+func (g *groupSeries) place(i int) *groupTotals { return &g.list[min(i, namedGroups)] }
+
+func (g *groupSeries) start(groups []stats.RunGroup) {
+	g.list = nil
+	if len(groups) < 2 {
+		return
+	}
+	for i, of := range groups {
+		if i <= namedGroups {
+			name := safetext.Line(of.Name)
+			if i == namedGroups {
+				name = result.OtherGroups
+			}
+			g.list = append(g.list, groupTotals{name: name})
+		}
+		t := g.place(i)
+		t.sends, t.receives = t.sends || of.Sends, t.receives || of.Receives
+	}
+}
+
+// interval takes over the totals, and adds the latencies to the histograms of c.
+func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupInterval) {
+	if len(g.list) == 0 {
+		return
+	}
+	g.reset()
+	for i := range groups {
+		of := &groups[i]
+		t := g.place(i)
+		t.total = t.total.Add(of.Total)
+		for desc, l := range map[*prometheus.Desc]*stats.Latency{
+			c.d.group.delay: of.Latencies.Delay, c.d.group.ack: of.Latencies.Ack, c.d.group.response: of.Latencies.Response,
+			c.d.group.transfer: of.Latencies.Transfer,
+		} {
+			c.add(histogramKey{desc, phase, t.name}, l)
+		}
+	}
+}
+
+// summary takes over the final totals.
+func (g *groupSeries) summary(groups []stats.GroupSummary) {
+	if len(g.list) == 0 || len(groups) == 0 {
+		return
+	}
+	g.reset()
+	for i := range groups {
+		t := g.place(i)
+		t.total = t.total.Add(groups[i].Total)
+	}
+}
+
+func (g *groupSeries) reset() {
+	for i := range g.list {
+		g.list[i].total = stats.Counters{}
+	}
+}
+
+func (g *groupSeries) collect(d *groupDescriptions, emit emitter) {
+	for i := range g.list {
+		t := &g.list[i]
+		if t.sends {
+			emit.counter(d.sent, t.total.Sent, t.name)
+			emit.counter(d.completed, t.total.Completed, t.name)
+			emit.counter(d.failed, t.total.Sent-t.total.InFlight()-t.total.Completed, t.name)
+			emit.gauge(d.inFlight, float64(t.total.InFlight()), t.name)
+		}
+		if t.receives {
+			emit.counter(d.received, t.total.Received, t.name)
+			emit.counter(d.redelivered, t.total.Redelivered, t.name)
+		}
+	}
+}
