@@ -415,7 +415,7 @@ func (r *Row) addGroups(part []RowGroup) error {
 			at = len(r.Groups) - 1
 		}
 		to := &r.Groups[at]
-		if err := to.Counts.add(&from.Counts); err != nil {
+		if err := to.add(&from.Counts); err != nil {
 			return err
 		}
 		if from.Latencies == nil {
