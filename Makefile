@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify clean
+.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ features: ## make docs/features.md: the conformance suite on all brokers and ver
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
+
+acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; three quarters of an hour, on an idle machine
+	$(GO) run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 
 bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...
