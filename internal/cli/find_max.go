@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/setting"
@@ -30,13 +31,19 @@ const (
 	searchFile       = "search.json"
 )
 
-// maxFinder is a run of --find-max: loads one after the other, each of another rate.
+// maxFinder is a search for the highest rate: loads one after the other, each of another rate.
 type maxFinder struct {
-	a       *app
-	values  *setting.Values
-	resolve func(*setting.Values) *plan.Plan
-	demands []threshold.Threshold
-	tried   int
+	a        *app
+	demands  []threshold.Threshold
+	asked    int           // of demands, those that the user has given for the search: what they measured is printed
+	first    float64       // the rate to begin with; 0 for the usual one
+	measured time.Duration // of a load that is not held
+	dir      string        // for the results; empty for none
+	json     string        // file for what was found; empty for none
+	silent   bool
+	tried    int
+	// run puts a load of that rate on the broker, for a longer time to hold it. The result goes into the folder, if it is not empty.
+	run func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error)
 }
 
 // searchMistakes finds settings that say nothing in a search, or that it decides itself.
@@ -72,43 +79,74 @@ func searchDefaults(v *setting.Values) {
 // newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which messages do not
 // merely queue: at the broker, or in the tester.
 func (a *app) newMaxFinder(v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan) (*maxFinder, error) {
-	f := &maxFinder{a: a, values: v, resolve: resolve}
-	f.demands = append(append(f.demands, v.FindMax...), v.Thresholds...)
+	f := &maxFinder{
+		a: a, demands: append(append([]threshold.Threshold{}, v.FindMax...), v.Thresholds...), asked: len(v.FindMax), first: v.Rate.Peak(),
+		measured: v.Duration - v.Warmup, dir: v.ResultDir, json: v.JSONFile, silent: v.Silent,
+	}
+	f.run = func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error) {
+		one := *v
+		var err error
+		if one.Rate, err = load.ParseSchedule(rate); err != nil {
+			return run.Ending{}, err
+		}
+		if hold {
+			one.Duration = one.Warmup + holdTimes*(one.Duration-one.Warmup)
+		}
+		one.Thresholds, one.ResultDir = demands, dir
+		p := resolve(&one)
+		if err := p.Validate(); err != nil {
+			return run.Ending{}, err
+		}
+		p.MakeBodies()
+		one.Silent, one.JSONFile = true, ""
+		return a.newRun(p, &one).Do(), nil
+	}
+	return f, f.queueing(role == plan.Client)
+}
+
+// queueing adds the demands by which a rate that only queues does not count: at the broker, if the run also receives, or in the tester.
+func (f *maxFinder) queueing(receives bool) error {
 	own := []string{"completed.avg >= 99% of target", "delay.p99 < 100ms"}
-	if role == plan.Client {
+	if receives {
 		own = append(own, "received.avg >= 99% of target")
 	}
 	for _, text := range own {
 		t, err := threshold.Parse(text)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.demands = append(f.demands, t)
 	}
-	return f, nil
+	return nil
 }
 
 // do carries out the search and returns the exit status.
 func (f *maxFinder) do() int {
+	_, status := f.find()
+	return status
+}
+
+// find carries out the search and returns what was found, and the exit status.
+func (f *maxFinder) find() (*search.Found, int) {
 	var asked []string
 	for i := range f.demands {
 		asked = append(asked, f.demands[i].String())
 	}
-	if dir := f.values.ResultDir; dir != "" {
-		err := os.Mkdir(dir, 0o755) //nolint:gosec // results are for all to read
+	if dir := f.dir; dir != "" {
+		err := os.MkdirAll(dir, 0o755) //nolint:gosec // results are for all to read
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			f.a.errors.print(fmt.Errorf("make the folder of --result: %w", bare(err)))
-			return exitUsage
+			return new(search.Found), exitUsage
 		}
 	}
 	f.print("--- FIND-MAX: the highest rate at which %s\n", strings.Join(asked, ", "))
-	found, err := search.Max(context.Background(), search.Config{First: f.values.Rate.Peak()}, f.probe)
+	found, err := search.Max(context.Background(), search.Config{First: f.first}, f.probe)
 	status := f.conclude(found, err)
 	if err := f.write(found, asked); err != nil {
 		f.a.errors.print(err)
-		return max(status, exitFailed)
+		return found, max(status, exitFailed)
 	}
-	return status
+	return found, status
 }
 
 // endingError ends a search with the status of the run that could not be made.
@@ -118,31 +156,24 @@ func (e *endingError) Error() string { return fmt.Sprintf("a load ended with sta
 
 // probe puts a load of that rate on the broker.
 func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Point, error) {
-	v := *f.values
 	text := strconv.FormatFloat(rate, 'f', -1, 64)
-	var err error
-	if v.Rate, err = load.ParseSchedule(text); err != nil {
-		return search.Point{}, err
-	}
-	v.Thresholds = f.demands
 	f.tried++
-	if v.ResultDir != "" {
-		v.ResultDir = filepath.Join(v.ResultDir, fmt.Sprintf("%03d-%s", f.tried, text))
+	dir := ""
+	if f.dir != "" {
+		dir = filepath.Join(f.dir, fmt.Sprintf("%03d-%s", f.tried, text))
 	}
-	if hold {
-		v.Duration = v.Warmup + holdTimes*(v.Duration-v.Warmup)
-	}
-	p := f.resolve(&v)
-	if err := p.Validate(); err != nil {
+	e, err := f.run(text, hold, f.demands, dir)
+	if err != nil {
 		return search.Point{}, err
 	}
-	p.MakeBodies()
-	v.Silent, v.JSONFile = true, ""
-	e := f.a.newRun(p, &v).Do()
+	measured := f.measured
+	if hold {
+		measured *= holdTimes
+	}
 	if e.Summary == nil || e.Interrupted || e.Abandoned || e.Err != nil || e.Closing != nil {
 		return search.Point{}, &endingError{f.a.ended(e)}
 	}
-	point := judgePoint(e.Summary, v.Duration-v.Warmup)
+	point := judgePoint(e.Summary, measured)
 	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit) // a broker may have had its say in them
 	f.report(rate, hold, &point, e.Summary)
 	if e.Summary.Missing > 0 {
@@ -193,12 +224,12 @@ func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Su
 		verdict = "NOT KEPT"
 	}
 	if hold {
-		verdict += " for " + (holdTimes * (f.values.Duration - f.values.Warmup)).String()
+		verdict += " for " + (holdTimes * f.measured).String()
 	}
 	var measured []string
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
-		if i < len(f.values.FindMax) || !o.Kept {
+		if i < f.asked || !o.Kept {
 			measured = append(measured, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
 		}
 	}
@@ -249,19 +280,19 @@ func (f *maxFinder) write(found *search.Found, asked []string) error {
 		return err
 	}
 	text = append(safetext.JSON(text), '\n')
-	if f.values.ResultDir != "" {
-		if err := os.WriteFile(filepath.Join(f.values.ResultDir, searchFile), text, 0o600); err != nil {
+	if f.dir != "" {
+		if err := os.WriteFile(filepath.Join(f.dir, searchFile), text, 0o600); err != nil {
 			return fmt.Errorf("write --result: %w", bare(err))
 		}
 	}
-	switch f.values.JSONFile {
+	switch f.json {
 	case "":
 	case "-":
 		if _, err := f.a.Stdout.Write(text); err != nil {
 			return fmt.Errorf("write --json: %w", bare(err))
 		}
 	default:
-		if err := os.WriteFile(f.values.JSONFile, text, 0o600); err != nil {
+		if err := os.WriteFile(f.json, text, 0o600); err != nil {
 			return fmt.Errorf("write --json: %w", bare(err))
 		}
 	}
@@ -269,11 +300,11 @@ func (f *maxFinder) write(found *search.Found, asked []string) error {
 }
 
 func (f *maxFinder) print(format string, args ...any) {
-	if f.values.Silent {
+	if f.silent {
 		return
 	}
 	out := f.a.Stdout
-	if f.values.JSONFile == "-" {
+	if f.json == "-" {
 		out = f.a.Stderr
 	}
 	_, _ = fmt.Fprintf(out, format, args...)

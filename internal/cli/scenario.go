@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
@@ -51,7 +50,11 @@ says; --duration and --message-count only where the file has them, if it has the
 	in.addTo(flags)
 	a.completeFlags(cmd, in, a.Factories...)
 	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
-	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and 100 messages at least; not rates, sizes or workers")
+	flags.StringVar(&given.sweep.repeats, "repeats", "", "carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
+	flags.StringVar(&given.sweep.seed, "seed", "", "the `SEED` of a shuffled sweep, as an earlier one has printed it")
+	flags.BoolVar(&given.sweep.changed, "changed", false, "go on with the sweep in --result although the scenario has changed; runs of equal cells are kept")
+	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and 100 messages at least; not rates, sizes or workers; "+
+		"of a matrix, only the first and last value of each axis, once")
 	all = helpAll(flags)
 	return cmd
 }
@@ -60,6 +63,7 @@ says; --duration and --message-count only where the file has them, if it has the
 type runFlags struct {
 	set   []string
 	scale string
+	sweep sweepFlags
 }
 
 // runTable returns the settings of all roles but those that need the protocol of a command.
@@ -72,6 +76,7 @@ type prepared struct {
 	plan     *plan.Plan
 	settings *setting.Values
 	notes    []string
+	sweep    *sweeper // nil if it is one run
 }
 
 // runFiles is what perfmq run does.
@@ -92,14 +97,10 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	}
 	var list []prepared
 	for i, name := range args {
-		ready, err := a.prepare(name, len(args), in, set)
+		ready, err := a.prepare(name, len(args), &source{in: in, set: set, scale: scale, sweep: given.sweep})
 		if err != nil {
 			errs = append(errs, err)
 			continue
-		}
-		if scale < 1 {
-			ready.plan.Scale(scale)
-			ready.notes = append(ready.notes, fmt.Sprintf("--scale %s: durations, counts and backlogs are shortened; the figures are those of a try", given.scale))
 		}
 		errs = append(errs, a.separate(ready, i, len(args))...)
 		if ready.settings.ResultDir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.settings.ResultDir == ready.settings.ResultDir }) {
@@ -146,14 +147,20 @@ func (a *app) executeAll(list []prepared) int {
 	for i := range list {
 		p := &list[i]
 		for _, note := range p.notes {
-			if !p.settings.Silent {
+			if !p.settings.Silent && p.sweep == nil {
 				a.errors.say("note: " + note)
 			}
 		}
 		if len(list) > 1 && !p.settings.Silent {
 			a.errors.say("scenario " + p.plan.Name)
 		}
-		next := a.execute(p.plan, p.settings)
+		var next int
+		if p.sweep != nil {
+			next = p.sweep.do()
+		} else {
+			p.plan.MakeBodies()
+			next = a.execute(p.plan, p.settings)
+		}
 		status = graver(status, next)
 		if next == exitInterrupted {
 			break
@@ -187,74 +194,16 @@ func variablesOf(list []string) (map[string]string, []error) {
 	return set, errs
 }
 
-// read returns the text of a scenario, and what to call it.
-func (a *app) read(name string) (path string, text []byte, err error) {
-	if scenario.IsShipped(name) {
-		if a.Scenarios == nil {
-			return "", nil, &plan.Mistake{Text: "this program has no scenarios inside", Hint: "name a file"}
-		}
-		_, text, err = scenario.Open(a.Scenarios, name)
-		var unknown *scenario.UnknownError
-		if errors.As(err, &unknown) {
-			return "", nil, &plan.Mistake{Text: unknown.Error(), Hint: unknown.Hint}
-		}
-		return name, text, err
-	}
-	text, err = inputfile.Read(name, scenario.MaxSize)
-	var fe *inputfile.Error
-	if errors.As(err, &fe) {
-		return "", nil, &plan.Mistake{Text: "scenario " + err.Error(), Hint: fe.Hint}
-	}
-	return name, text, err
-}
-
-// prepare reads one of several scenarios and makes its plan. The error holds all mistakes.
-func (a *app) prepare(name string, of int, in *input, set map[string]string) (prepared, error) {
-	path, text, err := a.read(name)
-	if err != nil {
-		return prepared{}, err
-	}
-	file, err := scenario.Parse(path, text, setting.Keys(setting.Names(a.Factories)), set)
-	if err != nil {
-		return prepared{}, err
-	}
-	b := &builder{app: a, in: in, file: file}
-	p, whole := b.build()
-	if of > 1 && whole.ResultDir != "" {
-		whole.ResultDir = filepath.Join(whole.ResultDir, filepath.Base(p.Name))
-	}
-	whole.outputs(a.Stdout, a.Stderr)
-	errs := slices.Concat(b.errs, whole.errs)
-	if err := p.Validate(); err != nil {
-		for _, err := range parts([]error{err}) {
-			errs = append(errs, b.place(err))
-		}
-	}
-	if len(b.mistakes) > 0 {
-		errs = append([]error{b.mistakes}, errs...)
-	}
-	if len(errs) > 0 {
-		return prepared{}, errors.Join(errs...)
-	}
-	p.MakeBodies()
-	return prepared{plan: p, settings: whole.Values, notes: b.notes()}, nil
-}
-
-// place gives a mistake of the plan the name of its file.
-func (b *builder) place(err error) error {
-	var m *plan.Mistake
-	if errors.As(err, &m) {
-		return &plan.Mistake{Text: b.file.Path + ": " + strings.ReplaceAll(m.Text, "--", ""), Hint: m.Hint}
-	}
-	return fmt.Errorf("%s: %w", b.file.Path, err)
-}
-
 // printScenario is --dry-run.
 func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: this is the plan of %s; nothing was connected or sent\n\n", cmd.CommandPath(), a.secrets.Line(p.plan.Name))
 	if err := plan.Print(&b, p.plan, a.secrets.Line); err != nil {
 		return err
+	}
+	if p.sweep != nil {
+		b.WriteString("\nA sweep: the plan above is that of its first cell\n")
+		p.sweep.print(&b)
 	}
 	for i, note := range p.notes {
 		if i == 0 {
@@ -374,7 +323,7 @@ take in memory with perfmq run --embedded is printed.`,
 		}
 		var b strings.Builder
 		for _, name := range args {
-			ready, err := a.prepare(name, 1, a.newInput(nil), values)
+			ready, err := a.prepare(name, 1, &source{in: a.newInput(nil), set: values, scale: 1})
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -382,6 +331,11 @@ take in memory with perfmq run --embedded is printed.`,
 			p := ready.plan
 			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name), count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
 				(run.EmbeddedMemory(p)+1<<20-1)>>20)
+			if ready.sweep != nil {
+				for _, line := range ready.sweep.describe() {
+					fmt.Fprintf(&b, "  %s\n", a.secrets.Line(line))
+				}
+			}
 		}
 		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
 			return err

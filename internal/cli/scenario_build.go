@@ -183,7 +183,7 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
 	step := plan.Step{
 		Name: of.Name, Duration: s.Duration, Warmup: s.Warmup, Drained: of.Until == scenario.UntilDrained,
-		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of),
+		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of), Once: b.once(of),
 	}
 	for i := range of.Uses {
 		use := &of.Uses[i]
@@ -218,6 +218,12 @@ func (b *builder) idle(of *scenario.Step) time.Duration {
 	}
 	d, _ := setting.Idle(text) // it was checked
 	return d
+}
+
+// once tells whether a step prepares a cell of a sweep.
+func (b *builder) once(of *scenario.Step) bool {
+	text, _ := entry(of.Entries, setting.KeyOnce)
+	return text == "true"
 }
 
 // group returns a group with the settings that it has in a step.

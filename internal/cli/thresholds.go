@@ -8,7 +8,7 @@ import (
 func (a *app) judge(outcomes []threshold.Outcome) int {
 	status := exitOK
 	for i := range outcomes {
-		if !outcomes[i].Kept {
+		if outcomes[i].Broken() {
 			a.errors.write("threshold: "+outcomes[i].String(), "")
 			status = exitThreshold
 		}

@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -66,6 +68,7 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	defer func() { _ = os.Remove(output.Name()) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", text) //nolint:gosec // the user's own command
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, cancelGrace
+	cmd.Env = append(os.Environ(), environ(r.plan)...)
 	endWithChildren(cmd)
 	begun := time.Now()
 	err = cmd.Run()
@@ -82,6 +85,29 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	}
 	r.commands = append(r.commands, c)
 	return err
+}
+
+// labelVariable begins the names of the variables that have the labels.
+const labelVariable = "PERFMQ_LABEL_"
+
+// environ returns the variables that commands get beside those of the process.
+func environ(p *plan.Plan) []string {
+	list := slices.Clone(p.Environ)
+	for label, text := range p.Labels {
+		list = append(list, labelVariable+variable(label)+"="+text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// variable makes a name of a variable: capital letters, digits and _.
+func variable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(name))
 }
 
 // tailOf returns the end of a file, from the beginning of a line: half a line might show half of a password.

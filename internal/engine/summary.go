@@ -74,6 +74,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
 	figures := r.figuresOf(s)
+	s.Figures = figures
 	s.Thresholds = judgeThresholds(r.plan.Thresholds, r.wholeTarget, figures)
 	if len(r.steps) == 1 { // the step is the run
 		s.Thresholds = append(s.Thresholds, r.step.judged(figures)...)

@@ -61,6 +61,7 @@ type stepData struct {
 	Warmup     string      `json:"warmup,omitempty"`
 	Until      string      `json:"until,omitempty"`
 	IdleTime   string      `json:"idle-time,omitempty"`
+	Once       bool        `json:"once,omitempty"`
 	Before     []string    `json:"before,omitempty"`
 	After      []string    `json:"after,omitempty"`
 	Thresholds []string    `json:"thresholds,omitempty"`
@@ -151,7 +152,7 @@ func dataOf(p *Plan) planData {
 }
 
 func stepOf(s *Step) stepData {
-	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After}
+	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After, Once: s.Once}
 	switch {
 	case s.Drained:
 		d.Until = "drained"

@@ -78,6 +78,8 @@ type Plan struct {
 	Name string
 	// Labels are free texts of the user's, such as the broker's version, for the outputs.
 	Labels map[string]string
+	// Environ are variables that commands get beside those of the process and the labels: NAME=VALUE.
+	Environ []string
 	// Threads bounds the operating system threads that run load at once; 0 means one per processor.
 	Threads int
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
@@ -120,6 +122,8 @@ type Step struct {
 	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may have sent
 	// all that they are to send before.
 	Idle time.Duration
+	// Once: in a sweep, the step prepares the runs of a cell, before the first of them.
+	Once bool
 	// Groups work side by side. A group of the same name in the step before goes on with its connections and subscriptions,
 	// if nothing but its load is different.
 	Groups []*Group

@@ -269,7 +269,7 @@ func outcome(s *stats.Summary) result.Outcome {
 	switch {
 	case !s.Success:
 		o.Status = statusFailed
-	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return !o.Kept }):
+	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return o.Broken() }):
 		o.Status = statusThreshold
 	case s.Interrupted:
 		o.Status = statusInterrupted

@@ -160,7 +160,7 @@ func (s *Short) colored(text string, good bool) string {
 func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	word = "SUCCESS"
 	for i := range sum.Thresholds {
-		if !sum.Thresholds[i].Kept {
+		if sum.Thresholds[i].Broken() {
 			word = "THRESHOLD NOT KEPT"
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 		add("problem", text)
 	}
 	for i := range sum.Thresholds {
-		if !sum.Thresholds[i].Kept {
+		if sum.Thresholds[i].Broken() {
 			add("threshold", sum.Thresholds[i].String())
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 		add("left", text)
 	}
 	for i := range sum.Thresholds {
-		if sum.Thresholds[i].Kept {
+		if !sum.Thresholds[i].Broken() {
 			add("threshold", sum.Thresholds[i].String())
 		}
 	}

@@ -30,7 +30,7 @@ func (d *decoder) bad(pos Pos, hint, format string, args ...any) {
 func topShape() []string {
 	return []string{
 		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "groups", "steps", "thresholds",
-		"before", "after",
+		"before", "after", keyMatrix, keySearch,
 	}
 }
 
@@ -77,7 +77,7 @@ func (d *decoder) decode(root *node) {
 	given := map[string]*node{}
 	for _, p := range root.pairs {
 		switch p.key.text {
-		case "vars", "broker", "brokers", "groups", "steps", "until":
+		case "vars", "broker", "brokers", "groups", "steps", "until", keyMatrix, keySearch:
 			if p.key.text == "until" && steps != nil {
 				d.unknown(p.key, places, "the file", shape...)
 			}
@@ -120,6 +120,12 @@ func (d *decoder) decode(root *node) {
 	d.steps(root, entries)
 	if n := root.get("thresholds"); n != nil {
 		d.file.Thresholds = d.thresholds(n, "")
+	}
+	if n := root.get(keyMatrix); n != nil {
+		d.matrix(n)
+	}
+	if n := root.get(keySearch); n != nil {
+		d.search(n)
 	}
 	d.relatives()
 }

@@ -57,6 +57,8 @@ type Key struct {
 	Join string
 	// Relative tells that the value may hold "N% of STEP.METRIC", which must name an earlier step.
 	Relative bool
+	// Sweep is for a setting of the sweep itself, which a matrix cannot vary.
+	Sweep bool
 	// Arg, Default and Help are for the schema.
 	Arg, Default, Help string
 	// Words are the allowed values, nil for any.

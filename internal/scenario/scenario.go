@@ -65,6 +65,8 @@ type File struct {
 	Steps             []Step // at least one
 	Before, After     []Command
 	Thresholds        []Threshold // over the whole run or a step
+	Matrix            *Matrix     `json:",omitempty"` // nil for none
+	Search            *Search     `json:",omitempty"` // nil for none
 
 	source *source
 }

@@ -52,7 +52,7 @@ func (e Environment) Unknown() []error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if slices.Contains(known, name) || strings.HasPrefix(name, "PERFMQ_TEST_") || orchestrated.MatchString(name) {
+		if slices.Contains(known, name) || ofCommands(name) || strings.HasPrefix(name, "PERFMQ_TEST_") || orchestrated.MatchString(name) {
 			continue
 		}
 		hint := "unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size"
@@ -62,6 +62,11 @@ func (e Environment) Unknown() []error {
 		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})
 	}
 	return errs
+}
+
+// ofCommands tells whether a variable is one of those that the commands of a scenario get, which may call perfmq.
+func ofCommands(name string) bool {
+	return name == envPrefix+"CELL" || name == envPrefix+"REPEAT" || strings.HasPrefix(name, envPrefix+"LABEL_")
 }
 
 func trimPrefix(names []string) []string {

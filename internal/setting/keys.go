@@ -2,6 +2,8 @@ package setting
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +21,70 @@ const (
 	KeyWeight = "weight"
 	// KeyIdle is of a step that lasts until it is idle.
 	KeyIdle = "idle-time"
+	// KeyOnce is of a step that prepares a cell of a sweep, before the first of its repeats.
+	KeyOnce = "once"
+	// The others are of a sweep.
+	KeyRepeats     = "repeats"
+	KeyOrder       = "order"
+	KeySettle      = "settle"
+	KeyBetweenRuns = "between-runs"
+	KeyOnFailure   = "on-failure"
+	KeyKnee        = "knee"
 )
+
+// The values of [KeyOrder], [KeyBetweenRuns] and [KeyOnFailure], the defaults first.
+const (
+	OrderInTurn  = "in-turn"
+	OrderShuffle = "shuffled"
+
+	BetweenKeep   = "keep"   // the destinations stay as the run before has left them
+	BetweenPurge  = "purge"  // queues are emptied before each run
+	BetweenFresh  = "fresh"  // each run has destinations of its own, by their names
+	BetweenReread = "reread" // consumers receive a backlog again that the broker keeps
+
+	FailureContinue = "continue"
+	FailureStop     = "stop"
+)
+
+// MaxRepeats bounds the repeats of a cell.
+const MaxRepeats = 1000
+
+// Repeats reads the value of [KeyRepeats].
+func Repeats(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > MaxRepeats {
+		return 0, fmt.Errorf("must be a whole number from 1 to %d", MaxRepeats)
+	}
+	return n, nil
+}
+
+// sweepKeys are the settings of a sweep.
+func sweepKeys() []scenario.Key {
+	return []scenario.Key{{
+		Name: KeyOnce, Scopes: inStep, Switch: true, Default: "false", Sweep: true,
+		Help: "carry the step out before the first run of each cell that needs it, not in each run",
+	}, {
+		Name: KeyRepeats, Scopes: inRun, Arg: argNumber, Default: "1", Sweep: true, Help: "runs of each cell of the matrix",
+		Check: func(text string) error { _, err := Repeats(text); return err },
+	}, {
+		Name: KeyOrder, Scopes: inRun, Arg: argName, Default: OrderInTurn, Words: []string{OrderInTurn, OrderShuffle}, Sweep: true,
+		Help: "in-turn: all cells once, then all again; shuffled: in another order each time, by the seed that is printed",
+	}, {
+		Name: KeySettle, Scopes: inRun, Arg: argTime, Default: "0s", Sweep: true, Help: "pause between two runs of a sweep",
+		Check: func(text string) error { _, err := quantity.Duration(text, time.Second); return err },
+	}, {
+		Name: KeyBetweenRuns, Scopes: inRun, Arg: argName, Default: BetweenKeep, Sweep: true,
+		Words: []string{BetweenKeep, BetweenPurge, BetweenFresh, BetweenReread},
+		Help: "what becomes of the destinations between the runs of a sweep: keep; purge empties the queues before each run; fresh gives each run " +
+			"destinations of its own; reread lets each run receive a backlog from its beginning, which RocketMQ keeps",
+	}, {
+		Name: KeyOnFailure, Scopes: inRun, Arg: argName, Default: FailureContinue, Words: []string{FailureContinue, FailureStop}, Sweep: true,
+		Help: "whether a sweep goes on after a run that failed; a broker that cannot be reached ends it in any case",
+	}, {
+		Name: KeyKnee, Scopes: inRun, Arg: argName, Default: "the first axis, if it is of three rising numbers or more", Sweep: true,
+		Help: "axis of the matrix over which the knee of the curve is looked for",
+	}}
+}
 
 // DefaultIdle is for how long nothing must have been received in a step that does not say it.
 const DefaultIdle = 3 * time.Second
@@ -65,6 +130,7 @@ func Keys(protocols []string) []scenario.Key {
 			return err
 		},
 	}}
+	keys = append(keys, sweepKeys()...)
 	for _, s := range All() {
 		if s.Places == 0 && s.Name != "threshold" && s.Name != "label" { // those are about keys of the file's own
 			continue

@@ -21,11 +21,21 @@ type Threshold struct {
 	OfTarget bool
 	// Abort ends the run as soon as the demand cannot be kept any more.
 	Abort bool
-	asked string // the value as it was written
+	// Median: in a sweep, the demand is on the median of the repeats of a cell; otherwise each of them must keep it.
+	Median bool
+	// Deferred: the run is one of several repeats, so that a demand on their median is not judged by it.
+	Deferred bool
+	asked    string // the value as it was written
 }
 
 // String returns the demand with single spaces, which [Parse] reads.
-func (t *Threshold) String() string { return t.Metric.Name + " " + t.Op + " " + t.asked }
+func (t *Threshold) String() string {
+	name := t.Metric.Name
+	if t.Median {
+		name = "median(" + name + ")"
+	}
+	return name + " " + t.Op + " " + t.asked
+}
 
 // UnknownError is for a metric that there is not.
 type UnknownError struct{ Name string }
@@ -34,7 +44,7 @@ type UnknownError struct{ Name string }
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
 
 var (
-	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*|median\(\s*[A-Za-z_][A-Za-z0-9_.-]*\s*\))\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
@@ -54,11 +64,13 @@ func Parse(text string) (Threshold, error) {
 	if parts[2] == "=" {
 		return Threshold{}, errors.New("= is no operator: write ==")
 	}
-	m, ok := Find(parts[1])
+	name, median := strings.CutPrefix(parts[1], "median(")
+	name = strings.TrimSpace(strings.TrimSuffix(name, ")"))
+	m, ok := Find(name)
 	if !ok {
-		return Threshold{}, &UnknownError{parts[1]}
+		return Threshold{}, &UnknownError{name}
 	}
-	t := Threshold{Metric: m, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
+	t := Threshold{Metric: m, Median: median, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
 	var err error
 	if share := ofTarget.FindStringSubmatch(parts[3]); share != nil {
 		if m.Unit != PerSecond {
@@ -175,6 +187,14 @@ func (t *Threshold) holds(v, target float64) bool {
 	}
 }
 
+// Broken tells whether the run does not keep a demand that it is judged by.
+func (o *Outcome) Broken() bool { return !o.Kept && !o.Threshold.Deferred }
+
+// Judge judges a demand by one value, and for a share of the target by that.
+func (t *Threshold) Judge(v, target float64) Outcome {
+	return Outcome{Threshold: *t, Known: true, Measured: v, Target: target, Kept: t.holds(v, target)}
+}
+
 // Value returns what was measured, in the unit of the metric.
 func (o *Outcome) Value() string {
 	if !o.Known {
@@ -190,7 +210,10 @@ func (o *Outcome) Value() string {
 // String tells what was asked and what was measured: "ack.p99 < 50ms: kept, 3.2ms".
 func (o *Outcome) String() string {
 	verdict := "kept"
-	if !o.Kept {
+	switch {
+	case o.Threshold.Deferred:
+		verdict = "judged over the repeats"
+	case !o.Kept:
 		verdict = "NOT KEPT"
 	}
 	text := o.Threshold.String() + ": " + verdict + ", " + o.Value()
@@ -203,6 +226,9 @@ func (o *Outcome) String() string {
 // CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower ones of the
 // lowest rate. What is lost, left or missing, or was not sent, is known only at the end.
 func (t *Threshold) CanAbort() bool {
+	if t.Median {
+		return false
+	}
 	switch t.Metric.Name {
 	case "lost", "left", "missing", "rate.missed":
 		return false

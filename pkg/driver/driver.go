@@ -189,7 +189,9 @@ type Capabilities struct {
 	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of it.
 	// Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were under way end
 	// as Unknown, and those that find no broker as Failed, with [ClassConnect].
-	Reconnects   bool
+	Reconnects bool
+	// Administers: the drivers are [Admin].
+	Administers  bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
 

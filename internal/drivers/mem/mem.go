@@ -91,7 +91,7 @@ func capabilities() driver.Capabilities {
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
-	return driver.Capabilities{Queue: queue, Topic: topic}
+	return driver.Capabilities{Administers: true, Queue: queue, Topic: topic}
 }
 
 // memDriver is one URL: hosts tried in order, and the connections made so far.

@@ -96,7 +96,8 @@ func Factory() driver.Factory {
 		DefaultURL: schemePlain + "://localhost:" + defaultPort,
 		Client:     driver.Native,
 		Capabilities: driver.Capabilities{
-			TLS: true,
+			Administers: true,
+			TLS:         true,
 			Queue: driver.KindCapabilities{
 				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,
 				Delay: true,

@@ -71,6 +71,7 @@ func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {
 	e.subscribe(spec)
 	e.producer(d, producerSpec(dest)).sendAll(base, n)
 	admin, ok := d.(driver.Admin)
+	require.True(e, e.cfg.Factory.Capabilities.Administers, "Capabilities.Administers of a driver.Admin")
 	require.True(e, ok, "a driver is a driver.Admin, and another of the same factory is not")
 	return admin, spec
 }

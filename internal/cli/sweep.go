@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// source is a scenario as it was given, of which the plan of each cell is made.
+type source struct {
+	path    string
+	several bool // scenarios are carried out
+	text    []byte
+	set     map[string]string
+	in      *input
+	scale   float64
+	sweep   sweepFlags
+}
+
+// sweepFlags are those of perfmq run that are about sweeps.
+type sweepFlags struct {
+	repeats, seed string
+	changed       bool
+}
+
+// sweeper carries out a sweep.
+type sweeper struct {
+	a      *app
+	of     *source
+	file   *scenario.File
+	axes   []scenario.Axis
+	cells  []map[string]string
+	search bool
+
+	settle  time.Duration
+	between string
+	stop    bool // after a failure
+
+	first    prepared // of the first cell
+	lengths  map[int]sweep.Length
+	state    *sweep.Sweep
+	dir      string
+	shared   *run.Embedded
+	prepared map[string]bool // hashes of plans of steps that are carried out once, and were
+}
+
+// isSweep tells whether a file is about more than one run.
+func (of *source) isSweep(file *scenario.File) bool {
+	repeats, given := entry(file.Settings, setting.KeyRepeats)
+	return file.Matrix != nil || file.Search != nil || given && repeats != "1" || of.sweep.repeats != "" && of.sweep.repeats != "1"
+}
+
+// newSweeper checks a sweep and the plans of all its cells. The error holds all mistakes of the first cell that has some.
+func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
+	w := &sweeper{a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{}, prepared: map[string]bool{}}
+	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
+	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	for i, values := range w.cells {
+		ready, err := w.build(values, "")
+		if err != nil {
+			if len(values) > 0 {
+				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + w.state.Title(values)})
+			}
+			return nil, err
+		}
+		if i == 0 {
+			w.first = ready
+			w.state.Name = ready.plan.Name
+			w.dir = ready.settings.ResultDir
+		}
+		if err := w.check(ready); err != nil {
+			return nil, err
+		}
+		w.lengths[i+1] = w.lengthOf(ready.plan)
+		data, err := plan.JSON(ready.plan, a.secrets.Field)
+		if err != nil {
+			return nil, err
+		}
+		planHash, err := result.Hash(data)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = fmt.Fprintf(hash, "%s %v\n", planHash, values) // a hash takes all
+	}
+	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale)
+	w.state.Plan = hex.EncodeToString(hash.Sum(nil))
+	if steps := repeated(w.first.plan).Steps; len(steps) > 1 {
+		for i := range steps {
+			w.state.Steps = append(w.state.Steps, steps[i].Name)
+		}
+	}
+	w.state.Arrange(w.cells)
+	return w, nil
+}
+
+// newID returns a short text that tells a sweep from others.
+func newID() string { return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) } //nolint:gosec // a name, not a secret
+
+// configure reads the settings of the sweep.
+func (w *sweeper) configure() error {
+	text := func(key string) string { t, _ := entry(w.file.Settings, key); return t }
+	var errs []error
+	if m := w.file.Matrix; m != nil {
+		w.axes = slices.Clone(m.Axes)
+		for i := range w.axes {
+			a := &w.axes[i]
+			if v, pinned := w.of.set[a.Variable]; a.Variable != "" && pinned {
+				a.Values = []string{v}
+			}
+			if flag := a.Setting(); flag != "" && w.given(flag) {
+				errs = append(errs, w.wrong(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well", "leave one of them out"))
+			}
+			if w.of.scale < 1 && len(a.Values) > 2 {
+				a.Values = []string{a.Values[0], a.Values[len(a.Values)-1]}
+			}
+			w.state.Axes = append(w.state.Axes, sweep.Axis{Name: a.Name, Values: a.Values})
+		}
+		w.cells = sweep.Cells(w.state.Axes, m.Excluded)
+		if len(w.cells) == 0 {
+			errs = append(errs, w.wrong(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
+		}
+	} else {
+		w.cells = sweep.Cells(nil, nil)
+	}
+	if of := text(setting.KeyRepeats); of != "" {
+		w.state.Repeats, _ = setting.Repeats(of) // it was checked
+	}
+	if of := w.of.sweep.repeats; of != "" {
+		n, err := setting.Repeats(of)
+		if err != nil {
+			errs = append(errs, &plan.Mistake{Text: "--repeats=" + setting.Quoted(of) + ": " + err.Error()})
+		}
+		w.state.Repeats = n
+	}
+	if w.of.scale < 1 {
+		w.state.Repeats = 1
+	}
+	w.settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // it was checked; nothing is 0
+	w.between, w.stop = text(setting.KeyBetweenRuns), text(setting.KeyOnFailure) == setting.FailureStop
+	w.state.Shuffled = text(setting.KeyOrder) == setting.OrderShuffle
+	if w.state.Shuffled {
+		w.state.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
+	}
+	if of := w.of.sweep.seed; of != "" {
+		seed, err := strconv.ParseUint(of, 10, 64)
+		switch {
+		case err != nil:
+			errs = append(errs, &plan.Mistake{Text: "--seed=" + setting.Quoted(of) + ": must be a whole number"})
+		case !w.state.Shuffled:
+			errs = append(errs, &plan.Mistake{Text: "--seed is given, but the scenario is not shuffled", Hint: "order: shuffled in the file"})
+		}
+		w.state.Seed = seed
+	}
+	return errors.Join(append(errs, w.knee())...)
+}
+
+// wrong is a mistake at a place of the file.
+func (w *sweeper) wrong(pos scenario.Pos, text, hint string) error {
+	return scenario.Mistakes{w.file.Mistake(pos, text, hint)}
+}
+
+// knee finds the axis over which knees are looked for.
+func (w *sweeper) knee() error {
+	for _, e := range w.file.Settings {
+		if e.Key != setting.KeyKnee {
+			continue
+		}
+		name := e.Texts[0]
+		i := slices.IndexFunc(w.state.Axes, func(a sweep.Axis) bool { return a.Name == name })
+		switch {
+		case i < 0:
+			return w.wrong(e.Pos, "knee: the matrix has no axis "+setting.Quoted(name), "name one of its axes")
+		case !w.state.Axes[i].Ordered() && w.of.scale == 1 && w.of.set[name] == "":
+			return w.wrong(e.Pos, "knee: the axis "+name+" must have three numbers or more, rising", "")
+		}
+		w.state.Knee = name
+		return nil
+	}
+	if axes := w.state.Axes; len(axes) > 0 && axes[0].Ordered() {
+		w.state.Knee = axes[0].Name
+	}
+	return nil
+}
+
+// given tells whether a setting was given by a flag or a variable.
+func (w *sweeper) given(name string) bool {
+	i := slices.IndexFunc(w.of.in.table, func(s setting.Setting) bool { return s.Name == name })
+	if i < 0 {
+		return false
+	}
+	_, texts := w.of.in.given.Environment.Lookup(&w.of.in.table[i])
+	return len(w.of.in.given.Flags[name])+len(texts) > 0
+}
+
+// build makes the plan of a cell; with a rate, that is the one of the search.
+func (w *sweeper) build(values map[string]string, rate string) (prepared, error) {
+	set := maps.Clone(w.of.set)
+	for _, a := range w.axes {
+		if a.Variable != "" {
+			set[a.Variable] = values[a.Name]
+		}
+	}
+	file, err := scenario.Parse(w.of.path, w.of.text, setting.Keys(setting.Names(w.a.Factories)), set)
+	if err != nil {
+		return prepared{}, err
+	}
+	file = file.With(w.axes, values)
+	if rate != "" {
+		file = file.AtRate(rate)
+	}
+	ready, err := w.a.planOf(file, w.of)
+	if err == nil && w.state.Repeats > 1 {
+		deferMedians(ready.plan)
+	}
+	return ready, err
+}
+
+// deferMedians leaves the demands on medians to the sweep.
+func deferMedians(p *plan.Plan) {
+	later := func(list []threshold.Threshold) {
+		for i := range list {
+			list[i].Deferred = list[i].Median
+		}
+	}
+	later(p.Thresholds)
+	for i := range p.Steps {
+		later(p.Steps[i].Thresholds)
+	}
+}
+
+// check refuses what has no place in a sweep.
+func (w *sweeper) check(ready prepared) error {
+	var errs []error
+	s := ready.settings
+	for flag, given := range map[string]bool{
+		"json": s.JSONFile != "", "hdr": s.HDRFile != "", "verify-file": s.VerifyFile != "", "metrics-linger": s.MetricsLinger > 0,
+	} {
+		if given {
+			errs = append(errs, &plan.Mistake{Text: "--" + flag + " has no place in the several runs of a sweep", Hint: "use --result, which makes a folder for each run"})
+		}
+	}
+	if len(repeated(ready.plan).Steps) == 0 {
+		errs = append(errs, &plan.Mistake{Text: w.of.path + ": all steps are carried out once: there is nothing to repeat", Hint: "leave once: out of one of them"})
+	}
+	if w.between == setting.BetweenReread {
+		errs = append(errs, rereadable(ready.plan)...)
+	}
+	if w.search {
+		errs = append(errs, searchable(repeated(ready.plan))...)
+	}
+	return errors.Join(errs...)
+}
+
+// rereadable refuses consumers at brokers that keep no messages that were received.
+func rereadable(p *plan.Plan) (errs []error) {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if g.Role.Consumes() && !run.CanReread(&g.Consumer) {
+				errs = append(errs, &plan.Mistake{
+					Text: "between-runs: reread: over " + g.Consumer.Factory.Title + " what was received is gone", Hint: "only RocketMQ keeps it; fill the queue in each run",
+				})
+			}
+		}
+	}
+	return errs
+}
+
+// lengthOf returns how long a run of a plan takes, as far as that is known.
+func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
+	if w.search {
+		return sweep.Length{Open: true}
+	}
+	p = repeated(p)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		length := s.Duration
+		counted := length == 0
+		for _, g := range s.Groups {
+			end, ends := g.Rate.End()
+			_, constant := g.Rate.Constant()
+			switch {
+			case ends:
+				length = max(length, end)
+			case constant && g.Count > 0:
+				length = max(length, g.Rate.At(g.Count-1))
+			default:
+				continue
+			}
+			counted = false
+		}
+		if s.Duration > 0 {
+			length = min(length, s.Duration)
+		}
+		l.Known += length
+		l.Open = l.Open || counted || s.Idle > 0 || len(s.Before)+len(s.After) > 0
+	}
+	return l
+}
+
+// estimate says how long the sweep takes.
+func (w *sweeper) estimate() string {
+	var all []sweep.Length
+	for i := range w.state.Runs {
+		all = append(all, w.lengths[w.state.Runs[i].Cell])
+	}
+	known, open := sweep.Total(all, w.settle)
+	known = known.Round(time.Second)
+	switch {
+	case open == len(all) && known == 0:
+		return "nobody knows how long that takes before the first run has ended"
+	case open > 0:
+		return fmt.Sprintf("at least %v, and longer by what ends by a count, when it is idle, or with a command", known)
+	default:
+		return fmt.Sprintf("about %v, and what opening, draining and closing take", known)
+	}
+}
+
+// describe says what the sweep will do, a line each.
+func (w *sweeper) describe() []string {
+	kind := fmt.Sprintf("%s of %s, %s: %s", count(len(w.cells), "cell"), count(len(w.state.Axes), "axis"), count(w.state.Repeats, "repeat"), w.estimate())
+	lines := []string{strings.ReplaceAll(kind, "axiss", "axes")}
+	if w.search {
+		lines = append(lines, "each run searches for the highest rate of group "+w.file.Search.Group)
+	}
+	if w.state.Shuffled {
+		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", w.state.Seed))
+	}
+	switch w.between {
+	case setting.BetweenPurge:
+		for _, how := range run.HowEmptied(w.first.plan, w.first.settings.Embedded) {
+			lines = append(lines, "before each run "+how)
+		}
+	case setting.BetweenFresh:
+		lines = append(lines, "each run has destinations of its own; they stay at the broker")
+	case setting.BetweenReread:
+		lines = append(lines, "each run reads the backlog from its beginning")
+	}
+	return lines
+}
+
+// print writes the plan: that of the first cell, and the list of cells.
+func (w *sweeper) print(to io.Writer) {
+	for _, line := range w.describe() {
+		_, _ = fmt.Fprintf(to, "  %s\n", line) // of a strings.Builder
+	}
+	for i, values := range w.cells {
+		if title := w.state.Title(values); title != "" {
+			_, _ = fmt.Fprintf(to, "  cell %d: %s\n", i+1, w.a.secrets.Line(title)) // of a strings.Builder
+		}
+	}
+}

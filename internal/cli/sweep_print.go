@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// repeated returns the steps of a plan that each run has, and once those that prepare a cell.
+func repeated(p *plan.Plan) *plan.Plan {
+	return p.Part(func(s *plan.Step) bool { return !s.Once })
+}
+
+func once(p *plan.Plan) *plan.Plan {
+	part := p.Part(func(s *plan.Step) bool { return s.Once })
+	part.Thresholds = nil // they are on the runs
+	return part
+}
+
+func hashOf(p *plan.Plan) (string, error) {
+	data, err := plan.JSON(p, func(text string) string { return text })
+	if err != nil {
+		return "", err
+	}
+	return result.Hash(data)
+}
+
+// sayProgress tells which run begins, and how long the sweep still takes.
+func (w *sweeper) sayProgress(r *sweep.Run) {
+	if w.first.settings.Silent {
+		return
+	}
+	text := fmt.Sprintf("run %d of %d", w.finished()+1, len(w.state.Runs))
+	if title := w.state.Title(r.Values); title != "" {
+		text += ": " + title
+	}
+	if w.state.Repeats > 1 {
+		text += fmt.Sprintf(", repeat %d of %d", r.Repeat, w.state.Repeats)
+	}
+	if left, known := w.state.Left(w.lengths, w.settle); known {
+		text += "; about " + left.Round(time.Second).String() + " left"
+	}
+	w.a.errors.say(w.a.secrets.Line(text))
+}
+
+// printRun prints a line about a run that has ended.
+func (w *sweeper) printRun(r *sweep.Run) {
+	var parts []string
+	for _, name := range w.state.Columns([]sweep.Row{{Figures: spreads(r.Figures)}}) {
+		parts = append(parts, name+" "+figure(name, r.Figures[name]))
+	}
+	verdict := ""
+	switch {
+	case r.State != sweep.Done:
+		verdict = "not finished"
+	case r.Status == exitThreshold:
+		verdict = "a threshold was not kept"
+	case r.Status != exitOK:
+		verdict = "FAILED: " + r.Problem
+	}
+	if verdict != "" {
+		parts = append(parts, verdict)
+	}
+	for _, l := range r.Limits {
+		limit := "limit " + l.Kind
+		if l.Step != "" {
+			limit = l.Step + " " + limit
+		}
+		parts = append(parts, limit)
+	}
+	title := w.state.Title(r.Values)
+	if w.state.Repeats > 1 {
+		title = strings.TrimSpace(fmt.Sprintf("%s #%d", title, r.Repeat))
+	}
+	w.printf("--- %s: %s\n", cmp.Or(title, w.state.Name), strings.Join(parts, ", "))
+}
+
+// figure is a value with its unit; rates without decimals where these say nothing.
+func figure(name string, v float64) string {
+	unit := unitOf(name)
+	if unit == threshold.PerSecond && v >= 100 {
+		v = math.Round(v)
+	}
+	return unit.Format(v)
+}
+
+func spreads(figures map[string]float64) map[string]sweep.Spread {
+	m := map[string]sweep.Spread{}
+	for name := range figures {
+		m[name] = sweep.Spread{}
+	}
+	return m
+}
+
+// unitOf returns the unit of a figure, which may be that of a step.
+func unitOf(name string) threshold.Unit {
+	for {
+		if m, ok := threshold.Find(name); ok {
+			return m.Unit
+		}
+		_, rest, ok := strings.Cut(name, ".")
+		if !ok {
+			return threshold.PerSecond // of a rate that was found
+		}
+		name = rest
+	}
+}
+
+func (w *sweeper) printf(format string, args ...any) {
+	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+		_, _ = fmt.Fprintln(w.a.Stdout, w.a.secrets.Line(strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// conclude judges the sweep as a whole and prints its table.
+func (w *sweeper) conclude(status int) int {
+	for i := range w.state.Runs {
+		if r := &w.state.Runs[i]; r.State == sweep.Done && r.Repeat > 0 {
+			status = graver(status, r.Status)
+		}
+	}
+	rows := w.state.Rows()
+	medians := w.state.Medians()
+	for _, m := range medians {
+		if !m.Outcome.Kept {
+			status = graver(status, exitThreshold)
+			w.a.errors.write("threshold: "+strings.TrimSpace(w.state.Title(m.Values)+" "+m.Outcome.String()), "")
+		}
+	}
+	if w.first.settings.Silent {
+		return status
+	}
+	w.printTable(rows)
+	for _, m := range medians {
+		w.printf("--- threshold: %s\n", strings.TrimSpace(w.state.Title(m.Values)+" "+m.Outcome.String()))
+	}
+	w.printExtremes(rows)
+	for _, k := range w.state.Knees() {
+		w.printKnee(&k)
+	}
+	return status
+}
+
+// printTable prints the medians of each cell, with the lowest and highest of its repeats.
+func (w *sweeper) printTable(rows []sweep.Row) {
+	columns := w.state.Columns(rows)
+	if len(columns) == 0 {
+		return
+	}
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	cells := []string{}
+	for _, a := range w.state.Axes {
+		cells = append(cells, a.Name)
+	}
+	cells = append(cells, "runs")
+	_, _ = fmt.Fprintln(t, strings.Join(append(cells, columns...), "\t")+"\t") // of a strings.Builder
+	for i := range rows {
+		row := &rows[i]
+		cells = cells[:0]
+		for _, a := range w.state.Axes {
+			cells = append(cells, strings.Map(printableCell, row.Values[a.Name]))
+		}
+		runs := fmt.Sprint(row.Good)
+		if row.Failed > 0 {
+			runs += fmt.Sprintf(" (%d failed)", row.Failed)
+		}
+		cells = append(cells, runs)
+		for _, name := range columns {
+			cells = append(cells, spreadText(row, name))
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // of a strings.Builder
+	}
+	_ = t.Flush() // a strings.Builder takes all
+	w.printf("\n--- SWEEP %s: %s\n%s", w.state.Name, map[bool]string{
+		true: "medians of the repeats (lowest to highest)", false: "figures of each cell",
+	}[w.state.Repeats > 1], b.String())
+}
+
+// printableCell keeps tabs and line breaks out of the table.
+func printableCell(r rune) rune {
+	if r < ' ' {
+		return ' '
+	}
+	return r
+}
+
+func spreadText(row *sweep.Row, name string) string {
+	f, ok := row.Figures[name]
+	if !ok {
+		return "-"
+	}
+	text := figure(name, f.Median)
+	if row.Good > 1 {
+		text += fmt.Sprintf(" (%s-%s)", figure(name, f.Minimum), figure(name, f.Maximum))
+	}
+	return text
+}
+
+// printExtremes prints the best and worst cell of each rate.
+func (w *sweeper) printExtremes(rows []sweep.Row) {
+	if len(rows) < 2 {
+		return
+	}
+	for _, name := range w.state.Columns(rows) {
+		if unitOf(name) != threshold.PerSecond {
+			continue
+		}
+		best, worst, _ := sweep.Extremes(rows, name)
+		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, figure(name, best.Figures[name].Median), w.state.Title(best.Values),
+			figure(name, worst.Figures[name].Median), w.state.Title(worst.Values))
+	}
+}
+
+// printKnee prints where a curve turns.
+func (w *sweeper) printKnee(k *sweep.Knee) {
+	at := ""
+	for _, a := range w.state.Axes {
+		if v, ok := k.Fixed[a.Name]; ok {
+			at += " " + a.Name + "=" + v
+		}
+	}
+	best := figure(k.Rate, k.BestRate) + " at " + k.Axis + "=" + k.Best
+	text := fmt.Sprintf("%s=%s: %s %s, within 5%% of the best, %s", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate), best)
+	switch {
+	case k.Open:
+		text = "none: " + k.Rate + " still rises to " + best
+	case k.Value == k.Best:
+		text = fmt.Sprintf("%s=%s: %s %s, the best", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate))
+	}
+	if k.Doubled != "" {
+		text += fmt.Sprintf("; %s has doubled at %s=%s", k.Latency, k.Axis, k.Doubled)
+	}
+	if k.Limit.Kind != "" {
+		text += "; limit at the best: " + k.Limit.Text
+	}
+	w.printf("--- knee%s: %s\n", at, text)
+}

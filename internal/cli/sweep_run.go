@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+const (
+	// setAside has, in the folder of a sweep, what runs have left that did not come to their end.
+	setAside = "unfinished"
+	// preparations has the results of steps that are carried out once.
+	preparations = "prepare"
+)
+
+// open finds out what is left of the sweep in its folder, or makes the folder.
+func (w *sweeper) open() error {
+	if w.dir == "" {
+		return nil
+	}
+	earlier, err := sweep.Read(w.dir)
+	switch {
+	case err == nil:
+		return w.resume(earlier)
+	case !errors.Is(err, fs.ErrNotExist):
+		return bare(err)
+	}
+	entries, err := os.ReadDir(w.dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return &plan.Mistake{Text: "--result " + w.dir + ": the folder is not empty, and has no " + sweep.File, Hint: "name another folder"}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--result: %w", bare(err))
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil { //nolint:gosec // results are for all to read
+		return fmt.Errorf("make the folder of --result: %w", bare(err))
+	}
+	return w.save()
+}
+
+// resume goes on with a sweep.
+func (w *sweeper) resume(earlier *sweep.Sweep) error {
+	if earlier.Plan != w.state.Plan && !w.of.sweep.changed {
+		return &plan.Mistake{
+			Text: "--result " + w.dir + " has a sweep of another plan: the scenario, its variables or the flags have changed",
+			Hint: "name another folder; or --changed, to keep the runs of cells with the same values",
+		}
+	}
+	if seed := w.of.sweep.seed; seed != "" && earlier.Plan == w.state.Plan && w.state.Seed != earlier.Seed {
+		return &plan.Mistake{Text: fmt.Sprintf("--seed %s: the sweep in %s was begun with --seed %d", seed, w.dir, earlier.Seed), Hint: "leave --seed out"}
+	}
+	finished, unfinished := w.state.Resume(earlier)
+	text := fmt.Sprintf("going on with the sweep in %s: %d of %d runs are finished", w.dir, finished, len(w.state.Runs))
+	for i := range unfinished {
+		r := &unfinished[i]
+		moved, err := w.moveAway(r)
+		if err != nil {
+			return err
+		}
+		if moved != "" {
+			text += fmt.Sprintf("; the unfinished result of %s is now %s", r.Folder, moved)
+		}
+	}
+	w.a.errors.say("note: " + text)
+	return w.save()
+}
+
+// moveAway sets the result of a run aside that did not come to its end. It returns where it is now; empty if there is none.
+func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
+	from := filepath.Join(w.dir, filepath.FromSlash(r.Folder))
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), r.Attempts))
+	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all to read
+		return "", err
+	}
+	if err := os.Rename(from, filepath.Join(w.dir, to)); err != nil {
+		return "", fmt.Errorf("set an unfinished result aside: %w", err)
+	}
+	return to, nil
+}
+
+// folder makes room for the result of a run and returns where it goes; empty for nowhere.
+func (w *sweeper) folder(r *sweep.Run) (string, error) {
+	if w.dir == "" {
+		return "", nil
+	}
+	if _, err := w.moveAway(r); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(w.dir, filepath.FromSlash(r.Folder))
+	return dir, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
+}
+
+func (w *sweeper) save() error {
+	if w.dir == "" {
+		return nil
+	}
+	return w.state.Write(w.dir)
+}
+
+// do carries the sweep out and returns the exit status.
+func (w *sweeper) do() int {
+	if err := w.open(); err != nil {
+		w.a.errors.print(err)
+		return exitUsage
+	}
+	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && w.prepares() {
+		w.shared = run.NewEmbedded()
+		defer w.shared.Close()
+	}
+	if !w.first.settings.Silent {
+		w.a.sayNotes(w.first.notes)
+		for _, line := range w.describe() {
+			w.a.errors.say("note: " + line)
+		}
+	}
+	status, begun := exitOK, false
+	for i := range w.state.Runs {
+		r := &w.state.Runs[i]
+		if r.State == sweep.Done {
+			continue
+		}
+		if begun && w.pause() {
+			status = graver(status, exitInterrupted)
+			break
+		}
+		begun = true
+		next := w.one(r)
+		if err := w.save(); err != nil {
+			w.a.errors.print(err)
+			return graver(status, exitFailed)
+		}
+		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
+			status = graver(status, next)
+			w.a.errors.say(fmt.Sprintf("the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
+			break
+		}
+	}
+	return w.conclude(status)
+}
+
+// again says how to go on.
+func (w *sweeper) again() string {
+	if w.dir == "" {
+		return ""
+	}
+	return "; the same command goes on with it"
+}
+
+func (w *sweeper) finished() (n int) {
+	for i := range w.state.Runs {
+		if w.state.Runs[i].State == sweep.Done {
+			n++
+		}
+	}
+	return n
+}
+
+// pause waits between two runs; true if a signal came.
+func (w *sweeper) pause() bool {
+	if w.settle <= 0 {
+		return false
+	}
+	_, ended := run.UntilSignal(w.a.Signals, func() bool { <-time.After(w.settle); return true })
+	return !ended
+}
+
+// one carries out a run, and before it what prepares it, and returns its exit status.
+func (w *sweeper) one(r *sweep.Run) int {
+	ready, err := w.build(r.Values, "")
+	if err != nil {
+		w.a.errors.print(err)
+		return exitUsage
+	}
+	if status := w.prepareCell(r, ready); status != exitOK {
+		return status
+	}
+	ready.plan = repeated(ready.plan)
+	r.Attempts++
+	r.State, r.Start, r.Problem = sweep.Running, time.Now().UnixMicro(), ""
+	if err := w.save(); err != nil {
+		w.a.errors.print(err)
+		return exitFailed
+	}
+	w.sayProgress(r)
+	dir, err := w.folder(r)
+	if err != nil {
+		w.a.errors.print(err)
+		return exitFailed
+	}
+	into(ready.plan, ready.settings, dir)
+	if err := w.separate(r, ready); err != nil {
+		w.a.errors.print(err)
+		return exitConnect
+	}
+	var status int
+	if w.search {
+		status = w.searchOne(r, ready)
+	} else {
+		status = w.load(r, ready)
+	}
+	r.End = time.Now().UnixMicro()
+	if !w.first.settings.Silent {
+		w.printRun(r)
+	}
+	return status
+}
+
+// separate keeps a run apart from those before it.
+func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
+	name := fmt.Sprintf("%s-%d-%d", w.state.ID, r.Cell, r.Repeat)
+	if r.Attempts > 1 {
+		name += fmt.Sprintf("-%d", r.Attempts)
+	}
+	ready.plan.Environ = append(ready.plan.Environ, fmt.Sprintf("PERFMQ_CELL=%d", r.Cell), fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))
+	switch w.between {
+	case setting.BetweenFresh:
+		ready.plan.Rename(func(destination string) string { return destination + "-" + name })
+	case setting.BetweenReread:
+		return run.Reread(ready.plan, "perfmq-"+name)
+	case setting.BetweenPurge:
+		if ready.settings.Embedded {
+			return nil
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		err, ended := run.UntilSignal(w.a.Signals, func() error { return run.Empty(ctx, ready.plan) })
+		if !ended {
+			return errors.New("interrupted while the queues were emptied")
+		}
+		return err
+	}
+	return nil
+}
+
+// load carries out a run with one load.
+func (w *sweeper) load(r *sweep.Run, ready prepared) int {
+	ready.plan.MakeBodies()
+	ready.settings.Silent = ready.settings.Silent || !ready.settings.Has("format")
+	of := w.a.newRun(ready.plan, ready.settings)
+	of.Shared = w.shared
+	e := of.Do()
+	status := w.a.ended(e)
+	r.State = sweep.Unfinished
+	if s := e.Summary; s != nil && !e.Interrupted && !e.Abandoned && e.Err == nil && e.Closing == nil {
+		r.State, r.Status = sweep.Done, status
+		w.note(r, s)
+	}
+	return status
+}
+
+// note keeps the figures of a run.
+func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
+	clean := w.a.secrets.Line
+	r.Figures = map[string]float64{}
+	keep := func(step string, figures map[string]float64) {
+		for _, name := range sweep.Metrics() {
+			if v, ok := figures[name]; ok {
+				r.Figures[sweep.Name(step, name)] = v
+			}
+		}
+	}
+	r.Limits = nil
+	if len(s.Steps) > 1 {
+		for i := range s.Steps {
+			step := &s.Steps[i]
+			keep(step.Name, step.Figures)
+			r.Limits = append(r.Limits, sweep.Limit{Step: step.Name, Kind: string(step.Limit.Kind), Text: clean(step.Limit.String())})
+		}
+	} else {
+		keep("", s.Figures)
+		r.Limits = append(r.Limits, sweep.Limit{Kind: string(s.Limit.Kind), Text: clean(s.Limit.String())})
+	}
+	r.Demands = nil
+	for i := range s.Thresholds {
+		r.Demands = append(r.Demands, demandOf(&s.Thresholds[i]))
+	}
+	if len(s.Problems) > 0 {
+		r.Problem = clean(s.Problems[0])
+	}
+}
+
+func demandOf(o *threshold.Outcome) sweep.Demand {
+	d := sweep.Demand{Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred, Target: o.Target}
+	if o.Known {
+		d.Measured = &o.Measured
+	}
+	return d
+}
+
+// prepares tells whether the scenario has steps that are carried out once.
+func (w *sweeper) prepares() bool {
+	for i := range w.first.plan.Steps {
+		if w.first.plan.Steps[i].Once {
+			return true
+		}
+	}
+	return false
+}
+
+// prepareCell carries out the steps of a cell that are carried out once, unless another cell has the same.
+func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
+	of := once(ready.plan)
+	if len(of.Steps) == 0 {
+		return exitOK
+	}
+	hash, err := hashOf(of)
+	if err != nil {
+		w.a.errors.print(err)
+		return exitUsage
+	}
+	if w.prepared[hash] || !ready.settings.Embedded && slices.Contains(w.state.Prepared, hash) {
+		return exitOK // an embedded broker of an earlier call is gone
+	}
+	p := sweep.Run{Cell: r.Cell, Values: r.Values, Folder: preparations + "/" + hash[:8], State: sweep.Running, Attempts: 1}
+	settings := *ready.settings
+	dir, err := w.folder(&p)
+	if err != nil {
+		w.a.errors.print(err)
+		return exitFailed
+	}
+	into(of, &settings, dir)
+	if !settings.Silent {
+		w.a.errors.say("preparing " + w.a.secrets.Line(w.state.Title(r.Values)))
+	}
+	if w.between == setting.BetweenPurge && !settings.Embedded {
+		if err := run.Empty(context.Background(), of); err != nil {
+			w.a.errors.print(err)
+			return exitConnect
+		}
+	}
+	status := w.load(&p, prepared{plan: of, settings: &settings})
+	if status == exitThreshold {
+		status = exitOK
+	}
+	if status == exitOK {
+		w.prepared[hash] = true
+		w.state.Prepared = append(w.state.Prepared, hash)
+	}
+	return status
+}

@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+const sixCells = `
+name: six
+vars: {count: 100}
+labels: {heap: 1g}
+verify: true
+broker: {url: "mem://NAME"}
+matrix:
+  senders.producers: [1, 2, 3]
+  heap: [1g, 2g]
+  exclude: {senders.producers: 3, heap: 2g}
+repeats: 2
+groups:
+  senders: {role: producer, destination: queue://A, message-count: "${count}", max-pending: 10}
+  readers: {role: consumer, destination: queue://A}
+before: echo "$PERFMQ_CELL/$PERFMQ_REPEAT $PERFMQ_LABEL_HEAP" >> LOG
+thresholds: [lost == 0, "median(completed) == 100"]
+`
+
+const (
+	patience = 20 * time.Second
+	tick     = 5 * time.Millisecond
+)
+
+// sweepFile writes a scenario for a broker of the test's own, whose commands write to the log.
+func sweepFile(t *testing.T, text string) (file, log string) {
+	t.Helper()
+	log = filepath.Join(t.TempDir(), "log")
+	name := regexp.MustCompile(`[^A-Za-z]`).ReplaceAllString(t.Name(), "")
+	return write(t, "six.yaml", strings.NewReplacer("NAME", name, "LOG", log).Replace(text)), log
+}
+
+func linesOf(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// TestSweep: each cell is carried out as often as asked for, with a result of its own that has the figures of the sweep; commands see
+// label, cell and repeat; a finished sweep is not carried out again.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	file, log := sweepFile(t, sixCells)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
+	require.Contains(t, got.stderr, "note: 5 cells of 2 axes, 2 repeats: nobody knows how long that takes before the first run has ended\n")
+	require.Contains(t, got.stderr, "run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2; about 0s left\n")
+	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)\n")
+	require.Contains(t, got.stdout, "--- threshold: senders.producers=2 heap=2g median(completed) == 100: kept, 100\n")
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	require.Len(t, s.Runs, 10)
+	for _, r := range s.Runs {
+		require.Equal(t, sweep.Done, r.State)
+		one, err := result.Read(filepath.Join(dir, r.Folder))
+		require.NoError(t, err)
+		require.True(t, one.Complete)
+		require.EqualValues(t, 100, one.Total.Producers.Completed)
+		require.Equal(t, r.Values["heap"], one.Labels["heap"])
+		require.InDelta(t, 100, r.Figures["completed"], 0)
+		require.InEpsilon(t, *one.Figures.Completed, r.Figures["completed.avg"], 1e-9)
+		require.InDelta(t, float64(one.Latencies.Ack.P99), r.Figures["ack.p99"], 0)
+		require.Equal(t, one.Limit.Kind, r.Limits[0].Kind)
+		var plan struct {
+			Steps []struct{ Groups []struct{ Producers int } }
+		}
+		require.NoError(t, json.Unmarshal(one.Plan, &plan))
+		require.Equal(t, r.Values["senders.producers"], string(rune('0'+plan.Steps[0].Groups[0].Producers)))
+	}
+	rows := s.Rows()
+	require.Len(t, rows, 5)
+	require.Equal(t, 2, rows[0].Good)
+
+	again := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, again.status)
+	require.Contains(t, again.stderr, "10 of 10 runs are finished")
+	require.Equal(t, got.stdout[strings.Index(got.stdout, "--- SWEEP"):], again.stdout[strings.Index(again.stdout, "--- SWEEP"):])
+	require.Len(t, linesOf(t, log), 10)
+
+	other := call(nil, "run", file, "--result", dir, "--set", "count=50")
+	require.Equal(t, exitUsage, other.status)
+	require.Contains(t, other.stderr, "has a sweep of another plan")
+	require.Len(t, linesOf(t, log), 10)
+	fewer := call(nil, "run", file, "--result", dir, "--repeats", "1", "--changed")
+	require.Equal(t, exitOK, fewer.status, fewer.stderr)
+	require.Contains(t, fewer.stderr, "5 of 5 runs are finished")
+}
+
+// TestSweepResumes: what a killed sweep has finished stays; the result of the run that it was in is set aside, and that run carried out.
+func TestSweepResumes(t *testing.T) {
+	t.Parallel()
+	file, log := sweepFile(t, sixCells)
+	dir := filepath.Join(t.TempDir(), "result")
+	require.Equal(t, exitOK, call(nil, "run", file, "--result", dir).status)
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	s.Runs[3].State = sweep.Running // as kill -9 leaves it
+	require.NoError(t, s.Write(dir))
+	got := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	aside := "unfinished/004_senders.producers=2_heap=2g_repeat-1-1"
+	require.Contains(t, got.stderr, "9 of 10 runs are finished; the unfinished result of "+s.Runs[3].Folder+" is now "+aside)
+	require.DirExists(t, filepath.Join(dir, aside))
+	ran := linesOf(t, log)
+	require.Len(t, ran, 11)
+	require.Equal(t, "4/1 2g", ran[10])
+	s, err = sweep.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, sweep.Done, s.Runs[3].State)
+	require.Equal(t, 2, s.Runs[3].Attempts)
+	_, err = result.Read(filepath.Join(dir, s.Runs[3].Folder))
+	require.NoError(t, err)
+}
+
+// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished.
+func TestSweepInterrupted(t *testing.T) {
+	t.Parallel()
+	file, log := sweepFile(t, strings.Replace(sixCells, "count: 100", "count: 1000000000", 1))
+	dir := filepath.Join(t.TempDir(), "result")
+	signals := make(chan os.Signal)
+	done := make(chan ended, 1)
+	go func() { done <- callWith(signals, nil, "run", file, "--result", dir) }()
+	require.Eventually(t, func() bool { _, err := os.Stat(log); return err == nil }, patience, tick)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(dir, "001_senders.producers=1_heap=1g", "repeat-1", "rows.jsonl"))
+		return err == nil
+	}, patience, tick)
+	signals <- syscall.SIGINT
+	got := <-done
+	require.Equal(t, exitInterrupted, got.status, got.stderr)
+	require.Contains(t, got.stderr, "the sweep ends early: 0 of 10 runs are finished; the same command goes on with it")
+	require.Len(t, linesOf(t, log), 1)
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, sweep.Unfinished, s.Runs[0].State)
+	one, err := result.Read(filepath.Join(dir, s.Runs[0].Folder))
+	require.NoError(t, err)
+	require.True(t, one.Complete)
+}
+
+// TestSweepFailures: a run that fails does not end the sweep, unless it is asked to; the worst run gives the exit status, and does not
+// count in the figures.
+func TestSweepFailures(t *testing.T) {
+	t.Parallel()
+	const failing = `
+name: failing
+broker: {url: "mem://NAME"}
+matrix: {senders.message-count: [10, 20, 30], options.reject: [1000000, 1]}
+groups:
+  senders: {role: producer, destination: queue://A}
+  readers: {role: consumer, destination: queue://A}
+before: echo x >> LOG
+thresholds: [completed > 15]
+`
+	file, log := sweepFile(t, failing)
+	got := call(nil, "run", file)
+	require.Equal(t, exitFailed, got.status)
+	require.Len(t, linesOf(t, log), 6)
+	require.Contains(t, got.stdout, "--- senders.message-count=10 options.reject=1000000: ")
+	require.Regexp(t, `senders.message-count=10 options.reject=1000000: .*a threshold was not kept`, got.stdout)
+	require.Regexp(t, `senders.message-count=20 options.reject=1: .*FAILED: messages rejected by the broker: 20`, got.stdout)
+	require.Regexp(t, ` 0 \(1 failed\) `, got.stdout)
+
+	file, log = sweepFile(t, failing+"on-failure: stop\n")
+	got = call(nil, "run", file)
+	require.Equal(t, exitFailed, got.status)
+	require.Len(t, linesOf(t, log), 2)
+	require.Contains(t, got.stderr, "the sweep ends early: 2 of 6 runs are finished\n")
+
+	got = call(nil, "run", write(t, "a.yaml", strings.Replace(failing, "mem://NAME", "alpha://x", 1)+"repeats: 3\n"))
+	require.NotEqual(t, exitOK, got.status)
+	require.Contains(t, got.stderr, "options.reject")
+}
+
+// TestSweepSeparates: destinations are kept, purged or fresh.
+func TestSweepSeparates(t *testing.T) {
+	t.Parallel()
+	const text = `
+name: queues
+broker: {url: "mem://NAME"}
+repeats: 3
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 10}
+`
+	for mode, want := range map[string][]int{"keep": {10, 20, 30}, "purge": {10, 10, 10}, "fresh": {0, 0, 0}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			file, _ := sweepFile(t, text+"between-runs: "+mode+"\n")
+			checked := call(nil, "scenario", "validate", file)
+			require.Equal(t, exitOK, checked.status, checked.stderr)
+			dir := filepath.Join(t.TempDir(), "result")
+			got := call(nil, "run", file, "--result", dir)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			s, err := sweep.Read(dir)
+			require.NoError(t, err)
+			seen := map[string]bool{}
+			for i := range s.Runs {
+				one, err := result.Read(filepath.Join(dir, s.Runs[i].Folder))
+				require.NoError(t, err)
+				d := one.BrokerCount.Destinations[0]
+				seen[d.Destination] = true
+				if mode != "fresh" {
+					require.EqualValues(t, want[i], *d.Depth)
+				} else {
+					require.EqualValues(t, 10, *d.Depth)
+				}
+			}
+			switch mode {
+			case "purge":
+				require.Contains(t, checked.stdout, "  before each run queue://A is purged\n")
+			case "fresh":
+				require.Len(t, seen, 3)
+			}
+		})
+	}
+}
+
+// TestSweepMistakes: they come before anything is sent.
+func TestSweepMistakes(t *testing.T) {
+	t.Parallel()
+	file, log := sweepFile(t, sixCells)
+	for args, want := range map[string]string{
+		"--repeats 0":   "--repeats=0: must be a whole number from 1 to 1000",
+		"--seed 5":      "--seed is given, but the scenario is not shuffled",
+		"--producers 5": "the matrix varies senders.producers, and --producers is given as well",
+		"--json x.json": "--json has no place in the several runs of a sweep",
+		"--set count=x": "message-count",
+	} {
+		got := call(nil, append([]string{"run", file}, strings.Fields(args)...)...)
+		require.Equal(t, exitUsage, got.status, args)
+		require.Contains(t, got.stderr, want, args)
+	}
+	for add, want := range map[string]string{
+		"knee: heap":            "knee: the axis heap must have three numbers or more, rising",
+		"knee: x":               "knee: the matrix has no axis x",
+		"order: sorted":         "order: must be in-turn or shuffled",
+		"settle: long":          "settle: ",
+		"between-runs: reread":  "what was received is gone",
+		"steps: [{once: true}]": "all steps are carried out once",
+	} {
+		file, _ := sweepFile(t, sixCells+add+"\n")
+		got := call(nil, "run", file)
+		require.Equal(t, exitUsage, got.status, add)
+		require.Contains(t, got.stderr, want, add)
+	}
+	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--seed", "5")
+	require.Contains(t, got.stderr, "is no sweep")
+	require.NoFileExists(t, log)
+	plan := call(nil, "run", file, "--dry-run")
+	require.Equal(t, exitOK, plan.status)
+	require.Contains(t, plan.stdout, "  5 cells of 2 axes, 2 repeats: ")
+	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
+}
+
+// TestSweepSearch: a search in a file is one of --find-max for each cell; what was found is a figure of the sweep.
+func TestSweepSearch(t *testing.T) {
+	t.Parallel()
+	file := write(t, "search.yaml", `
+name: searches
+broker: {url: "mem://searches"}
+matrix: {options.latency: [1ms, 30ms]}
+search: {from: 400, thresholds: [ack.p50 < 20ms]}
+groups:
+  senders: {role: producer, destination: queue://A, max-pending: 1}
+duration: 300ms
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", file, "--result", dir, "--set", "x=1")
+	require.Equal(t, exitUsage, got.status)
+	got = call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitThreshold, got.status, got.stderr)
+	require.Contains(t, got.stderr, "error: not even 1 msg/s keeps the demands: ack.p50 < 20ms: ")
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, exitThreshold, s.Runs[1].Status)
+	require.Zero(t, s.Runs[1].Figures[sweep.Found])
+	require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, searchFile))
+	var found struct{ Rate float64 }
+	text, err := os.ReadFile(filepath.Join(dir, s.Runs[0].Folder, searchFile))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &found))
+	require.InDelta(t, found.Rate, s.Runs[0].Figures[sweep.Found], 0)
+	require.Contains(t, got.stdout, "--- SWEEP searches: ")
+
+	got = call(nil, "run", write(t, "steps.yaml", strings.Replace(twoSteps, "groups:", "search: {from: 5}\ngroups:", 1)))
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "a search wants one step with a duration")
+}

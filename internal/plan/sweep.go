@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Rename gives all destinations of the plan other names. Both parts of ADDRESS::QUEUE change.
+func (p *Plan) Rename(name func(string) string) {
+	for _, g := range p.distinct() {
+		list := make([]driver.Destination, len(g.Destinations))
+		for i, d := range g.Destinations {
+			address, queue, both := strings.Cut(d.Name, "::")
+			d.Name = name(address)
+			if both {
+				d.Name += "::" + name(queue)
+			}
+			list[i] = d
+		}
+		g.Destinations = list
+	}
+}
+
+// Part returns a plan with those steps alone.
+func (p *Plan) Part(wanted func(*Step) bool) *Plan {
+	part := *p
+	part.Steps = nil
+	for i := range p.Steps {
+		if wanted(&p.Steps[i]) {
+			part.Steps = append(part.Steps, p.Steps[i])
+		}
+	}
+	return &part
+}
+
+// distinct returns the groups of all steps, each once.
+func (p *Plan) distinct() (list []*Group) {
+	seen := map[*Group]bool{}
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if !seen[g] {
+				seen[g] = true
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,295 @@
+// Package sweep holds what is known of a sweep: its axes, the runs of its cells with their states and figures, and what follows from
+// them: which runs are left, how long they take, a table, and the knee of a curve.
+//
+//	axes -> cells (combinations) x repeats -> runs, each with a folder -> table, knees
+//
+// The package carries nothing out. [Sweep] is written to [File] as the sweep goes on, so that the same command goes on where another
+// one was killed.
+package sweep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// File is the name of the file with the [Sweep], in its folder.
+const File = "sweep.json"
+
+// Format and Version are those of [File].
+const (
+	Format  = "perfmq sweep"
+	Version = 1
+)
+
+// Axis is what a matrix varies.
+type Axis struct {
+	// Name is that of the variable, label or setting.
+	Name string `json:"name"`
+	// Values are those of the axis, in the order of the scenario.
+	Values []string `json:"values"`
+}
+
+// State is how far a run is.
+type State string
+
+// The states.
+const (
+	Waiting    State = "waiting"
+	Running    State = "running"
+	Done       State = "done"       // it came to its end; its exit status tells how
+	Unfinished State = "unfinished" // it was interrupted, or no load was made: it is carried out again
+)
+
+// Limit is what bounded the rate of a step.
+type Limit struct {
+	// Step is missing where a run has one step.
+	Step string `json:"step,omitempty"`
+	// Kind is as in a result.
+	Kind string `json:"kind"`
+	// Text says how it shows.
+	Text string `json:"text"`
+}
+
+// Demand is a threshold, and what a run measured.
+type Demand struct {
+	Step      string   `json:"step,omitempty"`
+	Threshold string   `json:"threshold"`
+	Measured  *float64 `json:"measured"`         // in the unit of its metric; null if the run has no value
+	Target    float64  `json:"target,omitempty"` // messages per second, of a demand on a share of it
+	Kept      bool     `json:"kept"`
+	// Median: it is judged over the repeats, not in each run.
+	Median bool `json:"median,omitempty"`
+}
+
+// Run is a repeat of a cell.
+type Run struct {
+	// Cell and Repeat count from 1. Repeat 0 is the preparation of a cell: its steps that are carried out once.
+	Cell   int `json:"cell"`
+	Repeat int `json:"repeat"`
+	// Values are those of the axes, by their names.
+	Values map[string]string `json:"values"`
+	// Folder has the result of the run; it is relative to that of the sweep, with slashes.
+	Folder string `json:"folder"`
+	State  State  `json:"state"`
+	// Attempts is how often the run was begun.
+	Attempts int `json:"attempts,omitempty"`
+	// Status is the exit status of a run that came to its end, and Problem why it failed.
+	Status  int    `json:"status"`
+	Problem string `json:"problem,omitempty"`
+	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
+	Start int64 `json:"start,omitempty"`
+	End   int64 `json:"end,omitempty"`
+	// Figures are values of metrics, by name, in their units; with several steps as STEP.METRIC.
+	Figures map[string]float64 `json:"figures,omitempty"`
+	Limits  []Limit            `json:"limits,omitempty"`
+	Demands []Demand           `json:"thresholds,omitempty"`
+}
+
+// Took is how long the run lasted.
+func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
+
+// Good tells whether the run came to its end, with all that was sent accounted for: its figures count.
+func (r *Run) Good() bool { return r.State == Done && (r.Status == 0 || r.Status == 3) }
+
+// Sweep is a sweep with the state of each of its runs.
+type Sweep struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	// ID tells the sweep from others, in the names of fresh destinations.
+	ID string `json:"id"`
+	// Name is that of the scenario.
+	Name string `json:"name"`
+	// Plan is a hash of what is to be done, without the seed.
+	Plan string `json:"plan"`
+	// Axes are missing where only repeats were asked for.
+	Axes    []Axis `json:"axes"`
+	Repeats int    `json:"repeats"`
+	// Shuffled: each round of repeats has the cells in an order that comes from Seed.
+	Shuffled bool   `json:"shuffled"`
+	Seed     uint64 `json:"seed,omitempty"`
+	// Steps are those of each run, if there are several.
+	Steps []string `json:"steps,omitempty"`
+	// Knee names the axis over which knees are looked for; empty for none.
+	Knee string `json:"knee,omitempty"`
+	// Prepared are the hashes of the plans whose steps were carried out once.
+	Prepared []string `json:"prepared,omitempty"`
+	// Runs are in the order in which they are carried out.
+	Runs []Run `json:"runs"`
+}
+
+// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest. There is one
+// combination of no axes.
+func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]string {
+	cells := []map[string]string{{}}
+	for _, a := range axes {
+		var next []map[string]string
+		for _, c := range cells {
+			for _, v := range a.Values {
+				one := map[string]string{a.Name: v}
+				for name, value := range c {
+					one[name] = value
+				}
+				next = append(next, one)
+			}
+		}
+		cells = next
+	}
+	return slices.DeleteFunc(cells, func(c map[string]string) bool { return skip != nil && skip(c) })
+}
+
+// Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches all cells alike. A
+// shuffled sweep has the cells of each round in an order of its own.
+func (s *Sweep) Arrange(cells []map[string]string) {
+	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // an order, not a secret
+	for repeat := 1; repeat <= s.Repeats; repeat++ {
+		order := make([]int, len(cells))
+		for i := range order {
+			order[i] = i
+		}
+		if s.Shuffled {
+			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		for _, i := range order {
+			s.Runs = append(s.Runs, Run{
+				Cell: i + 1, Repeat: repeat, Values: cells[i], State: Waiting,
+				Folder: fmt.Sprintf("%s/repeat-%d", s.folder(i+1, cells[i]), repeat),
+			})
+		}
+	}
+}
+
+// maxFolder bounds the name of the folder of a cell, whose values may be long.
+const maxFolder = 100
+
+// folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name of a file.
+func (s *Sweep) folder(cell int, values map[string]string) string {
+	name := fmt.Sprintf("%03d", cell)
+	for _, a := range s.Axes {
+		name += "_" + plain(a.Name) + "=" + plain(values[a.Name])
+	}
+	if len(name) > maxFolder {
+		name = name[:maxFolder]
+	}
+	return name
+}
+
+// plain replaces what file systems and shells take for something else.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-", r) {
+			return r
+		}
+		return '-'
+	}, text)
+}
+
+// Title names a cell: "threads=16 queues=64".
+func (s *Sweep) Title(values map[string]string) string {
+	var parts []string
+	for _, a := range s.Axes {
+		parts = append(parts, a.Name+"="+values[a.Name])
+	}
+	return strings.Join(parts, " ")
+}
+
+// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed and order if the plan is the same.
+// Unfinished are the runs that it had begun, as it left them.
+func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
+	s.ID, s.Prepared = earlier.ID, earlier.Prepared
+	if earlier.Plan == s.Plan {
+		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled
+		s.Runs = slices.Clone(earlier.Runs)
+	}
+	for i := range earlier.Runs {
+		old := &earlier.Runs[i]
+		at := slices.IndexFunc(s.Runs, func(r Run) bool {
+			return r.Repeat == old.Repeat && s.Title(r.Values) == s.Title(old.Values) && len(r.Values) == len(old.Values)
+		})
+		switch {
+		case old.State == Done && at >= 0:
+			number := s.Runs[at].Cell
+			s.Runs[at] = *old
+			s.Runs[at].Cell = number
+			finished++
+		case old.Attempts > 0:
+			unfinished = append(unfinished, *old)
+			if at >= 0 {
+				s.Runs[at].Attempts = old.Attempts
+				s.Runs[at].State = Waiting
+			}
+		}
+	}
+	return finished, unfinished
+}
+
+// errFormat says that a file is not of a sweep that this program knows.
+var errFormat = errors.New("it is no " + File + " that this version of perfmq knows")
+
+// maxFile bounds what is read, in bytes.
+const maxFile = 256 << 20
+
+// Read reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
+func Read(dir string) (*Sweep, error) {
+	path := filepath.Join(dir, File)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxFile)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // in the folder that the user named
+	if err != nil {
+		return nil, err
+	}
+	s := new(Sweep)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if s.Format != Format || s.Version < 1 || s.Version > Version {
+		return nil, fmt.Errorf("read %s: %w", path, errFormat)
+	}
+	for i := range s.Runs {
+		if !filepath.IsLocal(filepath.FromSlash(s.Runs[i].Folder)) {
+			return nil, fmt.Errorf("read %s: the folder %q of a run is not within that of the sweep", path, s.Runs[i].Folder)
+		}
+	}
+	return s, nil
+}
+
+// Write writes the sweep into a folder. Whoever reads it meanwhile, or after a crash, finds it as it was before or is now.
+func (s *Sweep) Write(dir string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, File)
+	if err := writeFile(path+".new", append(text, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// writeFile writes a file that is on the disk when it returns.
+func writeFile(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the folder that the user named
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// IsSweep tells whether a folder is that of a sweep.
+func IsSweep(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, File))
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,257 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func axes() []Axis {
+	return []Axis{{"threads", []string{"16", "64", "128"}}, {"queues", []string{"16", "64"}}}
+}
+
+func newSweep(repeats int, shuffled bool, seed uint64) *Sweep {
+	s := &Sweep{Format: Format, Version: Version, ID: "abc", Plan: "p", Axes: axes(), Repeats: repeats, Shuffled: shuffled, Seed: seed, Knee: "threads"}
+	s.Arrange(Cells(s.Axes, func(v map[string]string) bool { return v["threads"] == "128" && v["queues"] == "16" }))
+	return s
+}
+
+func order(s *Sweep) (list []string) {
+	for _, r := range s.Runs {
+		list = append(list, fmt.Sprintf("%d.%d", r.Cell, r.Repeat))
+	}
+	return list
+}
+
+// TestArrange: all combinations but the excluded ones, all of them before any is repeated; a seed gives one order, in which each round
+// has all cells.
+func TestArrange(t *testing.T) {
+	t.Parallel()
+	s := newSweep(2, false, 0)
+	require.Equal(t, []string{"1.1", "2.1", "3.1", "4.1", "5.1", "1.2", "2.2", "3.2", "4.2", "5.2"}, order(s))
+	require.Equal(t, "threads=64 queues=16", s.Title(s.Runs[2].Values))
+	require.Equal(t, "003_threads=64_queues=16/repeat-1", s.Runs[2].Folder)
+	a, b, c := newSweep(20, true, 7), newSweep(20, true, 7), newSweep(20, true, 8)
+	require.Equal(t, order(a), order(b))
+	require.NotEqual(t, order(a), order(c))
+	require.NotEqual(t, order(newSweep(20, false, 7)), order(a))
+	for round := range 20 {
+		seen := map[int]bool{}
+		for _, r := range a.Runs[5*round : 5*round+5] {
+			require.Equal(t, round+1, r.Repeat)
+			seen[r.Cell] = true
+		}
+		require.Len(t, seen, 5)
+	}
+	require.Equal(t, []map[string]string{{}}, Cells(nil, nil))
+	odd := &Sweep{Axes: []Axis{{"url", []string{"amqp://a:1/../x"}}}, Repeats: 1}
+	odd.Arrange(Cells(odd.Axes, nil))
+	require.Equal(t, "001_url=amqp---a-1-..-x/repeat-1", odd.Runs[0].Folder)
+}
+
+// TestResume: finished runs stay, what was begun is begun again, in the order and under the ID of before; of another plan only the runs of
+// equal cells stay.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	old := newSweep(2, true, 7)
+	for i := range 3 {
+		old.Runs[i].State, old.Runs[i].Attempts, old.Runs[i].Figures = Done, 1, map[string]float64{"sent": float64(i)}
+	}
+	old.Runs[3].State, old.Runs[3].Attempts = Running, 2
+	dir := t.TempDir()
+	require.NoError(t, old.Write(dir))
+	read, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, old, read)
+
+	s := newSweep(2, true, 99)
+	s.ID = "new"
+	finished, unfinished := s.Resume(read)
+	require.Equal(t, 3, finished)
+	require.Len(t, unfinished, 1)
+	require.Equal(t, read.Runs[3].Folder, unfinished[0].Folder)
+	require.Equal(t, order(old), order(s))
+	require.Equal(t, "abc", s.ID)
+	require.EqualValues(t, 7, s.Seed)
+	require.Equal(t, Waiting, s.Runs[3].State)
+	require.Equal(t, 2, s.Runs[3].Attempts)
+
+	changed := newSweep(1, false, 0)
+	changed.Plan = "q"
+	finished, _ = changed.Resume(read)
+	require.Equal(t, 3, finished)
+	for _, r := range changed.Runs {
+		if r.State == Done {
+			require.Equal(t, changed.Title(r.Values), changed.Title(changed.Runs[r.Cell-1].Values))
+		}
+	}
+}
+
+// TestRead: what is no sweep is refused.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := Read(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.False(t, IsSweep(dir))
+	for _, text := range []string{
+		"", "{", "[]", `{"format": "x", "version": 1}`, `{"format": "perfmq sweep", "version": 2}`,
+		`{"format": "perfmq sweep", "version": 1, "runs": [{"folder": "../x"}]}`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, File), []byte(text), 0o600))
+		_, err := Read(dir)
+		require.Error(t, err, text)
+		require.False(t, errors.Is(err, fs.ErrNotExist))
+	}
+	require.True(t, IsSweep(dir))
+}
+
+// TestLeft: a run takes as long as others of its cell; before there is one, as long as its plan says, and what others took beyond theirs;
+// what ends by a count, as long as others on average.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	s := newSweep(2, false, 0)
+	planned := map[int]Length{}
+	for cell := range 5 {
+		planned[cell+1] = Length{Known: 10 * time.Second}
+	}
+	left, known := s.Left(planned, time.Second)
+	require.True(t, known)
+	require.Equal(t, 10*11*time.Second, left)
+	done := func(i int, took time.Duration) {
+		s.Runs[i].State, s.Runs[i].Start, s.Runs[i].End = Done, 5, 5+took.Microseconds()
+	}
+	done(0, 12*time.Second)
+	left, _ = s.Left(planned, time.Second)
+	require.Equal(t, 9*13*time.Second, left)
+	done(1, 20*time.Second)
+	left, _ = s.Left(planned, 0)
+	require.Equal(t, (12+20+6*16)*time.Second, left)
+
+	s = newSweep(2, false, 0)
+	_, known = s.Left(map[int]Length{1: {Open: true}}, 0)
+	require.False(t, known)
+	counted := map[int]Length{1: {Open: true}, 2: {Open: true}, 3: {Open: true}, 4: {Open: true}, 5: {Open: true}}
+	done(0, 30*time.Second)
+	left, known = s.Left(counted, 0)
+	require.True(t, known)
+	require.Equal(t, 9*30*time.Second, left)
+
+	total, open := Total([]Length{{Known: time.Second}, {Known: time.Second, Open: true}, {}}, 5*time.Second)
+	require.Equal(t, 12*time.Second, total)
+	require.Equal(t, 1, open)
+}
+
+// filled is a sweep of which each run has ended with figures of its cell and repeat.
+func filled(t *testing.T, repeats int, of func(threads string, repeat int) (rate, p50 float64)) *Sweep {
+	t.Helper()
+	s := &Sweep{Axes: []Axis{{"threads", []string{"1", "2", "4", "8", "16", "32"}}}, Knee: "threads", Repeats: repeats}
+	s.Arrange(Cells(s.Axes, nil))
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		rate, p50 := of(r.Values["threads"], r.Repeat)
+		r.State, r.Figures = Done, map[string]float64{"completed.avg": rate, "ack.p50": p50}
+		kind := "max-pending"
+		if rate >= 795 {
+			kind = "broker"
+		}
+		r.Limits = []Limit{{Kind: kind, Text: kind + " it is"}}
+	}
+	return s
+}
+
+// TestRows: minimum, median and maximum of the repeats; failed ones count as such, and not in the figures.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	rates := map[int]float64{1: 30, 2: 10, 3: 20, 4: 1000}
+	s := filled(t, 4, func(_ string, repeat int) (float64, float64) { return rates[repeat], 5 })
+	for i := range s.Runs {
+		if s.Runs[i].Repeat == 4 {
+			s.Runs[i].Status = 1
+		}
+	}
+	s.Runs[0].State = Unfinished // 30 of threads=1
+	rows := s.Rows()
+	require.Len(t, rows, 6)
+	require.Equal(t, Spread{10, 15, 20}, rows[0].Figures["completed.avg"])
+	require.Equal(t, Spread{10, 20, 30}, rows[1].Figures["completed.avg"])
+	require.Equal(t, []int{2, 1, 3, 1}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
+	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
+	best, worst, ok := Extremes(rows, "completed.avg")
+	require.True(t, ok)
+	require.Equal(t, []int{2, 1}, []int{best.Cell, worst.Cell})
+	_, _, ok = Extremes(rows, "received.avg")
+	require.False(t, ok)
+}
+
+// TestKnee: of a broker that serves 800 messages a second, and of which each thread gets 100.
+func TestKnee(t *testing.T) {
+	t.Parallel()
+	curve := func(text string, repeat int) (rate, p50 float64) {
+		var n float64
+		_, err := fmt.Sscan(text, &n)
+		require.NoError(t, err)
+		rate = min(100*n, 800)
+		return rate - float64(repeat), 1e6 * n / rate
+	}
+	knees := filled(t, 3, curve).Knees()
+	require.Len(t, knees, 1)
+	k := knees[0]
+	require.Equal(t, "8", k.Value)
+	require.Equal(t, "16", k.Doubled)
+	require.Equal(t, "ack.p50", k.Latency)
+	require.Equal(t, "broker", k.Limit.Kind)
+	require.InDelta(t, 798, k.BestRate, 0.1)
+	require.False(t, k.Open)
+
+	rising := filled(t, 1, func(text string, _ int) (rate, p50 float64) {
+		_, err := fmt.Sscan(text, &rate)
+		require.NoError(t, err)
+		return rate, 7
+	})
+	k = rising.Knees()[0]
+	require.True(t, k.Open)
+	require.Empty(t, k.Doubled)
+	rising.Knee = ""
+	require.Empty(t, rising.Knees())
+
+	for _, c := range []struct {
+		values  []string
+		ordered bool
+	}{
+		{[]string{"1", "2", "4"}, true},
+		{[]string{"1", "2"}, false},
+		{[]string{"1", "4", "2"}, false},
+		{[]string{"a", "b", "c"}, false},
+		{[]string{"0.5", "1", "1.5"}, true},
+	} {
+		require.Equal(t, c.ordered, (&Axis{"x", c.values}).Ordered(), c.values)
+	}
+}
+
+// TestMedians: a demand on a median is judged over the repeats that count, whatever the single ones were.
+func TestMedians(t *testing.T) {
+	t.Parallel()
+	s := &Sweep{Repeats: 4}
+	s.Arrange(Cells(nil, nil))
+	for i, v := range []float64{1000, 9000, 3000, 0} {
+		s.Runs[i].State = Done
+		s.Runs[i].Demands = []Demand{{Threshold: "median(ack.p99) < 5ms", Measured: &v, Median: true}, {Threshold: "failed == 0", Measured: &v}}
+	}
+	s.Runs[3].Status = 1
+	list := s.Medians()
+	require.Len(t, list, 1)
+	require.Equal(t, "median(ack.p99) < 5ms: kept, 3ms", list[0].Outcome.String())
+	s.Runs[0].Demands[0].Measured = s.Runs[1].Demands[0].Measured
+	require.False(t, s.Medians()[0].Outcome.Kept)
+	for i := range s.Runs {
+		s.Runs[i].Status = 1
+	}
+	require.False(t, s.Medians()[0].Outcome.Kept)
+}

@@ -1,0 +1,140 @@
+package sweep
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Spread is a figure over the repeats of a cell.
+type Spread struct{ Minimum, Median, Maximum float64 }
+
+// spreadOf returns the spread of values, of which there is one at least. The median of an even number is the mean of the middle two.
+func spreadOf(values []float64) Spread {
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1]}
+}
+
+// Median returns the middle of values, of which there is one at least.
+func Median(values []float64) float64 { return spreadOf(values).Median }
+
+// Row is a cell with the figures of its repeats.
+type Row struct {
+	Cell    int
+	Values  map[string]string
+	Good    int // repeats that count
+	Failed  int // repeats that came to their end, but not well
+	Figures map[string]Spread
+	// Limits are the kinds of limits of its repeats by their steps, that of most repeats.
+	Limits map[string]Limit
+}
+
+// Rows returns the cells with the figures of their good runs. A cell of which no run has ended has a row, too.
+func (s *Sweep) Rows() (rows []Row) {
+	last := 0
+	for i := range s.Runs {
+		last = max(last, s.Runs[i].Cell)
+	}
+	for cell := 1; cell <= last; cell++ {
+		row := Row{Cell: cell, Figures: map[string]Spread{}, Limits: map[string]Limit{}}
+		values := map[string][]float64{}
+		limits := map[string][]Limit{}
+		for i := range s.Runs {
+			r := &s.Runs[i]
+			if r.Cell != cell || r.Repeat == 0 {
+				continue
+			}
+			row.Values = r.Values
+			switch {
+			case r.Good():
+				row.Good++
+			case r.State == Done:
+				row.Failed++
+				continue
+			default:
+				continue
+			}
+			for name, v := range r.Figures {
+				values[name] = append(values[name], v)
+			}
+			for _, l := range r.Limits {
+				limits[l.Step] = append(limits[l.Step], l)
+			}
+		}
+		for name, v := range values {
+			row.Figures[name] = spreadOf(v)
+		}
+		for step, list := range limits {
+			row.Limits[step] = usual(list)
+		}
+		if row.Values != nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// usual returns the limit of the kind that most have, the first of equals.
+func usual(list []Limit) Limit {
+	count := map[string]int{}
+	for _, l := range list {
+		count[l.Kind]++
+	}
+	return slices.MaxFunc(list, func(a, b Limit) int { return cmp.Compare(count[a.Kind], count[b.Kind]) })
+}
+
+// Columns returns the figures of the table that some row has: rates and latencies, by step.
+func (s *Sweep) Columns(rows []Row) (names []string) {
+	known := map[string]bool{}
+	for i := range rows {
+		for name := range rows[i].Figures {
+			known[name] = true
+		}
+	}
+	for _, step := range append([]string{""}, s.Steps...) {
+		for _, metric := range []string{Found, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"} {
+			name := Name(step, metric)
+			if known[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// Found is the figure of a search: the highest rate that kept its demands, in messages per second.
+const Found = "found"
+
+// Metrics are the names of the figures that a sweep keeps of each run, or of each of its steps.
+func Metrics() []string {
+	return []string{
+		"sent", "completed", "received", "sent.avg", "completed.avg", "completed.min", "completed.max", "received.avg", "received.min", "received.max",
+		"ack.mean", "ack.p50", "ack.p99", "ack.max", "response.p50", "response.p99", "response.max", "transfer.mean", "transfer.p50", "transfer.p99",
+		"transfer.max", "tester.cpu",
+	}
+}
+
+// Name is that of a metric of a step; a run of one step has none before it.
+func Name(step, metric string) string {
+	if step == "" {
+		return metric
+	}
+	return step + "." + metric
+}
+
+// Extremes returns the cells with the highest and the lowest median of a figure; false if no cell has it.
+func Extremes(rows []Row, name string) (best, worst *Row, ok bool) {
+	for i := range rows {
+		f, has := rows[i].Figures[name]
+		if !has {
+			continue
+		}
+		if best == nil || f.Median > best.Figures[name].Median {
+			best = &rows[i]
+		}
+		if worst == nil || f.Median < worst.Figures[name].Median {
+			worst = &rows[i]
+		}
+	}
+	return best, worst, best != nil
+}
