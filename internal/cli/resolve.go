@@ -36,7 +36,7 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 // resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
 func (r *resolver) resolve(destinations []string) *plan.Plan {
 	p := r.whole()
-	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Groups: []*plan.Group{r.group(destinations)}}}
+	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Marks: r.Marks, Groups: []*plan.Group{r.group(destinations)}}}
 	if r.Relative != nil {
 		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
 			"--rate %s: there is no earlier step", r.Relative)

@@ -183,7 +183,7 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
 	step := plan.Step{
 		Name: of.Name, Duration: s.Duration, Warmup: s.Warmup, Drained: of.Until == scenario.UntilDrained,
-		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of), Once: b.once(of),
+		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of), Once: b.once(of), Marks: s.Marks,
 	}
 	for i := range of.Uses {
 		use := &of.Uses[i]

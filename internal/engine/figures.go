@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -64,6 +65,29 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	}
 	latencies(f, &s.Latencies)
 	return f
+}
+
+// shortest is the least time from the first to the last message of a backlog that is enough for a rate.
+const shortest = time.Millisecond
+
+// readTime returns how long the present step took to read a backlog: from its first to its last message. It is false for a step that
+// sends too, has a duration or a warm-up, or got nothing: its rates are of the whole time.
+func (r *run) readTime() (time.Duration, bool) {
+	s := r.step.plan
+	if s.Produces() || s.Duration > 0 || s.Warmup > 0 {
+		return 0, false
+	}
+	var first, last time.Duration
+	any := false
+	for _, c := range r.step.consumers() {
+		if from, to, ok := c.rec.Came(); ok {
+			if !any {
+				first, last, any = from, to, true
+			}
+			first, last = min(first, from), max(last, to)
+		}
+	}
+	return last - first, any && last-first >= shortest
 }
 
 // withGroups adds the figures of each group, by the names of their metrics.

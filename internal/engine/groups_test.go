@@ -201,6 +201,30 @@ func TestIdleSteps(t *testing.T) {
 	})
 }
 
+// TestReadTime: the rates of a backlog that is read are of the time from its first to its last message, without the wait for more; its
+// lowest second is not the one in which it ends.
+func TestReadTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		fill := newScenario(b.Factory(), false)
+		fill.step("fill", nil, fill.senders("senders", sending(525)))
+		fill.run(t, nil)
+		for name, step := range map[string]func(*plan.Step){"idle": func(s *plan.Step) { s.Idle = 7 * time.Second }, "drained": drainedStep} {
+			refill := newScenario(b.Factory(), false)
+			s := newScenario(b.Factory(), false)
+			s.step(name, step, s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
+			sum := s.run(t, nil)
+			require.EqualValues(t, 525, sum.Total.Received)
+			require.InEpsilon(t, 100, sum.Figures["received.avg"], 0.01, name)
+			require.InEpsilon(t, 100, sum.Figures["received.min"], 0.02, name)
+			require.InEpsilon(t, 100, sum.Figures["group.readers.received.avg"], 0.01, name)
+			require.InDelta(t, 5.24, sum.Average.Span.Seconds(), 0.02)
+			refill.step("fill", nil, refill.senders("senders", sending(525)))
+			refill.run(t, nil)
+		}
+	})
+}
+
 // A rate may be a share of what one group has reached.
 func TestRateRelativeToGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

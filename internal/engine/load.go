@@ -119,6 +119,9 @@ func (r *run) beginLoad() {
 	r.phases.Begin(s.start, s.plan.Warmup)
 	r.boundary.Begin()
 	r.silent = false
+	for _, c := range s.consumers() {
+		c.rec.Begin()
+	}
 	for _, u := range s.uses {
 		for _, p := range u.producers {
 			p.rec.SetRated(!u.plan.Rate.IsZero())
@@ -126,7 +129,7 @@ func (r *run) beginLoad() {
 		}
 		u.measuredBase = u.measuredSends()
 	}
-	r.sampler.begin(s.plan.Name, r.clock.Start().Add(s.start), s.plan.Warmup, s.plan.Duration)
+	r.sampler.begin(s.plan, r.clock.Start().Add(s.start))
 	r.startConsumers()
 }
 

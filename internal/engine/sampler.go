@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -43,15 +44,17 @@ func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 	return s
 }
 
-// begin starts to cut the step whose load begins at start and, if duration is not 0, ends after that; enter or finish then takes
+// begin starts to cut the step whose load begins at start and, if its duration is not 0, ends after that; enter or finish then takes
 // the place of the cut at that moment.
-func (s *sampler) begin(step string, start time.Time, warmup, duration time.Duration) {
+func (s *sampler) begin(step *plan.Step, start time.Time) {
+	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()
 	s.mu.Lock()
 	if s.step != "" {
 		s.collect(false)
 	}
-	s.step, s.phase = step, stats.Measure
+	s.step, s.phase = step.Name, stats.Measure
+	s.collector.Marks(step.Name, !step.Produces(), step.Marks, start)
 	if warmup > 0 {
 		s.phase = stats.Warmup
 	}

@@ -236,6 +236,12 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	}
 	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
+	if took, ok := r.readTime(); ok {
+		sum.Average.Span, sum.Minimum.Received = took, sum.Minimum.Read()
+		for i := range sum.Groups {
+			sum.Groups[i].Average.Span, sum.Groups[i].Minimum.Received = took, sum.Groups[i].Minimum.Read()
+		}
+	}
 	sum.Figures = withGroups(has.figures(&sum), sum.Groups)
 	sum.Thresholds = r.step.judged(sum.Figures)
 	r.ended = append(r.ended, sum)

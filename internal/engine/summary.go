@@ -40,10 +40,17 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Maximum: c.Maximum(), Average: c.Average(),
 		Offered:    r.offered,
 		Stalls:     c.StallsFound(),
+		Marks:      c.MarksPassed(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
+	}
+	if took, ok := r.readTime(); ok && len(r.steps) == 1 {
+		s.Average.Span, s.Minimum.Received = took, s.Minimum.Read()
+		for i := range groups {
+			groups[i].Average.Span, groups[i].Minimum.Received = took, groups[i].Minimum.Read()
+		}
 	}
 	if len(r.ended) > 0 {
 		s.Limit = longestLimit(r.ended)

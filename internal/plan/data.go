@@ -62,6 +62,7 @@ type stepData struct {
 	Until      string      `json:"until,omitempty"`
 	IdleTime   string      `json:"idle-time,omitempty"`
 	Once       bool        `json:"once,omitempty"`
+	Marks      []uint64    `json:"marks,omitempty"`
 	Before     []string    `json:"before,omitempty"`
 	After      []string    `json:"after,omitempty"`
 	Thresholds []string    `json:"thresholds,omitempty"`
@@ -152,7 +153,7 @@ func dataOf(p *Plan) planData {
 }
 
 func stepOf(s *Step) stepData {
-	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After, Once: s.Once}
+	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After, Once: s.Once, Marks: s.Marks}
 	switch {
 	case s.Drained:
 		d.Until = "drained"

@@ -122,6 +122,8 @@ type Step struct {
 	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may have sent
 	// all that they are to send before.
 	Idle time.Duration
+	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without producers, received.
+	Marks []uint64
 	// Once: in a sweep, the step prepares the runs of a cell, before the first of them.
 	Once bool
 	// Groups work side by side. A group of the same name in the step before goes on with its connections and subscriptions,

@@ -105,6 +105,7 @@ func (pr *printer) scenario() {
 		}
 		pr.line("ends", "%s", pr.end())
 		pr.line("warm-up", "%s", orNone(duration(s.Warmup)))
+		pr.marks(s)
 		for _, t := range s.Thresholds {
 			pr.line("threshold", "%s", t.String())
 		}
@@ -302,6 +303,7 @@ func (pr *printer) load() {
 	}
 	pr.line("ends", "%s", pr.end())
 	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))
+	pr.marks(pr.step)
 	pr.line("drain timeout", "%v", pr.plan.DrainTimeout)
 	pr.stalls()
 	pr.waitForBroker()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -128,5 +129,12 @@ func (pr *printer) options() {
 				pr.line(o.Name, "%s", orNone(o.Default))
 			}
 		}
+	}
+}
+
+// marks prints the marks of a step, if it has some.
+func (pr *printer) marks(s *Step) {
+	if len(s.Marks) > 0 {
+		pr.line("marks", "%s", strings.Trim(fmt.Sprint(s.Marks), "[]"))
 	}
 }

@@ -25,6 +25,7 @@ func (p *Plan) Scale(factor float64) {
 		default:
 			s.Warmup = time.Duration(float64(s.Warmup) * factor)
 		}
+		s.Marks = scaled(s.Marks, factor)
 		for _, g := range s.Groups {
 			if seen[g] {
 				continue
@@ -34,4 +35,14 @@ func (p *Plan) Scale(factor float64) {
 			g.Rate = g.Rate.Scale(factor)
 		}
 	}
+}
+
+// scaled returns marks that are as many times less, without those that come to the same.
+func scaled(marks []uint64, factor float64) (list []uint64) {
+	for _, m := range marks {
+		if m = uint64(float64(m) * factor); m > 0 && (len(list) == 0 || m > list[len(list)-1]) {
+			list = append(list, m)
+		}
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -32,6 +33,11 @@ func (p *Plan) Part(wanted func(*Step) bool) *Plan {
 		}
 	}
 	return &part
+}
+
+// Produces tells whether the step has producers.
+func (s *Step) Produces() bool {
+	return slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Role.Produces() })
 }
 
 // distinct returns the groups of all steps, each once.

@@ -172,6 +172,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	c.writeSteps(&b, s.Steps)
 	var rest strings.Builder
 	writeCommands(&rest, s.Commands)
+	writeMarks(&rest, s.Marks, len(s.Steps) > 0)
 	for i := range s.Thresholds {
 		writeList(&rest, "--- threshold:", []string{s.Thresholds[i].String()})
 	}

@@ -93,6 +93,7 @@ type jsonSummary struct {
 	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
 	Saturated  []jsonSaturation   `json:"saturated,omitempty"`
 	Thresholds []result.Threshold `json:"thresholds,omitempty"`
+	Marks      []result.Mark      `json:"marks,omitempty"`
 	Problems   []string           `json:"problems"`
 	Warnings   []string           `json:"warnings"`
 	LeftBehind []string           `json:"leftBehind"`
@@ -303,6 +304,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		ConsumerClient:   ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:     notNil(j.run.Destinations),
 		Thresholds:       thresholds(s.Thresholds),
+		Marks:            marks(s.Marks),
 		Problems:         notNil(s.Problems),
 		Warnings:         notNil(s.Warnings),
 		LeftBehind:       notNil(s.LeftBehind),

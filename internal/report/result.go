@@ -134,6 +134,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
 	out.Spreads, out.Stalls = spreads(s.Spreads), stalls(s)
+	out.Marks = marks(s.Marks)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
 	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)

@@ -134,6 +134,26 @@ func setConsumerWork(s *Values, t string) (err error) {
 	return err
 }
 
+func setMarks(s *Values, t string) error {
+	var list []uint64
+	for _, text := range strings.Split(t, ",") {
+		exact, err := quantity.Number(strings.TrimSpace(text))
+		if err != nil {
+			return err
+		}
+		if !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() <= 0 {
+			return errors.New("must be numbers of messages")
+		}
+		n := exact.Num().Uint64()
+		if len(list) > 0 && n <= list[len(list)-1] {
+			return errors.New("must rise")
+		}
+		list = append(list, n)
+	}
+	s.Marks = list
+	return nil
+}
+
 func setCount(s *Values, t string) error {
 	n, err := quantity.Whole(t, 0, math.MaxInt64)
 	if err == nil {

@@ -91,6 +91,12 @@ func loadRows(role plan.Role) []Setting {
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.Warmup }),
 		},
 		{
+			Name: "marks", Places: inStep, Section: SectionLoad, Arg: "N,N...", Join: ",",
+			Help: "numbers of messages, such as 100k,500k,1M: when so many are completed (received, without producers), the average rate so far and that of the " +
+				"moment are noted",
+			Set: setMarks,
+		},
+		{
 			Name: "drain-timeout", Places: inRun, Section: SectionLoad, Arg: argTime, Default: "30s", Help: drained,
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.DrainTimeout }),
 		},

@@ -31,6 +31,7 @@ type Values struct {
 	Relative                       *plan.Relative
 	Count                          uint64
 	Duration, Warmup               time.Duration
+	Marks                          []uint64
 	MessageSizes                   []Sized
 	BodyFile, Fill                 string
 	MessageType                    string

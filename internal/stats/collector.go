@@ -44,6 +44,7 @@ type Collector struct {
 	verified  func() verify.Progress
 	minimum   Minimum
 	stalls    *stallMeter // nil if nobody looks
+	marker    marker
 	maximum   Maximum
 	average   Average
 	ended     []uint64 // by producer: messages that have ended, as of this Collect
@@ -185,6 +186,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		c.whole.join(s.Latencies)
 	}
 	c.standstills(phase, last)
+	c.marker.add(s)
 	if c.step != nil {
 		c.step.add(c, s)
 	}

@@ -18,6 +18,21 @@ const (
 // rate over its real length.
 type Minimum struct {
 	Completed, Received Lowest
+
+	// read is of the seconds before that of the last message, and since is of that and those behind it.
+	read, since Lowest
+}
+
+// Read returns the lowest rate of receiving of a backlog that was read to its end: that of the seconds before the one of its last message.
+func (m *Minimum) Read() Lowest { return m.read }
+
+// join takes those of other seconds.
+func (l *Lowest) join(o *Lowest) {
+	seconds := l.Seconds + o.Seconds
+	if l.Seconds == 0 || o.Seconds > 0 && o.PerSecond < l.PerSecond {
+		*l = *o
+	}
+	l.Seconds = seconds
 }
 
 // Maximum holds the highest rates over the same seconds.
@@ -44,6 +59,11 @@ func (m *Minimum) add(s *Snapshot, receiving bool) {
 	m.Completed.add(s, s.Delta.Completed, 1)
 	if receiving {
 		m.Received.add(s, s.Delta.Received, 1)
+		if s.Delta.Received > 0 {
+			m.read.join(&m.since)
+			m.since = Lowest{}
+		}
+		m.since.add(s, s.Delta.Received, 1)
 	}
 }
 

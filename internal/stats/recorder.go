@@ -343,6 +343,23 @@ type ConsumerRecorder struct {
 	mu    sync.Mutex
 	quiet quiet
 	part  [parts]receivings
+	came  bool          // a message, since Begin
+	first time.Duration // of those, from the start of the run
+	last  time.Duration
+}
+
+// Begin begins to look for the first and the last message anew: a step begins.
+func (r *ConsumerRecorder) Begin() {
+	r.mu.Lock()
+	r.came = false
+	r.mu.Unlock()
+}
+
+// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if none was.
+func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first, r.last, r.came
 }
 
 // receivings are the messages of one phase.
@@ -409,6 +426,10 @@ type Receipt struct {
 // Received counts a message.
 func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Lock()
+	if !r.came {
+		r.came, r.first = true, m.At
+	}
+	r.last = m.At
 	p := &r.part[m.Due]
 	p.total++
 	p.payload += uint64(m.Size) //nolint:gosec // not negative

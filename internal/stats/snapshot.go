@@ -283,6 +283,8 @@ type Summary struct {
 	Brokers []Broker
 	// BrokerCount is what the brokers have counted; nil if none was asked.
 	BrokerCount *BrokerCount
+	// Marks are those that its steps have passed, in order.
+	Marks []Mark
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
 	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.

@@ -93,6 +93,33 @@ func (r *Result) mergeSpreads(part *Result) {
 	r.Spreads = slices.Clip(r.Spreads)
 }
 
+// Mark is the moment at which a step had so many messages.
+type Mark struct {
+	// Host is the host that counted, in merged results.
+	Host string `json:"host,omitempty"`
+	// Step is the name of the step.
+	Step string `json:"step"`
+	// Of is "completed" or "received".
+	Of string `json:"of"`
+	// Messages is the mark.
+	Messages uint64 `json:"messages"`
+	// Elapsed is the time from the start of the load of the step, interpolated within the second in which the mark was passed.
+	Elapsed int64 `json:"elapsed"`
+	// Average is the mark over that time, in messages per second.
+	Average float64 `json:"average"`
+	// Momentary is the rate of that second, in messages per second.
+	Momentary float64 `json:"momentary"`
+}
+
+// mergeMarks keeps those of each host.
+func (r *Result) mergeMarks(part *Result) {
+	for _, m := range part.Marks {
+		m.Host = cmp.Or(m.Host, part.Host.Name)
+		r.Marks = append(r.Marks, m)
+	}
+	r.Marks = slices.Clip(r.Marks)
+}
+
 // Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was something to do.
 type Stall struct {
 	// Host is the host that saw it, in merged results.

@@ -133,6 +133,7 @@ func (r *Result) merge(part *Result) (err error) {
 	r.Limit = mergedLimit(r.Limit, part.Limit, part.Host.Name)
 	r.mergeSpreads(part)
 	r.mergeStalls(part)
+	r.mergeMarks(part)
 	r.mergeFindings(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {

@@ -125,6 +125,8 @@ type Result struct {
 	Brokers []Broker `json:"brokers,omitempty"`
 	// BrokerCount is what the brokers have counted themselves; missing if none was asked.
 	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
+	// Marks are the moments at which steps had the numbers of messages that were asked for.
+	Marks []Mark `json:"marks,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
 }

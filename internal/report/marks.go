@@ -1,0 +1,39 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// writeMarks writes a line for each mark that a step has passed.
+func writeMarks(b *strings.Builder, list []stats.Mark, steps bool) {
+	for i := range list {
+		m := &list[i]
+		what, step := "completed", ""
+		if m.Received {
+			what = "received"
+		}
+		if steps {
+			step = oneLine(m.Step) + ": "
+		}
+		fmt.Fprintf(b, "--- mark: %s%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec\n", step, m.Messages, what,
+			m.At.Round(time.Millisecond), m.Average, m.Momentary)
+	}
+}
+
+// marks returns the marks of a run.
+func marks(list []stats.Mark) (out []result.Mark) {
+	for i := range list {
+		m := &list[i]
+		of := "completed"
+		if m.Received {
+			of = "received"
+		}
+		out = append(out, result.Mark{Step: m.Step, Of: of, Messages: m.Messages, Elapsed: m.At.Microseconds(), Average: m.Average, Momentary: m.Momentary})
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package stats
+
+import "time"
+
+// Mark is the moment at which a step had so many messages completed, or, of consumers alone, received.
+type Mark struct {
+	Step     string
+	Received bool   // they are messages received, not completed
+	Messages uint64 // the mark
+	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was passed.
+	At time.Duration
+	// Average is the mark over that time, and Momentary the rate of that interval, in messages per second.
+	Average, Momentary float64
+}
+
+// marker finds the moments at which counts pass marks.
+type marker struct {
+	step     string
+	received bool
+	marks    []uint64 // those not passed yet, in ascending order
+	start    time.Time
+	base     uint64 // as of the start
+	list     []Mark
+}
+
+// Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the messages that were
+// completed, or of those received. Call it after the last Collect of the step before.
+func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
+	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
+	c.marker.base = c.marker.count(&c.total)
+}
+
+// MarksPassed returns the marks that were passed.
+func (c *Collector) MarksPassed() []Mark { return c.marker.list }
+
+func (m *marker) count(c *Counters) uint64 {
+	if m.received {
+		return c.Received
+	}
+	return c.Completed
+}
+
+// add takes an interval.
+func (m *marker) add(s *Snapshot) {
+	if len(m.marks) == 0 {
+		return
+	}
+	delta, length := m.count(&s.Delta), s.To.Sub(s.From)
+	total := m.count(&s.Total) - m.base
+	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
+		share := float64(delta-(total-m.marks[0])) / float64(delta)
+		at := s.From.Sub(m.start) + time.Duration(share*float64(length))
+		mark := Mark{Step: m.step, Received: m.received, Messages: m.marks[0], At: at, Momentary: float64(delta) / length.Seconds()}
+		if at > 0 {
+			mark.Average = float64(mark.Messages) / at.Seconds()
+		}
+		m.list = append(m.list, mark)
+		m.marks = m.marks[1:]
+	}
+}

@@ -1,0 +1,42 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMarks: a mark is passed where its interval has it, at the rate of that; marks that were not reached are not there. Those of a step
+// count from its start.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_000_000, 0)
+	var m marker
+	var total Counters
+	at := start
+	interval := func(completed, received uint64, length time.Duration) {
+		s := &Snapshot{From: at, To: at.Add(length), Delta: Counters{Completed: completed, Received: received}}
+		total = total.Add(s.Delta)
+		s.Total, at = total, s.To
+		m.add(s)
+	}
+	m.step, m.marks, m.start = "one", []uint64{50, 100, 250, 1000}, start
+	interval(0, 5, time.Second)
+	interval(100, 0, time.Second)
+	interval(0, 0, time.Second)
+	interval(200, 0, 500*time.Millisecond)
+	require.Equal(t, []Mark{
+		{"one", false, 50, 1500 * time.Millisecond, 50 / 1.5, 100},
+		{"one", false, 100, 2 * time.Second, 50, 100},
+		{"one", false, 250, 3375 * time.Millisecond, 250 / 3.375, 400},
+	}, m.list)
+
+	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil
+	m.base = m.count(&total)
+	interval(1000, 10, time.Second)
+	interval(0, 40, time.Second)
+	require.Equal(t, []Mark{
+		{"two", true, 10, time.Second, 10, 10}, {"two", true, 20, 1250 * time.Millisecond, 16, 40},
+	}, m.list)
+}
