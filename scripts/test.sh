@@ -39,6 +39,17 @@ if ! python3 -c 'import proton, stomp' 2>/dev/null && ! /usr/bin/python3 -c 'imp
 	fi
 fi
 
+# The pages of reports are tested in a browser.
+if ! command -v chromium >/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "note: installing chromium: the pages of reports are tested in it"
+		apt-get update -qq
+		apt-get install -y -qq --no-install-recommends chromium >/dev/null
+	else
+		need chromium "the pages of reports are tested in a browser (Debian: apt-get install chromium)"
+	fi
+fi
+
 race=()
 if command -v "${CC:-gcc}" >/dev/null; then
 	export CGO_ENABLED=1 # for the race detector alone; the binary is built without

@@ -22,7 +22,7 @@ func number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "-"
-	case math.Abs(v) >= 99.95 || v == 0:
+	case math.Abs(v) >= 99.95 || v == math.Trunc(v):
 		return count(uint64(math.Round(math.Abs(v))))
 	case math.Abs(v) >= 9.995:
 		return fmt.Sprintf("%.1f", v)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -101,7 +102,7 @@ func TestImpossible(t *testing.T) {
 		"in the measured part": {func(r *result.Result) {
 			r.Measured = &result.Counts{Producers: &result.Producers{Sent: 1, Completed: 2}}
 		}, "after the warm-up, 2 messages"},
-		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54.0; that of the rows is 0"},
+		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54; that of the rows is 0"},
 		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
 		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumReceived.PerSecond = 150 }, "the maximum rate of messages received is 150; that of the rows is 200"},
 		"average above the rows":       {func(r *result.Result) { *r.Figures.Completed = 110 }, "the average rate of messages completed is 110; that of the rows is 100"},
@@ -339,4 +340,19 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, []string{"x/a", "y/a"}, Names([]string{"x/a", "y/a"}))
 	assert.Equal(t, []string{"a", "a"}, Names([]string{"a", "a"}))
 	assert.Equal(t, []string{"run"}, Names([]string{"."}))
+}
+
+// TestPinned: the files of others are those of their packages: uPlot 1.6.32 (npm, MIT) is in every page, axe-core 4.14.1 (npm, MPL-2.0)
+// only in a test.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"assets/uplot/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+		"assets/uplot/uPlot.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+		"testdata/axe/axe.min.js":        "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c",
+	} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, fmt.Sprintf("%x", sha256.Sum256(text)), path)
+	}
 }

@@ -31,8 +31,8 @@ func messages(runs []*Run) Table {
 		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second. RT is the time from the send to the " +
 			"broker's answer, transfer that from the send to the consumer, both in ms.",
 		Head: []string{
-			"run", "elapsed s", "total", "succeeded", "failed", "average/s", "minimum/s", "maximum/s", "average RT", "max RT",
-			"total", "average/s", "minimum/s", "maximum/s", "average transfer", "max transfer",
+			"run", "elapsed s", "total", "succeeded", "failed", "average/s", "min/s", "max/s", "average RT", "max RT",
+			"total", "average/s", "min/s", "max/s", "average transfer", "max transfer",
 		},
 		Groups: []Columns{{"", 2}, {"Send", 8}, {"Receive", 6}},
 	}

@@ -25,7 +25,7 @@ function el(tag, attributes, ...children) {
 function number(v) {
   if (v == null) return '-';
   const a = Math.abs(v);
-  return a >= 99.95 || v === 0 ? Math.round(v).toLocaleString('en-US') : a >= 9.995 ? v.toFixed(1) : v.toFixed(2);
+  return a >= 99.95 || Number.isInteger(v) ? Math.round(v).toLocaleString('en-US') : a >= 9.995 ? v.toFixed(1) : v.toFixed(2);
 }
 
 function time(us) {
@@ -60,7 +60,7 @@ const charts = [];
 class Chart {
   /* define(chart) returns {series, x, xText, yText, xTick, yTick, xLog, yLog, marks, lines}, or null if there is nothing to draw. */
   constructor(parent, { id, title, note, wide, height, sync, controls, define }) {
-    Object.assign(this, { define, sync, height: height || 280, hidden: new Set(), state: {} });
+    Object.assign(this, { define, sync, narrow: !wide, height: height || 280, hidden: new Set(), state: {} });
     this.plot = el('div', { class: 'plot', role: 'slider', tabindex: '0', 'aria-label': title, 'aria-valuemin': 0, 'aria-valuemax': 0, 'aria-valuenow': 0, 'aria-valuetext': 'move with the arrow keys' });
     this.legend = el('ul', { class: 'legend', 'aria-label': 'Curves of ' + title });
     this.controls = el('div', { class: 'controls' });
@@ -124,7 +124,8 @@ class Chart {
       if (s.low) {
         const high = s.high || s.value;
         columns.push(high, s.low);
-        series.push({ stroke: 'transparent', width: 0, show: shown, points: { show: false } }, { stroke: 'transparent', width: 0, show: shown, points: { show: false } });
+        const edge = { stroke: color + '80', width: 1, show: shown, points: { show: false } };
+        series.push(edge, { ...edge });
         bands.push({ series: [first + 1, first + 2], fill: color + '30' });
       }
       this.curves.push({ ...s, first, size: columns.length });
@@ -157,7 +158,7 @@ class Chart {
       hooks: {
         drawClear: [u => this.marks(u)],
         draw: [u => this.levels(u)],
-        setCursor: [u => { this.index = u.cursor.idx ?? null; this.read(this.index); }],
+        setCursor: [u => this.point(u.cursor.idx ?? null)],
         setScale: [(u, key) => { if (key === 'x' && this.u) this.zoomed = u.scales.x.min > this.data[0][0] || u.scales.x.max < this.data[0].at(-1); }],
       },
     };
@@ -239,6 +240,14 @@ class Chart {
     return -1;
   }
 
+  /* point takes where the pointer is. Where it has left, whoever uses the keys stays at the place. */
+  point(index) {
+    if (index == null && document.activeElement === this.plot) return;
+    this.index = index;
+    if (index != null) this.last = index;
+    this.read(index);
+  }
+
   /* read shows the values at an index; without one, none. */
   read(index) {
     const spec = this.spec;
@@ -260,7 +269,8 @@ class Chart {
       c.out.textContent = text;
       texts.push(`${c.label} ${text}`);
     }
-    for (const m of spec.marks || []) if (m.kind === 'stall' && this.data[0][index] >= m.from && this.data[0][index] <= m.to + 1) texts.push(m.text);
+    const to = this.data[0][index], from = index > 0 ? this.data[0][index - 1] : -Infinity;
+    for (const m of spec.marks || []) if (m.kind === 'stall' && m.from < to && m.to > from) texts.push(m.text);
     this.plot.setAttribute('aria-valuenow', index);
     this.plot.setAttribute('aria-valuetext', x + ': ' + texts.join(', '));
   }
@@ -272,7 +282,7 @@ class Chart {
     while (from < to && xs[from] < min) from++;
     while (to > from && xs[to] > max) to--;
     const page = Math.max(1, Math.round((to - from) / 10));
-    const now = this.index ?? from - 1;
+    const now = this.last ?? from - 1;
     const next = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - page, PageUp: now + page, Home: from, End: to }[e.key];
     if (next === undefined) return;
     e.preventDefault();
@@ -281,7 +291,7 @@ class Chart {
     const j = this.valueOf(shown, i);
     const y = j < 0 ? 0 : this.data[shown.first][j];
     this.u.setCursor({ left: this.u.valToPos(xs[i], 'x'), top: this.u.valToPos(y, 'y') });
-    this.index = i;
+    this.index = this.last = i;
     this.read(i);
   }
 }
@@ -475,7 +485,7 @@ function tester(chart) {
   return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => v + '%', yText: v => number(v) + '%', note: 'Processor time of perfmq' + (many() ? ', in % of one processor.' : ' and of all programs of its machine.') };
 }
 
-let printing = false;
+let printing = false; // onto paper
 const place = document.getElementById('charts');
 place.replaceChildren();
 new Chart(place, { id: 'throughput', title: 'Throughput', wide: true, height: 320, sync: 'time', define: throughput,
@@ -486,13 +496,32 @@ new Chart(place, { id: 'backlog', title: 'Rate against backlog', define: piled, 
 new Chart(place, { id: 'waiting', title: 'Messages waiting', sync: 'time', define: waiting,
   controls: c => [...(many() ? [c.choice('of', 'Messages', [['inFlight', 'in flight'], ['backlog', 'at the broker']])] : []), ...warmupToggle(c)] });
 new Chart(place, { id: 'tester', title: "The tester's processors", sync: 'time', define: tester, controls: warmupToggle });
-const redraw = () => charts.forEach(c => c.render());
+
+/* arrange lets the last of an odd number of narrow charts have the whole width. */
+function arrange() {
+  const narrow = charts.filter(c => c.narrow && !c.figure.hidden);
+  narrow.forEach((c, i) => c.figure.classList.toggle('wide', narrow.length % 2 === 1 && i === narrow.length - 1));
+}
+const redraw = () => { charts.forEach(c => c.render()); arrange(); };
+arrange();
 
 /* ---- screen, paper, dark ---- */
 
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-addEventListener('beforeprint', () => { printing = true; document.documentElement.dataset.theme = 'light'; redraw(); });
-addEventListener('afterprint', () => { printing = false; delete document.documentElement.dataset.theme; redraw(); });
+let closed = [];
+addEventListener('beforeprint', () => {
+  printing = true;
+  closed = [...document.querySelectorAll('details:not([open])')];
+  closed.forEach(d => { d.open = true; });
+  document.documentElement.dataset.theme = 'light';
+  redraw();
+});
+addEventListener('afterprint', () => {
+  printing = false;
+  closed.forEach(d => { d.open = false; });
+  delete document.documentElement.dataset.theme;
+  redraw();
+});
 
 /* ---- live ---- */
 

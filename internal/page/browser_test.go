@@ -1,0 +1,378 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// shots is where the browser tests put pictures of the pages, to be looked at.
+var shots = flag.String("shots", "", "write screenshots of the pages into this folder")
+
+// browser is a tab of a headless Chromium. Everything that it complains about, and every request that it makes, is kept.
+type browser struct {
+	context.Context
+	mu         sync.Mutex
+	complaints []string
+	requests   []string
+}
+
+// newBrowser starts a Chromium with a profile of its own. The test fails without one: apt-get install chromium.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	require.NoError(t, err, "the pages are tested in a browser (Debian: apt-get install chromium)")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx,
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+	)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits for the browser, whose profile is removed next
+		cancel()
+	})
+	b := &browser{Context: ctx}
+	require.NoError(t, chromedp.Listen(ctx, b.listen))
+	send(t, b, network.Enable, network.EnableParams{})
+	send(t, b, log.Enable, cdp.Empty{})
+	send(t, b, runtime.Enable, cdp.Empty{})
+	b.window(t, 1280, 900)
+	return b
+}
+
+func (b *browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *log.EventEntryAdded:
+		if strings.HasPrefix(e.Entry.Text, "Canvas2D: Multiple readback") { // that is the test
+			return
+		}
+		b.complaints = append(b.complaints, e.Entry.Text+" "+e.Entry.URL)
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, fmt.Sprint(e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *runtime.EventConsoleAPICalled:
+		b.complaints = append(b.complaints, fmt.Sprint(e.Type, e.Args))
+	case *cdppage.EventJavascriptDialogOpening:
+		b.complaints = append(b.complaints, "dialog: "+e.Message)
+	}
+}
+
+func send[P, R any](t *testing.T, b *browser, command cdp.Command[P, R], params P) R {
+	t.Helper()
+	answer, err := chromedp.Call(b, command, params)
+	require.NoError(t, err)
+	return answer
+}
+
+func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(b, actions...))
+}
+
+// eval returns what an expression is, or what a promise comes to.
+func eval[T any](t *testing.T, b *browser, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	require.NoError(t, err, expression)
+	return value
+}
+
+// call evaluates an expression for what it does.
+func (b *browser) call(t *testing.T, expression string) {
+	t.Helper()
+	eval[bool](t, b, "(() => {"+expression+"; return true; })()")
+}
+
+// until waits until an expression is true.
+func (b *browser) until(t *testing.T, expression string) {
+	t.Helper()
+	_, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
+	require.NoError(t, err, expression)
+}
+
+// quiet checks that the page did not complain, and asked for nothing but itself.
+func (b *browser) quiet(t *testing.T, url string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.complaints)
+	assert.NotEmpty(t, b.requests)
+	for _, r := range b.requests {
+		assert.True(t, strings.HasPrefix(r, url), r)
+	}
+}
+
+// window makes the window that large, and one of a phone if it is narrow.
+func (b *browser) window(t *testing.T, width, height int64) {
+	t.Helper()
+	send(t, b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500})
+}
+
+func (b *browser) dark(t *testing.T, dark bool) {
+	t.Helper()
+	value := "light"
+	if dark {
+		value = "dark"
+	}
+	send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}})
+}
+
+// picture writes a screenshot of the whole page, if that was asked for.
+func (b *browser) picture(t *testing.T, name string) {
+	t.Helper()
+	if *shots == "" {
+		return
+	}
+	eval[bool](t, b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	png, err := chromedp.Run(b, chromedp.FullScreenshot(100))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600))
+}
+
+// open shows a page from a file, and returns its address.
+func (b *browser) open(t *testing.T, p *Page) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	var text bytes.Buffer
+	require.NoError(t, p.HTML(&text))
+	require.NoError(t, os.WriteFile(path, text.Bytes(), 0o600))
+	url := "file://" + path
+	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+	return url
+}
+
+func pageOf(name string, runs ...*Run) *Page {
+	p := &Page{Title: name}
+	for i, r := range runs {
+		r.group = i
+		p.Groups = append(p.Groups, Group{Name: r.Name, Runs: []*Run{r}})
+	}
+	return p
+}
+
+func runOf(t *testing.T, name string, r *result.Result, warmup result.Latencies) *Run {
+	t.Helper()
+	run, err := NewRun(name, r)
+	require.NoError(t, err)
+	run.Warmup = warmup
+	return run
+}
+
+// violations returns what axe finds wrong with the page for people who cannot see it, or use no mouse.
+func (b *browser) violations(t *testing.T) []string {
+	t.Helper()
+	script, err := os.ReadFile("testdata/axe/axe.min.js")
+	require.NoError(t, err)
+	b.call(t, string(script))
+	text := eval[string](t, b, `axe.run(document).then(r => JSON.stringify({
+		passes: r.passes.length, violations: r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 200) + " " + n.failureSummary).join("; ")) }))`)
+	var found struct {
+		Passes     int
+		Violations []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &found))
+	assert.Greater(t, found.Passes, 15, "axe has looked")
+	return found.Violations
+}
+
+// value returns what a reader without eyes is told of a chart.
+func (b *browser) value(t *testing.T, chart string) string {
+	t.Helper()
+	return eval[string](t, b, fmt.Sprintf(`document.querySelector('#%s .plot').getAttribute('aria-valuetext')`, chart))
+}
+
+// TestPageInBrowser drives the charts by mouse and by keys.
+func TestPageInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	r := told(t)
+	_, warmup := resultOf(t, usual())
+	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
+	assert.Equal(t, int64(5), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
+	b.picture(t, "run-desktop-light")
+
+	// Values by the mouse, in the middle of the chart: 3.55 s, of which the nearest second ended at 4 s.
+	middle := eval[[]float64](t, b, `(() => { const e = document.querySelector('#throughput .u-over'); e.scrollIntoView({ block: 'center' }); const o = e.getBoundingClientRect(); return [o.left + o.width / 2 + 5, o.top + o.height / 2]; })()`)
+	b.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, middle[0], middle[1]))
+	b.until(t, `document.querySelector('#throughput .at').textContent === '4 s'`)
+	assert.Equal(t, "completed 100/s, received 100/s, sent 100/s", strings.TrimPrefix(b.value(t, "throughput"), "4 s: "))
+
+	// By keys: the second that stood still, and the last one with a rate.
+	key := func(chart string, keys ...string) {
+		t.Helper()
+		b.do(t, chromedp.Focus(chromedp.CSS("#"+chart+" .plot")))
+		for _, k := range keys {
+			b.do(t, chromedp.KeyEvent(k))
+		}
+	}
+	key("throughput", kb.Home)
+	assert.Equal(t, "1 s: completed 50/s, received 50/s, sent 50/s", b.value(t, "throughput"))
+	key("throughput", kb.ArrowRight, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight)
+	assert.Equal(t, "5 s: completed 0/s, received 0/s, sent 100/s, stall (send): 1.00 s at 4.00 s", b.value(t, "throughput"))
+	key("latency", kb.Home, kb.ArrowRight)
+	assert.Equal(t, "2 s: 50% 791 us, 99% 1.29 ms, max 1.29 ms", b.value(t, "latency"))
+
+	// Without the warm-up, the first second is the third.
+	toggle := func(chart, label string) {
+		t.Helper()
+		b.call(t, fmt.Sprintf(`[...document.querySelectorAll('#%s .controls label')].find(l => l.textContent.includes('%s')).querySelector('input').click()`, chart, label))
+	}
+	toggle("throughput", "warm-up")
+	key("throughput", kb.Home)
+	assert.Equal(t, "3 s: completed 100/s, received 100/s, sent 100/s", b.value(t, "throughput"))
+	toggle("throughput", "warm-up")
+
+	// The curve by percentile has 500 messages, and 650 with the warm-up.
+	last := func() float64 {
+		return eval[float64](t, b, `+document.querySelector('#percentiles .plot').getAttribute('aria-valuemax')`)
+	}
+	key("percentiles", kb.End)
+	assert.Equal(t, "99.8% within: ack 2.29 ms, transfer 4.58 ms", b.value(t, "percentiles"))
+	before := last()
+	toggle("percentiles", "warm-up")
+	assert.Greater(t, last(), before)
+
+	// Another latency, and a curve that is hidden.
+	b.call(t, `const s = document.querySelector('#latency select'); s.value = 'transfer'; s.dispatchEvent(new Event('change'))`)
+	key("latency", kb.Home)
+	assert.Contains(t, b.value(t, "latency"), "99% 1.58 ms")
+	colored := `(() => { const c = document.querySelector('#tester canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 2] > d[i] + 100) n++; return n; })()`
+	assert.Greater(t, eval[int64](t, b, colored), int64(100), "the curve of perfmq is blue")
+	b.do(t, chromedp.Click(chromedp.CSS("#tester .legend button")))
+	b.until(t, colored+" === 0")
+	b.quiet(t, url)
+}
+
+// TestPageForEveryone: nobody is kept from the page, in any light and at any width.
+func TestPageForEveryone(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	_, warmup := resultOf(t, usual())
+	url := b.open(t, pageOf("run", runOf(t, "run", told(t), warmup)))
+	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true}) // axe comes from outside
+	for _, c := range []struct {
+		name          string
+		width, height int64
+		dark          bool
+	}{
+		{"desktop-light", 1280, 900, false}, {"desktop-dark", 1280, 900, true}, {"phone-light", 390, 844, false}, {"phone-dark", 390, 844, true},
+	} {
+		b.window(t, c.width, c.height)
+		b.dark(t, c.dark)
+		b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+		assert.Empty(t, b.violations(t), c.name)
+		assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), c.width, "%s: it scrolls to the side", c.name)
+		b.picture(t, "run-"+c.name)
+	}
+	// On paper it is light, whatever the screen is, and fits.
+	b.dark(t, true)
+	b.call(t, `addEventListener('beforeprint', () => { window.printed = [document.documentElement.dataset.theme, document.querySelector('#throughput canvas').clientWidth]; })`)
+	yes := true
+	pdf := send(t, b, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PrintBackground: &yes, PreferCSSPageSize: &yes}).Data
+	assert.Equal(t, "%PDF-", string(pdf[:5]))
+	printed := eval[[]any](t, b, `window.printed`)
+	assert.Equal(t, "light", printed[0])
+	assert.LessOrEqual(t, printed[1].(float64), 700.0)
+	b.until(t, `document.documentElement.dataset.theme === undefined`)
+	if *shots != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(*shots, "run.pdf"), pdf, 0o600))
+		b.window(t, 718, 1000)
+		send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		b.call(t, `dispatchEvent(new Event('beforeprint'))`)
+		b.picture(t, "run-paper")
+		assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), int64(718), "it is wider than paper")
+	}
+	b.quiet(t, url)
+}
+
+// TestHostileTextsInBrowser: texts of a result stay texts.
+func TestHostileTextsInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`\u2028"
+	r := told(t)
+	r.Scenario, r.Stalls[0].Side, r.Findings[0].Text, r.Outcome.Reason = evil, evil, evil, evil
+	r.Steps = append(r.Steps, result.Step{Name: evil})
+	p := pageOf(evil, runOf(t, evil, r, result.Latencies{}), runOf(t, evil+"2", told(t), result.Latencies{}))
+	url := b.open(t, p)
+	assert.Contains(t, eval[string](t, b, `document.querySelector('#throughput .legend').textContent`), evil[:40])
+	assert.Equal(t, int64(0), eval[int64](t, b, `document.querySelectorAll('img').length`))
+	b.quiet(t, url)
+}
+
+// TestLongPageInBrowser: twelve hours of seconds are drawn, with the second that stood still.
+func TestLongPageInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	url := b.open(t, pageOf("night", runOf(t, "night", long(12*3600), result.Latencies{})))
+	b.do(t, chromedp.Focus(chromedp.CSS("#throughput .plot")), chromedp.KeyEvent(kb.End))
+	assert.Contains(t, b.value(t, "throughput"), "12:00 h: completed ")
+	found := eval[bool](t, b, `(() => { const p = document.querySelector('#throughput .plot'); const n = +p.getAttribute('aria-valuemax');
+		for (let i = 0; i < n; i++) { p.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' })); if (/completed [\d,]+\/s \(1\/s to 4,000\/s\)/.test(p.getAttribute('aria-valuetext'))) return true; } return false; })()`)
+	assert.True(t, found, "the shade of a point reaches down to its lowest second")
+	t.Logf("drawn %.0f ms after the navigation began", eval[float64](t, b, `performance.getEntriesByType('navigation')[0].domComplete`))
+	b.picture(t, "night")
+	b.quiet(t, url)
+}
+
+// TestLivePageInBrowser: the page of a run that goes on gets new words and longer curves by itself, and its end.
+func TestLivePageInBrowser(t *testing.T) {
+	t.Parallel()
+	f, err := NewFeed("127.0.0.1:0")
+	require.NoError(t, err)
+	r, _ := resultOf(t, usual())
+	require.NoError(t, f.Start(r.Head))
+	require.NoError(t, f.Row(r.Rows[0]))
+	require.NoError(t, f.Row(r.Rows[1]))
+
+	b := newBrowser(t)
+	url := "http://" + f.Address() + "/"
+	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+	points := `document.querySelector('#throughput .plot').getAttribute('aria-valuemax')`
+	b.until(t, points+` === '1'`)
+	assert.Contains(t, eval[string](t, b, `document.getElementById('top').textContent`), "Sent 150 messages")
+	assert.Equal(t, "Live", eval[string](t, b, `document.getElementById('live').textContent`))
+	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // it stays hidden
+	for i := 2; i < len(r.Rows); i++ {
+		require.NoError(t, f.Row(r.Rows[i]))
+		if i == 5 {
+			b.until(t, points+` === '5' && document.getElementById('top').textContent.includes('Sent 550 messages')`)
+			b.picture(t, "live")
+		}
+	}
+	assert.Equal(t, "false", eval[string](t, b, `document.querySelector('#throughput .legend li:last-child button').getAttribute('aria-pressed')`))
+	require.NoError(t, f.Finish(*r))
+	require.NoError(t, f.Close())
+	b.until(t, `document.getElementById('live').textContent === 'The run has ended' && document.getElementById('top').textContent.includes('Success')`)
+	b.quiet(t, url)
+}
