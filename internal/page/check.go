@@ -106,17 +106,22 @@ func checkFigures(f *result.Figures, rows *part, complete bool) error {
 	return checkAverages(f, rows, complete)
 }
 
+// checkAverages compares averages with the counts of the rows. The measured time may be longer than the rows: a short interval in which
+// nothing happened has none.
 func checkAverages(f *result.Figures, rows *part, complete bool) error {
 	if !complete || rows == nil {
 		return nil
+	}
+	if f.Span < rows.length {
+		return fmt.Errorf("the measured time is %s; that of the rows is %s", span(f.Span), span(rows.length))
 	}
 	for _, c := range []struct {
 		name  string
 		given *float64
 		count uint64
 	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
-		if c.given != nil && !near(*c.given, perSecond(c.count, rows.length)) {
-			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given), number(perSecond(c.count, rows.length)))
+		if c.given != nil && !near(*c.given, perSecond(c.count, f.Span)) {
+			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given), number(perSecond(c.count, f.Span)))
 		}
 	}
 	return nil

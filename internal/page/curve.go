@@ -118,19 +118,15 @@ func (r *Run) pile() *pile {
 	}
 	width := binWidth(most)
 	completed, received := make([]bin, int(most/width)+1), make([]bin, int(most/width)+1)
-	used := 0
 	for i, p := range points {
 		at := int(backlogs[i] / width)
-		if completed[at].length+received[at].length == 0 {
-			used++
+		sends, receives := r.does(p.step)
+		if receives {
+			received[at].add(&p.received, p.length)
 		}
-		received[at].add(&p.received, p.length)
-		if p.phase != result.Drain { // nothing is sent then
+		if sends && p.phase != result.Drain { // nothing is sent then
 			completed[at].add(&p.completed, p.length)
 		}
-	}
-	if used < leastBins {
-		return nil
 	}
 	out := &pile{Left: left}
 	if r.sends() {
@@ -140,12 +136,15 @@ func (r *Run) pile() *pile {
 		out.Received = &column{}
 	}
 	for i := range received {
-		if received[i].length == 0 {
+		if completed[i].length+received[i].length == 0 {
 			continue
 		}
 		out.Backlog = append(out.Backlog, number64((float64(i)+0.5)*width))
 		out.Completed.bin(&completed[i])
 		out.Received.bin(&received[i])
+	}
+	if len(out.Backlog) < leastBins {
+		return nil
 	}
 	return out
 }

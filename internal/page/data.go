@@ -149,7 +149,11 @@ func (r *Run) rates(d *runData) {
 		for i := range r.series.points {
 			p := &r.series.points[i]
 			of := c.of(p)
-			col.Value = append(col.Value, number64(p.of(of.count)))
+			v := p.of(of.count)
+			if sends, receives := r.does(p.step); of.count == 0 && !(c.name == "received" && receives || c.name != "received" && sends) {
+				v = math.NaN()
+			}
+			col.Value = append(col.Value, number64(v))
 			if d.Thinned {
 				col.Low, col.High = append(col.Low, number64(of.extent.low)), append(col.High, number64(of.extent.high)) // infinite: none
 			}

@@ -11,6 +11,8 @@ type line struct {
 	elapsed   int64
 	counts    *result.Counts
 	latencies *result.Latencies
+	// sends and receives tell which roles it has.
+	sends, receives bool
 	// Averages of the measured time, and the lowest and highest full second; nil where they are not known.
 	sent, completed, received   *float64
 	bestCompleted, bestReceived *extent
@@ -19,7 +21,7 @@ type line struct {
 // lines returns the run as a whole and, if there are several, its steps.
 func (r *Run) lines() []line {
 	res := r.Result
-	whole := line{run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, latencies: &res.Latencies}
+	whole := line{run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, latencies: &res.Latencies, sends: r.sends(), receives: r.receives()}
 	whole.figures(res.Figures, &r.tally.whole, r)
 	list := []line{whole}
 	if len(res.Steps) < 2 {
@@ -28,6 +30,7 @@ func (r *Run) lines() []line {
 	for i := range res.Steps {
 		s := &res.Steps[i]
 		l := line{run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, latencies: &s.Latencies}
+		l.sends, l.receives = r.does(s.Name)
 		rows := &part{}
 		if i < len(r.tally.steps) && r.tally.steps[i].step == s.Name {
 			rows = &r.tally.steps[i]
@@ -69,16 +72,28 @@ func extremes(least, most *result.Extreme) *extent {
 	return &extent{least.PerSecond, most.PerSecond}
 }
 
-// succeeded, failed and received are counts of the line; known is false without the role.
+// does tells whether a step has producers, and consumers. Where that is not known, it has those of the run.
+func (r *Run) does(step string) (sends, receives bool) {
+	sends, receives = r.sends(), r.receives()
+	for i := range r.Result.Steps {
+		if s := &r.Result.Steps[i]; s.Name == step && s.Figures != nil && len(r.Result.Steps) > 1 {
+			return sends && s.Figures.Completed != nil, receives && s.Figures.Received != nil
+		}
+	}
+	return sends, receives
+}
+
+// produced returns the counts of sending; known is false if the line has no producers.
 func (l *line) produced() (sent, succeeded, lost uint64, known bool) {
-	if p := l.counts.Producers; p != nil {
+	if p := l.counts.Producers; p != nil && (l.sends || p.Sent > 0) {
 		return p.Sent, p.Completed, failed(p), true
 	}
 	return 0, 0, 0, false
 }
 
+// consumed returns what was received; it is not known if the line has no consumers.
 func (l *line) consumed() (uint64, bool) {
-	if c := l.counts.Consumers; c != nil {
+	if c := l.counts.Consumers; c != nil && (l.receives || c.Received > 0) {
 		return c.Received, true
 	}
 	return 0, false

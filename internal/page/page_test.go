@@ -106,6 +106,7 @@ func TestImpossible(t *testing.T) {
 		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
 		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumReceived.PerSecond = 150 }, "the maximum rate of messages received is 150; that of the rows is 200"},
 		"average above the rows":       {func(r *result.Result) { *r.Figures.Completed = 110 }, "the average rate of messages completed is 110; that of the rows is 100"},
+		"measured for less than rows":  {func(r *result.Result) { r.Figures.Span-- }, "the measured time is 5.00 s; that of the rows is 5.00 s"},
 		"of a step":                    {func(r *result.Result) { *r.Steps[0].Figures.Sent = 110 }, `step "load": the average rate of messages sent is 110`},
 		"mean above the maximum":       {func(r *result.Result) { r.Latencies.Ack.Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
 		"more missing than expected":   {func(r *result.Result) { a, b := uint64(5), uint64(6); r.Expected, r.Missing = &a, &b }, "6 messages are missing of 5 expected"},
@@ -125,6 +126,33 @@ func TestImpossible(t *testing.T) {
 			assert.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// TestPossible: what is true is not refused, however odd it looks.
+func TestPossible(t *testing.T) {
+	t.Parallel()
+	// A minimum above the average: the consumers came late.
+	loads := usual()[:7]
+	for i := range loads {
+		loads[i].completed, loads[i].receive = loads[i].sent, 0
+		if i >= 4 {
+			loads[i].receive = 200
+		}
+	}
+	r, _ := resultOf(t, loads)
+	run, err := NewRun("late", r)
+	require.NoError(t, err)
+	l := run.lines()[0]
+	assert.Greater(t, 200.0, *l.received)
+
+	// A short interval in which nothing happened has no row, and is measured.
+	r, _ = resultOf(t, usual())
+	r.Figures.Span += 73_146
+	for _, v := range []*float64{r.Figures.Sent, r.Figures.Completed, r.Figures.Received} {
+		*v *= 5_000_000.0 / 5_073_146
+	}
+	_, err = NewRun("empty interval", r)
+	require.NoError(t, err)
 }
 
 // TestHostileTexts: no text of a result becomes markup, a formula, or steers the eye.

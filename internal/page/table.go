@@ -28,7 +28,7 @@ type Columns struct {
 func messages(runs []*Run) Table {
 	t := Table{
 		Title: "Messages",
-		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second. RT is the time from the send to the " +
+		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of receiving from the first message on. RT is the time from the send to the " +
 			"broker's answer, transfer that from the send to the consumer, both in ms.",
 		Head: []string{
 			"run", "elapsed s", "total", "succeeded", "failed", "average/s", "min/s", "max/s", "average RT", "max RT",

@@ -298,7 +298,7 @@ class Chart {
 
 /* ---- what the charts show ---- */
 
-const many = () => data.runs.length > 1;
+const many = () => data.runs.length !== 1;
 const runColor = r => '--c' + (r.group % 8 + 1);
 const runDash = (r, i) => dashes[Math.floor(r.group / 8) % dashes.length];
 const seconds = ms => ms.map(t => t / 1000);
@@ -372,7 +372,7 @@ function throughput(chart) {
   const shown = many() ? [chart.state.rate] : ratesOf();
   const offered = many() || data.runs[0].steps.length > 1 || !data.runs[0].offered ? [] : [{ value: data.runs[0].offered, text: 'offered: ' + number(data.runs[0].offered) + '/s on average', soft: true }];
   return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: v => number(v) + '/s', lines: [...offered, ...levelsFor(m => shown.some(n => m.startsWith(n + '.')))],
-    note: 'Messages per second, by the time since the start of the load.' + markNote() + thinnedNote() };
+    note: 'Messages per second, by the time since the start of the load. ' + (data.note || '') + markNote() + thinnedNote() };
 }
 
 const statistics = [['p50', '50%'], ['p99', '99%'], ['max', 'max']];
@@ -398,7 +398,7 @@ function latency(chart) {
   const shown = kind === 'all' ? kindsOf() : [kind];
   const stats = statistic === 'all' ? statistics.map(s => s[0]) : [statistic];
   return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yLog: chart.state.log, yTick: timeTick, yText: time, lines: levelsFor(m => shown.some(k => stats.some(s => m === k + '.' + s))),
-    note: 'Of each second.' + thinnedNote() };
+    note: 'Of each second. ' + (data.note || '') + thinnedNote() };
 }
 
 function latencyControls(chart) {
@@ -485,9 +485,22 @@ function tester(chart) {
   return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => v + '%', yText: v => number(v) + '%', note: 'Processor time of perfmq' + (many() ? ', in % of one processor.' : ' and of all programs of its machine.') };
 }
 
+/* a matrix: a figure over an axis, a line for each combination of the others, with the noise of the repeats */
+function matrix(chart) {
+  const g = (data.matrix || []).find(x => x.name === chart.state.figure);
+  if (!g || g.values.length < 2) return null;
+  const text = g.unit === 'us' ? time : v => number(v) + '/s';
+  return { series: g.lines.map((l, i) => ({ label: l.name, color: '--c' + (i % 8 + 1), dash: dashes[Math.floor(i / 8) % dashes.length], points: true, spanGaps: true,
+      x: g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
+    xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k], yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
+    note: 'The median of the repeats; the shade reaches from the lowest to the highest of them.' };
+}
+
 let printing = false; // onto paper
 const place = document.getElementById('charts');
 place.replaceChildren();
+if (data.matrix) new Chart(place, { id: 'matrix', title: 'Over ' + data.matrix[0].axis, wide: true, height: 320, define: matrix,
+  controls: c => [c.choice('figure', 'Figure', data.matrix.map(g => [g.name, g.name]))] });
 new Chart(place, { id: 'throughput', title: 'Throughput', wide: true, height: 320, sync: 'time', define: throughput,
   controls: c => [...(many() ? [c.choice('rate', 'Rate', ratesOf().map(n => [n, n]))] : []), ...warmupToggle(c)] });
 new Chart(place, { id: 'latency', title: 'Latency over time', wide: true, height: 320, sync: 'time', define: latency, controls: latencyControls });
