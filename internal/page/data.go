@@ -150,7 +150,8 @@ func (r *Run) rates(d *runData) {
 			p := &r.series.points[i]
 			of := c.of(p)
 			v := p.of(of.count)
-			if sends, receives := r.does(p.step); of.count == 0 && !(c.name == "received" && receives || c.name != "received" && sends) {
+			sends, receives := r.does(p.step)
+			if there := c.name == "received" && receives || c.name != "received" && sends; !there && of.count == 0 {
 				v = math.NaN()
 			}
 			col.Value = append(col.Value, number64(v))
