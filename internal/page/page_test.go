@@ -155,6 +155,27 @@ func TestPossible(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestBacklogRead: the rates of a backlog that was read are from its first to its last message, though the consumers waited longer.
+func TestBacklogRead(t *testing.T) {
+	t.Parallel()
+	var loads []load
+	for _, n := range []uint64{400, 500, 600, 550, 450, 120, 0, 0} {
+		loads = append(loads, load{step: "load", phase: result.Measure, receive: n, backlog: -1})
+	}
+	r, _ := resultOf(t, loads)
+	took := int64(5_300_000)
+	r.Figures.Span, r.Figures.MinimumReceived.PerSecond = took, 450
+	*r.Figures.Received = perSecond(2620, took)
+	r.Steps[0].Figures = r.Figures
+	run, err := NewRun("read", r)
+	require.NoError(t, err)
+	assert.Equal(t, extent{450, 600}, *run.lines()[0].bestReceived)
+
+	r.Figures.MinimumReceived.PerSecond = 601
+	_, err = NewRun("read", r)
+	require.ErrorIs(t, err, ErrImpossible)
+}
+
 // TestHostileTexts: no text of a result becomes markup, a formula, or steers the eye.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,9 @@ func (p *part) add(r *result.Row) {
 	p.everReceived += received
 }
 
+// reads tells that nothing was sent: the rate of receiving may then be that from the first to the last message.
+func (p *part) reads() bool { return p.sent == 0 && p.completed == 0 }
+
 // tally is what the rows of a run come to: of the whole, and of each step.
 type tally struct {
 	whole part
