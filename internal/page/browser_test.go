@@ -376,3 +376,24 @@ func TestLivePageInBrowser(t *testing.T) {
 	b.until(t, `document.getElementById('live').textContent === 'The run has ended' && document.getElementById('top').textContent.includes('Success')`)
 	b.quiet(t, url)
 }
+
+// TestMatrixInBrowser: a sweep has its lines and shades, and the values of a cell can be read.
+func TestMatrixInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	dir := t.TempDir()
+	swept(t, dir)
+	p, err := Read(dir)
+	require.NoError(t, err)
+	url := b.open(t, p)
+	b.do(t, chromedp.Focus(chromedp.CSS("#matrix .plot")), chromedp.KeyEvent(kb.End))
+	assert.Equal(t, "threads=128: queues=8 2,015/s (2,010/s to 2,020/s), queues=32 2,115/s (2,110/s to 2,120/s)", b.value(t, "matrix"))
+	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true})
+	for _, dark := range []bool{false, true} {
+		b.dark(t, dark)
+		b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+		assert.Empty(t, b.violations(t), dark)
+		b.picture(t, fmt.Sprintf("matrix-dark-%v", dark))
+	}
+	b.quiet(t, url)
+}

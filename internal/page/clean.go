@@ -15,6 +15,13 @@ const maxItems = 500
 func (v *view) clean() {
 	v.Title = safetext.Line(v.Title)
 	v.Summaries = cleanList(v.Summaries)
+	for i := range v.Shaded {
+		t := &v.Shaded[i]
+		t.Title, t.Head, t.Rows = safetext.Line(t.Title), cleanList(t.Head), t.Rows[:min(len(t.Rows), maxItems)]
+		for k := range t.Rows {
+			t.Rows[k].Name = safetext.Line(t.Rows[k].Name)
+		}
+	}
 	for _, t := range []*Table{&v.Verdicts, &v.Messages, &v.Latencies, &v.Tester, v.Comparison, v.Differences} {
 		if t != nil {
 			t.clean()
@@ -69,6 +76,13 @@ func (d *chartData) clean() {
 		d.Lines[i].Text = safetext.Line(d.Lines[i].Text)
 	}
 	d.Lines = d.Lines[:min(len(d.Lines), maxItems)]
+	for i := range d.Matrix {
+		g := &d.Matrix[i]
+		g.Name, g.Axis, g.Values = safetext.Line(g.Name), safetext.Line(g.Axis), cleanList(g.Values)
+		for k := range g.Lines {
+			g.Lines[k].Name = safetext.Line(g.Lines[k].Name)
+		}
+	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
 		r.Name = safetext.Line(r.Name)

@@ -13,6 +13,7 @@ import (
 type (
 	chartData struct {
 		Runs   []runData `json:"runs"`
+		Note   string    `json:"note,omitempty"` // which runs these are, if not all
 		Lines  []lineAt  `json:"lines"`
 		Matrix []grid    `json:"matrix,omitempty"`
 	}
@@ -62,13 +63,20 @@ type (
 		Text   string   `json:"text"`
 		Kept   bool     `json:"kept"`
 	}
-	grid struct{}
 )
 
+// maxDrawn is how many runs are drawn with all their repeats: the curves of more hide each other.
+const maxDrawn = 16
+
 // dataOf returns the numbers of the charts.
-func dataOf(runs []*Run) chartData {
-	d := chartData{Lines: linesOf(runs)}
-	for _, r := range runs {
+func dataOf(p *Page) chartData {
+	runs := p.runs()
+	d := chartData{Lines: linesOf(runs), Matrix: p.matrix.grids(), Runs: []runData{}}
+	for i, r := range runs {
+		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
+			d.Note = "Drawn is the first repeat of each."
+			continue
+		}
 		d.Runs = append(d.Runs, r.data())
 	}
 	d.clean()

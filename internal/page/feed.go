@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -131,21 +133,32 @@ func (p *Page) ended() bool {
 			return false
 		}
 	}
-	return true
+	return p.matrix == nil || !slices.ContainsFunc(p.matrix.sweep.Runs, func(r sweep.Run) bool { return r.State != sweep.Done })
 }
 
 // state is a text that changes when results do.
 func state(dirs []string) (text string) {
 	for _, dir := range dirs {
-		list, _ := results(dir) // reading says what is wrong
-		for _, path := range list {
+		list, s, _ := setsOf("", dir) // reading says what is wrong
+		if s != nil {
+			text += fileState(filepath.Join(dir, sweep.File))
+		}
+		var paths []string
+		for _, one := range list {
+			paths = append(paths, one.paths...)
+		}
+		for _, path := range paths {
 			text += fmt.Sprintln(path, growing(path))
-			for _, name := range []string{result.RowsFile, result.ResultFile} {
-				if info, err := os.Stat(filepath.Join(path, name)); err == nil {
-					text += fmt.Sprintln(path, name, info.Size(), info.ModTime().UnixNano())
-				}
-			}
+			text += fileState(filepath.Join(path, result.RowsFile)) + fileState(filepath.Join(path, result.ResultFile))
 		}
 	}
 	return text
+}
+
+func fileState(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
 }

@@ -30,6 +30,7 @@ type view struct {
 	Verdicts, Messages, Latencies, Tester Table
 	Comparison, Differences               *Table
 	Summaries                             []string
+	Shaded                                []Shaded // of a sweep
 	// Of the page alone, not of the words that a live one gets.
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
@@ -45,7 +46,15 @@ func (p *Page) view() *view {
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
-	if v.Several {
+	v.Several = v.Several || p.matrix != nil
+	switch {
+	case p.matrix != nil:
+		v.Verdicts = verdicts(runs)
+		v.Summaries = p.matrix.sentences()
+		for _, g := range p.matrix.grids() {
+			v.Shaded = append(v.Shaded, g.shaded())
+		}
+	case v.Several:
 		v.Verdicts = verdicts(runs)
 		comparison, summaries := p.comparison()
 		v.Comparison, v.Summaries = &comparison, summaries
@@ -63,7 +72,7 @@ func (p *Page) HTML(w io.Writer) error { return p.html(w, 0) }
 func (p *Page) html(w io.Writer, version uint64) error {
 	v := p.view()
 	v.Version = version
-	data, err := json.Marshal(dataOf(p.runs())) // escapes <, > and & as well
+	data, err := json.Marshal(dataOf(p)) // escapes <, > and & as well
 	if err != nil {
 		return fmt.Errorf("encode the charts: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -49,6 +50,7 @@ type Run struct {
 	series *series
 	tally  *tally
 	group  int
+	cell   map[string]string // the values of the axes of a sweep
 }
 
 // Group is a run, or the repeats of one.
@@ -61,6 +63,8 @@ type Group struct {
 type Page struct {
 	Title  string
 	Groups []Group
+
+	matrix *matrix // of a sweep
 }
 
 // runs returns the runs of all groups.
@@ -71,41 +75,90 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read reads results, or folders of results, which are repeats of one run, and returns the page about them. The runs may still go on.
+// Read reads results, folders of results, which are repeats of one run, or a sweep, and returns the page about them. The runs may still
+// go on. Of a sweep with others beside it, each cell is a set of repeats.
 //
 // The error is one of result.Read, or [ErrImpossible], or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
-	paths := make([][]string, len(dirs))
+	var sets []set
 	total := 0
-	for i, dir := range dirs {
-		var err error
-		if paths[i], err = results(dir); err != nil {
+	for i, name := range Names(dirs) {
+		list, s, err := setsOf(name, dirs[i])
+		if err != nil {
 			return nil, err
 		}
-		if total += len(paths[i]); total > MaxRuns {
-			return nil, ErrTooMany
+		for _, one := range list {
+			total += len(one.paths)
+		}
+		sets = append(sets, list...)
+		if s != nil && len(dirs) == 1 {
+			p.matrix = newMatrix(s)
+			p.Title = cmp.Or(s.Name, name)
 		}
 	}
-	names := Names(dirs)
-	for i, list := range paths {
-		g := Group{Name: names[i]}
-		for _, path := range list {
+	if total > MaxRuns {
+		if p.matrix == nil {
+			return nil, ErrTooMany
+		}
+		sets = nil // the figures of all cells are in the sweep's own file
+	}
+	for i, one := range sets {
+		g := Group{Name: one.name}
+		for _, path := range one.paths {
 			name := g.Name
-			if len(list) > 1 {
-				name += " / " + filepath.Base(path)
+			if len(one.paths) > 1 {
+				name += " / " + strings.TrimPrefix(filepath.Base(path), "repeat-")
 			}
 			r, err := readRun(name, path, limitOf(total))
 			if err != nil {
 				return nil, fmt.Errorf("read %s: %w", path, err)
 			}
-			r.group = i
+			r.group, r.cell = i, one.values
 			g.Runs = append(g.Runs, r)
 		}
 		p.Groups = append(p.Groups, g)
 	}
-	p.Title = p.title()
+	if p.matrix == nil {
+		p.Title = p.title()
+	}
 	return p, nil
+}
+
+// set is a run with its repeats, in folders.
+type set struct {
+	name   string
+	paths  []string
+	values map[string]string // of the axes of a sweep
+}
+
+// setsOf returns what is in a folder: one set, or those of the cells of a sweep.
+func setsOf(name, dir string) ([]set, *sweep.Sweep, error) {
+	if isResult(dir) || !sweep.IsSweep(dir) {
+		paths, err := results(dir)
+		return []set{{name: name, paths: paths}}, nil, err
+	}
+	s, err := sweep.Read(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []set
+	at := map[int]int{}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
+		if r.Repeat == 0 || !isResult(path) {
+			continue
+		}
+		k, known := at[r.Cell]
+		if !known {
+			k = len(list)
+			at[r.Cell] = k
+			list = append(list, set{name: cmp.Or(s.Title(r.Values), name), values: r.Values})
+		}
+		list[k].paths = append(list[k].paths, path)
+	}
+	return list, s, nil
 }
 
 // limitOf returns how many points a run may have, at least, if there are so many of them.

@@ -49,7 +49,7 @@ func TestGolden(t *testing.T) {
 	p, err := Read(filepath.Join(dir, "run"))
 	require.NoError(t, err)
 
-	data, err := json.MarshalIndent(dataOf(p.runs()), "", " ")
+	data, err := json.MarshalIndent(dataOf(p), "", " ")
 	require.NoError(t, err)
 	golden(t, "data.json", string(data)+"\n")
 	words, err := p.words()

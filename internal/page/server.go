@@ -209,7 +209,7 @@ func (s *Server) data() (answer []byte, final bool) {
 		if err == nil {
 			u.Title = p.Title + " - perfmq report"
 			u.Words, err = p.words()
-			data := dataOf(p.runs())
+			data := dataOf(p)
 			u.Data = &data
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -21,11 +22,14 @@ func (p *Page) Markdown(w io.Writer) error {
 	if len(v.Summaries) > 0 {
 		b.WriteString("\n")
 		for _, s := range v.Summaries {
-			b.WriteString(plain(s) + "\n")
+			b.WriteString("- " + plain(s) + "\n")
 		}
 	}
+	for i := range v.Shaded {
+		v.Shaded[i].table().markdown(&b, 2)
+	}
 	for _, t := range []*Table{v.Comparison, v.Differences, &v.Messages, &v.Latencies, &v.Tester} {
-		if t != nil {
+		if t != nil && len(t.Rows) > 0 {
 			t.markdown(&b, 2)
 		}
 	}
@@ -117,6 +121,23 @@ func (t *Table) markdown(b *strings.Builder, level int) {
 	}
 }
 
+// table returns the table without its shades.
+func (s *Shaded) table() *Table {
+	t := &Table{Title: s.Title, Head: s.Head}
+	for _, r := range s.Rows {
+		row := []string{r.Name}
+		for _, c := range r.Cells {
+			text := c.Text
+			if c.Noise != "" {
+				text += " (" + c.Noise + ")"
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
 // plain makes a text mean nothing to Markdown, nor to the HTML that it may hold.
 func plain(text string) string {
 	var b strings.Builder
@@ -136,7 +157,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times milliseconds.
+// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times milliseconds. The
+// runs of a sweep have a column for each axis, at the end.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	names := []string{
@@ -149,10 +171,20 @@ func (p *Page) CSV(w io.Writer) error {
 		}
 	}
 	names = append(names, "tester_cpu_percent", "tester_memory_bytes", "machine_percent", "limit")
+	var axes []string
+	if p.matrix != nil {
+		for _, a := range p.matrix.sweep.Axes {
+			axes, names = append(axes, a.Name), append(names, cell(safetext.Line(a.Name)))
+		}
+	}
 	_ = c.Write(names) // the error is kept
 	for _, r := range p.runs() {
 		for _, l := range r.lines() {
-			_ = c.Write(l.csv(r))
+			row := l.csv(r)
+			for _, name := range axes {
+				row = append(row, cell(safetext.Line(r.cell[name])))
+			}
+			_ = c.Write(row)
 		}
 	}
 	c.Flush()
@@ -180,7 +212,7 @@ func (l *line) csv(r *Run) []string {
 	sent, completed, failed, known := l.produced()
 	received, consumed := l.consumed()
 	row := []string{
-		cell(l.run), cell(l.step), verdict, moment(l.result.Start), decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
+		cell(safetext.Line(l.run)), cell(safetext.Line(l.step)), verdict, moment(l.result.Start), decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
 		whole(failed, known),
 	}
 	of := rates(l.completed, l.bestCompleted)

@@ -1,0 +1,242 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/sweep"
+)
+
+// Limits of what is shown of a sweep.
+const (
+	maxGrids = 40     // figures
+	maxCells = 10_000 // combinations, for knees
+	shades   = 7      // of a table
+)
+
+// matrix is a sweep on a page: each figure over an axis, with a line for each combination of the other axes.
+type matrix struct {
+	sweep *sweep.Sweep
+	rows  []sweep.Row
+	axis  sweep.Axis // along which the lines go
+	other []sweep.Axis
+}
+
+func newMatrix(s *sweep.Sweep) *matrix {
+	m := &matrix{sweep: s, rows: s.Rows()}
+	at := slices.IndexFunc(s.Axes, func(a sweep.Axis) bool { return a.Name == s.Knee })
+	for i := range s.Axes {
+		if at < 0 && s.Axes[i].Ordered() {
+			at = i
+		}
+	}
+	if at < 0 {
+		at = len(s.Axes) - 1
+	}
+	if at >= 0 {
+		m.axis = s.Axes[at]
+		m.other = slices.Delete(slices.Clone(s.Axes), at, at+1)
+	}
+	return m
+}
+
+// grid is a figure of a matrix. The lines have a value for each value of the axis, or none.
+type grid struct {
+	Name   string     `json:"name"`
+	Unit   string     `json:"unit"` // messages/s or us
+	Axis   string     `json:"axis"`
+	Values []string   `json:"values"`
+	Lines  []gridLine `json:"lines"`
+
+	format func(float64) string
+	higher bool // more is better
+}
+
+// gridLine is the figure for one combination of the other axes: the median of the repeats, with the lowest and the highest.
+type gridLine struct {
+	Name  string     `json:"name"`
+	Value []number64 `json:"value"`
+	Low   []number64 `json:"low"`
+	High  []number64 `json:"high"`
+}
+
+// grids returns the figures that some cell has.
+func (m *matrix) grids() (list []grid) {
+	if m == nil || m.axis.Name == "" {
+		return nil
+	}
+	for _, name := range m.sweep.Columns(m.rows) {
+		if len(list) == maxGrids {
+			break
+		}
+		g := grid{Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us", format: func(v float64) string { return span(int64(v)) }}
+		if name == sweep.Found || strings.HasSuffix(name, "."+sweep.Found) || strings.HasSuffix(name, ".avg") {
+			g.Unit, g.higher, g.format = "messages/s", true, func(v float64) string { return number(v) + "/s" }
+		}
+		at := map[string]int{}
+		for i := range m.rows {
+			row := &m.rows[i]
+			line := m.line(row.Values)
+			k, known := at[line]
+			if !known {
+				k = len(g.Lines)
+				at[line] = k
+				g.Lines = append(g.Lines, newGridLine(line, len(g.Values)))
+			}
+			figure, has := row.Figures[name]
+			column := slices.Index(m.axis.Values, row.Values[m.axis.Name])
+			if !has || column < 0 {
+				continue
+			}
+			g.Lines[k].Value[column] = number64(figure.Median)
+			g.Lines[k].Low[column], g.Lines[k].High[column] = number64(figure.Minimum), number64(figure.Maximum)
+		}
+		g.Lines = slices.DeleteFunc(g.Lines, func(l gridLine) bool {
+			return !slices.ContainsFunc(l.Value, func(v number64) bool { return !math.IsNaN(float64(v)) })
+		})
+		if len(g.Lines) > 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func newGridLine(name string, n int) gridLine {
+	l := gridLine{Name: name}
+	for range n {
+		l.Value, l.Low, l.High = append(l.Value, number64(math.NaN())), append(l.Low, number64(math.NaN())), append(l.High, number64(math.NaN()))
+	}
+	return l
+}
+
+// line names the combination of the other axes.
+func (m *matrix) line(values map[string]string) string {
+	var parts []string
+	for _, a := range m.other {
+		parts = append(parts, a.Name+"="+values[a.Name])
+	}
+	return cmp.Or(strings.Join(parts, " "), "all cells")
+}
+
+// Shaded is a table of a figure whose cells have the more colour, the better they are.
+type Shaded struct {
+	Title string
+	Head  []string
+	Rows  []ShadedRow
+}
+
+// ShadedRow is a combination of the other axes.
+type ShadedRow struct {
+	Name  string
+	Cells []ShadedCell
+}
+
+// ShadedCell is a median with the noise of the repeats: how far they reach from it. Shade is from 0, the worst, to 6.
+type ShadedCell struct {
+	Text, Noise string
+	Shade       int
+}
+
+func (g *grid) shaded() Shaded {
+	t := Shaded{Title: g.Name, Head: []string{g.Axis}}
+	t.Head = append(t.Head, g.Values...)
+	all := nothing()
+	for _, l := range g.Lines {
+		for _, v := range l.Value {
+			if !math.IsNaN(float64(v)) {
+				all.add(float64(v))
+			}
+		}
+	}
+	for _, l := range g.Lines {
+		row := ShadedRow{Name: l.Name}
+		for i := range l.Value {
+			v, low, high := float64(l.Value[i]), float64(l.Low[i]), float64(l.High[i])
+			if math.IsNaN(v) {
+				row.Cells = append(row.Cells, ShadedCell{Text: "-"})
+				continue
+			}
+			c := ShadedCell{Text: g.format(v)}
+			if v != 0 && high > low {
+				c.Noise = fmt.Sprintf("%+.0f%% %+.0f%%", 100*(low-v)/v, 100*(high-v)/v)
+			}
+			if all.high > all.low {
+				share := (v - all.low) / (all.high - all.low)
+				if !g.higher {
+					share = 1 - share
+				}
+				c.Shade = int(math.Round(share * (shades - 1)))
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// sentences say what a sweep came to: the best and the worst cell of each rate, and the knees.
+func (m *matrix) sentences() (list []string) {
+	done, failed := 0, 0
+	for i := range m.rows {
+		done, failed = done+m.rows[i].Good, failed+m.rows[i].Failed
+	}
+	text := fmt.Sprintf("%d cells, %d runs that count", len(m.rows), done)
+	if failed > 0 {
+		text += fmt.Sprintf(", %d that failed and are left out", failed)
+	}
+	if left := len(m.sweep.Runs) - done - failed; left > 0 {
+		text += fmt.Sprintf(", %d that have not ended", left)
+	}
+	list = append(list, text+".")
+	for _, g := range m.grids() {
+		best, worst, ok := sweep.Extremes(m.rows, g.Name)
+		if !ok {
+			continue
+		}
+		if !g.higher {
+			best, worst = worst, best
+		}
+		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
+			g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
+	}
+	cells := 1
+	for _, a := range m.sweep.Axes {
+		if cells *= max(1, len(a.Values)); cells > maxCells {
+			return list
+		}
+	}
+	for _, k := range m.sweep.Knees() {
+		list = append(list, kneeText(&k))
+	}
+	return list
+}
+
+func kneeText(k *sweep.Knee) string {
+	var fixed []string
+	for _, name := range slices.Sorted(maps.Keys(k.Fixed)) {
+		fixed = append(fixed, name+"="+k.Fixed[name])
+	}
+	text := "Knee of " + k.Rate + " over " + k.Axis
+	if len(fixed) > 0 {
+		text += " at " + strings.Join(fixed, " ")
+	}
+	switch {
+	case k.Open:
+		text += fmt.Sprintf(": none, it still rises at the end, %s with %s/s", k.Best, number(k.BestRate))
+	case k.Value == k.Best:
+		text += fmt.Sprintf(": %s with %s/s, the best", k.Best, number(k.BestRate))
+	default:
+		text += fmt.Sprintf(": %s with %s/s is within 5%% of the best, %s with %s/s", k.Value, number(k.ValueRate), k.Best, number(k.BestRate))
+	}
+	if k.Doubled != "" {
+		text += fmt.Sprintf("; %s has doubled at %s", k.Latency, k.Doubled)
+	}
+	if k.Limit.Kind != "" {
+		text += "; the limit at the best: " + k.Limit.Text
+	}
+	return text + "."
+}

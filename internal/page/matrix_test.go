@@ -1,0 +1,112 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/sweep"
+)
+
+// swept writes a sweep of 2 x 3 cells with two repeats each, whose rates are known, and the results of its runs. One cell has failed.
+func swept(t *testing.T, dir string) *sweep.Sweep {
+	t.Helper()
+	s := &sweep.Sweep{
+		Format: sweep.Format, Version: sweep.Version, ID: "x", Name: "demo/matrix", Repeats: 2, Knee: "threads",
+		Axes: []sweep.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
+	}
+	s.Arrange(sweep.Cells(s.Axes, nil))
+	r, _ := resultOf(t, usual())
+	for i := range s.Runs {
+		run := &s.Runs[i]
+		path := filepath.Join(dir, filepath.FromSlash(run.Folder))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		r.RunID = fmt.Sprint(i + 1)
+		write(t, path, r)
+		run.State = sweep.Done
+		rate := map[string]float64{"16": 1000, "64": 1990, "128": 2000}[run.Values["threads"]]
+		if run.Values["queues"] == "32" {
+			rate += 100
+		}
+		run.Figures = map[string]float64{"completed.avg": rate + 10*float64(run.Repeat), "ack.p50": 1000 * rate / 10}
+		run.Limits = []sweep.Limit{{Kind: "broker", Text: "its answers got late"}}
+		if run.Cell == 1 {
+			run.Status = 1
+		}
+	}
+	require.NoError(t, s.Write(dir))
+	return s
+}
+
+// TestMatrix: the lines and shades of a sweep are the medians of its cells, and what has failed is left out.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := swept(t, dir)
+	p, err := Read(dir)
+	require.NoError(t, err)
+	assert.Equal(t, "demo/matrix", p.Title)
+	assert.Len(t, p.runs(), len(s.Runs))
+	assert.Equal(t, "threads=16 queues=8 / 1", p.runs()[0].Name)
+	grids := p.matrix.grids()
+	require.Len(t, grids, 2)
+	text, err := json.Marshal(grids[0])
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"name":"completed.avg","unit":"messages/s","axis":"threads","values":["16","64","128"],"lines":[
+		{"name":"queues=8","value":[null,2005,2015],"low":[null,2000,2010],"high":[null,2010,2020]},
+		{"name":"queues=32","value":[1115,2105,2115],"low":[1110,2100,2110],"high":[1120,2110,2120]}]}`, string(text))
+	shaded := grids[0].shaded()
+	assert.Equal(t, []string{"threads", "16", "64", "128"}, shaded.Head)
+	assert.Equal(t, ShadedCell{Text: "1,115/s", Noise: "-0% +0%", Shade: 0}, shaded.Rows[1].Cells[0])
+	assert.Equal(t, ShadedCell{Text: "2,115/s", Noise: "-0% +0%", Shade: 6}, shaded.Rows[1].Cells[2])
+	assert.Equal(t, ShadedCell{Text: "-"}, shaded.Rows[0].Cells[0])
+
+	said := strings.Join(p.matrix.sentences(), "\n")
+	assert.Contains(t, said, "6 cells, 10 runs that count, 2 that failed and are left out.")
+	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
+	assert.Contains(t, said, "Knee of completed.avg over threads at queues=32: 64 with 2,105/s is within 5% of the best, 128 with 2,115/s; the limit at the best: its answers got late.")
+
+	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	assert.Contains(t, b.String(), `<td class="s6">2,115/s <small>-0% &#43;0%</small></td>`)
+	b.Reset()
+	require.NoError(t, p.Markdown(&b))
+	assert.Contains(t, b.String(), "| queues=32 | 1,115/s (-0% +0%) | 2,105/s (-0% +0%) | 2,115/s (-0% +0%) |")
+	b.Reset()
+	require.NoError(t, p.CSV(&b))
+	assert.Contains(t, b.String(), ",limit,threads,queues\n")
+	assert.Contains(t, b.String(), ",none,128,32\n")
+}
+
+// TestHostileSweep: the file of a sweep may say anything.
+func TestHostileSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := swept(t, dir)
+	const evil = "</script><img src=x onerror=alert(1)>\u202e"
+	s.Name, s.Axes[0].Name = evil, evil
+	for range 60 {
+		s.Axes = append(s.Axes, sweep.Axis{Name: evil, Values: make([]string, 100)})
+	}
+	s.Runs[2].Values = map[string]string{evil: evil}
+	require.NoError(t, s.Write(dir))
+	p, err := Read(dir)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	assert.NotContains(t, b.String(), "<img")
+	assert.NotContains(t, b.String(), "\u202e")
+	assert.Equal(t, 3, strings.Count(b.String(), "</script"))
+
+	s.Runs[0].Folder = "../elsewhere"
+	require.NoError(t, s.Write(dir))
+	_, err = Read(dir)
+	require.Error(t, err)
+}
