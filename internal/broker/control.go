@@ -23,7 +23,7 @@ const (
 
 // Control returns what an operator can do over HTTP, all of it plain text or JSON:
 //
-//	GET  /stats            the counts, as JSON, see [Stats]: of the first 1000 destinations, and the path to the next ones
+//	GET  /stats            the counts, as JSON, see [Stats]: of 1000 destinations, and the path to the next ones
 //	GET  /faults           the faults at work: lose=1000,delay=5ms
 //	PUT  /faults           replaces them by those of the body; "none" ends them all
 //	POST /stall?for=2s     stops the broker for a time; 0s ends a stall
@@ -70,7 +70,8 @@ func (b *Broker) Control(names []string) http.Handler {
 func changes(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ControlHeader) == "" {
-			refuse(w, http.StatusForbidden, "requests that change the broker need a header that no web page can send: curl -H '"+ControlHeader+": 1' ...")
+			refuse(w, http.StatusForbidden,
+				"requests that change the broker need a header that no web page can send: curl -H '"+ControlHeader+": 1' ...")
 			return
 		}
 		h(w, r)

@@ -24,14 +24,38 @@ type fault struct {
 
 func faults() []fault {
 	return []fault{
-		{name: "lose", help: "accept every N-th message, and forget it", count: func(f *store.Faults) *uint64 { return &f.LoseEvery }},
-		{name: "damage", help: "flip a bit in the body of every N-th message", count: func(f *store.Faults) *uint64 { return &f.DamageEvery }},
-		{name: "duplicate", help: "store every N-th message twice", count: func(f *store.Faults) *uint64 { return &f.DuplicateEvery }},
-		{name: "reorder", help: "store every N-th message after the next one of its producer", count: func(f *store.Faults) *uint64 { return &f.ReorderEvery }},
-		{name: "withhold", help: "never confirm every N-th message, but store it", count: func(f *store.Faults) *uint64 { return &f.WithholdEvery }},
-		{name: "drop", help: "break all connections at every N-th message", count: func(f *store.Faults) *uint64 { return &f.DropEvery }},
-		{name: "delay", help: "deliver each message only this long after it was sent", time: func(f *store.Faults) *time.Duration { return &f.Delay }},
-		{name: "rate", help: "serve N messages a second and no more: the rest waits in the queues", count: func(f *store.Faults) *uint64 { return &f.Rate }},
+		{
+			name: "lose", help: "accept every N-th message, and forget it",
+			count: func(f *store.Faults) *uint64 { return &f.LoseEvery },
+		},
+		{
+			name: "damage", help: "flip a bit in the body of every N-th message",
+			count: func(f *store.Faults) *uint64 { return &f.DamageEvery },
+		},
+		{
+			name: "duplicate", help: "store every N-th message twice",
+			count: func(f *store.Faults) *uint64 { return &f.DuplicateEvery },
+		},
+		{
+			name: "reorder", help: "store every N-th message after the next one of its producer",
+			count: func(f *store.Faults) *uint64 { return &f.ReorderEvery },
+		},
+		{
+			name: "withhold", help: "never confirm every N-th message, but store it",
+			count: func(f *store.Faults) *uint64 { return &f.WithholdEvery },
+		},
+		{
+			name: "drop", help: "break all connections at every N-th message",
+			count: func(f *store.Faults) *uint64 { return &f.DropEvery },
+		},
+		{
+			name: "delay", help: "deliver each message only this long after it was sent",
+			time: func(f *store.Faults) *time.Duration { return &f.Delay },
+		},
+		{
+			name: "rate", help: "serve N messages a second and no more: the rest waits in the queues",
+			count: func(f *store.Faults) *uint64 { return &f.Rate },
+		},
 		{
 			name: "work", help: "take this long before a message is confirmed, one after another on each connection",
 			time: func(f *store.Faults) *time.Duration { return &f.Work }, most: longestWork,

@@ -7,9 +7,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Inspect implements [driver.Inspector]: the true counts of the store. Of a topic, messages added are those that were taken for it,
-// whoever had subscribed.
-func (b *Broker) Inspect(_ context.Context, destinations []driver.Destination) (list []driver.DestinationCount, err error) {
+// Inspect implements [driver.Inspector]: the true counts of the store. Of a topic, messages added are those that were
+// taken for it, whoever had subscribed.
+func (b *Broker) Inspect(
+	_ context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
 	for _, dest := range destinations {
 		n := driver.NoDestination()
 		addr := store.Address{Kind: store.KindQueue, Name: dest.Name}

@@ -1,11 +1,13 @@
-// Package compare holds results of runs against each other: by how much their figures differ, and whether that is more than chance.
+// Package compare holds results of runs against each other: by how much their figures differ, and whether that is more
+// than chance.
 //
 // # Method
 //
-// Each side is a set of repeats of a run. A figure of a set is the median of its repeats, with a confidence interval of 95%. Whether
-// two sets differ is decided by the Mann-Whitney U test, which assumes nothing of how the figures are distributed; as several figures are
-// tested at once, the level of 5% is shared among them after Holm, so that of sets of the same broker one pair in twenty at most shows
-// any difference at all. With few repeats no difference, however large, can reach that level: then it says so, instead of "no difference".
+// Each side is a set of repeats of a run. A figure of a set is the median of its repeats, with a confidence interval of
+// 95%. Whether two sets differ is decided by the Mann-Whitney U test, which assumes nothing of how the figures are
+// distributed; as several figures are tested at once, the level of 5% is shared among them after Holm, so that of sets
+// of the same broker one pair in twenty at most shows any difference at all. With few repeats no difference, however
+// large, can reach that level: then it says so, instead of "no difference".
 package compare
 
 import (
@@ -46,8 +48,8 @@ const (
 type Cell struct {
 	// Values are those of the repeats that have the figure.
 	Values []float64 `json:"values"`
-	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low and High are
-	// then those of the values, and Confidence is lower.
+	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low
+	// and High are then those of the values, and Confidence is lower.
 	Median     float64 `json:"median"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -147,7 +149,8 @@ func judge(rows []Row, i int) {
 	}
 }
 
-// least is the smallest probability that the test can come to, with so many values: that all of one side are above all of the other.
+// least is the smallest probability that the test can come to, with so many values: that all of one side are above all
+// of the other.
 func least(n, m int) float64 {
 	ways := 1.0 // n+m over n
 	for k := 1; k <= n; k++ {

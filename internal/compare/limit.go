@@ -54,12 +54,14 @@ func Named(name string) (Metric, error) {
 // ErrCannotTell says that a limit cannot be judged.
 var ErrCannotTell = errors.New("it cannot be told")
 
-// Exceeded tells whether set i of a row changed by more than the limit, and not by chance. It fails with [ErrCannotTell].
+// Exceeded tells whether set i of a row changed by more than the limit, and not by chance. It fails with
+// [ErrCannotTell].
 func (l *Limit) Exceeded(row *Row, i int) (bool, error) {
 	c := &row.Cells[i]
 	switch c.Verdict {
 	case TooFew:
-		return false, fmt.Errorf("%s: %w: %d and %d repeats are too few", l.Text, ErrCannotTell, len(row.Cells[0].Values), len(c.Values))
+		return false, fmt.Errorf("%s: %w: %d and %d repeats are too few", l.Text, ErrCannotTell, len(row.Cells[0].Values),
+			len(c.Values))
 	case Unknown:
 		return false, fmt.Errorf("%s: %w: a side has no such figure", l.Text, ErrCannotTell)
 	case Same:

@@ -23,8 +23,8 @@ func Usual() []string {
 	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
 }
 
-// Metrics returns all metrics. Rates are averages of the measured time, from the end of the warm-up to the end of the load; latencies are
-// of the messages due after the warm-up. Their names are those of thresholds.
+// Metrics returns all metrics. Rates are averages of the measured time, from the end of the warm-up to the end of the
+// load; latencies are of the messages due after the warm-up. Their names are those of thresholds.
 func Metrics() []Metric {
 	list := []Metric{
 		{Name: "sent.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
@@ -58,13 +58,16 @@ func Metrics() []Metric {
 			{"p99.99", func(l *result.Latency) float64 { return float64(l.P9999) }},
 			{"max", func(l *result.Latency) float64 { return float64(l.Max) }},
 		} {
-			list = append(list, Metric{Name: l.name + "." + s.name, Unit: threshold.Time, of: func(r *result.Result) (float64, bool) {
-				latency := l.of(&r.Latencies)
-				if latency == nil || latency.Count == 0 || latency.Percentiles == nil {
-					return 0, false
-				}
-				return s.of(latency), true
-			}})
+			list = append(list, Metric{
+				Name: l.name + "." + s.name, Unit: threshold.Time,
+				of: func(r *result.Result) (float64, bool) {
+					latency := l.of(&r.Latencies)
+					if latency == nil || latency.Count == 0 || latency.Percentiles == nil {
+						return 0, false
+					}
+					return s.of(latency), true
+				},
+			})
 		}
 	}
 	return list

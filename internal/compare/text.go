@@ -65,7 +65,10 @@ func CSV(w io.Writer, sets []Set, rows []Row) error {
 	for _, row := range rows {
 		for i := range row.Cells {
 			cell := &row.Cells[i]
-			line := []string{row.Name, row.Unit, sets[i].Name, strconv.Itoa(len(cell.Values)), number(cell.Median), number(cell.Low), number(cell.High)}
+			line := []string{
+				row.Name, row.Unit, sets[i].Name, strconv.Itoa(len(cell.Values)), number(cell.Median),
+				number(cell.Low), number(cell.High),
+			}
 			if cell.Verdict == Unknown {
 				line = append(line, "", "", "")
 			} else {
@@ -146,7 +149,8 @@ func Summary(sets []Set, rows []Row, i int) string {
 		}
 	}
 	if few {
-		parts = append(parts, fmt.Sprintf("%s: %s; that takes %d runs of each", TooFew, strings.Join(of[TooFew], ", "), Enough(len(rows))))
+		parts = append(parts, fmt.Sprintf("%s: %s; that takes %d runs of each", TooFew, strings.Join(of[TooFew], ", "),
+			Enough(len(rows))))
 	}
 	if len(parts) == 0 {
 		parts = []string{"no figure in common"}

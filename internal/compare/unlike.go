@@ -63,8 +63,8 @@ func Differences(sets []Set) []Difference {
 	return list
 }
 
-// Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers were does not
-// count, because two brokers are what one compares.
+// Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers
+// were does not count, because two brokers are what one compares.
 func Unlike(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool {
 		return d.Kind != "plan" || strings.HasSuffix("."+d.Name, ".broker.url")

@@ -79,7 +79,10 @@ func Folder(path string, most int) (files []string, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, &Error{Path: path, Reason: "has no files", Hint: "files whose names begin with a dot, and folders, are left out"}
+		return nil, &Error{
+			Path: path, Reason: "has no files",
+			Hint: "files whose names begin with a dot, and folders, are left out",
+		}
 	}
 	slices.Sort(files)
 	return files, nil
@@ -109,7 +112,10 @@ func FirstLine(path string, limit int64) (string, error) {
 		first, _, whole := bytes.Cut(line, []byte("\n"))
 		switch {
 		case int64(len(first)) > limit:
-			return "", &Error{Path: path, Reason: fmt.Sprintf("the first line has more than %d bytes", limit), Hint: "is it the right file?"}
+			return "", &Error{
+				Path: path, Reason: fmt.Sprintf("the first line has more than %d bytes", limit),
+				Hint: "is it the right file?",
+			}
 		case whole, errors.Is(err, io.EOF):
 			return string(bytes.TrimSuffix(first, []byte("\r"))), nil
 		case err != nil:

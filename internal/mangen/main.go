@@ -27,7 +27,10 @@ func write(args []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pages for everybody
 		return fmt.Errorf("make the folder of the pages: %w", err)
 	}
-	root := cli.Commands(cli.Env{Factories: drivers.All(), Stdout: os.Stdout, Stderr: os.Stderr, Version: run.Version{Number: version}})
+	root := cli.Commands(cli.Env{
+		Factories: drivers.All(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Version: run.Version{Number: version},
+	})
 	header := &doc.GenManHeader{Title: "PERFMQ", Section: "1", Source: "perfmq " + version, Manual: "perfmq"}
 	if err := doc.GenManTree(root, header, dir); err != nil {
 		return fmt.Errorf("write the pages: %w", err)

@@ -1,8 +1,9 @@
-// Package quantity reads numbers, sizes and times as people write them: 1k, 1e6, 10M, 64KiB, 1m30s. It is the only parser of them:
-// flags, variables, scenario files, rates, thresholds, faults and options of protocols all take the same spellings.
+// Package quantity reads numbers, sizes and times as people write them: 1k, 1e6, 10M, 64KiB, 1m30s. It is the only
+// parser of them: flags, variables, scenario files, rates, thresholds, faults and options of protocols all take the
+// same spellings.
 //
-// Values are exact: no decimal is rounded through a floating-point number. Errors say what a value must be, and are of one line; the
-// caller says which value it is about.
+// Values are exact: no decimal is rounded through a floating-point number. Errors say what a value must be, and are of
+// one line; the caller says which value it is about.
 package quantity
 
 import (
@@ -154,7 +155,8 @@ func byteUnit(unit string) (factor int64, ok bool) {
 	}
 }
 
-// FormatBytes writes a number of bytes as [Bytes] reads it, with a unit of powers of 1024 if it is a whole number of them.
+// FormatBytes writes a number of bytes as [Bytes] reads it, with a unit of powers of 1024 if it is a whole number of
+// them.
 func FormatBytes(n int64) string {
 	for _, unit := range []struct {
 		size int64
@@ -167,8 +169,8 @@ func FormatBytes(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// Duration reads a time that is not negative: 20s, 1m30s, 250ms, or a plain number of the given unit, such as 20, 0.5 or 1e3. Without
-// a unit (0) a plain number is a mistake, but for 0.
+// Duration reads a time that is not negative: 20s, 1m30s, 250ms, or a plain number of the given unit, such as 20, 0.5
+// or 1e3. Without a unit (0) a plain number is a mistake, but for 0.
 func Duration(text string, unit time.Duration) (time.Duration, error) {
 	if strings.HasPrefix(text, "-") {
 		return 0, errNegative

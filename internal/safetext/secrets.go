@@ -148,7 +148,10 @@ func (s *Secrets) redact(text string) (redacted string, beyond int) {
 
 // secretSettings are the ends of the names of settings whose values are secret, in lower case.
 func secretSettings() []string {
-	return []string{"password", "passwd", "passcode", "passphrase", "pwd", "secret", "secretkey", "secret-key", "secret_key", "token", "apikey", "api-key", "api_key"}
+	return []string{
+		"password", "passwd", "passcode", "passphrase", "pwd", "secret", "secretkey", "secret-key",
+		"secret_key", "token", "apikey", "api-key", "api_key",
+	}
 }
 
 // nextSetting finds the first secret setting in text, such as ?password=x&...: where its value begins and ends; from

@@ -154,7 +154,8 @@ func hexByte(text string, at int) (meant string, size int) {
 
 // partOfWord tells whether text[from:to] goes on in a word before or after it.
 func partOfWord(text string, from, to int) bool {
-	return from > 0 && within(text[from-1]) && within(text[from]) || to < len(text) && within(text[to]) && within(text[to-1])
+	return from > 0 && within(text[from-1]) && within(text[from]) || to < len(text) && within(text[to]) &&
+		within(text[to-1])
 }
 
 // within tells whether a byte is part of a word.

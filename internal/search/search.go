@@ -1,5 +1,5 @@
-// Package search finds the highest rate at which a load keeps its demands: it doubles the rate until that fails, bisects, and holds the rate
-// that it found for longer.
+// Package search finds the highest rate at which a load keeps its demands: it doubles the rate until that fails,
+// bisects, and holds the rate that it found for longer.
 package search
 
 import (
@@ -14,7 +14,8 @@ type Point struct {
 	Rate float64 `json:"rate"` // messages per second
 	// Hold: it was tried for longer, to verify what was found.
 	Hold bool `json:"hold,omitempty"`
-	// Kept: all demands were met. Otherwise Why says which was not, and Tester that the tester, and not the broker, was the limit.
+	// Kept: all demands were met. Otherwise Why says which was not, and Tester that the tester, and not the broker, was
+	// the limit.
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why,omitempty"`
 	Tester bool   `json:"tester,omitempty"`
@@ -45,8 +46,8 @@ const (
 
 // Found is what a search came to.
 type Found struct {
-	// Rate is the highest rate that was kept, also when it was held; 0 if none was. Above is the lowest one that was not; 0
-	// if all were.
+	// Rate is the highest rate that was kept, also when it was held; 0 if none was. Above is the lowest one that was not;
+	// 0 if all were.
 	Rate  float64 `json:"rate"`
 	Above float64 `json:"above"`
 	// Held: Rate was tried for longer, and kept. It is false if the search ended before that.
@@ -66,7 +67,8 @@ type search struct {
 	Found
 }
 
-// Max searches. What was found so far is returned with any error, which may be [ErrNothing], the context's, or the probe's.
+// Max searches. What was found so far is returned with any error, which may be [ErrNothing], the context's, or the
+// probe's.
 func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	if cfg.First <= 0 {
 		cfg.First = defaultFirst
@@ -87,7 +89,8 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	return &s.Found, err
 }
 
-// bracket finds a rate that is kept, and one that is not, which is twice as high; or lower, if the first one was not kept.
+// bracket finds a rate that is kept, and one that is not, which is twice as high; or lower, if the first one was not
+// kept.
 func (s *search) bracket(ctx context.Context) error {
 	for rate := round(s.cfg.First); ; {
 		if err := s.try(ctx, rate, false); err != nil {

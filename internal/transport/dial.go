@@ -99,5 +99,6 @@ func (c *secured) Write(b []byte) (int, error) {
 // isNetwork tells whether the connection failed, not the conversation over it.
 func isNetwork(err error) bool {
 	var ne net.Error
-	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) && !isAlert(err)
+	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) &&
+		!isAlert(err)
 }

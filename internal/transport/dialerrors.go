@@ -17,11 +17,13 @@ func DialError(op, host string, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return failed("too many files and connections are open", "raise the limit (ulimit -n), or use fewer connections: --shared-connections, --consumer-connections")
+		return failed("too many files and connections are open",
+			"raise the limit (ulimit -n), or use fewer connections: --shared-connections, --consumer-connections")
 	case errors.As(err, &dns):
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case isLoopback(host) && errors.Is(err, syscall.ENETUNREACH):
-		return failed("there is no way to this machine itself", "the machine, or container, has no loopback interface: ip link set lo up")
+		return failed("there is no way to this machine itself",
+			"the machine, or container, has no loopback interface: ip link set lo up")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return failed("no local port is free", "use fewer connections: --shared-connections, --consumer-connections")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):

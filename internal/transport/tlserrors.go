@@ -24,7 +24,8 @@ func IsTLSError(err error) bool {
 		verify *tls.CertificateVerificationError
 		shake  *handshakeError
 	)
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &shake) || isAlert(err)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &shake) ||
+		isAlert(err)
 }
 
 // isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package

@@ -61,8 +61,10 @@ func put[L any](list []*L, handle uint32, l *L) []*L {
 // answerAttach sends our attach: that of a with the roles changed.
 func (s *session) answerAttach(a *wire.Attach) {
 	answer := wire.Attach{
-		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode, ReceiverSettleMode: a.ReceiverSettleMode,
-		Source: a.Source, Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
+		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode,
+		ReceiverSettleMode: a.ReceiverSettleMode,
+		Source:             a.Source, Target: a.Target,
+		MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
 	}
 	if source := &answer.Source; source.Kind == wire.DescSource {
 		source.DistributionMode, source.Timeout = "", 0
@@ -120,7 +122,10 @@ func (s *session) attachIn(a *wire.Attach) error {
 
 // attachOut attaches a link over which we send.
 func (s *session) attachOut(a *wire.Attach) error {
-	l := &outLink{s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled, fallback: outcome{kind: wire.DescReleased}}
+	l := &outLink{
+		s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled,
+		fallback: outcome{kind: wire.DescReleased},
+	}
 	if a.SenderSettleMode == wire.SenderMixed {
 		a.SenderSettleMode = wire.SenderUnsettled
 	}
@@ -150,7 +155,8 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 		return l.lookUp(a), nil
 	case t.Kind != wire.DescSource || !t.Dynamic && t.Address.V == "":
 		return fail(wire.CondInvalidField, "a link needs a source with an address"), nil
-	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue: // JMS clients ask for copies of topics, which all get anyway
+	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
+		// JMS clients ask for copies of topics, which all get anyway
 		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
 	}
 	if t.DefaultOutcome != nil {
@@ -211,7 +217,8 @@ func (l *outLink) lookUp(a *wire.Attach) *failure {
 	}
 	l.sub = sub
 	a.Source = wire.Terminus{
-		Kind: wire.DescSource, Address: wire.Some(sub.topic), Durable: wire.DurableUnsettledState, ExpiryPolicy: wire.ExpireNever,
+		Kind: wire.DescSource, Address: wire.Some(sub.topic), Durable: wire.DurableUnsettledState,
+		ExpiryPolicy: wire.ExpireNever,
 		Capabilities: []string{capTopic},
 	}
 	if sub.shared {

@@ -126,7 +126,8 @@ func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], number)
 	t := wire.Transfer{
-		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some(format), Settled: l.settled,
+		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some(format),
+		Settled: l.settled,
 	}
 	b = t.AppendHead(b, s.channel)
 	more := len(b) - 1
@@ -164,7 +165,10 @@ func (l *outLink) more(b []byte) []byte {
 
 // header appends the header section (Messaging, section 3.2.1).
 func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
-	h := wire.Header{Durable: m.Durable, Priority: wire.Some(m.Priority), FirstAcquirer: attempts == 0, DeliveryCount: attempts}
+	h := wire.Header{
+		Durable: m.Durable, Priority: wire.Some(m.Priority), FirstAcquirer: attempts == 0,
+		DeliveryCount: attempts,
+	}
 	if m.Expires != 0 {
 		left := min(max(m.Expires-l.s.c.clock(), 1), 1<<32-1)
 		h.TTL = wire.Some(uint32(left)) //nolint:gosec // bounded
@@ -218,7 +222,10 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 		last = n
 	})
 	if settled && !d.Settled { // the receiver settles after us, or leaves it to us
-		answer := wire.Disposition{Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true, State: d.State} //nolint:gosec // serial
+		answer := wire.Disposition{
+			Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true,
+			State: d.State,
+		} //nolint:gosec // serial
 		c.out = answer.AppendFrame(c.out, s.channel)
 		c.poke()
 	}

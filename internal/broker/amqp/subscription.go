@@ -31,7 +31,9 @@ func subscriptionKey(container, link string, durable bool) string {
 }
 
 // joinSub adds a consumer to a subscription, which is made if need be. It fails with [store.ErrInUse].
-func (s *Server) joinSub(topic string, wanted store.Subscription, shared bool, notify func()) (*subscription, *store.Consumer, error) {
+func (s *Server) joinSub(
+	topic string, wanted store.Subscription, shared bool, notify func(),
+) (*subscription, *store.Consumer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sub := s.subs[wanted.Name]

@@ -129,7 +129,8 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settle
 // commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if t.spent {
-		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
+		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes, or than the broker has memory for",
+			maxTxnBytes)
 	}
 	for _, s := range t.sends {
 		if deleted(s.dest) {

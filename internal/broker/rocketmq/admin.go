@@ -24,7 +24,8 @@ func (c *conn) route(r *wire.Frame) error {
 	if t == nil && bytes.HasPrefix(name, []byte(wire.RetryPrefix)) {
 		t = c.s.makeTopic(string(name), 1)
 	}
-	if t == nil && legalName(string(name)) && c.s.store.Find(store.Address{Kind: store.KindTopic, Name: string(name)}) != nil {
+	if t == nil && legalName(string(name)) &&
+		c.s.store.Find(store.Address{Kind: store.KindTopic, Name: string(name)}) != nil {
 		t = c.s.makeTopic(string(name), c.s.o.Queues)
 	}
 	switch {
@@ -62,7 +63,8 @@ func (c *conn) createTopic(r *wire.Frame) error {
 	name := string(r.Get("topic"))
 	read, write := r.NumberOr("readQueueNums", int64(c.s.o.Queues)), r.NumberOr("writeQueueNums", int64(c.s.o.Queues))
 	if name == wire.DefaultTopic || !legalName(name) || read < 1 || write < 1 || read > maxQueues || write > maxQueues {
-		c.w.simple(r, wire.ResSystemError, "The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
+		c.w.simple(r, wire.ResSystemError,
+			"The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
 		return nil
 	}
 	t := c.s.makeTopic(name, int(write))
@@ -111,8 +113,14 @@ func (c *conn) listGroups(r *wire.Frame) error {
 		}
 	}
 	c.s.mu.RUnlock()
-	table["TOOLS_CONSUMER"] = map[string]any{"groupName": "TOOLS_CONSUMER", "consumeEnable": true, "retryQueueNums": 1, "retryMaxTimes": defaultMaxTries}
-	return c.json(r, map[string]any{"subscriptionGroupTable": table, "dataVersion": map[string]any{"counter": 0, "stateVersion": 0, "timestamp": 0}})
+	table["TOOLS_CONSUMER"] = map[string]any{
+		"groupName": "TOOLS_CONSUMER", "consumeEnable": true, "retryQueueNums": 1,
+		"retryMaxTimes": defaultMaxTries,
+	}
+	return c.json(r, map[string]any{
+		"subscriptionGroupTable": table,
+		"dataVersion":            map[string]any{"counter": 0, "stateVersion": 0, "timestamp": 0},
+	})
 }
 
 // queueKey appends a MessageQueue as a key of a table: these are objects, which only RocketMQ's tools take for JSON.

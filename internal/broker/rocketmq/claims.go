@@ -11,7 +11,8 @@ import (
 type claims struct {
 	listening []listener
 	gone      map[string]bool // groups without members for GoneAfter
-	stuck     int64           // a group whose next message and last commit are older has none: milliseconds since the Unix epoch
+	// a group whose next message and last commit are older has none: milliseconds since the Unix epoch
+	stuck int64
 }
 
 // listener is a group with members that listen to a topic.

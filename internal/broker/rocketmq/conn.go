@@ -81,8 +81,10 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
-		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{}, leads: map[string]bool{},
+		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{},
+		leads:  map[string]bool{},
 		parked: map[*store.Destination][]byte{},
 	}
 	if c.addr == "" {

@@ -112,8 +112,10 @@ func (c *conn) config(r *wire.Frame) error {
 // delayLevels are those of the broker's setting messageDelayLevel, from level 1.
 func delayLevels() []time.Duration {
 	return []time.Duration{
-		time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute,
-		5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute, 20 * time.Minute,
+		time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute,
+		4 * time.Minute,
+		5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute,
+		20 * time.Minute,
 		30 * time.Minute, time.Hour, 2 * time.Hour,
 	}
 }

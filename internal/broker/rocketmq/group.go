@@ -37,7 +37,8 @@ type subscription struct {
 	version          int64
 	filter           *filter
 	err              error // the expression cannot be read
-	since            int64 // when the group, or the first of its members now, came to have it; milliseconds since the Unix epoch
+	// when the group, or the first of its members now, came to have it; milliseconds since the Unix epoch
+	since int64
 }
 
 type lockedQueue struct {
@@ -150,7 +151,8 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)
 		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil {
-			c.w.simple(r, wire.ResSystemError, "the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
+			c.w.simple(r, wire.ResSystemError,
+				"the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
 			return nil
 		}
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {

@@ -44,8 +44,9 @@ func (m *message) complete() *message {
 func (m *message) clone() *message {
 	c := &message{
 		Message: store.Message{Source: m.Source, Group: m.Group, Expires: m.Expires},
-		topic:   m.topic, queue: m.queue, flag: m.flag, sysFlag: m.sysFlag, born: m.born, bornHost: m.bornHost, retries: m.retries,
-		half: m.half, body: m.body, properties: m.properties, limit: m.limit,
+		topic:   m.topic, queue: m.queue, flag: m.flag, sysFlag: m.sysFlag, born: m.born, bornHost: m.bornHost,
+		retries: m.retries,
+		half:    m.half, body: m.body, properties: m.properties, limit: m.limit,
 	}
 	return c.complete()
 }
@@ -100,8 +101,10 @@ func (m *message) Header() store.Header {
 		case propContentType:
 			h.ContentType = string(value)
 			h.Text = strings.HasPrefix(h.ContentType, "text/")
-		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs, wire.PropTimerDelaySec, wire.PropTimerDeliver, wire.PropRetryTopic,
-			wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION":
+		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs,
+			wire.PropTimerDelaySec, wire.PropTimerDeliver, wire.PropRetryTopic,
+			wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON",
+			"MSG_REGION":
 			// RocketMQ's own
 		default:
 			h.Properties = append(h.Properties, store.Property{Key: string(name), Value: string(value)})
@@ -159,8 +162,9 @@ type position struct {
 // append appends the message as it is stored there.
 func (m *message) append(b []byte, at *position) []byte {
 	return wire.AppendMessage(b, &wire.MessageHead{
-		Queue: int32(at.queue), Flag: m.flag, QueueOffset: at.offset, LogOffset: at.log, SysFlag: m.sysFlag, //nolint:gosec // few
-		Born: m.born, BornHost: m.bornHost[:], Stored: at.at, StoreHost: at.host[:], Retries: m.retries, Prepared: m.half,
+		Queue: int32(at.queue), Flag: m.flag, QueueOffset: at.offset, LogOffset: at.log,
+		SysFlag: m.sysFlag, //nolint:gosec // few
+		Born:    m.born, BornHost: m.bornHost[:], Stored: at.at, StoreHost: at.host[:], Retries: m.retries, Prepared: m.half,
 	}, m.body, at.topic, m.properties)
 }
 
@@ -172,7 +176,8 @@ func convert(m *store.Message, topic string) *message {
 	}
 	var b []byte
 	add := func(name, value string) {
-		if name != "" && len(b)+len(name)+len(value)+2 <= wire.MaxProperties && wire.CarriesProperty(name) && wire.CarriesProperty(value) {
+		if name != "" && len(b)+len(name)+len(value)+2 <= wire.MaxProperties && wire.CarriesProperty(name) &&
+			wire.CarriesProperty(value) {
 			b = wire.AppendProperty(b, name, value)
 		}
 	}

@@ -76,7 +76,8 @@ func (c *conn) pull(r *wire.Frame) error {
 	p.offset, p.max = r.NumberOr("queueOffset", 0), int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages))
 	p.holds = flags&wire.PullSuspend != 0
 	if p.holds {
-		hold := time.Duration(min(max(r.NumberOr("suspendTimeoutMillis", 0), 0), longestHold.Milliseconds())) * time.Millisecond
+		hold := time.Duration(min(max(r.NumberOr("suspendTimeoutMillis", 0), 0),
+			longestHold.Milliseconds())) * time.Millisecond
 		p.deadline = time.Now().Add(hold)
 	}
 	c.pulls = append(c.pulls, p)

@@ -95,8 +95,9 @@ func (c *conn) send(r *wire.Frame) error {
 	var h sendHeader
 	h.header(r)
 	if len(r.Body) > c.s.o.MaxMessage || len(h.properties) > wire.MaxProperties {
-		c.w.simple(r, wire.ResMessageIllegal, "the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
-			strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
+		c.w.simple(r, wire.ResMessageIllegal,
+			"the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
+				strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
 		return nil
 	}
 	t := c.topic
@@ -108,7 +109,8 @@ func (c *conn) send(r *wire.Frame) error {
 		c.topic = t
 	}
 	if h.queue >= int64(t.write.Load()) {
-		c.w.simple(r, wire.ResSystemError, "request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
+		c.w.simple(r, wire.ResSystemError,
+			"request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
 		return nil
 	}
 	if h.queue < 0 {

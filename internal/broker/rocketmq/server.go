@@ -49,8 +49,9 @@ type Options struct {
 
 // Stats are the true counts of a front-end that the store does not have.
 type Stats struct {
-	Delivered    uint64 // messages given to consumers
-	Dropped      uint64 // from topics at their limit: messages that no group has seen, or that one without a claim was not done with
+	Delivered uint64 // messages given to consumers
+	// from topics at their limit: messages that no group has seen, or that one without a claim was not done with
+	Dropped      uint64
 	GivenBack    uint64 // by consumers, for another try
 	Dead         uint64 // part of GivenBack that went to a dead-letter topic
 	Halves       uint64 // half messages
@@ -215,7 +216,8 @@ func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
 	}
-	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) // those of consumers, which make room
+	// those of consumers, which make room
+	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix)
 	if !legalName(name) || s.store.Tight() && !given {
 		return nil
 	}
@@ -279,7 +281,8 @@ func legalName(name string) bool {
 	}
 	for i := range len(name) {
 		c := name[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && c != '%' && c != '|' {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && c != '%' &&
+			c != '|' {
 			return false
 		}
 	}

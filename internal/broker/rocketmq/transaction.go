@@ -77,7 +77,8 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 		c.lead(group) // some clients send their first heartbeat half a minute later
 	}
 	h := &half{
-		m: m, t: t, group: string(wire.Property(m.properties, wire.PropProducerGroup)), unique: string(wire.Property(m.properties, wire.PropUniqueKey)),
+		m: m, t: t, group: string(wire.Property(m.properties, wire.PropProducerGroup)),
+		unique: string(wire.Property(m.properties, wire.PropUniqueKey)),
 		stored: time.Now().UnixMilli(),
 	}
 	x.mu.Lock()

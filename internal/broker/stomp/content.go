@@ -104,7 +104,8 @@ func (c *content) Header() (h store.Header) {
 // isStandard tells whether a header of a message has a meaning of its own, so that it is not a property.
 func isStandard(key string) bool {
 	switch key {
-	case "JMSMessageID", "correlation-id", "reply-to", "content-type", "type", "timestamp", "persistent", "priority", "expires",
+	case "JMSMessageID", "correlation-id", "reply-to", "content-type", "type", "timestamp", "persistent", "priority",
+		"expires",
 		"JMSXGroupID":
 		return true
 	}
@@ -114,15 +115,16 @@ func isStandard(key string) bool {
 // isFraming tells whether a header belongs to the frame rather than to the message.
 func isFraming(key string) bool {
 	switch key {
-	case "destination", "destination-type", "content-length", "receipt", "transaction", "message-id", "subscription", "ack",
+	case "destination", "destination-type", "content-length", "receipt", "transaction", "message-id", "subscription",
+		"ack",
 		"redelivered", "AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME":
 		return true
 	}
 	return false
 }
 
-// appendHead appends the header lines of m as the version v writes them. A text has no content-length, as in ActiveMQ, unless there
-// is a NUL in it.
+// appendHead appends the header lines of m as the version v writes them. A text has no content-length, as in ActiveMQ,
+// unless there is a NUL in it.
 func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
 	body := m.Content.Body()
 	c, ours := m.Content.(*content)

@@ -35,10 +35,11 @@
 // # Acknowledgements
 //
 // With ack:auto a message is done with as soon as it is written: messages on the way are lost when a connection breaks.
-// NACK gives a message back to its queue as redelivered; the tenth delivery is the last one, then it drops the
-// message, which is counted as rejected. With requeue:false, as in RabbitMQ, it drops it at once. (Artemis drops at once, ActiveMQ Classic moves it to a dead-letter queue,
-// RabbitMQ never drops.) Unacknowledged messages go back unchanged at UNSUBSCRIBE or DISCONNECT; when a connection
-// just ends, it counts as an attempt and is marked redelivered, because the client may have seen it.
+// NACK gives a message back to its queue as redelivered; the tenth delivery is the last one, then it drops the message,
+// which is counted as rejected. With requeue:false, as in RabbitMQ, it drops it at once. (Artemis drops at once,
+// ActiveMQ Classic moves it to a dead-letter queue, RabbitMQ never drops.) Unacknowledged messages go back unchanged at
+// UNSUBSCRIBE or DISCONNECT; when a connection just ends, it counts as an attempt and is marked redelivered, because
+// the client may have seen it.
 //
 // An acknowledgement that settles nothing is an ERROR, except of what a cumulative one has covered before, and except
 // of a subscription that has ended meanwhile if neither receipt nor transaction asks about it. The message-id names a

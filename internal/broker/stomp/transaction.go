@@ -80,7 +80,8 @@ func (c *conn) add(name []byte, s step, size int) error {
 		return err
 	}
 	if c.txBytes += size; c.txBytes > maxTransactedBytes || len(t.steps) >= maxTransacted {
-		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted, maxTransactedBytes)
+		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted,
+			maxTransactedBytes)
 	}
 	count := int64(size) + store.MessageSize
 	if !c.account.Take(count) {

@@ -75,7 +75,8 @@ func (t *turns) next(now int64, rate uint64) int64 {
 // after is exact to the nanosecond however long the row is.
 func (t *turns) after(rate uint64) int64 {
 	seconds, rest := t.n/rate, t.n%rate
-	return t.since + int64(seconds)*int64(time.Second) + int64(rest*uint64(time.Second)/rate) //nolint:gosec // within a lifetime
+	whole := int64(seconds) * int64(time.Second)                  //nolint:gosec // within a lifetime
+	return t.since + whole + int64(rest*uint64(time.Second)/rate) //nolint:gosec // less than a second
 }
 
 // notBefore returns when a message that arrives now may be delivered, in nanoseconds since the Unix epoch; 0 for at
@@ -110,7 +111,8 @@ func (c *faultCounters) counts() FaultCounts {
 	return FaultCounts{
 		Lost: c.lost.Load(), Damaged: c.damaged.Load(), Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
 		Withheld: c.withheld.Load(), Delayed: c.delayed.Load(),
-		Served: c.served.Load(), Worked: c.worked.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load(), Stalls: c.stalls.Load(),
+		Served: c.served.Load(), Worked: c.worked.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(),
+		Refused: c.refused.Load(), Stalls: c.stalls.Load(),
 	}
 }
 

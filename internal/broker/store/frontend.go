@@ -16,8 +16,8 @@ func (s *Store) Stalled() <-chan struct{} {
 	return nil
 }
 
-// OnMake sets what is called after a destination was made, by the goroutine that made it, before that sends or receives. It
-// may be called twice for one.
+// OnMake sets what is called after a destination was made, by the goroutine that made it, before that sends or
+// receives. It may be called twice for one.
 func (s *Store) OnMake(f func(Address)) { s.onMake.Store(&f) }
 
 // roomTeller is a [Sink] that wants to know when the fault Full has ended.

@@ -34,8 +34,8 @@ type DestinationStats struct {
 	Queues   []QueueStats `json:"queues"`
 }
 
-// Counts returns what a tester compares with what it did. Of a topic, messages added are those that were taken for it, whoever had
-// subscribed.
+// Counts returns what a tester compares with what it did. Of a topic, messages added are those that were taken for it,
+// whoever had subscribed.
 func (s *DestinationStats) Counts() driver.DestinationCount {
 	n := driver.NoDestination()
 	for i := range s.Queues {

@@ -289,7 +289,8 @@ func (c *connection) closed(f *wire.Close) error {
 	case f.Error != nil:
 		return c.remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
 	}
-	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker, "the broker closed the connection without saying why")
+	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker,
+		"the broker closed the connection without saying why")
 }
 
 // session returns the session of one of our channels; nil if there is none.
@@ -328,7 +329,8 @@ func (c *connection) register(s *session) error {
 			return nil
 		}
 	}
-	return driver.Errorf(driver.ClassFull, "", "use more connections", "the broker allows %d sessions per connection", c.channels)
+	return driver.Errorf(driver.ClassFull, "", "use more connections", "the broker allows %d sessions per connection",
+		c.channels)
 }
 
 func (c *connection) unregister(s *session) {

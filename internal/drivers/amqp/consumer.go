@@ -139,7 +139,10 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 	k.link.consumer = k
 	attach := wire.Attach{
 		Name: k.sub.link, Role: wire.RoleReceiver,
-		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)), Durable: c.durability()},
+		Source: wire.Terminus{
+			Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)),
+			Durable: c.durability(),
+		},
 		// Without a max-message-size: a broker might drop what is larger, and say nothing.
 		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(spec.Name)},
 	}

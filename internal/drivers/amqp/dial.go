@@ -23,7 +23,9 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 		})
 }
 
-func (d *amqpDriver) dialHost(ctx context.Context, host transport.Endpoint, spec driver.Connection) (*connection, error) {
+func (d *amqpDriver) dialHost(
+	ctx context.Context, host transport.Endpoint, spec driver.Connection,
+) (*connection, error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return nil, connectError(host, stageDial, d.cfg.target.TLS, "", err)
@@ -32,7 +34,9 @@ func (d *amqpDriver) dialHost(ctx context.Context, host transport.Endpoint, spec
 }
 
 // open opens an AMQP connection over tcp, which it closes if that fails.
-func (d *amqpDriver) open(ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection) (_ *connection, err error) {
+func (d *amqpDriver) open(
+	ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection,
+) (_ *connection, err error) {
 	c := &connection{
 		driver: d, raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
 		failed: make(chan struct{}), closing: make(chan struct{}),
@@ -163,7 +167,8 @@ func (h *handshake) open() error {
 	}
 	largest := open.MaxFrameSize.Or(maxSend)
 	if largest < wire.MinMaxFrameSize {
-		return protocolError("an open frame with a max-frame-size of %d, below the least of %d", largest, wire.MinMaxFrameSize)
+		return protocolError("an open frame with a max-frame-size of %d, below the least of %d", largest,
+			wire.MinMaxFrameSize)
 	}
 	c.maxFrame = int(min(largest, maxSend))
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)

@@ -28,7 +28,10 @@ const (
 )
 
 func dialects() []string {
-	return []string{dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(brokerj), string(plain)}
+	return []string{
+		dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(brokerj),
+		string(plain),
+	}
 }
 
 // dialectOf goes by the properties of the broker's open frame.
@@ -146,8 +149,9 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from")
 	case !o.LeaveQueues:
-		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from queue:///amq/queue/NAME; use STOMP; "+
-			"or say -o leave-queues=true and remove the queues amq.gen-* afterwards",
+		return d.unsupported(op,
+			"bind a queue to the exchange amq.topic and consume from queue:///amq/queue/NAME; use STOMP; "+
+				"or say -o leave-queues=true and remove the queues amq.gen-* afterwards",
 			"each topic consumer would leave a queue behind that goes on filling")
 	default:
 		return nil

@@ -60,8 +60,8 @@ func (l *largeBuffers) get(n int) []byte {
 
 func (l *largeBuffers) put(b []byte) { l.pool.Put(&b) }
 
-// keeper keeps connections alive that have nothing to say, and ends those whose broker is silent (Transport, section 2.4.5):
-// one goroutine for all connections of a driver, as long as there are some.
+// keeper keeps connections alive that have nothing to say, and ends those whose broker is silent (Transport, section
+// 2.4.5): one goroutine for all connections of a driver, as long as there are some.
 type keeper struct {
 	mu    sync.Mutex
 	conns map[*connection]*pulse

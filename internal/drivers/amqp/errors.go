@@ -49,7 +49,10 @@ func meaningOf(condition string) meaning {
 	case wire.CondDetachForced:
 		return meaning{driver.ClassNone, "forced by the broker", "it was closed on the broker, or its queue was removed"}
 	case wire.CondForced:
-		return meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or the connection was closed on it"}
+		return meaning{
+			driver.ClassNone, "forced by the broker",
+			"the broker is shutting down, or the connection was closed on it",
+		}
 	case wire.CondRedirect, wire.CondLinkRedirect:
 		return meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
 	case wire.CondInternal:
@@ -111,7 +114,8 @@ func (d dialect) missing() string {
 	case rabbitmq:
 		return "declare it on the broker first: RabbitMQ 4 makes no queue or exchange by its use"
 	case rabbitmq3:
-		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no " +
+			"exchange"
 	default:
 		return "create it on the broker, or let the broker create it"
 	}
@@ -193,7 +197,8 @@ func refusedOpen(e *wire.Error) *driver.Error {
 
 // protocolError is what we say of a peer that breaks the protocol: it is we that end the connection.
 func protocolError(format string, args ...any) error {
-	return driver.Errorf(driver.ClassProtocol, "", "this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
+	return driver.Errorf(driver.ClassProtocol, "",
+		"this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
@@ -261,7 +266,10 @@ func connectError(e transport.Endpoint, at stage, encrypted bool, greeting strin
 	case at == stageOpen:
 		return openError(op, encrypted, greeting, err)
 	default:
-		return &driver.Error{Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?", Err: err}
+		return &driver.Error{
+			Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?",
+			Err: err,
+		}
 	}
 }
 
@@ -288,7 +296,8 @@ func openError(op string, encrypted bool, greeting string, err error) error {
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
 			"the broker did not finish opening the connection in time: %w", err)
 	default:
-		return driver.Errorf(classOfConnect(err), op, lookAtBroker, "the broker closed while the connection was being opened: %w", err)
+		return driver.Errorf(classOfConnect(err), op, lookAtBroker,
+			"the broker closed while the connection was being opened: %w", err)
 	}
 }
 
@@ -317,7 +326,8 @@ func notAMQP(op string, tls bool, greeting string) error {
 	case strings.HasPrefix(greeting, "HTTP"):
 		return driver.Errorf(driver.ClassConnect, op, hint, "a web server answered, not an AMQP broker")
 	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://", "the peer demands an encrypted connection")
+		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://",
+			"the peer demands an encrypted connection")
 	default:
 		return driver.Errorf(driver.ClassConnect, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
 	}

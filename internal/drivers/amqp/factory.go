@@ -15,7 +15,8 @@ import (
 type Options struct {
 	// Settle is at-least-once or at-most-once; the package comment says what each means.
 	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	// SASL is how to log in. auto means, with a user, SCRAM where the broker offers it, else plain; without one, anonymous.
+	// SASL is how to log in. auto means, with a user, SCRAM where the broker offers it, else plain; without one,
+	// anonymous.
 	SASL string `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
 	// IdleTimeout ends a connection on which nothing was received for that long; 0 never does.
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
@@ -98,7 +99,8 @@ func Factory() driver.Factory {
 			},
 			Topic: driver.KindCapabilities{
 				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true,
-				Group: true, Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true, Reject: true,
+				Group: true, Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
+				Reject:  true,
 				Release: true, Concurrency: true, Redelivered: true, Delay: true, Text: true,
 			},
 		},

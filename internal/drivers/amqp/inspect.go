@@ -14,9 +14,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// inspector asks Artemis for its counters by management messages (Artemis documentation, "Using Management Message API"): requests to
-// the address activemq.management, answers to a temporary queue. It has a connection of its own. One request is under way at a time,
-// and what does not end well ends the connection, so that an answer is never taken for that to a later request.
+// inspector asks Artemis for its counters by management messages (Artemis documentation, "Using Management Message
+// API"): requests to the address activemq.management, answers to a temporary queue. It has a connection of its own. One
+// request is under way at a time, and what does not end well ends the connection, so that an answer is never taken for
+// that to a later request.
 type inspector struct {
 	mu    sync.Mutex
 	lease *transport.Lease[*connection] // nil if there is none
@@ -51,7 +52,9 @@ func (m *artemisPair) abandon(why error) {
 }
 
 // Inspect implements [driver.Inspector]. Of the brokers that speak AMQP, Artemis alone can be asked over it.
-func (d *amqpDriver) Inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
+func (d *amqpDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) ([]driver.DestinationCount, error) {
 	i := &d.inspector
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,11 +69,14 @@ func (d *amqpDriver) Inspect(ctx context.Context, destinations []driver.Destinat
 	return list, nil
 }
 
-func (d *amqpDriver) inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
+func (d *amqpDriver) inspect(
+	ctx context.Context, destinations []driver.Destination,
+) ([]driver.DestinationCount, error) {
 	i := &d.inspector
 	if i.lease == nil {
 		const name = "perfmq-management"
-		lease, err := d.pool.Acquire(ctx, driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10])})
+		lease, err := d.pool.Acquire(ctx,
+			driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10])})
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +156,10 @@ func (m *artemisPair) ask(ctx context.Context, resource, kind, name string, argu
 	m.s.mu.Lock()
 	replyTo := m.in.peer.address
 	m.s.mu.Unlock()
-	properties := wire.Properties{MessageID: wire.AppendUlong(nil, uint64(m.ids)), To: []byte(artemisNode), ReplyTo: []byte(replyTo)}
+	properties := wire.Properties{
+		MessageID: wire.AppendUlong(nil, uint64(m.ids)), To: []byte(artemisNode),
+		ReplyTo: []byte(replyTo),
+	}
 	message := wire.AppendDescriptor(properties.AppendSection(nil), wire.DescApplicationProperties)
 	at := len(message)
 	message = wire.BeginMap(message)
@@ -211,8 +220,8 @@ type artemisQueue struct {
 	Consumers    string `json:"consumerCount"`
 }
 
-// count asks for the counters of a destination: of a queue those of all anycast queues of its address, or of the one that is named; of a
-// topic those of all multicast queues, and what the address was sent.
+// count asks for the counters of a destination: of a queue those of all anycast queues of its address, or of the one
+// that is named; of a topic those of all multicast queues, and what the address was sent.
 func (m *artemisPair) count(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
 	const most = 1000
 	address, queue, qualified := strings.Cut(dest.Name, "::")
@@ -229,11 +238,13 @@ func (m *artemisPair) count(ctx context.Context, dest driver.Destination) (n dri
 		Data  []artemisQueue `json:"data"`
 		Count int            `json:"count"`
 	}
-	if err := json.Unmarshal(body, &result); err != nil || len(result) != 1 || json.Unmarshal([]byte(result[0]), &page) != nil {
+	if err := json.Unmarshal(body, &result); err != nil || len(result) != 1 ||
+		json.Unmarshal([]byte(result[0]), &page) != nil {
 		return n, protocolError("an answer with other counters than were asked for: %.100q", body)
 	}
 	if page.Count > most {
-		return n, driver.Errorf(driver.ClassUnsupported, "", "", "%s has %d queues; at most %d are counted", dest, page.Count, most)
+		return n, driver.Errorf(driver.ClassUnsupported, "", "", "%s has %d queues; at most %d are counted", dest, page.Count,
+			most)
 	}
 	routing := "ANYCAST"
 	if dest.Kind == driver.Topic {

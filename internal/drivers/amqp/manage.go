@@ -147,7 +147,8 @@ func (c *connection) openManagement(ctx context.Context) (*managementPair, error
 	paired = wire.AppendBool(wire.AppendSymbol(paired, "paired"), true)
 	wire.EndCompound(paired, 0, 2)
 	attach := wire.Attach{
-		Name: "perfmq-management", Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled, Source: node, Target: target,
+		Name: "perfmq-management", Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled, Source: node,
+		Target:     target,
 		Properties: paired,
 	}
 	if err = s.attach(ctx, &m.in, &attach); err == nil {
@@ -235,13 +236,15 @@ func (c *connection) queue(ctx context.Context, op, name string, o *Options) (qu
 	case 404:
 		return queueKind{}, driver.Errorf(driver.ClassNotFound, op, hintDeclare, "it does not exist: %s", a.words())
 	case 409:
-		return queueKind{}, driver.Errorf(driver.ClassOther, op, "leave out -o declare, or delete the queue, or use another name",
+		return queueKind{}, driver.Errorf(driver.ClassOther, op,
+			"leave out -o declare, or delete the queue, or use another name",
 			"the queue exists with other settings: %s", a.words())
 	case 401, 403:
 		return queueKind{}, driver.Errorf(driver.ClassAuth, op, "check the user's permissions for this queue on the broker",
 			"not authorised: %s", a.words())
 	default:
-		return queueKind{}, driver.Errorf(driver.ClassOther, op, "look into the broker's log", "the broker refuses to %s the queue: %s", verb, a.words())
+		return queueKind{}, driver.Errorf(driver.ClassOther, op, "look into the broker's log",
+			"the broker refuses to %s the queue: %s", verb, a.words())
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
@@ -259,7 +262,8 @@ func (q queueKind) checkSend(d dialect, op string, spec *driver.ProducerSpec) er
 		case priority && q.kind == kindStream:
 			return d.unsupported(op, "leave out --priority", "streams have no priorities")
 		case priority && q.kind == kindClassic && q.maxPriority == 0:
-			return d.unsupported(op, "declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
+			return d.unsupported(op,
+				"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
 				"the queue has no priorities")
 		}
 	}
@@ -277,7 +281,8 @@ func (d dialect) managed(dest driver.Destination) bool {
 // prepareSend declares the queue, if the user wants that, and refuses what it would ignore.
 func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.ProducerSpec, o *Options) error {
 	if spec.Delay > 0 && !c.delays {
-		return c.unsupported(op, "leave out --delivery-delay", "it does not offer the capability "+capDelayed+", and would deliver at once")
+		return c.unsupported(op, "leave out --delivery-delay",
+			"it does not offer the capability "+capDelayed+", and would deliver at once")
 	}
 	asks := o.Declare != declareNo || spec.TTL > 0
 	for i := range spec.Variants {
@@ -295,7 +300,9 @@ func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.Pr
 
 // prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
 // would receive all messages, where those of a queue share them.
-func (c *connection) prepareReceive(ctx context.Context, op string, spec *driver.ConsumerSpec, o *Options) (free func(), err error) {
+func (c *connection) prepareReceive(
+	ctx context.Context, op string, spec *driver.ConsumerSpec, o *Options,
+) (free func(), err error) {
 	free = func() {}
 	if !c.managed(spec.Destination) {
 		return free, nil

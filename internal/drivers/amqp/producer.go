@@ -14,8 +14,9 @@ import (
 
 // producer is a [driver.Producer]: a sending link in a session of its own.
 //
-// A message is encoded once per variant; a send copies it into the connection's buffer with its delivery ID and tag, time and
-// ID in their places. Deliveries are in unsettled until the broker's disposition, which may be of a whole range.
+// A message is encoded once per variant; a send copies it into the connection's buffer with its delivery ID and tag,
+// time and ID in their places. Deliveries are in unsettled until the broker's disposition, which may be of a whole
+// range.
 type producer struct {
 	op      string
 	lease   *transport.Lease[*connection]
@@ -44,7 +45,9 @@ type producer struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *amqpDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
@@ -52,7 +55,8 @@ func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), lease: lease, done: done, settled: d.cfg.opts.Settle == settleAtMostOnce,
-		socket: driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1), unsettled: newUnsettled(spec.MaxPending),
+		socket: driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1),
+		unsettled: newUnsettled(spec.MaxPending),
 	}
 	if spec.CommitInterval > 0 {
 		p.tx = newTransactions(p, &spec)
@@ -229,8 +233,8 @@ func (p *producer) transfer(slot driver.Slot, state []byte, more bool) wire.Tran
 	}
 }
 
-// sendFrames sends a message of several frames. Once the first has left, the others have to follow, or the broker is told to
-// forget the delivery.
+// sendFrames sends a message of several frames. Once the first has left, the others have to follow, or the broker is
+// told to forget the delivery.
 func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
 	c, s := p.lease.Conn, p.session
 	p.scratch = t.Append(p.scratch[:0], m.Time, id)
@@ -282,9 +286,9 @@ func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Te
 // maxScratch is the largest message that is kept in memory for the next one.
 const maxScratch = 1 << 20
 
-// abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and nothing more
-// can be sent over the link. If the delivery has ended already, by an early answer of the broker or with the connection, that is
-// its end, and Send must not fail.
+// abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and
+// nothing more can be sent over the link. If the delivery has ended already, by an early answer of the broker or with
+// the connection, that is its end, and Send must not fail.
 func (p *producer) abort(err error, first bool) error {
 	if first {
 		return err
@@ -293,7 +297,8 @@ func (p *producer) abort(err error, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.err == nil {
-		p.err = driver.Errorf(driver.ClassTimeout, "", "a run that goes on would open another producer", "a message was given up between its frames")
+		p.err = driver.Errorf(driver.ClassTimeout, "", "a run that goes on would open another producer",
+			"a message was given up between its frames")
 	}
 	if !p.unsettled.undo() {
 		return nil
@@ -344,7 +349,8 @@ func (p *producer) wake() {
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console", "%w", err)
+			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console", "%w",
+			err)
 	}
 	return p.lease.Conn.explain(p.op, err)
 }
@@ -360,8 +366,8 @@ func (p *producer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Written implements [transport.Writer]: settled messages end when they are passed to the operating system, in the order in
-// which they were sent.
+// Written implements [transport.Writer]: settled messages end when they are passed to the operating system, in the
+// order in which they were sent.
 func (p *producer) Written(slots []driver.Slot) {
 	p.session.mu.Lock()
 	first := p.unsettled.from
@@ -369,7 +375,8 @@ func (p *producer) Written(slots []driver.Slot) {
 	p.end(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
 }
 
-// settle takes what the broker says of the deliveries of a range. In a transaction an acceptance is none before the commit.
+// settle takes what the broker says of the deliveries of a range. In a transaction an acceptance is none before the
+// commit.
 func (p *producer) settle(first, last uint32, o driver.Outcome) {
 	if p.settled || p.tx != nil && o.State == driver.Accepted {
 		return

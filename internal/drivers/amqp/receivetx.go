@@ -110,7 +110,10 @@ func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 		state.Kind = wire.DescReleased
 	case driver.Accept:
 	}
-	disposition := wire.Disposition{Role: wire.RoleReceiver, First: h.id, Last: h.id, Settled: true, State: state.Append(nil)}
+	disposition := wire.Disposition{
+		Role: wire.RoleReceiver, First: h.id, Last: h.id, Settled: true,
+		State: state.Append(nil),
+	}
 	t.frame = disposition.AppendFrame(t.frame[:0], k.session.channel)
 	if err := k.lease.Conn.gather(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
 		return err

@@ -48,7 +48,9 @@ func (r *requester) end(why error) {
 
 // send sends a message of one frame, once there is credit for it; sent is told its delivery ID, with the session's
 // lock held. With more, something else follows at once, or a flush.
-func (r *requester) send(ctx context.Context, meter *driver.Meter, message []byte, settled, more bool, sent func(id uint32)) error {
+func (r *requester) send(
+	ctx context.Context, meter *driver.Meter, message []byte, settled, more bool, sent func(id uint32),
+) error {
 	c, s := r.s.c, r.s
 	for {
 		if err := r.awaitCredit(ctx, meter); err != nil {
@@ -72,7 +74,8 @@ func (r *requester) send(ctx context.Context, meter *driver.Meter, message []byt
 		sent(id)
 		tag := [4]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
 		head := wire.Transfer{
-			Handle: r.link.handle, DeliveryID: wire.Some(id), DeliveryTag: tag[:], MessageFormat: wire.Some[uint32](0), Settled: settled,
+			Handle: r.link.handle, DeliveryID: wire.Some(id), DeliveryTag: tag[:], MessageFormat: wire.Some[uint32](0),
+			Settled: settled,
 		}
 		at := len(b)
 		b = append(head.AppendHead(b, s.channel), message...)

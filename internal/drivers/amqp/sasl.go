@@ -151,7 +151,8 @@ func (d *amqpDriver) beginSCRAM(mechanism string) (login, []byte, error) {
 	if client == nil {
 		var err error
 		if client, err = hash.NewClient(d.cfg.target.User, d.cfg.target.Password, ""); err != nil {
-			return nil, nil, driver.Errorf(driver.ClassAuth, "", "choose -o sasl=plain, or another password", "%s: %w", mechanism, err)
+			return nil, nil, driver.Errorf(driver.ClassAuth, "", "choose -o sasl=plain, or another password", "%s: %w",
+				mechanism, err)
 		}
 		d.scram[mechanism] = client
 	}
@@ -167,7 +168,8 @@ func (l scramLogin) answer(challenge []byte) ([]byte, error) {
 	for field := range strings.SplitSeq(string(challenge), ",") {
 		if text, ok := strings.CutPrefix(field, "i="); ok {
 			if n, err := strconv.Atoi(text); err != nil || n > maxIterations {
-				return nil, driver.Errorf(driver.ClassAuth, "", "let the broker use fewer", "the broker asks for %.20q iterations, and %d are the most", text, maxIterations)
+				return nil, driver.Errorf(driver.ClassAuth, "", "let the broker use fewer",
+					"the broker asks for %.20q iterations, and %d are the most", text, maxIterations)
 			}
 		}
 	}
@@ -186,7 +188,8 @@ func (l scramLogin) accepted(data []byte) error {
 		}
 	}
 	if !l.Valid() {
-		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?", "the broker accepted the login without proving that it knows the password")
+		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?",
+			"the broker accepted the login without proving that it knows the password")
 	}
 	return nil
 }
@@ -203,6 +206,7 @@ func loginEnd(p *wire.Body, talk login) error {
 	case wire.SASLAuth:
 		return driver.Errorf(driver.ClassAuth, "", "check --user and --password", "the broker does not accept the login")
 	default:
-		return driver.Errorf(driver.ClassAuth, "", lookAtBroker, "the broker could not judge the login, for reasons of its own (code %d)", f.Code)
+		return driver.Errorf(driver.ClassAuth, "", lookAtBroker,
+			"the broker could not judge the login, for reasons of its own (code %d)", f.Code)
 	}
 }

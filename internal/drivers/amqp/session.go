@@ -17,8 +17,9 @@ const (
 	outgoingWindow = 1<<31 - 1
 )
 
-// session is an AMQP session with the one link of a producer or consumer, so that the flow control of one never holds up
-// another and the end of a session leaves a durable subscription in place. A transaction's coordinator has a link in it, too.
+// session is an AMQP session with the one link of a producer or consumer, so that the flow control of one never holds
+// up another and the end of a session leaves a durable subscription in place. A transaction's coordinator has a link in
+// it, too.
 type session struct {
 	c       *connection
 	channel uint16
@@ -78,7 +79,8 @@ type peerLink struct {
 	coordinator []string // capabilities of a coordinator
 }
 
-// beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the connection with it.
+// beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the
+// connection with it.
 func (c *connection) beginSession(ctx context.Context, aside bool) (*session, error) {
 	s := &session{c: c, aside: aside, changed: make(chan struct{}, 1)}
 	if err := c.register(s); err != nil {
@@ -132,8 +134,8 @@ func (s *session) failure() error {
 // attachTries is how often to attach to an address of Artemis that is said not to exist.
 const attachTries = 5
 
-// attach attaches a link. Artemis removes an address that it made by itself when no client uses it any more, and an attach at
-// that moment is told that the address does not exist instead of making it again: it is tried anew, at once.
+// attach attaches a link. Artemis removes an address that it made by itself when no client uses it any more, and an
+// attach at that moment is told that the address does not exist instead of making it again: it is tried anew, at once.
 func (s *session) attach(ctx context.Context, l *link, frame *wire.Attach) error {
 	for try := 1; ; try++ {
 		err := s.attachOnce(ctx, l, frame)

@@ -80,8 +80,9 @@ func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 		k.granted = k.limit
 	}
 	f := wire.Flow{
-		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut, OutgoingWindow: outgoingWindow,
-		Handle: wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
+		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut,
+		OutgoingWindow: outgoingWindow,
+		Handle:         wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
 	}
 	return f.AppendFrame(b, k.session.channel)
 }

@@ -88,7 +88,9 @@ func (k *coordinator) abandon(why error) {
 }
 
 // declare asks for a transaction; answer gets its ID.
-func (k *coordinator) declare(ctx context.Context, meter *driver.Meter, more bool, answer func(id []byte, err error)) error {
+func (k *coordinator) declare(
+	ctx context.Context, meter *driver.Meter, more bool, answer func(id []byte, err error),
+) error {
 	return k.ask(ctx, meter, new(wire.Declare).AppendMessage(nil), &request{func(st wire.State, err error) {
 		switch {
 		case err != nil:
@@ -98,13 +100,16 @@ func (k *coordinator) declare(ctx context.Context, meter *driver.Meter, more boo
 		case st.Kind == wire.DescRejected && st.Error != nil:
 			answer(nil, k.s.c.remote("the broker refused a transaction", driver.ClassOther, "", st.Error))
 		default:
-			answer(nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker did not begin a transaction when it was asked to"))
+			answer(nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+				"the broker did not begin a transaction when it was asked to"))
 		}
 	}}, more)
 }
 
 // discharge ends a transaction, by a rollback if fail; answer is told whether the broker did.
-func (k *coordinator) discharge(ctx context.Context, meter *driver.Meter, id []byte, fail, more bool, answer func(error)) error {
+func (k *coordinator) discharge(
+	ctx context.Context, meter *driver.Meter, id []byte, fail, more bool, answer func(error),
+) error {
 	d := wire.Discharge{TxnID: id, Fail: fail}
 	return k.ask(ctx, meter, d.AppendMessage(nil), &request{func(st wire.State, err error) {
 		switch {
@@ -115,7 +120,8 @@ func (k *coordinator) discharge(ctx context.Context, meter *driver.Meter, id []b
 		case st.Kind == wire.DescRejected && st.Error != nil:
 			answer(refusal{k.s.c.remote("the broker refused to commit", driver.ClassOther, "", st.Error)})
 		default:
-			answer(refusal{driver.Errorf(driver.ClassOther, "", lookAtBroker, "the broker refused to commit without saying why")})
+			answer(refusal{driver.Errorf(driver.ClassOther, "", lookAtBroker,
+				"the broker refused to commit without saying why")})
 		}
 	}}, more)
 }

@@ -17,14 +17,17 @@ type wish struct {
 	hint, text string
 }
 
-// refuse returns an error for what cannot be had. The client library is the cause of some, but not of all: the native driver
-// may not have it either.
+// refuse returns an error for what cannot be had. The client library is the cause of some, but not of all: the native
+// driver may not have it either.
 func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
 	}
 	wishes = append(wishes,
-		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use --client native, or another destination", dest.Kind.String() + "s"},
+		wish{
+			true, f.Capabilities.Of(dest.Kind).Exists, "use --client native, or another destination",
+			dest.Kind.String() + "s",
+		},
 		wish{
 			strings.ContainsFunc(dest.Name, odd), false, "use --client native, or a name of letters, digits and . _ - :",
 			"names with other signs than a few, which some brokers take for something else",
@@ -61,17 +64,31 @@ func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) erro
 func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	return refuse(op, f, spec.Destination, []wish{
-		{spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx, or use --client native", "receiving in transactions"},
-		{spec.Durable, can.DurableSubscription, "leave out --durable", "durable subscriptions of " + spec.Destination.Kind.String() + "s"},
-		{spec.Shared, can.SharedSubscription, "leave out --shared", "shared subscriptions of " + spec.Destination.Kind.String() + "s"},
+		{
+			spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx, or use --client native",
+			"receiving in transactions",
+		},
+		{
+			spec.Durable, can.DurableSubscription, "leave out --durable",
+			"durable subscriptions of " + spec.Destination.Kind.String() + "s",
+		},
+		{
+			spec.Shared, can.SharedSubscription, "leave out --shared",
+			"shared subscriptions of " + spec.Destination.Kind.String() + "s",
+		},
 		{
 			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID",
 			"durable subscriptions without a client ID, by which they are found again",
 		},
 		{spec.Selector != "", can.Selector, "leave out --selector", "selectors"},
 		{spec.Credit > 0, can.Credit, "leave out --credit", "a choice of the receive window"},
-		{spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail, or use --client native", "rejecting messages"},
-		{spec.Failing == driver.Release, can.Release, "leave out --consumer-fail, or use --client native", "giving messages back"},
+		{
+			spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail, or use --client native", "rejecting messages",
+		},
+		{
+			spec.Failing == driver.Release, can.Release, "leave out --consumer-fail, or use --client native",
+			"giving messages back",
+		},
 		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", "several deliveries at once"},
 	})
 }

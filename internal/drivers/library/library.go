@@ -32,20 +32,23 @@ func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) 
 
 // Dial opens a connection to the first host that lets us in. Open gets a connection to a host, encrypted if need be,
 // for the library; if it fails, the connection is closed.
-func Dial[C any](ctx context.Context, b *Broker, open func(ctx context.Context, host string, conn net.Conn) (C, error)) (C, error) {
-	return transport.First(ctx, b.Target.Hosts, b.ConnectTimeout, func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
-		if err == nil && b.Target.TLS {
-			conn, err = transport.Secure(ctx, conn, host.Host, b.TLS)
-		}
-		if err == nil {
-			if c, err = open(ctx, host.Host, conn); err == nil {
-				return c, nil
+func Dial[C any](
+	ctx context.Context, b *Broker, open func(ctx context.Context, host string, conn net.Conn) (C, error),
+) (C, error) {
+	return transport.First(ctx, b.Target.Hosts, b.ConnectTimeout,
+		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+			if err == nil && b.Target.TLS {
+				conn, err = transport.Secure(ctx, conn, host.Host, b.TLS)
 			}
-			_ = conn.Close()
-		}
-		return c, b.connectError("connect to "+host.String(), host.Host, err)
-	})
+			if err == nil {
+				if c, err = open(ctx, host.Host, conn); err == nil {
+					return c, nil
+				}
+				_ = conn.Close()
+			}
+			return c, b.connectError("connect to "+host.String(), host.Host, err)
+		})
 }
 
 // connectError tells why no connection could be made to host.
@@ -62,9 +65,11 @@ func (b *Broker) connectError(op, host string, err error) error {
 		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
 			"no answer in time: %w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its "+b.Protocol.Title+" port?", "%w", err)
+		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its "+b.Protocol.Title+" port?",
+			"%w", err)
 	}
-	return driver.Errorf(driver.ClassConnect, op, "is this the broker's "+b.Protocol.Title+" port? Its log may say more", "%w", err)
+	return driver.Errorf(driver.ClassConnect, op, "is this the broker's "+b.Protocol.Title+" port? Its log may say more",
+		"%w", err)
 }
 
 // grace is how long a call of a library may go on when the context has ended in which it was made.

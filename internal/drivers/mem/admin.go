@@ -27,7 +27,9 @@ func (d *memDriver) Depth(ctx context.Context, dest driver.Destination, subscrip
 }
 
 // Inspect implements [driver.Inspector].
-func (d *memDriver) Inspect(ctx context.Context, destinations []driver.Destination) (list []driver.DestinationCount, err error) {
+func (d *memDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
 	b, err := d.reach(ctx, "ask the broker for its counters")
 	if err != nil {
 		return nil, err
@@ -112,8 +114,8 @@ type Message struct {
 	TTL        time.Duration // 0: for ever
 }
 
-// Tap sees all messages that are stored at a destination, whether or not they are consumed. Its methods are safe for concurrent
-// use.
+// Tap sees all messages that are stored at a destination, whether or not they are consumed. Its methods are safe for
+// concurrent use.
 type Tap struct {
 	mu   sync.Mutex
 	seen []Message

@@ -37,8 +37,8 @@ func New() *Broker {
 // now returns nanoseconds since the broker was made, above zero.
 func (b *Broker) now() int64 { return int64(time.Since(b.epoch)) + 1 }
 
-// Set replaces the faults, at once and for all connections. Counting of "every n-th" and the clock of the stall begin anew.
-// From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
+// Set replaces the faults, at once and for all connections. Counting of "every n-th" and the clock of the stall begin
+// anew. From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
 func (b *Broker) Set(o Options) error {
 	if err := o.check(); err != nil {
 		return err

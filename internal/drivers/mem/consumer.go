@@ -190,7 +190,9 @@ func (c *consumer) runConcurrently(ctx context.Context, deliver func(*driver.Del
 }
 
 // deliver delivers a message and settles it as the verdict says.
-func (c *consumer) deliver(ctx context.Context, it *item, d *driver.Delivery, to func(*driver.Delivery) driver.Verdict) error {
+func (c *consumer) deliver(
+	ctx context.Context, it *item, d *driver.Delivery, to func(*driver.Delivery) driver.Verdict,
+) error {
 	*d = driver.Delivery{Time: it.time, HasTime: true, ID: it.id, Body: it.body, Redelivered: it.redelivered}
 	c.tally.add(delivered)
 	if it.redelivered {

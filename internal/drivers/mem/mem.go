@@ -3,20 +3,20 @@
 //
 // # Model
 //
-// A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it into
-// the queue of every subscription. Consumers take up to their credit at once, an equal share of what is there. Nothing
-// is copied per message.
+// A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it
+// into the queue of every subscription. Consumers take up to their credit at once, an equal share of what is there.
+// Nothing is copied per message.
 //
 // Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
 // [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
-// n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in this
-// order wins: fail, reject, release, rollback, withhold; and of what is stored: lose, duplicate, reorder, damage,
+// n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in
+// this order wins: fail, reject, release, rollback, withhold; and of what is stored: lose, duplicate, reorder, damage,
 // damage-id. [Broker.Stats] has the true counts.
 //
 // A transaction is a list of messages that are stored, or forgotten by the consumer's queue, all at once by its commit.
 //
-// Connections over a [Line] can be frozen and cut while the broker goes on. The hosts "unreachable" and "silent" never answer:
-// the first refuses at once, the second after the connect time-out.
+// Connections over a [Line] can be frozen and cut while the broker goes on. The hosts "unreachable" and "silent" never
+// answer: the first refuses at once, the second after the connect time-out.
 //
 // The package works inside testing/synctest when the broker is made inside the bubble.
 package mem
@@ -198,7 +198,9 @@ func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 }
 
 // Producer opens a producer.
-func (d *memDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *memDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := fmt.Sprintf("open producer on %s", spec.Destination)
 	if slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }) {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --message-type text", "its messages have no type")

@@ -235,7 +235,8 @@ func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
 	case <-p.conn.lost:
 		err = p.conn.lostError(p.op)
 	case <-ctx.Done():
-		err = driver.Errorf(driver.ClassTimeout, p.op, "receive from the queue or raise -o limit", "wait for room: %w", ctx.Err())
+		err = driver.Errorf(driver.ClassTimeout, p.op, "receive from the queue or raise -o limit", "wait for room: %w",
+			ctx.Err())
 	}
 	p.dest.mu.Lock()
 	p.dest.waiting = slices.DeleteFunc(p.dest.waiting, func(w *producer) bool { return w == p })

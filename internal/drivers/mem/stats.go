@@ -91,13 +91,15 @@ func (b *Broker) Stats() Stats {
 	}
 	s := Stats{
 		Arrived: sum[arrived], Persistent: sum[persistent], Stored: sum[stored],
-		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Modified: sum[modified], Failed: sum[failed],
+		Accepted: sum[accepted], Rejected: sum[rejected], Released: sum[released], Modified: sum[modified],
+		Failed:  sum[failed],
 		Unknown: sum[unknown], Withheld: sum[withheld], Lost: sum[lost], Unrouted: sum[unrouted],
 		Duplicated: sum[duplicated], Reordered: sum[reordered],
 		Damaged: sum[damaged], DamagedIDs: sum[damagedIDs], RolledBack: sum[rolledBack], Delivered: sum[delivered],
 		Redelivered: sum[redelivered], Acknowledged: sum[acknowledged], Refused: sum[refused],
-		Returned: sum[returned], Expired: sum[expired], Purged: b.purged, Commits: sum[committed], CommitsRefused: sum[commitRefused],
-		Producers: b.producers, Consumers: b.consumers, Connections: len(b.conns),
+		Returned: sum[returned], Expired: sum[expired], Purged: b.purged, Commits: sum[committed],
+		CommitsRefused: sum[commitRefused],
+		Producers:      b.producers, Consumers: b.consumers, Connections: len(b.conns),
 	}
 	for _, d := range b.destinations {
 		d.mu.Lock()

@@ -206,7 +206,9 @@ func (b *batcher) stop(ctx context.Context) {
 }
 
 // answer takes the answer to a batch: it is that of each of its messages.
-func (b *batcher) answer(arg uint64, r *reply) { b.end(uint32(arg), b.p.outcome(r)) } //nolint:gosec // it was made of one
+func (b *batcher) answer(arg uint64, r *reply) {
+	b.end(uint32(arg), b.p.outcome(r))
+} //nolint:gosec // it was made of one
 
 // end reports the end of a batch's messages.
 func (b *batcher) end(i uint32, o driver.Outcome) {

@@ -38,7 +38,8 @@ type result struct {
 
 func (w *result) answer(_ uint64, r *reply) {
 	if len(r.Body) > wire.MaxJSON {
-		w.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker's answer has %d bytes; perfmq accepts at most %d",
+		w.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker's answer has %d bytes; perfmq accepts at most %d",
 			len(r.Body), wire.MaxJSON)
 		close(w.done)
 		return
@@ -52,7 +53,8 @@ func (w *result) answer(_ uint64, r *reply) {
 func (a *caller) call(ctx context.Context, c *conn, code int, fields []field, body []byte) (*reply, error) {
 	head := a.request(code, 0, fields, body)
 	w := &result{done: make(chan struct{})}
-	if err := c.submit(ctx, driver.NewMeter(), head, body, false, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
+	if err := c.submit(ctx, driver.NewMeter(), head, body, false, call{to: w, limit: unlimited}); err != nil {
+		// ctx is the limit
 		return nil, err
 	}
 	select {

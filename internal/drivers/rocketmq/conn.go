@@ -74,7 +74,9 @@ type call struct {
 }
 
 // newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it.
-func newConn(addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, serve func(*conn, *reply)) *conn {
+func newConn(
+	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, serve func(*conn, *reply),
+) *conn {
 	c := &conn{
 		addr: addr, raw: raw, maxFrame: maxBody + headRoom, serve: serve, begin: time.Now(), dead: make(chan struct{}),
 		calls: make([]call, 64),
@@ -343,6 +345,7 @@ func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading(
 
 // lost is the error of a connection that ended by itself.
 func lost(err error) error {
-	return driver.Errorf(driver.ClassConnectionLost, "", "look at the broker's log: it, or the network, ended the connection",
+	return driver.Errorf(driver.ClassConnectionLost, "",
+		"look at the broker's log: it, or the network, ended the connection",
 		"the connection ended: %w", err)
 }

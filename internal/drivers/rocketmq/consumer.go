@@ -54,7 +54,8 @@ type consumer struct {
 	delivery driver.Delivery
 	attempts int // deliveries so far, for fail-percent
 
-	unknown atomic.Int64 // since when the broker does not know the subscription, nanoseconds since the Unix epoch; 0 if it does
+	// since when the broker does not know the subscription, nanoseconds since the Unix epoch; 0 if it does
+	unknown atomic.Int64
 
 	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
 	closeMu                                          sync.Mutex
@@ -95,15 +96,18 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	case spec.TransactionSize > 0:
 		return refuse("leave out --tx", "RocketMQ has no transactions for consumers")
 	case spec.Concurrency > 1:
-		return refuse("use --consumers: each is a member of the group and delivers on its own", "a consumer delivers one message at a time")
+		return refuse("use --consumers: each is a member of the group and delivers on its own",
+			"a consumer delivers one message at a time")
 	case spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared):
 		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
 	case opts.Model == broadcasting && spec.Failing != driver.Accept:
-		return refuse("leave out --consumer-fail or -o model=broadcasting", "with model=broadcasting the broker keeps no state, and takes no message back")
+		return refuse("leave out --consumer-fail or -o model=broadcasting",
+			"with model=broadcasting the broker keeps no state, and takes no message back")
 	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
-		return refuse("use topic://"+spec.Destination.Name, "with model=broadcasting each consumer gets all messages, unlike with a queue")
+		return refuse("use topic://"+spec.Destination.Name,
+			"with model=broadcasting each consumer gets all messages, unlike with a queue")
 	}
 	topic, err := d.cfg.topicName(spec.Destination)
 	if err != nil {
@@ -112,8 +116,10 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
-		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)}, input: driver.NewMeter(),
+		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1),
+		stop: make(chan struct{}), managed: make(chan struct{}),
+		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
+		input: driver.NewMeter(),
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
@@ -293,7 +299,9 @@ func (c *consumer) deliverAll(
 	return 0, nil
 }
 
-func (c *consumer) deliver(m *wire.Message, again bool, deliver func(*driver.Delivery) driver.Verdict) (driver.Verdict, error) {
+func (c *consumer) deliver(
+	m *wire.Message, again bool, deliver func(*driver.Delivery) driver.Verdict,
+) (driver.Verdict, error) {
 	d := &c.delivery
 	d.Body, d.Redelivered = m.Body, again
 	if m.SysFlag&wire.SysCompressed != 0 {

@@ -85,8 +85,9 @@ func connectError(op, addr string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		class = driver.ClassTimeout
 	}
-	return driver.Errorf(class, op, "is the name server (or, if the name server gave the address, the broker) running and "+
-		"reachable there? For a broker behind a container's address see -o broker-address", "%w", err)
+	return driver.Errorf(class, op,
+		"is the name server (or, if the name server gave the address, the broker) running and "+
+			"reachable there? For a broker behind a container's address see -o broker-address", "%w", err)
 }
 
 func tlsError(op string, err error) error {
@@ -96,7 +97,8 @@ func tlsError(op string, err error) error {
 		return wrap(op, settings)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return driver.Errorf(driver.ClassTimeout, op, "use "+schemePlain+":// if the server does not encrypt. See also --connect-timeout",
+		return driver.Errorf(driver.ClassTimeout, op,
+			"use "+schemePlain+":// if the server does not encrypt. See also --connect-timeout",
 			"the server accepted the connection but did not answer the TLS handshake in time: %w", err)
 	}
 	if errors.As(err, &record) || driver.ClassOf(err) == driver.ClassConnectionLost {
@@ -120,9 +122,11 @@ func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
 // randomID is for names that must not meet those of other runs.
 func randomID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// acquire returns the client of that connection with one more user. A member of a consumer group needs a client that no other
-// member of the group uses: it is by their clients that brokers tell members apart.
-func (d *rocketDriver) acquire(ctx context.Context, spec driver.Connection, group string) (*transport.Lease[*client], error) {
+// acquire returns the client of that connection with one more user. A member of a consumer group needs a client that no
+// other member of the group uses: it is by their clients that brokers tell members apart.
+func (d *rocketDriver) acquire(
+	ctx context.Context, spec driver.Connection, group string,
+) (*transport.Lease[*client], error) {
 	key := spec.Key
 	for i := 2; ; i++ {
 		lease, err := d.pool.Acquire(ctx, spec)
@@ -277,7 +281,8 @@ func (c *client) beatAll(limit time.Duration) {
 	defer cancel()
 	for _, conn := range c.connections() {
 		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs", "no answer to a heartbeat within %s", limit))
+			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
+				"no answer to a heartbeat within %s", limit))
 		}
 	}
 }

@@ -50,7 +50,8 @@ func refusal(r *reply) *driver.Error {
 func classOfCode(code int, remark string) (driver.Class, string) {
 	switch code {
 	case wire.ResSystemBusy, wire.ResFlowControl:
-		return driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+		return driver.ClassFull,
+			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
 	case wire.ResNoPermission:
 		if strings.Contains(remark, "sending message is forbidden") {
 			return driver.ClassAuth, "the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
@@ -59,7 +60,8 @@ func classOfCode(code int, remark string) (driver.Class, string) {
 	case wire.ResTopicNotExist:
 		return driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
-		return driver.ClassNotFound, "the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
+		return driver.ClassNotFound,
+			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
 	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
 		return driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time"
 	case wire.ResSubscriptionParseFailed:
@@ -92,7 +94,10 @@ func tooLarge(remark string) bool {
 
 // authFailed recognises what ACL 1.0 and 2.0 say when they refuse; they do so with a general code.
 func authFailed(remark string) bool {
-	for _, text := range []string{"AclException", "AuthenticationException", "AuthorizationException", "Check signature failed", "No accessKey is configured", "signature"} {
+	for _, text := range []string{
+		"AclException", "AuthenticationException", "AuthorizationException",
+		"Check signature failed", "No accessKey is configured", "signature",
+	} {
 		if strings.Contains(remark, text) {
 			return true
 		}
@@ -120,10 +125,15 @@ func outcome(op string, r *reply) driver.Outcome {
 	case errors.Is(r.err, errNoAnswer):
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: driver.Errorf(driver.ClassTimeout, op, "the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
+			Err: driver.Errorf(driver.ClassTimeout, op,
+				"the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
 		}
 	case errors.Is(r.err, errAbandoned):
-		return driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: wrap(op, driver.Errorf(driver.ClassTimeout, "", "is the broker overloaded, or short of disk? See --drain-timeout", "%w", errAbandoned))}
+		return driver.Outcome{
+			State: driver.Unknown, Class: driver.ClassTimeout,
+			Err: wrap(op, driver.Errorf(driver.ClassTimeout, "",
+				"is the broker overloaded, or short of disk? See --drain-timeout", "%w", errAbandoned)),
+		}
 	default:
 		err := wrap(op, r.err)
 		return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}

@@ -139,7 +139,8 @@ func newConfig(opts driver.OpenOptions) (config, error) {
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		cfg.opts = *o
 	} else if opts.Options != nil && !ok {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "options of type %T are not those of RocketMQ", opts.Options))
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "options of type %T are not those of RocketMQ",
+			opts.Options))
 	}
 	if opts.ConnectTimeout <= 0 {
 		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "the connect timeout must be above zero"))
@@ -179,7 +180,10 @@ func (o *Options) check() []error {
 			fail("", "option %s=%s: must be one of %s", e.Name, e.Default, strings.Join(e.Enum, ", "))
 		}
 	}
-	for name, text := range map[string]string{"group": o.Group, "producer-group": o.ProducerGroup, "namespace": o.Namespace} {
+	for name, text := range map[string]string{
+		"group": o.Group, "producer-group": o.ProducerGroup,
+		"namespace": o.Namespace,
+	} {
 		if text != "" && !legalName(text) {
 			fail("use letters, digits, %, |, - and _, at most 120 of them", "option %s=%s: not a legal name", name, text)
 		}
@@ -206,7 +210,8 @@ func (o *Options) check() []error {
 		fail("", "broadcasting goes neither with order=orderly nor with fail-percent: the broker keeps no state for it")
 	}
 	if o.ConsumeThreads != 1 {
-		fail("use --consumers: each is a member of the group and delivers on its own", "option consume-threads=%d: a consumer delivers one message at a time", o.ConsumeThreads)
+		fail("use --consumers: each is a member of the group and delivers on its own",
+			"option consume-threads=%d: a consumer delivers one message at a time", o.ConsumeThreads)
 	}
 	if o.BrokerAddress != "" {
 		if _, err := parseHost(o.BrokerAddress); err != nil || !strings.Contains(o.BrokerAddress, ":") {

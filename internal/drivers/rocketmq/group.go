@@ -65,7 +65,8 @@ func (c *consumer) open(ctx context.Context) error {
 		case <-tick.C:
 		case <-c.kicked:
 		case <-ctx.Done():
-			return driver.Errorf(driver.ClassTimeout, "", "another consumer of the group may have been killed a moment ago: its locks end after a minute",
+			return driver.Errorf(driver.ClassTimeout, "",
+				"another consumer of the group may have been killed a moment ago: its locks end after a minute",
 				"the broker has not given us our queues of group %s: %w", c.group, ctx.Err())
 		}
 	}
@@ -80,7 +81,8 @@ func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) erro
 	}
 	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
 		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
-		"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1, "notifyConsumerIdsChangedEnable": true,
+		"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
+		"notifyConsumerIdsChangedEnable": true,
 	})
 	if err != nil {
 		return err
@@ -97,7 +99,8 @@ func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.client.must(ctx, conn, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil, body)
+	_, err = c.client.must(ctx, conn, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
+		body)
 	return err
 }
 

@@ -40,7 +40,8 @@ func (c *consumer) data() wire.ConsumerData {
 	}
 	if c.opts.Model == clustering {
 		d.Subscriptions = append(d.Subscriptions, wire.Subscription{
-			Topic: wire.RetryPrefix + c.group, Expression: "*", Kind: wire.KindTag, Version: c.version, Tags: []string{}, Codes: []int32{},
+			Topic: wire.RetryPrefix + c.group, Expression: "*", Kind: wire.KindTag, Version: c.version, Tags: []string{},
+			Codes: []int32{},
 		})
 	}
 	return d
@@ -48,7 +49,8 @@ func (c *consumer) data() wire.ConsumerData {
 
 func (c *consumer) subscriptionData() wire.Subscription {
 	s := wire.Subscription{
-		Topic: c.topic, Expression: c.filter.expression, Kind: c.filter.kind, Version: c.version, Tags: []string{}, Codes: []int32{},
+		Topic: c.topic, Expression: c.filter.expression, Kind: c.filter.kind, Version: c.version, Tags: []string{},
+		Codes: []int32{},
 	}
 	for _, tag := range c.filter.tags {
 		s.Tags = append(s.Tags, tag)
@@ -59,7 +61,8 @@ func (c *consumer) subscriptionData() wire.Subscription {
 
 // unregister tells a broker that this client leaves a group.
 func (c *client) unregister(ctx context.Context, conn *conn, key, group string) error {
-	_, err := c.must(ctx, conn, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}}, nil)
+	_, err := c.must(ctx, conn, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}},
+		nil)
 	return err
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // identify asks a broker for its version, beside whatever else is done with the connection: GET_BROKER_RUNTIME_INFO
-// (AdminBrokerProcessor.getBrokerRuntimeInfo). One driver asks one broker. A broker that does not answer that, because the user may not
-// ask or it has just started, tells its version in the frame of its refusal.
+// (AdminBrokerProcessor.getBrokerRuntimeInfo). One driver asks one broker. A broker that does not answer that, because
+// the user may not ask or it has just started, tells its version in the frame of its refusal.
 func (c *client) identify(conn *conn) {
 	d := c.d
 	if product, _ := d.Broker(); product != "" || !d.identifying.CompareAndSwap(false, true) {
@@ -37,8 +37,8 @@ func (c *client) identify(conn *conn) {
 
 const rocketMQ = "RocketMQ"
 
-// versionOf returns the version that frames tell by its place among the names of MQVersion.Version: from V4_0_0 on, ten patches make a
-// minor version and ten of these a major one, each with a snapshot before it. It is empty for others.
+// versionOf returns the version that frames tell by its place among the names of MQVersion.Version: from V4_0_0 on, ten
+// patches make a minor version and ten of these a major one, each with a snapshot before it. It is empty for others.
 func versionOf(ordinal int) string {
 	const (
 		first = 213 // V4_0_0

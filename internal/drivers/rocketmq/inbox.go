@@ -62,7 +62,8 @@ func (c *consumer) newPull(q *queue) *pulled {
 func (p *pulled) answer(_ uint64, r *reply) {
 	p.err, p.code, p.refused = r.err, r.Code, nil
 	p.next, p.hasNext = r.Number("nextBeginOffset")
-	if r.err == nil && r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound && r.Code != wire.ResPullRetryImmediately {
+	if r.err == nil && r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound &&
+		r.Code != wire.ResPullRetryImmediately {
 		p.refused = refusal(r)
 	}
 	body := r.Body

@@ -30,9 +30,12 @@ func (i *inspector) reset() {
 	i.conns, i.routes = nil, nil
 }
 
-// Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones where the group of
-// a queue stands in them, and the depth is what is between, with messages to be delivered again; of a topic, that of all groups.
-func (d *rocketDriver) Inspect(ctx context.Context, destinations []driver.Destination) (list []driver.DestinationCount, err error) {
+// Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones
+// where the group of a queue stands in them, and the depth is what is between, with messages to be delivered again; of
+// a topic, that of all groups.
+func (d *rocketDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
 	i := &d.inspector
@@ -50,7 +53,9 @@ func (d *rocketDriver) Inspect(ctx context.Context, destinations []driver.Destin
 	return list, nil
 }
 
-func (d *rocketDriver) inspect(ctx context.Context, a *caller, dest driver.Destination) (n driver.DestinationCount, err error) {
+func (d *rocketDriver) inspect(
+	ctx context.Context, a *caller, dest driver.Destination,
+) (n driver.DestinationCount, err error) {
 	topic, err := d.cfg.topicName(dest)
 	if err != nil {
 		return n, err

@@ -37,7 +37,8 @@ func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]by
 	for _, p := range v.Properties {
 		switch {
 		case p.Key == "" || !wire.CarriesProperty(p.Key) || !wire.CarriesProperty(p.Value):
-			return nil, driver.Errorf(driver.ClassUnsupported, op, "", "RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", p.Key, p.Value)
+			return nil, driver.Errorf(driver.ClassUnsupported, op, "",
+				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", p.Key, p.Value)
 		case reserved(p.Key):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it; tag, keys and delays are set by -o",
 				"the name %s is one of RocketMQ's own or of ours", p.Key)
@@ -49,7 +50,8 @@ func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]by
 	}
 	const limit = 30_000 // their length is an int16, and brokers add some
 	if len(b) > limit {
-		return nil, driver.Errorf(driver.ClassTooLarge, op, "", "RocketMQ takes %d bytes of properties, not %d", limit, len(b))
+		return nil, driver.Errorf(driver.ClassTooLarge, op, "", "RocketMQ takes %d bytes of properties, not %d", limit,
+			len(b))
 	}
 	return b, nil
 }
@@ -93,7 +95,8 @@ func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 	body, err := z.Inflate(m.SysFlag, m.Body, maxBody)
 	switch {
 	case errors.Is(err, wire.ErrCompression):
-		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w", err)
+		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w",
+			err)
 	case errors.Is(err, wire.ErrTooLong):
 		return nil, driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
 			"the broker sends a message whose %d compressed bytes are more than %d; perfmq accepts at most %d",

@@ -49,7 +49,8 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 	if len(doubtful) == 0 {
 		return fresh, nil
 	}
-	r, err := c.client.must(ctx, conn, "ask where the group has been", wire.ReqGetConsumeStats, []field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
+	r, err := c.client.must(ctx, conn, "ask where the group has been", wire.ReqGetConsumeStats,
+		[]field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -81,20 +82,25 @@ func (a *caller) savedOffset(ctx context.Context, q *queue, group string) (offse
 // saveOffset tells the broker where a group stands in a queue.
 func (a *caller) saveOffset(ctx context.Context, q *queue, group string, offset int64) error {
 	_, err := a.must(ctx, q.conn, "save where the group stands", wire.ReqUpdateConsumerOffset, []field{
-		{"consumerGroup", group}, {"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}, {"commitOffset", strconv.FormatInt(offset, 10)},
+		{"consumerGroup", group},
+		{"topic", q.topic},
+		{"queueId", strconv.Itoa(q.number)},
+		{"commitOffset", strconv.FormatInt(offset, 10)},
 	}, nil)
 	return err
 }
 
 // limitOffset asks for the first (wire.ReqGetMinOffset) or next (wire.ReqGetMaxOffset) offset of a queue.
 func (a *caller) limitOffset(ctx context.Context, q *queue, code int) (int64, error) {
-	r, err := a.must(ctx, q.conn, "ask for the limits of a queue", code, []field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
+	r, err := a.must(ctx, q.conn, "ask for the limits of a queue", code,
+		[]field{{"topic", q.topic}, {"queueId", strconv.Itoa(q.number)}}, nil)
 	if err != nil {
 		return 0, err
 	}
 	n, ok := r.Number("offset")
 	if !ok {
-		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", lookAtBroker, "the answer has no offset")
+		return 0, driver.Errorf(driver.ClassProtocol, "ask for the limits of a queue", lookAtBroker,
+			"the answer has no offset")
 	}
 	return n, nil
 }

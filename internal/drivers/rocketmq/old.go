@@ -50,7 +50,8 @@ func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.Prod
 	return nil
 }
 
-// delayOfLevel returns the delay of -o delay-level, if all brokers say that it is the same with them; else 0, as it is not known.
+// delayOfLevel returns the delay of -o delay-level, if all brokers say that it is the same with them; else 0, as it is
+// not known.
 func (p *producer) delayOfLevel(ctx context.Context, r *route) (delay time.Duration) {
 	for _, b := range r.brokers {
 		if b.write == 0 {
@@ -73,7 +74,8 @@ func (p *producer) delayOfLevel(ctx context.Context, r *route) (delay time.Durat
 	return delay
 }
 
-// levelIn returns the delay of a level, from 1, among the messageDelayLevel of a broker's configuration; 0 if there is none.
+// levelIn returns the delay of a level, from 1, among the messageDelayLevel of a broker's configuration; 0 if there is
+// none.
 func levelIn(config string, level int) time.Duration {
 	for line := range strings.Lines(config) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")

@@ -77,7 +77,9 @@ type sendQueue struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *rocketDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	if err := unsupported(op, &spec); err != nil {
 		return nil, err
@@ -91,7 +93,8 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay, sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
+		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay,
+		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
 		done: done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -135,9 +138,11 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 	case slices.ContainsFunc(spec.Variants, text):
 		return refuse("leave out --message-type text", "messages of text: all are of bytes")
 	case spec.Persistent:
-		return refuse("leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk", "delivery mode per message")
+		return refuse("leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk",
+			"delivery mode per message")
 	case spec.CommitInterval > 0:
-		return refuse("for RocketMQ's own kind, one message per transaction, use -o transactional=true", "transactions of several messages")
+		return refuse("for RocketMQ's own kind, one message per transaction, use -o transactional=true",
+			"transactions of several messages")
 	}
 	return nil
 }
@@ -159,9 +164,11 @@ func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error
 	case spec.Delay == 0:
 		return o, nil
 	case o.Delay > 0 || o.DelayLevel > 0:
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay and -o delay-level", "the delay is given twice")
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay and -o delay-level",
+			"the delay is given twice")
 	case o.Send == sendBatch || o.Transactional:
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --delivery-delay, -o send=batch and -o transactional",
+		return nil, driver.Errorf(driver.ClassUnsupported, op,
+			"leave out --delivery-delay, -o send=batch and -o transactional",
 			"RocketMQ delays neither batches nor transactional messages")
 	}
 	own := *o
@@ -184,7 +191,8 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		k := kind{body: v.Body, group: v.Group, hash: fold(v.Group)}
 		switch {
 		case len(v.Body) == 0:
-			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
+			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more",
+				"RocketMQ does not take empty bodies")
 		case len(v.Body) > maxBody:
 			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers accept 4 MiB by default",
 				"a body of %d bytes does not fit into a frame", len(v.Body))
@@ -239,7 +247,8 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		queues = p.appendQueues(queues, c, b)
 	}
 	if len(queues) == 0 {
-		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)", "no queue of topic %s may be written", p.topic)
+		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)",
+			"no queue of topic %s may be written", p.topic)
 	}
 	// Producers that start together should not march in step.
 	p.next = int(fold(spec.Name) % uint32(len(queues)))

@@ -158,7 +158,8 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 		saved, ok := q.wait(ctx)
 		switch {
 		case !ok:
-			return driver.Errorf(driver.ClassTimeout, op, "is it overloaded, or not a RocketMQ server?", "%s did not answer: %w", q.conn.addr, ctx.Err())
+			return driver.Errorf(driver.ClassTimeout, op, "is it overloaded, or not a RocketMQ server?", "%s did not answer: %w",
+				q.conn.addr, ctx.Err())
 		case saved == q.consumed.Load():
 			return nil
 		case tried:

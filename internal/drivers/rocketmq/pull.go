@@ -78,7 +78,8 @@ func (c *consumer) pullFlags() (flags int64) {
 // verdict tells what an answer means: an error ends Run, and a time is to pass before the next pull.
 func (p *pulled) verdict() (wait time.Duration, err error) {
 	if errors.Is(p.err, errNoAnswer) {
-		return 0, driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs", "no answer to a pull within %s", pullTime)
+		return 0, driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
+			"no answer to a pull within %s", pullTime)
 	}
 	if p.err != nil {
 		return 0, p.err
@@ -122,7 +123,8 @@ func (c *consumer) introduce() bool {
 // it is rejected, puts it into the group's dead-letter queue.
 func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
 	if c.opts.Model == broadcasting {
-		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering", "with model=broadcasting the broker keeps no state")
+		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering",
+			"with model=broadcasting the broker keeps no state")
 	}
 	level := c.opts.RetryLevel
 	if verdict == driver.Reject {

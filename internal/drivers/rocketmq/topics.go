@@ -64,8 +64,9 @@ const (
 func checkNumbers(op string, q *wire.QueueData) error {
 	for _, n := range []int{q.Read, q.Write} {
 		if n < 0 || n > maxQueues {
-			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer, "the name server says that the topic has %d queues on broker %s; "+
-				"perfmq accepts at most %d", n, clip(q.Broker, maxName), maxQueues)
+			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer,
+				"the name server says that the topic has %d queues on broker %s; "+
+					"perfmq accepts at most %d", n, clip(q.Broker, maxName), maxQueues)
 		}
 	}
 	return nil
@@ -138,13 +139,15 @@ func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 		return nil, errs[0]
 	}
 	return nil, &driver.Error{
-		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d name servers", len(hosts)), Err: errors.Join(errs...),
+		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d name servers", len(hosts)),
+		Err: errors.Join(errs...),
 	}
 }
 
 func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
 	op := "look up topic " + topic
-	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfoByTopic, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
+	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfoByTopic,
+		[]field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +173,9 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 		}
 		r.brokers = append(r.brokers, b)
 		if total += max(b.read, b.write); len(r.brokers) > maxBrokers || total > maxTopicQueues {
-			return nil, driver.Errorf(driver.ClassProtocol, op, lookAtNameServer, "the name server says that the topic has %d queues or more "+
-				"on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues), maxTopicQueues, maxBrokers)
+			return nil, driver.Errorf(driver.ClassProtocol, op, lookAtNameServer,
+				"the name server says that the topic has %d queues or more "+
+					"on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues), maxTopicQueues, maxBrokers)
 		}
 	}
 	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
@@ -193,7 +197,8 @@ func (d *rocketDriver) checkQueues(topic string, r *route) error {
 	want := d.cfg.opts.Queues
 	for _, b := range r.brokers {
 		if want != 0 && (b.write != want || b.read != want) {
-			return driver.Errorf(driver.ClassOther, "look up topic "+topic, "leave out -o queues, use another topic, or delete this one",
+			return driver.Errorf(driver.ClassOther, "look up topic "+topic,
+				"leave out -o queues, use another topic, or delete this one",
 				"topic %s has %d queues on broker %s, not %d", topic, b.write, b.name, want)
 		}
 	}
@@ -219,7 +224,8 @@ func (d *rocketDriver) masters(ctx context.Context, a *caller, ns *conn) ([]stri
 	}
 	slices.Sort(list)
 	if list = slices.Compact(list); len(list) == 0 {
-		return nil, driver.Errorf(driver.ClassConnect, op, "start a broker, or wait until it has registered", "the name server knows no broker")
+		return nil, driver.Errorf(driver.ClassConnect, op, "start a broker, or wait until it has registered",
+			"the name server knows no broker")
 	}
 	return list, nil
 }
@@ -279,7 +285,8 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic, "do its brokers register with this name server?",
+			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic,
+				"do its brokers register with this name server?",
 				"the name server does not know it yet: %w", ctx.Err())
 		}
 	}

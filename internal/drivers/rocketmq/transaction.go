@@ -33,7 +33,8 @@ type transactions struct {
 	due    int           // messages left open that have not got their end yet
 	idle   chan struct{} // told when due falls to 0
 
-	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted, lateRolledBack atomic.Uint64
+	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted,
+	lateRolledBack atomic.Uint64
 }
 
 func newTransactions(p *producer) *transactions {
@@ -270,8 +271,10 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 		if due == 0 || t.p.reachable(nil) != nil {
 			return nil
 		}
-		over := driver.Errorf(driver.ClassTimeout, t.p.op, "raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+
-			"broker's transactionTimeOut and transactionCheckInterval", "%d transactions are still open: the broker has not checked them", due)
+		over := driver.Errorf(driver.ClassTimeout, t.p.op,
+			"raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+
+				"broker's transactionTimeOut and transactionCheckInterval",
+			"%d transactions are still open: the broker has not checked them", due)
 		select {
 		case <-t.idle:
 		case <-timer.C:
@@ -298,10 +301,24 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked.Load()},
 		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.lateCommitted.Load()},
 		{Name: "tx-rolled-back-late", Help: "transactions rolled back at a check-back", Value: t.lateRolledBack.Load()},
-		{Name: "tx-open", Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but not delivered", Value: uint64(t.stillOpen())},
-		{Name: "tx-unexpected-checks", Help: "check-backs of transactions that had been ended at once, but which the broker had not noted in time; if committed, these are delivered twice", Value: t.unexpected.Load()},
-		{Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one", Value: t.duplicated.Load()},
-		{Name: "tx-foreign-checks", Help: "check-backs of transactions of other processes in the same producer group", Value: t.foreign.Load()},
+		{
+			Name: "tx-open",
+			Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but " +
+				"not delivered", Value: uint64(t.stillOpen()),
+		},
+		{
+			Name: "tx-unexpected-checks",
+			Help: "check-backs of transactions that had been ended at once, but which the broker had not noted in time; if " +
+				"committed, these are delivered twice", Value: t.unexpected.Load(),
+		},
+		{
+			Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one",
+			Value: t.duplicated.Load(),
+		},
+		{
+			Name: "tx-foreign-checks", Help: "check-backs of transactions of other processes in the same producer group",
+			Value: t.foreign.Load(),
+		},
 	}
 	return list
 }

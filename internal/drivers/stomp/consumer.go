@@ -103,7 +103,8 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)), workers: spec.Concurrency,
+		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
+		workers: spec.Concurrency,
 		failing: spec.Failing,
 		input:   driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}

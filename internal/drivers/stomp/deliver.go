@@ -26,7 +26,8 @@ func (k *consumer) take(f *inbound) error {
 	}
 	if f.encoded && f.id != (driver.ID{}) && f.id.Number != driver.Unnumbered && k.fault == nil {
 		k.fault = driver.Errorf(driver.ClassUnsupported, "",
-			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ Classic",
+			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ "+
+				"Classic",
 			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
 		notify(k.arrived)
 	}

@@ -89,8 +89,10 @@ func (s *connection) shakeHands(c *config) error {
 			"the broker does not speak STOMP %s but %s", want, s.version)
 	}
 	if s.server == "" && s.version == wire.V10 && c.opts.Dialect == automatic {
-		return driver.Errorf(driver.ClassUnsupported, "", "say which broker it is by -o dialect=, or leave out -o version=1.0",
-			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and subscriptions is not known")
+		return driver.Errorf(driver.ClassUnsupported, "",
+			"say which broker it is by -o dialect=, or leave out -o version=1.0",
+			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and "+
+				"subscriptions is not known")
 	}
 	s.driver.Tell(wire.Server(s.server))
 	s.in.version = s.version
@@ -124,13 +126,15 @@ func (s *session) greeting(c *config) (*wire.Frame, error) {
 	var f inbound
 	if err := s.in.next(&f); err != nil {
 		if errors.Is(err, errNotSTOMP) {
-			return nil, driver.Errorf(driver.ClassProtocol, "", "is this the broker's STOMP port?", "the peer broke the protocol: %w", err)
+			return nil, driver.Errorf(driver.ClassProtocol, "", "is this the broker's STOMP port?",
+				"the peer broke the protocol: %w", err)
 		}
 		return nil, err
 	}
 	switch {
 	case f.other == nil:
-		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker did not answer CONNECT, but sent something else")
+		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker did not answer CONNECT, but sent something else")
 	case f.other.Command == wire.ERROR:
 		e := errorFrame("", f.other)
 		if e.Class == driver.ClassOther {

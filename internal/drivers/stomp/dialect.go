@@ -65,8 +65,10 @@ func (d dialect) unsupported(hint, what string) error {
 // reservedHeaders are those that have a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
-		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority", "expires",
-		"expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
+		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",
+		"expires",
+		"expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID",
+		"subscription", "message-id", "ack", "redelivered",
 	}
 }
 
@@ -138,8 +140,8 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	return headers, nil
 }
 
-// sendVariant returns the headers, beside them, that are the same for all messages of a variant. The server is the header of
-// CONNECTED.
+// sendVariant returns the headers, beside them, that are the same for all messages of a variant. The server is the
+// header of CONNECTED.
 func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
@@ -180,11 +182,13 @@ type subscription struct {
 	returns bool
 }
 
-// ackMode is the mode of acknowledgement to subscribe with. A cumulative ACK of RabbitMQ 3.10 covers, against STOMP, all
-// subscriptions of the connection, so that the next ACK of another one ends the connection: it is not used unless asked for.
+// ackMode is the mode of acknowledgement to subscribe with. A cumulative ACK of RabbitMQ 3.10 covers, against STOMP,
+// all subscriptions of the connection, so that the next ACK of another one ends the connection: it is not used unless
+// asked for.
 func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
-	case spec.TransactionSize > 0, option == ackBest && (d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept):
+	case spec.TransactionSize > 0,
+		option == ackBest && (d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept):
 		return ackIndividual
 	case option == ackBest:
 		return ackClient
@@ -329,8 +333,8 @@ func (d dialect) artemisSubscription(s *subscription, spec *driver.ConsumerSpec,
 	return nil
 }
 
-// checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of the
-// subscription that is to be removed for the client ID as well.
+// checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of
+// the subscription that is to be removed for the client ID as well.
 func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
 	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
 		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",

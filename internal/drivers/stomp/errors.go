@@ -65,7 +65,11 @@ type meaning struct {
 // meanings are looked through in order. STOMP has no error codes: brokers are known by what they say.
 func meanings() []meaning {
 	return []meaning{
-		{driver.ClassConnectionLost, []string{"connection is not valid"}, "see the first error: Artemis takes no more after one"},
+		{
+			driver.ClassConnectionLost,
+			[]string{"connection is not valid"},
+			"see the first error: Artemis takes no more after one",
+		},
 		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassTooLarge, []string{
@@ -76,13 +80,18 @@ func meanings() []meaning {
 			"disk capacity", "no space left",
 		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
 		{driver.ClassAuth, []string{
-			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
+			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized",
+			"access denied",
 			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed",
 		}, "check --user and --password and the user's permissions on the broker"},
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
 		}, ""}, // see missing
-		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, "check the syntax of --selector"},
+		{
+			driver.ClassUnsupported,
+			[]string{"selector", "filter expression", "invalid filter"},
+			"check the syntax of --selector",
+		},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
 		}, ""},
@@ -104,8 +113,9 @@ var errUnsaid = errors.New("it does not say why")
 // full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a
 // permission is the reason then, but a limit.
 func full(err *driver.Error) *driver.Error {
-	return driver.Errorf(driver.ClassFull, "", "Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
-		"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
+	return driver.Errorf(driver.ClassFull, "",
+		"Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
+			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
 }
 
 // missing says what to do about a destination that is not there.
@@ -114,7 +124,8 @@ func (d dialect) missing() string {
 	case artemis:
 		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
 	case rabbitmq:
-		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no exchange"
+		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no " +
+			"exchange"
 	default:
 		return "create it on the broker, or let the broker create it"
 	}
@@ -124,7 +135,10 @@ func (d dialect) missing() string {
 func errorFrame(d dialect, f *wire.Frame) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
-	e := &driver.Error{Class: driver.ClassOther, Hint: "look into the broker's log", Err: fmt.Errorf("%s: %s", d.says(), words)}
+	e := &driver.Error{
+		Class: driver.ClassOther, Hint: "look into the broker's log",
+		Err: fmt.Errorf("%s: %s", d.says(), words),
+	}
 	for _, m := range meanings() {
 		for _, w := range m.words {
 			if strings.Contains(lower, w) {
@@ -235,8 +249,10 @@ func unanswered(encrypted bool, d time.Duration, err error) error {
 
 // unansweredTLS is for a server that took the connection and did not answer our TLS hello in its time, d.
 func unansweredTLS(d time.Duration, err error) error {
-	return driver.Errorf(driver.ClassTimeout, "", "is this the broker's port for encrypted connections, or should it be stomp://? "+
-		"See also --connect-timeout", "the server accepted the connection but did not answer the TLS handshake within %s (%w)", roughly(d), err)
+	return driver.Errorf(driver.ClassTimeout, "",
+		"is this the broker's port for encrypted connections, or should it be stomp://? "+
+			"See also --connect-timeout",
+		"the server accepted the connection but did not answer the TLS handshake within %s (%w)", roughly(d), err)
 }
 
 // roughly rounds a time-out, of which a moment has passed, for people.
@@ -261,8 +277,10 @@ func notSTOMP(tls bool, greeting []byte) error {
 		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not a STOMP broker")
 	case strings.HasPrefix(string(greeting), "AMQP"):
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not STOMP")
-	case !tls && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://", "the peer demands an encrypted connection")
+	case !tls && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
+		// TLS alert or handshake, RFC 8446 section 5.1
+		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://",
+			"the peer demands an encrypted connection")
 	default:
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not a STOMP broker: it answered %.20q", greeting)
 	}

@@ -79,7 +79,8 @@ func Factory() driver.Factory {
 	// What a NACK does is for each broker to say: see [dialect.failing].
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Reject: true, Release: true, Redelivered: true, Delay: true, Text: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Reject: true, Release: true,
+		Redelivered: true, Delay: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

@@ -45,7 +45,9 @@ type kind struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *stompDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	if spec.CommitInterval > 0 && spec.MaxPending < spec.CommitInterval {
 		return nil, driver.Errorf(driver.ClassOther, op, "raise --max-pending to at least --commit-interval",
@@ -62,7 +64,8 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 	}
 	p := &producer{
 		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
-		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending), settled: make(chan struct{}, 1),
+		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
+		settled: make(chan struct{}, 1),
 	}
 	if spec.CommitInterval > 0 {
 		p.tx = newTransactions(p, &spec)
@@ -172,7 +175,8 @@ func (p *producer) Waits() driver.Waits {
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer on its console",
+			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer "+
+				"on its console",
 			"the broker did not read earlier frames: %w", err)
 	}
 	return p.conn.explain(p.op, err)
@@ -272,7 +276,9 @@ func (p *producer) Close(ctx context.Context) error {
 	if !p.sends.await(p.settled, ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked producer; see --drain-timeout",
+			Err: driver.Errorf(driver.ClassTimeout, p.op,
+				"is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, "+
+					"disk) or a blocked producer; see --drain-timeout",
 				"the broker had not answered when the producer closed"),
 		})
 		p.sends.await(p.settled, nil) // what others are reporting

@@ -42,7 +42,8 @@ func (d dialect) checkPriority(dest driver.Destination, o *Options, server strin
 	case o.Declare == kindQuorum, o.MaxPriority > 0:
 		return nil
 	default:
-		return d.unsupported("say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it /amq/queue/NAME",
+		return d.unsupported("say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it "+
+			"/amq/queue/NAME",
 			"a queue has no priorities unless it is declared with them")
 	}
 }

@@ -31,7 +31,8 @@ type receiving struct {
 
 func newReceiving(k *consumer, spec *driver.ConsumerSpec) *receiving {
 	t := &receiving{
-		k: k, size: spec.TransactionSize, commits: spec.Commits, answered: make(chan struct{}, 1), timer: time.NewTimer(idleCommit),
+		k: k, size: spec.TransactionSize, commits: spec.Commits, answered: make(chan struct{}, 1),
+		timer: time.NewTimer(idleCommit),
 	}
 	t.timer.Stop()
 	if t.commits == nil {

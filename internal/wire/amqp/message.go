@@ -90,7 +90,8 @@ func (m *Message) Decode(b []byte) error {
 			return &DecodeError{Type: "message", Err: d.err}
 		case section < DescHeader || section > DescFooter:
 			return &DecodeError{Type: "message", Err: ErrDescriptor}
-		case section < last, section == last && (!isBody || section == DescValue), isBody && m.BodySections > 0 && section != last:
+		case section < last, section == last && (!isBody || section == DescValue),
+			isBody && m.BodySections > 0 && section != last:
 			return &DecodeError{Type: "message", Err: ErrSections}
 		}
 		last = section

@@ -143,7 +143,8 @@ func explain(op string, err error) *driver.Error {
 
 // refused gives the error of [amqp.NewConn] a class: the library has no type for a login that failed, but for all else.
 func refused(err error) error {
-	if driver.ClassOf(err) != driver.ClassOther || errors.As(err, new(*amqp.ConnError)) || errors.Is(err, context.Canceled) {
+	if driver.ClassOf(err) != driver.ClassOther || errors.As(err, new(*amqp.ConnError)) ||
+		errors.Is(err, context.Canceled) {
 		return err
 	}
 	return driver.Errorf(driver.ClassAuth, "", "check --user and --password, and that this is the broker's AMQP port",
@@ -153,7 +154,8 @@ func refused(err error) error {
 // ended reports whether a send failed because link, session or connection have ended: the message may have left.
 // Otherwise the library has not written it, or not all of it.
 func ended(err error) bool {
-	return errors.As(err, new(*amqp.ConnError)) || errors.As(err, new(*amqp.SessionError)) || errors.As(err, new(*amqp.LinkError))
+	return errors.As(err, new(*amqp.ConnError)) || errors.As(err, new(*amqp.SessionError)) ||
+		errors.As(err, new(*amqp.LinkError))
 }
 
 // party is a producer or consumer.
@@ -218,7 +220,8 @@ func productOf(properties map[string]any, f driver.Factory) (product, error) {
 		topic.SharedSubscription = false
 	case strings.Contains(name, "broker-j"):
 		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
-	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."): // the library does not know its faults
+	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."):
+		// the library does not know its faults
 		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
 	case name == "rabbitmq": // which has no consumers of topics, and priorities in few of its queues
 		p.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}

@@ -28,7 +28,8 @@ type consumer struct {
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
 	if d.settled && spec.Failing != driver.Accept {
-		return nil, library.Unsupported(op, "leave out --consumer-fail or -o settle=at-most-once", "what the broker forgets on delivery cannot fail")
+		return nil, library.Unsupported(op, "leave out --consumer-fail or -o settle=at-most-once",
+			"what the broker forgets on delivery cannot fail")
 	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
 		return library.CheckConsumer(op, f, &spec)
@@ -67,7 +68,8 @@ func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(c.spec.Selector)}
 	}
 	if c.spec.Durable {
-		o.Name, o.SourceDurability, o.SourceExpiryPolicy = c.spec.Subscription, amqp.DurabilityUnsettledState, amqp.ExpiryPolicyNever
+		o.Name, o.SourceDurability, o.SourceExpiryPolicy = c.spec.Subscription, amqp.DurabilityUnsettledState,
+			amqp.ExpiryPolicyNever
 	} else if c.spec.Destination.Kind == driver.Topic {
 		o.SourceExpiryPolicy = amqp.ExpiryPolicyLinkDetach
 	}

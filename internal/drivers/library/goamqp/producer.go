@@ -26,7 +26,9 @@ type producer struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *amqpDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *amqpDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
 		return library.CheckProducer(op, f, &spec)
@@ -111,7 +113,8 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	if ctx.Err() == nil {
 		return explain(p.op, err)
 	}
-	e := driver.Errorf(driver.ClassTimeout, p.op, "is an address or disk full, or a producer blocked, on the broker's console?",
+	e := driver.Errorf(driver.ClassTimeout, p.op,
+		"is an address or disk full, or a producer blocked, on the broker's console?",
 		"the broker granted no credit to send: %w", ctx.Err())
 	if size > 512/2 { // frames can be as small: Transport, section 2.7.1
 		p.lost.CompareAndSwap(nil, e)

@@ -37,13 +37,15 @@ func Factory() driver.Factory {
 		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
 	}
 	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true, Credit: true,
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Credit:      true,
 		Concurrency: true, Redelivered: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes, DefaultURL: "stomp://localhost:" + p.PlainPort,
+		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes,
+		DefaultURL:   "stomp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
@@ -84,7 +86,10 @@ func (d *stompDriver) Close(ctx context.Context) error {
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	return library.Dial(ctx, &d.broker, func(ctx context.Context, _ string, conn net.Conn) (*connection, error) {
 		c := &connection{net: library.NewConn(conn)}
-		options := []func(*stomp.Conn) error{stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0)}
+		options := []func(*stomp.Conn) error{
+			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}),
+			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
+		}
 		if t := &d.broker.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
 		}
@@ -178,7 +183,10 @@ func dialectOf(server string, f driver.Factory) dialect {
 	case strings.HasPrefix(name, "activemq"):
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
 	default: // RabbitMQ has the header for the credit
-		least := driver.KindCapabilities{Exists: true, Persistent: true, Properties: true, Credit: strings.HasPrefix(name, "rabbitmq")}
+		least := driver.KindCapabilities{
+			Exists: true, Persistent: true, Properties: true,
+			Credit: strings.HasPrefix(name, "rabbitmq"),
+		}
 		*queue, *topic, d.credit = least, least, "prefetch-count"
 	}
 	d.factory = f

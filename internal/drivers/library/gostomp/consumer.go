@@ -34,7 +34,8 @@ type consumer struct {
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckConsumer(op, f, &spec) })
+	lease, err := d.join(ctx, spec.Connection,
+		func(f *driver.Factory) error { return library.CheckConsumer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,8 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		case m.Err != nil:
 			return lost(c.op, m.Err)
 		case len(m.Body) > c.maxBody:
-			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", len(m.Body), c.maxBody)
+			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
+				len(m.Body), c.maxBody)
 		}
 		deliver(delivery(m))
 		// An error means that the connection has ended, which the subscription tells as well.

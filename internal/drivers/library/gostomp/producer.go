@@ -32,19 +32,24 @@ type producer struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *stompDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	lease, err := d.join(ctx, spec.Connection, func(f *driver.Factory) error { return library.CheckProducer(op, f, &spec) })
+	lease, err := d.join(ctx, spec.Connection,
+		func(f *driver.Factory) error { return library.CheckProducer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
-		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec, done: done,
+		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec,
+		done: done,
 	}
 	for i := range spec.Variants {
 		if v := &spec.Variants[i]; v.Text && bytes.IndexByte(v.Body, 0) >= 0 {
 			lease.Release(ctx)
-			return nil, library.Unsupported(op, "leave out --message-type text", "STOMP ends a text at its first NUL, and there is one in the body")
+			return nil, library.Unsupported(op, "leave out --message-type text",
+				"STOMP ends a text at its first NUL, and there is one in the body")
 		}
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
 	}
@@ -53,7 +58,8 @@ func (d *stompDriver) Producer(ctx context.Context, spec driver.ProducerSpec, do
 
 // headers are those that all messages of a variant have.
 func (p *producer) headers(v *driver.Variant) []string {
-	list := append(p.Conn.kind("destination-type", p.spec.Destination.Kind), "persistent", strconv.FormatBool(p.spec.Persistent))
+	list := append(p.Conn.kind("destination-type", p.spec.Destination.Kind), "persistent",
+		strconv.FormatBool(p.spec.Persistent))
 	if v.Priority >= 0 {
 		list = append(list, "priority", strconv.Itoa(min(v.Priority, 9)))
 	}
@@ -77,7 +83,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return lost(p.op, errors.New("the connection has ended"))
 	}
 	receipt, slot, variant := strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
-	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)}, p.kinds[m.Variant]...)
+	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
+		p.kinds[m.Variant]...)
 	if m.ID != (driver.ID{}) {
 		headers = append(headers, driver.IDProperty, string(m.ID.Append(nil)))
 	}
@@ -132,7 +139,8 @@ func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	o := driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
 	var refusal stomp.Error
 	if errors.As(err, &refusal) && refusal.Frame != nil && refusal.Frame.Header.Get(frame.ReceiptId) == receipt {
-		e = driver.Errorf(driver.ClassOther, p.op, "look into the broker's log", "the broker refused the message, and closed the connection: %w", err)
+		e = driver.Errorf(driver.ClassOther, p.op, "look into the broker's log",
+			"the broker refused the message, and closed the connection: %w", err)
 		o = driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
 	}
 	p.broken.CompareAndSwap(nil, lost(p.op, err))

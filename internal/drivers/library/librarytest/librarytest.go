@@ -67,7 +67,8 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	consumer, err := d.Consumer(ctx, driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c"})
+	consumer, err := d.Consumer(ctx,
+		driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c"})
 	require.NoError(t, err)
 	var ended, taken atomic.Int64
 	producer, err := d.Producer(ctx, driver.ProducerSpec{
@@ -85,7 +86,8 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 		result <- consumer.Run(receiving, func(*driver.Delivery) driver.Verdict { taken.Add(1); return driver.Accept })
 	}()
 	for i := range n {
-		require.NoError(t, producer.Send(ctx, &driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
+		require.NoError(t, producer.Send(ctx,
+			&driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
 	}
 	require.NoError(t, producer.Close(ctx))
 	for taken.Load() < ended.Load() && ctx.Err() == nil {

@@ -48,7 +48,8 @@ const (
 func Factory() driver.Factory {
 	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
 	p := &transport.Protocol{
-		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"}, PlainPort: "9876", TLSPort: "9876",
+		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
+		PlainPort: "9876", TLSPort: "9876",
 	}
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
@@ -77,10 +78,13 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 	const op = "check the settings"
 	b, err := library.NewBroker(p, opts)
 	if b.Target.TLS {
-		err = errors.Join(err, library.Unsupported(op, hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections"))
+		err = errors.Join(err,
+			library.Unsupported(op, hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections"))
 	}
 	if b.Target.User != "" {
-		err = errors.Join(err, library.Unsupported(op, hintNative, "a login: rocketmq-client-go does not tell a consumer that its login was refused"))
+		err = errors.Join(err,
+			library.Unsupported(op, hintNative,
+				"a login: rocketmq-client-go does not tell a consumer that its login was refused"))
 	}
 	if n := opts.Options.(*Options).Queues; n < 1 || n > 1024 {
 		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: must be 1 to 1024", n))
@@ -107,7 +111,9 @@ func (d *rocketDriver) Close(context.Context) error { return d.topics.Close() }
 func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Text()[:8] }
 
 // prepare returns a name server, and the queues of the topic of dest, which is created if it does not exist.
-func (d *rocketDriver) prepare(ctx context.Context, op string, dest driver.Destination) (server string, queues []*primitive.MessageQueue, err error) {
+func (d *rocketDriver) prepare(
+	ctx context.Context, op string, dest driver.Destination,
+) (server string, queues []*primitive.MessageQueue, err error) {
 	server, err = library.Dial(ctx, &d.broker, func(_ context.Context, _ string, conn net.Conn) (string, error) {
 		return conn.RemoteAddr().String(), conn.Close() // the library dials itself, and wants addresses
 	})

@@ -62,14 +62,16 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
-		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name, instance: instance(&spec.Connection),
-		inbox: make(chan *handover), dropped: make(chan struct{}),
+		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
+		instance: instance(&spec.Connection),
+		inbox:    make(chan *handover), dropped: make(chan struct{}),
 	}
 	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
 	if dest.Kind == driver.Topic {
 		c.group, begin = "perfmq-topic-"+dest.Name, libconsumer.WithConsumerModel(libconsumer.BroadCasting)
 	}
-	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithGroupName(c.group),
+	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}),
+		libconsumer.WithGroupName(c.group),
 		libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
 	if err == nil {
 		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
@@ -92,7 +94,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log", "the broker did not let the consumer begin: %w", err)
+		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log",
+			"the broker did not let the consumer begin: %w", err)
 	}
 	return c, nil
 }
@@ -151,7 +154,8 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		select {
 		case h := <-c.inbox:
 			if n := len(h.message.Body); n > c.driver.maxBody {
-				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d", n, c.driver.maxBody)
+				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
+					n, c.driver.maxBody)
 			}
 			deliver(delivery(h.message))
 			c.note(h.message)
@@ -205,7 +209,8 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.driver.groups[c.group] = slices.DeleteFunc(c.driver.groups[c.group], func(m *consumer) bool { return m == c })
 	c.driver.mu.Unlock()
 	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
-	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace) // or it waits for a connection that does not move
+	// or it waits for a connection that does not move
+	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace)
 	defer cancel()
 	if err == nil {
 		close(c.dropped)

@@ -39,7 +39,9 @@ type producer struct {
 }
 
 // Producer implements [driver.Driver].
-func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+func (d *rocketDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	err := cmp.Or(library.CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
 	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec, done: done}
@@ -56,7 +58,8 @@ func (d *rocketDriver) Producer(ctx context.Context, spec driver.ProducerSpec, d
 		return nil, err
 	}
 	queues := support.NewSelector()
-	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}), libproducer.WithGroupName("perfmq-producer"),
+	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
+		libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
 		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(queues))
 	if err == nil {
@@ -82,11 +85,13 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 		m[key] = value.(string)
 	}
 	if v.Group != "" {
-		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group // the library's name for it, and that of all others
+		// the library's name for it, and that of all others
+		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group
 	}
 	for key, value := range m {
 		if strings.ContainsAny(key+value, "\x01\x02") {
-			return library.Unsupported(op, "choose another text", "RocketMQ has no properties with the characters 1 and 2: "+strconv.Quote(key+"="+value))
+			return library.Unsupported(op, "choose another text",
+				"RocketMQ has no properties with the characters 1 and 2: "+strconv.Quote(key+"="+value))
 		}
 	}
 	p.kinds = append(p.kinds, m)
@@ -126,10 +131,12 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case err == nil && result.Status == primitive.SendOK:
 		return driver.Outcome{}
 	case err == nil:
-		return p.end(driver.Unknown, driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time",
+		return p.end(driver.Unknown, driver.ClassTimeout,
+			"the broker has the message, but not on disk or on its replica in time",
 			fmt.Errorf("status %d of the send", result.Status))
 	case errors.Is(err, liberrors.ErrRequestTimeout), p.answers.Err() != nil:
-		return p.end(driver.Unknown, driver.ClassTimeout, "is the broker overloaded or down? The library waits for three seconds", err)
+		return p.end(driver.Unknown, driver.ClassTimeout,
+			"is the broker overloaded or down? The library waits for three seconds", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
 	case errors.As(err, &network):

@@ -40,7 +40,8 @@ func (b Broker) Inspect(t testing.TB, dest driver.Destination) func(n int) []dri
 		require.NoError(t, out.Write(f))
 		require.Equal(t, answer, read(t, in).Command)
 	}
-	ask(frame.New(frame.CONNECT, frame.AcceptVersion, "1.2", frame.Host, "/", frame.Login, b.User, frame.Passcode, b.Password), frame.CONNECTED)
+	ask(frame.New(frame.CONNECT, frame.AcceptVersion, "1.2", frame.Host, "/", frame.Login, b.User, frame.Passcode,
+		b.Password), frame.CONNECTED)
 	subscribe := frame.New(frame.SUBSCRIBE, frame.Id, "1", frame.Ack, "auto", frame.Receipt, "subscribed")
 	headers := b.Destination(dest)
 	for i := 0; i < len(headers); i += 2 {

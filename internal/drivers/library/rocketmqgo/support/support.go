@@ -17,7 +17,8 @@ const maxName = 100
 // CheckName refuses names of topics that brokers do not allow, beside those that all drivers on libraries refuse.
 func CheckName(op string, dest driver.Destination) error {
 	if len(dest.Name) > maxName || strings.ContainsAny(dest.Name, ".:") {
-		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them", dest.Name+" is not a legal name of a topic")
+		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them",
+			dest.Name+" is not a legal name of a topic")
 	}
 	return nil
 }
@@ -31,13 +32,16 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	}
 	switch code { // ResponseCode.java
 	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
-		return driver.Failed, driver.ClassFull, "the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+		return driver.Failed, driver.ClassFull,
+			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
 	case 13: // MESSAGE_ILLEGAL
 		return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
 	case 14: // SERVICE_NOT_AVAILABLE
-		return driver.Failed, driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+		return driver.Failed, driver.ClassClosedByBroker,
+			"the broker is shutting down, a replica, or short of disk: look at its log"
 	case 16: // NO_PERMISSION
-		return driver.Rejected, driver.ClassAuth, "the broker or topic does not allow writing, or demands a login: use --client native"
+		return driver.Rejected, driver.ClassAuth,
+			"the broker or topic does not allow writing, or demands a login: use --client native"
 	}
 	return driver.Failed, driver.ClassOther, "look into the broker's log"
 }

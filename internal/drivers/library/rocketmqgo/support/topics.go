@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	systemTopic = "TBW102"              // which all brokers have that create topics (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
+	// which all brokers have that create topics (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
+	systemTopic = "TBW102"
 	look        = 10 * time.Millisecond // how often to ask for a topic that was created
 )
 
@@ -65,7 +66,8 @@ func (a *Admin) of(server string) (admin.Admin, error) {
 }
 
 func lookUp(ctx context.Context, client admin.Admin, topic string) ([]*primitive.MessageQueue, error) {
-	return library.Bounded(ctx, func() ([]*primitive.MessageQueue, error) { return client.FetchPublishMessageQueues(ctx, topic) })
+	return library.Bounded(ctx,
+		func() ([]*primitive.MessageQueue, error) { return client.FetchPublishMessageQueues(ctx, topic) })
 }
 
 // Queues returns the queues of a topic, which is created if it does not exist. Op is what that is for.
@@ -84,12 +86,15 @@ func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primit
 	case err == nil && len(queues) > 0:
 		return queues, nil
 	case err == nil:
-		return nil, driver.Errorf(driver.ClassNotFound, op, "look at the topic's perm", "the topic %s has no queue that can be written to", topic)
+		return nil, driver.Errorf(driver.ClassNotFound, op, "look at the topic's perm",
+			"the topic %s has no queue that can be written to", topic)
 	case errors.Is(err, liberrors.ErrTopicNotExist):
 		return nil, driver.Errorf(driver.ClassNotFound, op,
-			"is a broker registered with the name server? Create the topic, or set autoCreateTopicEnable=true in the broker's configuration", "%w", err)
+			"is a broker registered with the name server? Create the topic, or set autoCreateTopicEnable=true in the broker's "+
+				"configuration", "%w", err)
 	case driver.ClassOf(err) == driver.ClassTimeout:
-		return nil, driver.Errorf(driver.ClassTimeout, op, "is this a name server? See --connect-timeout", "%s did not answer in time: %w", server, err)
+		return nil, driver.Errorf(driver.ClassTimeout, op, "is this a name server? See --connect-timeout",
+			"%s did not answer in time: %w", server, err)
 	}
 	return nil, driver.Errorf(driver.ClassConnect, op, "is this a name server, and is the broker running?", "%w", err)
 }
@@ -124,8 +129,8 @@ func (a *Admin) create(ctx context.Context, server string, client admin.Admin, t
 	return err
 }
 
-// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of
-// a send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let no client send.
+// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of a
+// send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let no client send.
 func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
 	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
 		err := next(ctx, req, reply)
@@ -134,7 +139,8 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 		}
 		return err
 	}
-	p, err := rocketmq.NewProducer(producer.WithNameServer(primitive.NamesrvAddr{server}), producer.WithGroupName("perfmq-lookup"),
+	p, err := rocketmq.NewProducer(producer.WithNameServer(primitive.NamesrvAddr{server}),
+		producer.WithGroupName("perfmq-lookup"),
 		producer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), producer.WithRetry(0), producer.WithInterceptor(note),
 		producer.WithQueueSelector(producer.NewManualQueueSelector()))
 	if err == nil {
