@@ -1,0 +1,93 @@
+package rocketmq
+
+import (
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+)
+
+// handOver gives the writer what was gathered, and waits while it has too much.
+func (c *conn) handOver() error {
+	if len(c.w.B) == 0 && len(c.pulls) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	if len(c.pulls) == 0 && len(c.w.B) <= fewBytes && !c.writing && len(c.out) == 0 {
+		c.writing = true
+		c.mu.Unlock()
+		return c.writeFew()
+	}
+	if len(c.out) == 0 {
+		c.out, c.w.B = c.w.B, c.out
+	} else {
+		c.out = append(c.out, c.w.B...)
+	}
+	c.w.B = c.w.B[:0]
+	c.waiting = append(c.waiting, c.pulls...)
+	c.pulls = c.pulls[:0]
+	var drained chan struct{}
+	if len(c.out) > outLimit {
+		if c.drained == nil {
+			c.drained = make(chan struct{})
+		}
+		drained = c.drained
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+	if drained == nil {
+		return nil
+	}
+	select {
+	case <-drained:
+		return nil
+	case <-c.done:
+		return errClosed
+	}
+}
+
+// put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one
+// goroutine writes at a time.
+func (c *conn) put(b []byte) error {
+	if now := time.Now(); now.Sub(c.limited) > c.s.o.IdleTimeout/8 {
+		c.limited = now
+		_ = c.nc.SetWriteDeadline(now.Add(c.s.o.IdleTimeout)) // it fails only when the connection was closed
+	}
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// writeFew writes what the reader has gathered, so that a lone answer need not wait for another goroutine to wake up.
+func (c *conn) writeFew() error {
+	err := c.put(c.w.B)
+	c.w.B = c.w.B[:0]
+	c.mu.Lock()
+	c.writing = false
+	more := len(c.out) > 0 || len(c.waiting) > 0 || c.sweep
+	c.mu.Unlock()
+	if more { // the writer may have come and gone meanwhile
+		c.wakeWriter()
+	}
+	return err
+}
+
+// push sends a frame of our own.
+func (c *conn) push(build func(w *writer)) {
+	c.mu.Lock()
+	w := writer{wire.Writer{B: c.out}}
+	if !c.dead && len(c.out) < outLimit { // a client that does not read is not told
+		build(&w)
+	}
+	c.out = w.B
+	c.mu.Unlock()
+	c.wakeWriter()
+}
+
+// ready makes a pull one to be answered. The goroutine that stored a message calls it.
+func (c *conn) ready(p *pull) {
+	c.mu.Lock()
+	if !c.dead {
+		c.waiting = append(c.waiting, p)
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+}
