@@ -6,7 +6,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// handOver gives the writer what was gathered, and waits while it has too much.
+// handOver gives the writer the gathered frames, and waits while it has too many.
 func (c *conn) handOver() error {
 	if len(c.w.B) == 0 && len(c.pulls) == 0 {
 		return nil
@@ -56,7 +56,8 @@ func (c *conn) put(b []byte) error {
 	return err
 }
 
-// writeFew writes what the reader has gathered, so that a lone answer need not wait for another goroutine to wake up.
+// writeFew writes the frames that the reader has gathered, so that a lone answer need not wait for another goroutine to
+// wake up.
 func (c *conn) writeFew() error {
 	err := c.put(c.w.B)
 	c.w.B = c.w.B[:0]

@@ -47,8 +47,9 @@ func (c *conn) unpark(d *store.Destination) {
 	c.wakeWriter()
 }
 
-// awaitRoom does not return before the destination has room. Over a connection of consumers comes, behind what is sent,
-// what makes room: there it only slows the reader down, and the destination holds somewhat more than its limit.
+// awaitRoom does not return before the destination has room. Over a connection of consumers the acknowledgements that
+// make room come behind the messages sent: there it only slows the reader down, and the destination holds somewhat more
+// than its limit.
 func (c *conn) awaitRoom(d *store.Destination) error {
 	if err := c.handOver(); err != nil {
 		return err

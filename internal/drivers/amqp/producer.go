@@ -144,7 +144,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	return nil
 }
 
-// settle takes what the broker says of the deliveries of a range. In a transaction an acceptance is none before the
+// settle takes the broker's outcome of a range of deliveries. In a transaction an acceptance is none before the
 // commit.
 func (p *producer) settle(first, last uint32, o driver.Outcome) {
 	if p.settled || p.tx != nil && o.State == driver.Accepted {

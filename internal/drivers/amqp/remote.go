@@ -193,7 +193,7 @@ func (l *link) answer(t *wire.Transfer, payload []byte) error {
 	return l.reply(whole)
 }
 
-// disposition handles what became of deliveries of ours.
+// disposition handles the outcomes of deliveries of ours.
 func (s *session) disposition(p *wire.Body) error {
 	var f wire.Disposition
 	if err := f.Decode(&p.Fields); err != nil {

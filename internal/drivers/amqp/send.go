@@ -183,7 +183,7 @@ func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
 	if ok, err := free(); ok || err != nil {
 		return err
 	}
-	p.lease.Conn.out.Flush() // what was to wait for this message waits no longer
+	p.lease.Conn.out.Flush() // earlier messages wait for this one no longer
 	p.leave.Begin()
 	defer p.leave.End()
 	for {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// incomingWindow is how many transfers we take ahead: what bounds them is the credit of the links.
+	// incomingWindow is how many transfers we take ahead: the credit of the links bounds them.
 	incomingWindow = 1<<31 - 1
 	// outgoingWindow says how many transfers we might send: as many as the peer lets us.
 	outgoingWindow = 1<<31 - 1
@@ -67,7 +67,7 @@ type link struct {
 	pieces   []byte                     // of a reply that is not whole yet
 }
 
-// peerLink is what the peer's attach says that matters.
+// peerLink are the settings of a link that the peer's attach names.
 type peerLink struct {
 	maxMessage  uint64 // bytes; 0: no limit
 	address     string // of its source

@@ -33,7 +33,7 @@ type consumer struct {
 	workers  int           // deliveries at once
 	settled  chan struct{} // something was, by a worker
 
-	unsettled atomic.Int64 // of what was taken
+	unsettled atomic.Int64 // of the messages taken
 
 	settling sync.Mutex // one worker settles at a time
 	size     int        // messages per transaction; 0 for none
@@ -135,7 +135,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 	}
 }
 
-// Close returns what was taken but not settled, and ends the subscription unless it is to be kept.
+// Close returns the messages taken but not settled, and ends the subscription unless it is to be kept.
 func (c *consumer) Close(context.Context) error {
 	b, q := c.broker, c.queue
 	b.mu.Lock()

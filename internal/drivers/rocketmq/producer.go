@@ -36,7 +36,7 @@ type producer struct {
 	kinds  []kind // by variant
 	// queues is where to send to; refreshing replaces the whole.
 	queues atomic.Pointer[[]sendQueue]
-	// home is what queues was at first. Messages with a group stay in the queue of it that is theirs.
+	// home is the first value of queues. Messages with a group stay in the queue of it that is theirs.
 	home []sendQueue
 	next int
 
@@ -59,7 +59,7 @@ type producer struct {
 	closeMu  sync.Mutex
 }
 
-// kind is what all messages of a variant have in common.
+// kind is the common part of all messages of a variant.
 type kind struct {
 	body       []byte // as it is sent
 	properties []byte
@@ -67,7 +67,7 @@ type kind struct {
 	hash       uint32 // of the group
 }
 
-// sendQueue is a queue to send to: what is the same in the header of each message for it.
+// sendQueue is a queue to send to, with the common part of the headers of its messages.
 type sendQueue struct {
 	conn   *conn
 	broker string
@@ -122,7 +122,7 @@ func (d *rocketDriver) Producer(
 	return p, nil
 }
 
-// unsupported refuses what RocketMQ cannot do.
+// unsupported refuses settings that RocketMQ does not have.
 func unsupported(op string, spec *driver.ProducerSpec) error {
 	refuse := func(hint, what string) error {
 		return driver.Errorf(driver.ClassUnsupported, op, hint, "RocketMQ has no %s", what)
@@ -178,7 +178,7 @@ func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error
 // Delay implements [driver.Delaying].
 func (p *producer) Delay() time.Duration { return p.delay }
 
-// prepare makes what all messages of each variant have in common.
+// prepare makes the common part of the messages of each variant.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	var zip *wire.Deflater
 	if p.opts.Compress {

@@ -63,7 +63,7 @@ func (p *producer) hold(c *conn) {
 	}
 }
 
-// letGo lets out what waits for more.
+// letGo lets out the messages that wait for more.
 func (p *producer) letGo() {
 	if p.held != nil {
 		p.held.out.Flush()

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dialect is how a broker wants what STOMP leaves to it: names of destinations, subscriptions that last, expiry, flow
-// control. Each setting that a dialect has no header for is refused, never left out in silence.
+// dialect is how a broker wants the parts that STOMP leaves to it: names of destinations, subscriptions that last,
+// expiry, flow control. Each setting that a dialect has no header for is refused, never left out in silence.
 type dialect string
 
 // The dialects there are.
@@ -18,7 +18,7 @@ const (
 	activemq dialect = "activemq" // ActiveMQ Classic
 	rabbitmq dialect = "rabbitmq"
 	perfmq   dialect = "perfmq"  // our embedded broker
-	generic  dialect = "generic" // what all brokers understand
+	generic  dialect = "generic" // the headers that all brokers understand
 )
 
 // dialectOf goes by the server header of CONNECTED.
@@ -61,7 +61,7 @@ func (d dialect) unsupported(hint, what string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", d.title(), what)
 }
 
-// reservedHeaders are those that have a meaning in a SEND frame.
+// reservedHeaders are the headers with a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",

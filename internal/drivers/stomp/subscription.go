@@ -13,11 +13,11 @@ type subscription struct {
 	ack       string   // mode of acknowledgement
 	// end are the headers of the UNSUBSCRIBE frames that end receiving, in order.
 	end []string
-	// remove are those that remove a durable subscription afterwards; nil if there is nothing to remove.
+	// remove are headers that remove a durable subscription afterwards; nil if there is nothing to remove.
 	remove []string
 	// removeAs is the client identity that remove needs when it is not the connection's own.
 	removeAs string
-	// last is not empty when only the last one of several consumers may remove it: the name of what they share.
+	// last is not empty when only the last one of several consumers may remove it: the name of the shared queue.
 	last string
 	// returns is set when the broker has to be told by NACK which messages were not delivered.
 	returns bool
@@ -113,12 +113,12 @@ func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe
 const (
 	// smallestFrame is less than any MESSAGE frame of Artemis: with the headers that it always sends, one has more.
 	smallestFrame = 256
-	// defaultWindow is what Artemis may send ahead, in bytes, when the user does not say.
+	// defaultWindow is how many bytes Artemis may send ahead when the user does not say.
 	defaultWindow = 1 << 20
 )
 
-// flow limits what the broker may send ahead. Artemis counts bytes: it goes on sending while less than the window is
-// unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
+// flow limits how much the broker may send ahead. Artemis counts bytes: it goes on sending while less than the window
+// is unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
 func (d dialect) flow(s *subscription, credit, window int) {
 	switch d {
 	case artemis:
@@ -174,8 +174,8 @@ func (d dialect) artemisSubscription(s *subscription, spec *driver.ConsumerSpec,
 	return nil
 }
 
-// checkVersion refuses what goes wrong with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name of
-// the subscription that is to be removed for the client ID as well.
+// checkVersion refuses settings that fail with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name
+// of the subscription that is to be removed for the client ID as well.
 func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
 	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
 		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
@@ -213,7 +213,7 @@ func (d dialect) rabbitmqSubscription(s *subscription, spec *driver.ConsumerSpec
 	}
 	s.add("durable", "true", "auto-delete", "false", "exclusive", "false")
 	if !spec.KeepSubscription {
-		// RabbitMQ ends receiving and removes the queue in one, whoever else uses it.
+		// RabbitMQ ends receiving and removes the queue in one, whether or not others use it.
 		s.remove = append([]string{"id", id, "destination", s.subscribe[3]}, s.subscribe[len(s.subscribe)-8:]...)
 		s.last = queue
 	}
