@@ -266,6 +266,7 @@ type Summary struct {
 	Average    Average
 	Offered    Offered // of all steps; Span is that of the only one, or 0
 	Stalls     Stalls
+	Outages    []Outage // of a run that connects again; by their start
 	Spreads    []Spread // of the groups with several workers of a side
 	Saturation []Saturation
 	Limit      Limit            // of several steps, that which lasted longest

@@ -74,6 +74,9 @@ func Metrics() []Metric {
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
 		{"stall.count", Messages, 0, "times in which the broker stood still for --stall-threshold or longer"},
 		{"stall.max", Time, 0, "the longest of them"},
+		{"outage.count", Messages, 0, "times in which workers had lost their connections, with --reconnect"},
+		{"outage.max", Time, 0, "the longest of them, to the first message that came through"},
+		{"in_doubt", Messages, 0, "messages without an answer of the broker because of an outage, with --reconnect"},
 		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
 	} {
 		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
@@ -137,7 +140,8 @@ const GroupPrefix = "group."
 
 // OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(m.Name, "stall.")
+	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu" && m.Name != "in_doubt" &&
+		!strings.HasPrefix(m.Name, "stall.") && !strings.HasPrefix(m.Name, "outage.")
 }
 
 // Find returns the metric of a name, which may be that of a group.

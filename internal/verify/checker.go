@@ -27,6 +27,7 @@ type Checker struct {
 	tracker *Tracker
 	run     int64
 	sums    *summer
+	outages Outages // nil without --reconnect
 
 	mu    sync.Mutex // rarely contended: others take it once a second, and in the drain
 	spans []span     // complete
@@ -49,6 +50,15 @@ type lane struct {
 	open span  // not complete yet; empty if from == to
 	busy bool
 }
+
+// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could not settle. It
+// is called for each message, by the goroutine that has received it.
+type Outages interface {
+	Explain(redelivered bool) bool
+}
+
+// Reconnecting tells that consumers may lose their connections and go on. It must be called before the first Check.
+func (c *Checker) Reconnecting(o Outages) { c.outages = o }
 
 // NewChecker returns the checker of one more consumer of t. With a run, messages of other runs are foreign.
 func NewChecker(t *Tracker, run int64) *Checker {
@@ -90,6 +100,9 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 	var flags uint8
 	if d.Redelivered {
 		flags = redelivered
+	}
+	if c.outages != nil && c.outages.Explain(d.Redelivered) {
+		flags |= afterOutage
 	}
 	n := uint64(id.Number)
 	if id.Number < l.end-1 {

@@ -95,6 +95,7 @@ type jsonStream struct {
 	Copies      uint64  `json:"copies"`
 	Duplicates  uint64  `json:"duplicates,omitempty"`
 	Redelivered uint64  `json:"redelivered,omitempty"`
+	AfterOutage uint64  `json:"afterOutage,omitempty"`
 	Damaged     uint64  `json:"damaged,omitempty"`
 	First       []int64 `json:"damagedFirst,omitempty"`
 }
@@ -126,7 +127,7 @@ func Encode(side *Side) ([]byte, error) {
 		for _, s := range r.streams {
 			j.Streams = append(j.Streams, jsonStream{
 				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
-				Duplicates: s.duplicates, Redelivered: s.redelivered, Damaged: s.damaged, First: s.damagedFirst,
+				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged, First: s.damagedFirst,
 			})
 			sets = append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked)
 		}
@@ -319,6 +320,7 @@ func (j *jsonStream) read(r *reader) (*stream, error) {
 		}
 	}
 	s.copies, s.duplicates, s.redelivered, s.damaged = j.Copies, j.Duplicates, j.Redelivered, j.Damaged
+	s.afterOutage = j.AfterOutage
 	s.damagedFirst = j.First[:min(len(j.First), maxExamples)]
 	return s, nil
 }

@@ -126,6 +126,7 @@ func (s *Scope) arrived(st *stream, end uint64) {
 	s.Once += within - min(within, st.doubled.GetCardinality())
 	s.Duplicates += st.duplicates
 	s.Redelivered += st.redelivered
+	s.AfterOutage += st.afterOutage
 	s.Disordered += st.late.GetCardinality()
 	s.DisorderedRedelivered += st.lateMarked.GetCardinality()
 	s.Damaged += st.damaged

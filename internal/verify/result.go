@@ -47,6 +47,9 @@ type Counts struct {
 
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
+	// AfterOutage is the part of Duplicates that came while consumers were being connected again, or soon after that, or marked as
+	// redelivered after an outage: their settlement was cut off.
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
 
 	Disordered            uint64 `json:"outOfOrder"`            // messages all of whose copies came behind a later one
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"` // part of Disordered that were marked as redelivered
@@ -74,6 +77,7 @@ func (c *Counts) add(o *Counts) {
 	c.Early += o.Early
 	c.Duplicates += o.Duplicates
 	c.Redelivered += o.Redelivered
+	c.AfterOutage += o.AfterOutage
 	c.Disordered += o.Disordered
 	c.DisorderedRedelivered += o.DisorderedRedelivered
 	c.Damaged += o.Damaged
@@ -154,8 +158,12 @@ func (r *Result) Problems(allow Allow) []string {
 		list = append(list, text)
 	}
 	add(allow.Lost, t.Lost, Lost, "messages lost, accepted by the broker but never received: %d of %d", t.Lost, t.Expected)
-	add(allow.Duplicates, t.Duplicates, Duplicated,
-		"messages received more than once: %d copies too many, %d of them marked as redelivered", t.Duplicates, t.Redelivered)
+	copies, explained := t.Duplicates-min(t.AfterOutage, t.Duplicates), ""
+	if t.AfterOutage > 0 {
+		explained = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
+	}
+	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many, %d of them marked as redelivered%s",
+		copies, min(copies, t.Redelivered), explained)
 	illegible := ""
 	if t.Illegible > 0 {
 		illegible = fmt.Sprintf(", %d of them beyond recognition, so that they count as lost as well", t.Illegible)

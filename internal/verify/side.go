@@ -77,6 +77,7 @@ func (s *stream) join(o *stream) *stream {
 		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)], o.damagedFirst...),
 	}
 	// A message that came to both is redelivered if all its copies at one of them were: see again.
+	j.afterOutage = s.afterOutage + o.afterOutage
 	j.redelivered = s.redelivered + o.redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
 	j.arrived = setOf(common, roaring64.Or(a, b))

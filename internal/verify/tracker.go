@@ -24,6 +24,7 @@ type streamKey struct{ run, producer int64 }
 const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before
 	behind                  // this consumer has had a later message of that producer before
+	afterOutage             // a settlement that an outage cut off may be why the broker delivers it again
 )
 
 // span is a number of deliveries in a row: of successive messages, with the same flags.
@@ -159,6 +160,7 @@ type stream struct {
 
 	duplicates  uint64            // deliveries beyond the first of each message
 	redelivered uint64            // part of them that were marked as that
+	afterOutage uint64            // part of them that an outage explains
 	doubled     *roaring64.Bitmap // the messages with duplicates
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
@@ -205,6 +207,9 @@ func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 func (s *stream) again(n uint64, flags uint8) {
 	s.duplicates++
 	s.doubled.Add(n)
+	if flags&afterOutage != 0 {
+		s.afterOutage++
+	}
 	isMarked := flags&redelivered != 0
 	// Which copy came first does not matter: of c copies, m of them marked, the lesser of m and c-1 are duplicates by
 	// redelivery.

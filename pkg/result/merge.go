@@ -134,6 +134,7 @@ func (r *Result) merge(part *Result) (err error) {
 	r.mergeSpreads(part)
 	r.mergeStalls(part)
 	r.mergeMarks(part)
+	r.mergeOutages(part)
 	r.mergeFindings(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {

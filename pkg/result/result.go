@@ -105,6 +105,8 @@ type Result struct {
 	Workers []Worker `json:"workers,omitempty"`
 	// Stalls are the times in which the broker stood still, the first thousand.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// Outages are the times in which workers had lost their connections, of a run that opens them again.
+	Outages []Outage `json:"outages,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.
 	Spreads []Spread `json:"spreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
@@ -384,6 +386,8 @@ type Verified struct {
 	// Duplicates: deliveries beyond the first of each message. Redelivered: those of them that the broker marked.
 	Duplicates  uint64 `json:"duplicates"`
 	Redelivered uint64 `json:"duplicatesRedelivered"`
+	// AfterOutage: those of Duplicates whose settlement an outage cut off.
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
 	// Disordered: messages that came behind a later one. DisorderedRedelivered: those of them that the broker marked.
 	Disordered            uint64 `json:"outOfOrder"`
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`

@@ -1,0 +1,211 @@
+package stats
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Outage is a time in which workers had lost their connections, of a run that opens them again.
+type Outage struct {
+	Start time.Time // the first failure that a worker was told of
+	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a connection
+	// that was opened after it; 0 if none was.
+	Confirmed, Received time.Duration
+	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or needed it no more.
+	Reconnected time.Duration
+	Workers     []string // those that lost their connection, in the order of their failures
+	NotBack     []string // those of them that are not connected, sorted
+	Attempts    uint64   // to connect again, that failed
+	InDoubt     uint64   // messages that ended without an answer
+	Class       driver.Class
+	Error       string // of the first failure
+}
+
+// Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its start; 0 if there
+// was none.
+func (o *Outage) Length() time.Duration {
+	if o.Confirmed > 0 && o.Received > 0 {
+		return min(o.Confirmed, o.Received)
+	}
+	return max(o.Confirmed, o.Received)
+}
+
+// Outages collects the outages of a run. It is safe for concurrent use.
+type Outages struct {
+	awaiting atomic.Int32 // outages that wait for a confirmation or a receipt: nobody takes the lock while it is 0
+	// redelivering is until when messages may come again unmarked, nanoseconds since the Unix epoch; 0 before the first outage.
+	redelivering atomic.Int64
+
+	mu   sync.Mutex
+	list []*outage
+}
+
+type outage struct {
+	Outage
+	lost map[string]bool // workers that are not connected
+	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
+	// produces and consumes tell what the workers are: which signs are to be waited for.
+	produces, consumes bool
+}
+
+// Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later calls for
+// the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
+func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.open()
+	if o == nil {
+		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
+		s.list = append(s.list, o)
+	}
+	if o.lost[worker] {
+		return
+	}
+	if !slices.Contains(o.Workers, worker) {
+		o.Workers = append(o.Workers, worker)
+	}
+	if done {
+		return
+	}
+	o.lost[worker] = true
+	o.Reconnected = 0
+	if !produces {
+		s.redelivering.Store(math.MaxInt64)
+	}
+	before := o.waits()
+	o.produces, o.consumes = o.produces || produces, o.consumes || !produces
+	s.count(before, o)
+}
+
+// open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if there is none.
+func (s *Outages) open() *outage {
+	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length() == 0) {
+		return s.list[n-1]
+	}
+	return nil
+}
+
+// waits tells whether a confirmation or receipt is yet to come.
+func (o *outage) waits() bool { return o.produces && o.Confirmed == 0 || o.consumes && o.Received == 0 }
+
+func (s *Outages) count(before bool, o *outage) {
+	switch now := o.waits(); {
+	case now && !before:
+		s.awaiting.Add(1)
+	case before && !now:
+		s.awaiting.Add(-1)
+	}
+}
+
+// Attempt counts an attempt to connect again that failed.
+func (s *Outages) Attempt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open(); o != nil {
+		o.Attempts++
+	}
+}
+
+// InDoubt counts messages that ended without an answer, as their connection was lost.
+func (s *Outages) InDoubt(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.list) > 0 {
+		s.list[len(s.list)-1].InDoubt += uint64(n) //nolint:gosec // not negative
+	}
+}
+
+// Connected notes that a worker is connected again.
+func (s *Outages) Connected(worker string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.open()
+	if o == nil || !o.lost[worker] {
+		return
+	}
+	delete(o.lost, worker)
+	o.back = max(1, now.Sub(o.Start))
+	s.settle(o, now)
+}
+
+// Released notes that a worker needs no connection any more.
+func (s *Outages) Released(worker string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open(); o != nil && o.lost[worker] {
+		delete(o.lost, worker)
+		s.settle(o, now)
+	}
+}
+
+// settle notes when no worker is without a connection that needs one.
+func (s *Outages) settle(o *outage, now time.Time) {
+	if len(o.lost) == 0 {
+		o.Reconnected = o.back
+		if s.redelivering.Load() != 0 {
+			s.redelivering.Store(now.Add(redeliveryTime).UnixNano())
+		}
+	}
+}
+
+// Awaiting tells whether the next confirmation or receipt on a new connection may end an outage. It takes no lock.
+func (s *Outages) Awaiting() bool { return s.awaiting.Load() > 0 }
+
+// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time.
+func (s *Outages) Came(confirmed bool, opened, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.list {
+		if !opened.After(o.Start) {
+			continue
+		}
+		before := o.waits()
+		at := &o.Received
+		if confirmed {
+			at = &o.Confirmed
+		}
+		if *at == 0 {
+			*at = max(1, now.Sub(o.Start))
+		}
+		s.count(before, o)
+	}
+}
+
+// redeliveryTime is how long after the consumers are connected again a message may come that they had before the outage, without a
+// mark of the broker: some brokers mark none of those that they had sent to a lost connection.
+const redeliveryTime = 10 * time.Second
+
+// Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no lock.
+func (s *Outages) Explain(redelivered bool) bool {
+	until := s.redelivering.Load()
+	return until != 0 && (redelivered || time.Now().UnixNano() < until)
+}
+
+// List returns the outages so far, by their start.
+func (s *Outages) List() []Outage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Outage, 0, len(s.list))
+	for _, o := range s.list {
+		c := o.Outage
+		c.Workers, c.NotBack = slices.Clone(c.Workers), slices.Sorted(maps.Keys(o.lost))
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b Outage) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) })
+	return list
+}
+
+// Open tells whether a worker is not connected now.
+func (s *Outages) Open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.list)
+	return n > 0 && len(s.list[n-1].lost) > 0
+}

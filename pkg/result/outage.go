@@ -1,0 +1,43 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
+type Outage struct {
+	// Host is the host that saw it, in merged results.
+	Host string `json:"host,omitempty"`
+	// Time is the moment of the first failure that a worker was told of, by the wall clock.
+	Time int64 `json:"time"`
+	// Elapsed is the same from the start of the load.
+	Elapsed int64 `json:"elapsed"`
+	// Length is how long it lasted: to the first confirmation or receipt on a connection that was opened after it; missing if none came.
+	Length int64 `json:"length,omitempty"`
+	// Confirmed and Received are the times from its start to the first confirmation, and the first receipt, on such a connection; missing
+	// if none came.
+	Confirmed int64 `json:"confirmed,omitempty"`
+	Received  int64 `json:"received,omitempty"`
+	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or needed it no more.
+	Reconnected int64 `json:"reconnected,omitempty"`
+	// Workers are those that lost their connections; NotBack those of them that were not connected again.
+	Workers []string `json:"workers"`
+	NotBack []string `json:"notBack,omitempty"`
+	// Attempts are the attempts to connect that failed.
+	Attempts uint64 `json:"attempts,omitempty"`
+	// InDoubt are the messages that ended without an answer.
+	InDoubt uint64 `json:"inDoubt,omitempty"`
+	// Class and Error are those of the first failure.
+	Class string `json:"class"`
+	Error string `json:"error"`
+}
+
+// mergeOutages keeps those of each host.
+func (r *Result) mergeOutages(part *Result) {
+	for _, o := range part.Outages {
+		o.Host = cmp.Or(o.Host, part.Host.Name)
+		r.Outages = append(r.Outages, o)
+	}
+	r.Outages = slices.Clip(r.Outages)
+}
