@@ -60,7 +60,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 	g := &plan.Group{
 		Role: r.role, Producers: r.Producers, Consumers: r.Consumers, Shared: r.Shared,
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
-		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID,
+		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect, ReconnectTimeout: r.ReconnectTimeout,
 		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
 		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,6 +102,7 @@ type run struct {
 	counting  *counting     // nil if the brokers are not asked for their counts
 	failures  chan failure  // of workers; has room for all of them
 	commands  []stats.Command
+	outages   *stats.Outages // nil if no group reconnects
 
 	mu sync.Mutex // of subs, which the sampler looks at
 
@@ -136,6 +138,9 @@ func newRun(p *plan.Plan) *run {
 	}
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
+	if slices.ContainsFunc(groups, func(g *plan.Group) bool { return g.Reconnect }) {
+		r.outages = new(stats.Outages)
+	}
 	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))
 	}

@@ -111,6 +111,10 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Maximum: s.Maximum, Average: s.Average,
 		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
+	if r.outages != nil {
+		inDoubt, longest := outageFigures(s.Outages)
+		f["outage.count"], f["outage.max"], f["in_doubt"] = float64(len(s.Outages)), float64(longest.Nanoseconds())/1e3, float64(inDoubt)
+	}
 	count := func(known bool, name string, n uint64) {
 		if known {
 			f[name] = float64(n)

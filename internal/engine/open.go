@@ -73,9 +73,27 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	spec := c.spec
 	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
 	spec.KeepSubscription = spec.KeepSubscription || c.kept
-	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
-		return r.driver(&g.Consumer).Consumer(ctx, spec)
-	})
+	connect := func(ctx context.Context) (driver.Consumer, error) { return r.driver(&g.Consumer).Consumer(ctx, spec) }
+	remove := reconnects(g, &g.Consumer) && spec.Durable && !spec.KeepSubscription
+	if remove { // only the last of its connections is to remove the subscription
+		spec.KeepSubscription = true
+	}
+	opened, err := openAt(ctx, r, &g.Consumer, connect)
+	if err == nil && reconnects(g, &g.Consumer) {
+		l := newLink(r, c.spec.Name, false, g, &g.Consumer, opened, connect)
+		if remove {
+			l.remove = func(ctx context.Context) error {
+				last := spec
+				last.KeepSubscription = false
+				c, err := r.driver(&g.Consumer).Consumer(ctx, last)
+				if err == nil {
+					err = c.Close(ctx)
+				}
+				return err
+			}
+		}
+		opened = newReconnectingConsumer(l)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
@@ -85,17 +103,28 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	opened, err := openAt(ctx, r, &g.Producer, func(ctx context.Context) (driver.Producer, error) {
-		return r.driver(&g.Producer).Producer(ctx, p.spec, p.load)
-	})
+	spec, ends := p.spec, driver.Completions(p.load)
+	var watched *watchedEnds
+	if reconnects(g, &g.Producer) {
+		watched = &watchedEnds{to: p.load}
+		ends = watched
+	}
+	connect := func(ctx context.Context) (driver.Producer, error) {
+		return r.driver(&g.Producer).Producer(ctx, spec, ends)
+	}
+	opened, err := openAt(ctx, r, &g.Producer, connect)
+	delay := spec.Delay
+	if d, ok := opened.(driver.Delaying); ok {
+		delay = d.Delay()
+	}
+	if err == nil && watched != nil {
+		watched.link = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
+		opened = newReconnectingProducer(watched.link)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	p.driver, p.ended = opened, nil
-	delay := p.spec.Delay
-	if d, ok := opened.(driver.Delaying); ok {
-		delay = d.Delay()
-	}
 	r.delays.Set(p.id, delay)
 	p.opened++
 	p.load.Attach(opened)

@@ -38,6 +38,10 @@ func (r *run) listen() *silence {
 // one goroutine.
 func (s *silence) broken() error {
 	r := s.run
+	if r.outages != nil && r.outages.Open() { // that is being dealt with
+		s.lasted, s.looked = 0, time.Now()
+		return nil
+	}
 	now := signs{received: r.received()}
 	var waiting, unsent, count uint64
 	of := "--message-count"

@@ -73,6 +73,9 @@ func (r *run) subscribe() {
 		}
 		if r.verify != nil {
 			c.checker = verify.NewChecker(s.tracker, own)
+			if r.outages != nil {
+				c.checker.Reconnecting(r.outages)
+			}
 		}
 	}
 }

@@ -75,6 +75,9 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 			s.Errors = append(s.Errors, e)
 		}
 	}
+	if r.outages != nil {
+		s.Outages = r.outages.List()
+	}
 	r.problems(s)
 	r.judge(s)
 	r.laterFailures(s)
@@ -126,6 +129,8 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
+	inDoubt, _ := outageFigures(s.Outages)
+	inDoubt = min(inDoubt, s.Total.Unconfirmed)
 	for _, f := range []struct {
 		n    uint64
 		what string
@@ -134,7 +139,7 @@ func (r *run) problems(s *stats.Summary) {
 		{s.Total.Released, "given back by the broker"},
 		{s.Total.Modified, "given back by the broker as modified (it may have tried to deliver them)"},
 		{s.Total.Failed, "failed"},
-		{s.Total.Unconfirmed, "sent but not confirmed (the broker may have them or not)"},
+		{s.Total.Unconfirmed - inDoubt, "sent but not confirmed (the broker may have them or not)"},
 		{s.Total.InFlight(), "of unknown end (the driver did not say what became of them)"},
 	} {
 		if f.n > 0 {
@@ -142,13 +147,14 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	for class := range driver.NumClasses {
-		if s.Total.Failures[class] == 0 {
+		if s.Total.Failures[class] <= inDoubt && lostClass(class) || s.Total.Failures[class] == 0 {
 			continue
 		}
 		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) { // else s.Err has told it
 			addError(s, err, fmt.Sprintf("first failure of class %s: ", class))
 		}
 	}
+	notBack(s, add)
 	r.nothingDone(s, add)
 	if r.plan.FailOnForeign && s.Total.Foreign > 0 {
 		add(aboutForeign, s.Total.Foreign)
@@ -229,6 +235,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		add("b2c or s2c times below zero, counted as zero because the clocks of producer, broker and consumer differ: %d",
 			s.Total.NegativeAges)
 	}
+	r.aboutOutages(s, add)
 	if s.Total.OutOfRange > 0 {
 		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total.OutOfRange)
 	}

@@ -45,7 +45,7 @@ func TestFigures(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			verified(p)
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
-			p.CommitInterval, p.StallThreshold, p.DeliveryDelay = 10, time.Second, time.Millisecond
+			p.CommitInterval, p.StallThreshold, p.DeliveryDelay, p.Reconnect = 10, time.Second, time.Millisecond, true
 			p.Plan.Thresholds = demands(t, texts...)
 		}), nil)
 		require.True(t, s.Success, s.Problems)
@@ -56,6 +56,7 @@ func TestFigures(t *testing.T) {
 		for name, want := range map[string]float64{
 			"sent": 5000, "completed": 5000, "received": 5000, "rejected": 0, "failed": 0, "unconfirmed": 0, "lost": 0, "left": 0, "duplicated": 0,
 			"damaged": 0, "missing": 0, "foreign": 0, "commits.failed": 0, "rate.missed": 0, "stall.count": 0, "stall.max": 0,
+			"outage.count": 0, "outage.max": 0, "in_doubt": 0,
 		} {
 			require.InDelta(t, want, got[name].Measured, 0.001, name)
 		}

@@ -14,6 +14,13 @@ const (
 	// openGrace is added to the connect time-out: the driver's own deadline ends the wait first, and its error says more.
 	openGrace = 100 * time.Millisecond
 
+	// Connecting again.
+
+	// firstPause and longestPause are the time between two attempts to connect again, which doubles from one to the next. Each is
+	// shortened at random, by half at most.
+	firstPause   = 100 * time.Millisecond
+	longestPause = 30 * time.Second
+
 	// Load.
 
 	// watchInterval is the time between two looks at the messages received, in a step that these end and in a run that only

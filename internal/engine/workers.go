@@ -76,8 +76,15 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				Mix: u.order,
 			}
 			send := p.load.Run
+			worker, reconnects := p.driver.(finisher)
+			if reconnects {
+				worker.finish(false)
+			}
 			go func() {
 				defer close(ended)
+				if reconnects {
+					defer worker.finish(true)
+				}
 				if err := send(ctx, work); err != nil {
 					r.failures <- failure{p.spec.Name, err}
 				}

@@ -76,6 +76,8 @@ type groupData struct {
 	ConsumerBroker      *endpointData     `json:"consumer-broker,omitempty"` // of a client with two
 	Destinations        []string          `json:"destinations"`
 	ClientID            string            `json:"clientID,omitempty"`
+	Reconnect           bool              `json:"reconnect,omitempty"`
+	ReconnectTimeout    string            `json:"reconnect-timeout,omitempty"`
 	Producers           int               `json:"producers,omitempty"`
 	Connections         int               `json:"shared-connections,omitempty"`
 	MaxPending          int               `json:"max-pending,omitempty"`
@@ -170,7 +172,7 @@ func stepOf(s *Step) stepData {
 }
 
 func groupOf(g *Group) groupData {
-	d := groupData{Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count}
+	d := groupData{Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count, Reconnect: g.Reconnect, ReconnectTimeout: duration(g.ReconnectTimeout)}
 	for _, dest := range g.Destinations {
 		d.Destinations = append(d.Destinations, dest.String())
 	}

@@ -161,6 +161,10 @@ type Group struct {
 	ConsumerConnections int
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string
+	// Reconnect opens a connection again that was lost, instead of ending the run.
+	Reconnect bool
+	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
+	ReconnectTimeout time.Duration
 
 	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
 	MaxPending int

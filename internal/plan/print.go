@@ -213,6 +213,13 @@ func (pr *printer) brokers() {
 	}
 	pr.line("connect timeout", "%v", endpoints[0].Open.ConnectTimeout)
 	pr.line("client ID prefix", "%s", orNone(g.ClientID))
+	if g.Reconnect {
+		limit := "until the run is over"
+		if g.ReconnectTimeout > 0 {
+			limit = "for " + g.ReconnectTimeout.String()
+		}
+		pr.line("lost connections", "are opened again: tried %s", limit)
+	}
 }
 
 func userOf(o *driver.OpenOptions) string {

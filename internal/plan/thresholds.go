@@ -33,6 +33,7 @@ func (g *Group) has() (has threshold.Needs) {
 		threshold.Consumers:    g.Role.Consumes(),
 		threshold.Rate:         g.Role.Produces() && g.Rated(),
 		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
+		threshold.Reconnection: g.Reconnect,
 	} {
 		if yes {
 			has |= needs
@@ -128,6 +129,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		{threshold.Verification, "add --verify"},
 		{threshold.Rate, "add --rate N"},
 		{threshold.Transactions, "add --commit-interval N or --tx"},
+		{threshold.Reconnection, "add --reconnect"},
 		{threshold.Producers, "use the client or producer command"},
 		{threshold.Consumers, "use the client or consumer command"},
 	} {

@@ -207,6 +207,8 @@ func (v *validator) workers() {
 	g := v.group
 	v.refuse(g.SharedConnections && g.ProducerConnections < 1, "--threads N is the number of shared connections",
 		"--shared-connections needs at least one connection")
+	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect", "--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
+	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
 	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command", "--producers %d: at least 1 is needed", g.Producers)
 	v.refuse(g.Role.Consumes() && g.Consumers < 1, "to send only, use the producer command", "--consumers %d: at least 1 is needed", g.Consumers)
 }

@@ -62,6 +62,16 @@ func brokerRows(f *driver.Factory) []Setting {
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.WaitForBroker }),
 		},
 		{
+			Name: "reconnect", Places: inGroups, Section: SectionBroker,
+			Help: "connect again when a connection is lost, and go on; the summary lists the outages. Without it a lost connection ends the run",
+			Set:  onOff(func(s *Values) *bool { return &s.Reconnect }),
+		},
+		{
+			Name: "reconnect-timeout", Places: inGroups, Section: SectionBroker, Arg: argTime, Default: "0s",
+			Help: "with --reconnect: limit for connecting again, after which the run ends; 0 tries until the run is over",
+			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.ReconnectTimeout }),
+		},
+		{
 			Name: "management-url", Places: inBroker, Section: SectionBroker, Arg: "URL",
 			Help: "where the broker tells its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; " +
 				"without a user in it, with the user and password of the broker",

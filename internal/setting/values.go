@@ -58,6 +58,8 @@ type Values struct {
 	Options                        []string
 	Labels                         map[string]string
 	WaitForBroker                  time.Duration
+	Reconnect                      bool
+	ReconnectTimeout               time.Duration
 	Thresholds, FindMax            []threshold.Threshold
 	StallThreshold                 time.Duration
 	BrokerCount, ManagementURL     string

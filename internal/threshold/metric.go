@@ -26,6 +26,7 @@ const (
 	Rate                           // the load has a target rate
 	Verification                   // --verify
 	Transactions                   // --commit-interval or --tx
+	Reconnection                   // --reconnect
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -74,9 +75,9 @@ func Metrics() []Metric {
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
 		{"stall.count", Messages, 0, "times in which the broker stood still for --stall-threshold or longer"},
 		{"stall.max", Time, 0, "the longest of them"},
-		{"outage.count", Messages, 0, "times in which workers had lost their connections, with --reconnect"},
-		{"outage.max", Time, 0, "the longest of them, to the first message that came through"},
-		{"in_doubt", Messages, 0, "messages without an answer of the broker because of an outage, with --reconnect"},
+		{"outage.count", Messages, Reconnection, "times in which workers had lost their connections, with --reconnect"},
+		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through"},
+		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with --reconnect"},
 		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
 	} {
 		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
@@ -140,8 +141,7 @@ const GroupPrefix = "group."
 
 // OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&Verification == 0 && m.Name != "missing" && m.Name != "tester.cpu" && m.Name != "in_doubt" &&
-		!strings.HasPrefix(m.Name, "stall.") && !strings.HasPrefix(m.Name, "outage.")
+	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(m.Name, "stall.")
 }
 
 // Find returns the metric of a name, which may be that of a group.

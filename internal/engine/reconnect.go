@@ -1,0 +1,385 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// link is the connection of a worker that is opened again when it is lost. The worker's own goroutine opens and closes it; the rest
+// of the run sees one producer or consumer, whose counters and waits go on.
+type link[T worked] struct {
+	name     string
+	produces bool
+	open     func(context.Context) (T, error)
+	timeout  time.Duration // for connecting again; 0 for none
+	closing  time.Duration // bounds the closing of a lost connection
+	outages  *stats.Outages
+	down     *driver.Meter               // waits to be connected again
+	remove   func(context.Context) error // removes what the connections leave at the broker; nil for nothing
+
+	mu       sync.Mutex
+	now      T         // the last one that was opened
+	opened   time.Time // when
+	lost     bool      // now is closed, or being so
+	done     bool      // the worker's task is done: it needs no connection
+	ended    bool      // Close was called: nothing is opened any more
+	waits    driver.Waits
+	counters []driver.Counter
+}
+
+// worked is what producers and consumers of drivers have in common.
+type worked interface{ Close(context.Context) error }
+
+// reconnects tells whether the workers of a group at a broker are connected again by us. Some client libraries do that by themselves.
+func reconnects(g *plan.Group, e *plan.Endpoint) bool {
+	return g.Reconnect && !e.Factory.Capabilities.Reconnects
+}
+
+func newLink[T worked](
+	r *run, name string, produces bool, g *plan.Group, e *plan.Endpoint, opened T, connect func(context.Context) (T, error),
+) *link[T] {
+	return &link[T]{
+		name: name, produces: produces, timeout: g.ReconnectTimeout, closing: min(e.Open.ConnectTimeout, closeTimeout),
+		open:    func(ctx context.Context) (T, error) { return opening(ctx, *e, connect) },
+		outages: r.outages, down: driver.NewMeter(), now: opened, opened: time.Now(),
+	}
+}
+
+// current returns the connection of the present. It is for the worker's goroutine.
+func (l *link[T]) current() T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// lostBy tells whether an error means that the connection, not the worker's task, has failed.
+func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
+
+// again closes the lost connection, so that all its messages end, and opens it again and again until that succeeds, ctx ends or the
+// time-out is over. The error is that of ctx, or says why the worker cannot go on.
+func (l *link[T]) again(ctx context.Context, cause error) error {
+	l.outages.Lost(l.name, l.produces, false, cause, time.Now())
+	l.down.Begin()
+	defer l.down.End()
+	l.drop(ctx)
+	var deadline <-chan time.Time
+	if l.timeout > 0 {
+		timer := time.NewTimer(l.timeout)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	began, pause := time.Now(), firstPause
+	for {
+		timer := time.NewTimer(jittered(pause))
+		select {
+		case <-timer.C:
+		case <-deadline:
+			timer.Stop()
+			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w", time.Since(began).Round(time.Millisecond), cause)
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		w, err := l.open(ctx)
+		if err == nil {
+			return l.take(ctx, w)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if hopeless(err) {
+			return err
+		}
+		l.outages.Attempt()
+		cause, pause = err, min(2*pause, longestPause)
+	}
+}
+
+// hopeless tells whether trying once more would be of no use.
+func hopeless(err error) bool {
+	switch driver.ClassOf(err) {
+	case driver.ClassAuth, driver.ClassUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
+// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all come back at once.
+func jittered(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
+}
+
+// drop closes the lost connection.
+func (l *link[T]) drop(ctx context.Context) {
+	l.mu.Lock()
+	l.lost = true
+	old := l.now
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
+	defer cancel()
+	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) }) // it is lost: there is nothing to say
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waiter, ok := any(old).(driver.Waiter); ok {
+		l.waits = addWaits(l.waits, waiter.Waits())
+	}
+	if counting, ok := any(old).(driver.Counting); ok {
+		l.counters = stats.AddCounters(l.counters, counting.Counters())
+	}
+}
+
+// take makes a new connection that of the present.
+func (l *link[T]) take(ctx context.Context, w T) error {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
+		defer cancel()
+		return errors.Join(errEnded, w.Close(ctx))
+	}
+	l.now, l.lost, l.opened = w, false, time.Now()
+	l.mu.Unlock()
+	l.outages.Connected(l.name, time.Now())
+	return nil
+}
+
+var errEnded = errors.New("the run is over")
+
+// came notes a confirmation or receipt, if an outage may end by it.
+func (l *link[T]) came(confirmed bool) {
+	if l.outages.Awaiting() {
+		l.mu.Lock()
+		opened := l.opened
+		l.mu.Unlock()
+		l.outages.Came(confirmed, opened, time.Now())
+	}
+}
+
+// Close closes the connection of the present, unless it is lost.
+func (l *link[T]) Close(ctx context.Context) error {
+	l.mu.Lock()
+	ended := l.ended
+	l.ended = true
+	now, lost := l.now, l.lost
+	l.mu.Unlock()
+	if !lost {
+		if err := now.Close(ctx); err != nil {
+			return err
+		}
+	}
+	if l.remove != nil && !ended {
+		return l.remove(ctx)
+	}
+	return nil
+}
+
+// Counters implements [driver.Counting].
+func (l *link[T]) Counters() []driver.Counter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counting, ok := any(l.now).(driver.Counting)
+	if !ok || l.lost && len(l.counters) > 0 {
+		return l.counters
+	}
+	return stats.AddCounters(append([]driver.Counter(nil), l.counters...), counting.Counters())
+}
+
+// finish notes whether the worker's task is done, so that it needs no connection.
+func (l *link[T]) finish(done bool) {
+	l.mu.Lock()
+	l.done = done && !l.lost
+	released := l.done
+	l.mu.Unlock()
+	if released {
+		l.outages.Released(l.name, time.Now())
+	}
+}
+
+// waited returns what all connections have waited for, and the time without one.
+func (l *link[T]) waited() driver.Waits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.waits
+	if waiter, ok := any(l.now).(driver.Waiter); ok && !l.lost {
+		w = addWaits(w, waiter.Waits())
+	}
+	down := l.down.Wait().Time // nothing but the broker is waited for
+	if l.produces {
+		w.Answer.Time += down
+	}
+	for _, idle := range []*driver.Idle{&w.Input, &w.Reader, &w.Writer} {
+		if idle.Known {
+			idle.Time += down
+		}
+	}
+	return w
+}
+
+func addWaits(a, b driver.Waits) driver.Waits {
+	wait := func(a, b driver.Wait) driver.Wait {
+		return driver.Wait{Times: a.Times + b.Times, Time: a.Time + b.Time}
+	}
+	idle := func(a, b driver.Idle) driver.Idle {
+		return driver.Idle{Known: a.Known || b.Known, Time: a.Time + b.Time}
+	}
+	return driver.Waits{
+		Credit: wait(a.Credit, b.Credit), Socket: wait(a.Socket, b.Socket), Answer: wait(a.Answer, b.Answer),
+		Input: idle(a.Input, b.Input), Reader: idle(a.Reader, b.Reader), Writer: idle(a.Writer, b.Writer),
+	}
+}
+
+// finisher is a worker that is told whether its task is done.
+type finisher interface{ finish(done bool) }
+
+func newReconnectingProducer(l *producerLink) driver.Producer {
+	p := &reconnectingProducer{l, l.now}
+	if _, ok := l.now.(driver.Waiter); ok {
+		return waitingProducer{p}
+	}
+	return p
+}
+
+func newReconnectingConsumer(l *consumerLink) driver.Consumer {
+	c := &reconnectingConsumer{l}
+	if _, ok := l.now.(driver.Waiter); ok {
+		return waitingConsumer{c}
+	}
+	return c
+}
+
+type (
+	producerLink = link[driver.Producer]
+	consumerLink = link[driver.Consumer]
+)
+
+// waitingProducer and waitingConsumer know what they have waited for.
+type (
+	waitingProducer struct{ *reconnectingProducer }
+	waitingConsumer struct{ *reconnectingConsumer }
+)
+
+// Waits implements [driver.Waiter].
+func (p waitingProducer) Waits() driver.Waits { return p.waited() }
+
+// Waits implements [driver.Waiter].
+func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
+
+// reconnectingProducer is a producer whose connection is opened again when it is lost. A message that Send was given meanwhile
+// waits for that.
+type reconnectingProducer struct {
+	*producerLink
+	present driver.Producer // current, of the goroutine that sends
+}
+
+// Send implements [driver.Producer].
+func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) error {
+	for {
+		err := p.present.Send(ctx, m)
+		if err == nil || ctx.Err() != nil || !lostBy(err) {
+			return err
+		}
+		if err := p.again(ctx, err); err != nil {
+			return err
+		}
+		p.present = p.current()
+	}
+}
+
+// Flush implements [driver.Flusher]. On a connection that is lost there is nothing left to leave.
+func (p *reconnectingProducer) Flush(ctx context.Context) error {
+	f, ok := p.present.(driver.Flusher)
+	if !ok {
+		return nil
+	}
+	if err := f.Flush(ctx); err != nil && !lostBy(err) {
+		return err
+	}
+	return nil
+}
+
+// watchedEnds passes the ends of messages on, and notes those that belong to an outage.
+type watchedEnds struct {
+	link *producerLink
+	to   driver.Completions
+}
+
+// Done implements [driver.Completions].
+func (w *watchedEnds) Done(slot driver.Slot, o driver.Outcome) {
+	w.to.Done(slot, o)
+	w.note(1, &o)
+}
+
+// DoneAll implements [driver.Completions].
+func (w *watchedEnds) DoneAll(slots []driver.Slot, o driver.Outcome) {
+	n := len(slots)
+	w.to.DoneAll(slots, o)
+	w.note(n, &o)
+}
+
+func (w *watchedEnds) note(n int, o *driver.Outcome) {
+	switch o.State {
+	case driver.Accepted:
+		w.link.came(true)
+	case driver.Unknown:
+		w.link.inDoubt(n, o)
+	}
+}
+
+// inDoubt notes messages that ended without an answer, if that is because the connection was lost.
+func (l *link[T]) inDoubt(n int, o *driver.Outcome) {
+	l.mu.Lock()
+	lost, done := l.lost, l.done
+	l.mu.Unlock()
+	if err := o.Err; lost || err != nil && lostBy(err) {
+		if err == nil {
+			err = driver.Errorf(driver.ClassConnectionLost, "", "", "the connection was lost")
+		}
+		l.outages.Lost(l.name, l.produces, done, err, time.Now())
+		l.outages.InDoubt(n)
+	}
+}
+
+// reconnectingConsumer is a consumer whose connection is opened again when it is lost.
+type reconnectingConsumer struct{ *consumerLink }
+
+// Run implements [driver.Consumer].
+func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	watched := func(d *driver.Delivery) driver.Verdict {
+		c.came(false)
+		return deliver(d)
+	}
+	for {
+		err := c.current().Run(ctx, watched)
+		if err == nil || ctx.Err() != nil || !lostBy(err) {
+			return err
+		}
+		if err := c.again(ctx, err); ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to stop
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// Probe implements [driver.Prober].
+func (c *reconnectingConsumer) Probe(ctx context.Context) error {
+	c.mu.Lock()
+	now, lost := c.now, c.lost
+	c.mu.Unlock()
+	if lost {
+		return driver.Errorf(driver.ClassConnectionLost, "probe", "", "the consumer is not connected")
+	}
+	if p, ok := now.(driver.Prober); ok {
+		return p.Probe(ctx)
+	}
+	return nil
+}
