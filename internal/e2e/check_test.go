@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // record is an element of the JSON file. A total that is not there is nil.
@@ -55,6 +56,7 @@ type record struct {
 	Paused           uint64
 	TotalFailed      uint64
 	TotalUnconfirmed uint64
+	Outages          []runresult.Outage
 	TotalDelaySend   *latency `json:"totalDelaySendTime"`
 	TotalSend        *latency `json:"totalSendTime"`
 	TotalTransfer    *latency `json:"totalTransferTime"`
@@ -205,7 +207,8 @@ func (c *counts) add(d counts) {
 func checkAgreement(t *testing.T, r *result, g grammar, c *console) {
 	t.Helper()
 	s := &r.summary
-	require.Equal(t, s.Result, c.result)
+	result, _, _ := strings.Cut(c.result, ", after ") // outages
+	require.Equal(t, s.Result, result)
 	require.Equal(t, []string{s.Reason}, c.extra["stopped"])
 	require.Equal(t, s.Result == "success", len(s.Problems) == 0, "problems: %q", s.Problems)
 	require.Len(t, c.extra["problem"], len(s.Problems))

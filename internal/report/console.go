@@ -131,11 +131,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	var b strings.Builder
 	b.WriteString("\n--- SUMMARY\n")
-	result := "fail"
-	if s.Success {
-		result = "success"
-	}
-	writeText(&b, "--- result:", result, "")
+	writeText(&b, "--- result:", outcomeOf(s), "")
 	if c.run.Producing {
 		writeTotal(&b, "--- total sent:", s.Total.Sent, "")
 		writeTotal(&b, "--- total blocked:", s.Total.Blocked, "")
@@ -177,6 +173,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeList(&rest, "--- threshold:", []string{s.Thresholds[i].String()})
 	}
 	writeList(&rest, "--- left behind:", s.LeftBehind)
+	writeList(&rest, "--- outage:", outageLines(s))
 	writeList(&rest, "--- finding:", found(s))
 	writeList(&rest, "--- warning:", s.Warnings)
 	writeList(&rest, "--- problem:", s.Problems)

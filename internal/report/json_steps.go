@@ -103,12 +103,14 @@ type jsonNumbers struct {
 	// Stalls are the times in which the broker stood still, in microseconds.
 	Stalls   []result.Stall   `json:"stalls,omitempty"`
 	Findings []result.Finding `json:"findings"`
+	// Outages are the times in which workers had lost their connections, of a run with --reconnect, in microseconds.
+	Outages []result.Outage `json:"outages,omitempty"`
 }
 
 func (has sides) numbers(s *stats.Summary) jsonNumbers {
 	return jsonNumbers{
 		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered), jsonHighest: has.highest(&s.Maximum),
-		Spreads: spreads(s.Spreads), Stalls: stalls(s), Findings: append([]result.Finding{}, Observations(s)...),
+		Spreads: spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), Findings: append([]result.Finding{}, Observations(s)...),
 	}
 }
 

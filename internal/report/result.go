@@ -133,7 +133,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Brokers: brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
-	out.Spreads, out.Stalls = spreads(s.Spreads), stalls(s)
+	out.Spreads, out.Stalls, out.Outages = spreads(s.Spreads), stalls(s), outages(s)
 	out.Marks = marks(s.Marks)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured

@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// outcomeOf returns the result in a few words: "success, after 3 outages (12.4 s)".
+func outcomeOf(s *stats.Summary) string {
+	text := "fail"
+	if s.Success {
+		text = "success"
+	}
+	if n := len(s.Outages); n > 0 {
+		var sum time.Duration
+		for i := range s.Outages {
+			sum += s.Outages[i].Length()
+		}
+		text += fmt.Sprintf(", after %s (%s)", plural(n, "outage"), seconds(sum))
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// outageLines returns a line for each outage.
+func outageLines(s *stats.Summary) (lines []string) {
+	for i := range s.Outages {
+		lines = append(lines, outageLine(&s.Outages[i]))
+	}
+	return lines
+}
+
+func outageLine(o *stats.Outage) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "at %s", o.Start.Format("15:04:05.000"))
+	if length := o.Length(); length > 0 {
+		fmt.Fprintf(&b, " for %s", seconds(length))
+	}
+	var came []string
+	for _, sign := range []struct {
+		after time.Duration
+		what  string
+	}{{o.Confirmed, "first confirmation"}, {o.Received, "first receipt"}} {
+		if sign.after > 0 {
+			came = append(came, sign.what+" after "+seconds(sign.after))
+		}
+	}
+	if len(came) > 0 {
+		fmt.Fprintf(&b, ": %s", strings.Join(came, ", "))
+	} else {
+		b.WriteString(": no message came through after it")
+	}
+	switch {
+	case len(o.NotBack) > 0:
+		fmt.Fprintf(&b, "; %d of %s not connected again", len(o.NotBack), plural(len(o.Workers), "worker"))
+	case o.Reconnected > 0:
+		fmt.Fprintf(&b, "; %s connected again after %s", plural(len(o.Workers), "worker"), seconds(o.Reconnected))
+	}
+	if o.Attempts > 0 {
+		fmt.Fprintf(&b, ", %s failed", plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
+	}
+	if o.InDoubt > 0 {
+		fmt.Fprintf(&b, "; %d in doubt", o.InDoubt)
+	}
+	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
+	return b.String()
+}
+
+// outages returns those of a result.
+func outages(s *stats.Summary) (list []result.Outage) {
+	for i := range s.Outages {
+		o := &s.Outages[i]
+		list = append(list, result.Outage{
+			Time: o.Start.UnixMicro(), Elapsed: o.Start.Sub(s.Start).Microseconds(), Length: o.Length().Microseconds(),
+			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
+			Workers: o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
+			Error: safetext.Bounded(o.Error),
+		})
+	}
+	return list
+}
