@@ -174,6 +174,12 @@ func TestBacklogRead(t *testing.T) {
 	r.Figures.MinimumReceived.PerSecond = 601
 	_, err = NewRun("read", r)
 	require.ErrorIs(t, err, ErrImpossible)
+
+	// The same after a step that has sent them.
+	r, _ = resultOf(t, append([]load{{step: "fill", phase: result.Measure, sent: 2620, completed: 2620, backlog: -1}}, loads...))
+	r.Figures.MinimumReceived.PerSecond = 450
+	_, err = NewRun("read", r)
+	require.NoError(t, err)
 }
 
 // TestHostileTexts: no text of a result becomes markup, a formula, or steers the eye.
