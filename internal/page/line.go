@@ -22,7 +22,7 @@ type line struct {
 func (r *Run) lines() []line {
 	res := r.Result
 	whole := line{run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, latencies: &res.Latencies, sends: r.sends(), receives: r.receives()}
-	whole.figures(res.Figures, &r.tally.whole, r)
+	whole.figures(res.Figures, r.tally, r)
 	list := []line{whole}
 	if len(res.Steps) < 2 {
 		return list
@@ -31,9 +31,9 @@ func (r *Run) lines() []line {
 		s := &res.Steps[i]
 		l := line{run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, latencies: &s.Latencies}
 		l.sends, l.receives = r.does(s.Name)
-		rows := &part{}
+		rows := &tally{}
 		if i < len(r.tally.steps) && r.tally.steps[i].step == s.Name {
-			rows = &r.tally.steps[i]
+			rows.whole, rows.steps = r.tally.steps[i], r.tally.steps[i:i+1]
 		}
 		l.figures(s.Figures, rows, r)
 		list = append(list, l)
@@ -41,27 +41,31 @@ func (r *Run) lines() []line {
 	return list
 }
 
-// figures takes the rates of the result if it has them, else those of the rows.
-func (l *line) figures(f *result.Figures, rows *part, r *Run) {
+// figures takes the rates of the result if it has them, else those of the rows. A merged result has no extremes, since these are of one run.
+func (l *line) figures(f *result.Figures, rows *tally, r *Run) {
 	if f != nil {
 		l.sent, l.completed, l.received = f.Sent, f.Completed, f.Received
 		l.bestCompleted = extremes(f.MinimumCompleted, f.MaximumCompleted)
 		l.bestReceived = extremes(f.MinimumReceived, f.MaximumReceived)
-	} else if rows.length > 0 {
+		if len(r.Result.Parts) == 0 {
+			return
+		}
+	} else if p := &rows.whole; p.length > 0 {
 		average := func(known bool, n uint64) *float64 {
 			if !known {
 				return nil
 			}
-			v := perSecond(n, rows.length)
+			v := perSecond(n, p.length)
 			return &v
 		}
-		l.sent, l.completed, l.received = average(r.sends(), rows.sent), average(r.sends(), rows.completed), average(r.receives(), rows.received)
+		l.sent, l.completed, l.received = average(r.sends(), p.sent), average(r.sends(), p.completed), average(r.receives(), p.received)
 	}
-	if l.bestCompleted == nil && r.sends() && rows.bestCompleted.known() {
-		l.bestCompleted = &rows.bestCompleted.rates
+	completed, received := rows.bests()
+	if l.bestCompleted == nil && r.sends() {
+		l.bestCompleted = completed
 	}
-	if l.bestReceived == nil && r.receives() && rows.bestReceived.known() {
-		l.bestReceived = &rows.bestReceived.rates
+	if l.bestReceived == nil && r.receives() {
+		l.bestReceived = received
 	}
 }
 

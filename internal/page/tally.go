@@ -35,7 +35,8 @@ type part struct {
 	sent, completed, received uint64
 	bestCompleted             best
 	bestReceived              best
-	everReceived              uint64 // in any phase
+	highest                   float64 // rate of a full second, of any kind
+	everReceived              uint64  // in any phase
 }
 
 func (p *part) add(r *result.Row) {
@@ -50,6 +51,7 @@ func (p *part) add(r *result.Row) {
 		p.length += r.Length
 		p.sent, p.completed, p.received = p.sent+sent, p.completed+completed, p.received+received
 		if r.Length >= fullSecond {
+			p.highest = max(p.highest, perSecond(completed, r.Length), perSecond(received, r.Length))
 			p.bestCompleted.add(completed, r.Length)
 			if p.everReceived > 0 {
 				p.bestReceived.add(received, r.Length)
@@ -85,6 +87,27 @@ func (t *tally) add(r *result.Row) {
 		t.got += r.Consumers.Received
 	}
 	t.over = t.over || t.total.Completed > t.total.Sent
+}
+
+// bests returns the lowest and highest rates of the steps that sent, and of those that received, as a run of several steps has them; nil
+// where there are too few seconds.
+func (t *tally) bests() (completed, received *extent) {
+	join := func(to *extent, b *best, there bool) *extent {
+		if !there || !b.known() {
+			return to
+		}
+		e := b.rates
+		if to != nil {
+			e.join(*to)
+		}
+		return &e
+	}
+	for i := range t.steps {
+		p := &t.steps[i]
+		completed = join(completed, &p.bestCompleted, !p.reads())
+		received = join(received, &p.bestReceived, p.everReceived > 0)
+	}
+	return completed, received
 }
 
 func (t *tally) clone() *tally {
