@@ -59,6 +59,8 @@ else
 fi
 
 go vet ./...
+# The manifests, in a module of its own: the types of Kubernetes are no dependency of perfmq.
+(cd deploy/kubernetes/test && go vet ./... && go test -count=1 ./...)
 # rocketmq-client-go has data races of its own: its driver is tested in parallel, without the race detector.
 beside=
 if [ "${#race[@]}" -gt 0 ]; then

@@ -139,6 +139,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.brokerCommand())
 	root.AddCommand(a.verifyCommand())
+	root.AddCommand(a.mergeCommand())
 	root.AddCommand(a.compareCommand())
 	root.AddCommand(a.reportCommand())
 	root.AddCommand(a.scenarioCommand())

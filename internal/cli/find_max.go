@@ -53,7 +53,7 @@ func (r *resolver) searchMistakes() {
 			r.refuse("name another folder, or remove this one", "--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
 		}
 	}
-	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency"} {
+	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency", "shard", "run-id", "start-at"} {
 		if r.Has(name) {
 			r.refuse("leave one of them out", "--%s has no place in the several runs of --find-max", name)
 		}

@@ -48,8 +48,12 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 
 // whole returns a plan with what is the same for all of a run.
 func (r *resolver) whole() *plan.Plan {
+	if len(r.Side.Series) > 0 && r.Side.Metrics.URL == "" {
+		r.refuse("add --broker-metrics URL", "--broker-series: there is no endpoint to read them from")
+	}
 	return &plan.Plan{
-		Labels: r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
+		BrokerSide: r.Side,
+		Labels:     r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
 		StallThreshold: r.StallThreshold,
 		BrokerCount:    r.BrokerCount != setting.CountOff,
 	}

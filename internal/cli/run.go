@@ -29,6 +29,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	r := &resolver{Values: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
 	r.notes = compatibleNotes(cmd.Flags())
 	p := r.resolve(args)
+	r.shard(p, a.environ[setting.JobIndex])
 	r.outputs(a.Stdout, a.Stderr)
 	if len(s.FindMax) > 0 {
 		r.searchMistakes()

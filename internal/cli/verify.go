@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -156,7 +157,11 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		refuse("perfmq verify PRODUCER-FILE CONSUMER-FILE...", "no file was given")
 		return nil, errs
 	}
-	from := map[int64]string{}
+	type part struct {
+		run   int64
+		shard int
+	}
+	from := map[part]string{}
 	sent, received := false, false
 	for _, path := range paths {
 		side, err := verify.ReadFile(path)
@@ -168,13 +173,18 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		case errors.As(err, &fe):
 			refuse(fe.Hint, "%v", err)
 			continue
-		case from[side.ID] != "":
-			refuse("give each file once", "%s and %s are the same side of the same run", from[side.ID], path)
+		case from[part{side.ID, side.Shard}] != "":
+			refuse("give each file once", "%s and %s are the same side of the same run", from[part{side.ID, side.Shard}], path)
 			continue
 		}
-		from[side.ID] = path
+		from[part{side.ID, side.Shard}] = path
 		sent, received = sent || len(side.Sent) > 0, received || len(side.Received) > 0
 		sides = append(sides, side)
+	}
+	for run, shards := range verify.Absent(sides) {
+		if len(errs) == 0 {
+			refuse("give the files of all shards", "shards of run %d are missing: %s", run, strings.Join(shards[:min(10, len(shards))], ", "))
+		}
 	}
 	if len(errs) == 0 && !sent {
 		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE", "no file says what was sent")

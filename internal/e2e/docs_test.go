@@ -48,6 +48,7 @@ var documents = map[string]machine{
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument
+	"docs/several-hosts.md":   tested, // TestShardsOfAJob carries out its commands
 }
 
 // machine is what the commands of a page find.

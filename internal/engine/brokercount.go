@@ -39,7 +39,7 @@ type counted struct {
 
 // newCounting returns nil if brokers are not to be asked.
 func newCounting(p *plan.Plan) *counting {
-	if !p.BrokerCount {
+	if !p.BrokerCount || !p.Shard.IsZero() { // what the other shards do is not known
 		return nil
 	}
 	return &counting{watch: brokercount.New()}

@@ -49,7 +49,11 @@ func Run(
 ) (*stats.Summary, error) {
 	r := newRun(p)
 	r.step = r.steps[0]
-	if err := r.begin(ctx, stop); err != nil {
+	err := r.begin(ctx, stop)
+	if err == nil {
+		err = r.awaitStart(ctx, stop)
+	}
+	if err != nil {
 		r.closeAll(ctx)
 		return nil, err
 	}
@@ -69,6 +73,7 @@ func Run(
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
 	r.commandsAfter(ctx, stop, &end)
+	r.plan.Side.Stop()
 	r.sampler.finish()
 	r.pulse.Stop()
 	for _, c := range r.consumers {
@@ -128,7 +133,11 @@ type failure struct {
 }
 
 func newRun(p *plan.Plan) *run {
-	r := &run{plan: p, role: p.Roles(), id: newRunNumber(), clock: load.NewClock(), phases: new(load.Phases)}
+	r := &run{plan: p, role: p.Roles(), id: p.RunID, clock: load.NewClock(), phases: new(load.Phases)}
+	if r.id == 0 {
+		r.id = newRunNumber()
+	}
+	r.clock.Ahead(p.ClockShift)
 	r.counting = newCounting(p)
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
@@ -145,9 +154,8 @@ func newRun(p *plan.Plan) *run {
 		producers += len(g.ProducerSpecs(process))
 	}
 	r.boundary, r.delays = load.NewBoundary(producers, r.phases), load.NewDelays(producers)
-	for _, g := range groups {
-		r.groups = append(r.groups, newGroup(r, g, process))
-	}
+	newGroups(r, groups, process)
+	r.remote()
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
@@ -172,17 +180,24 @@ func processName() string {
 
 // start starts the clock, the reporters, the sampler and the first step.
 func (r *run) start(reporter report.Reporter) error {
-	r.clock.Begin()
+	opened := r.clock.Epoch(r.clock.Now())
+	if r.plan.StartAt.IsZero() {
+		r.clock.Begin()
+		opened = r.clock.Epoch(0)
+	} else {
+		r.clock.BeginAt(r.plan.StartAt)
+	}
 	r.pulse.Start()
+	r.plan.Side.Start()
 	for _, s := range r.subs {
-		s.opened = r.clock.Epoch(0)
+		s.opened = opened
 	}
 	if err := reporter.Start(r.describe()); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths = r.depths
+	r.sampler.depths, r.sampler.side = r.depths, r.plan.Side
 	r.step.start = 0
 	return nil
 }
@@ -191,7 +206,7 @@ func (r *run) start(reporter report.Reporter) error {
 func (r *run) describe() stats.Run {
 	info := stats.Run{
 		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(), Rated: r.plan.Rated(),
-		Start: r.clock.Start(), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name, Labels: r.plan.Labels,
+		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name, Labels: r.plan.Labels,
 	}
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)

@@ -17,14 +17,19 @@ import (
 // group are the workers of a group of the plan, in all steps.
 type group struct {
 	plan      *plan.Group // as the step has it in which it was opened, or of its first step
-	producers []*producer
-	consumers []*consumer
-	order     load.Mix // of the kinds of messages
-	open      bool
+	producers []*producer // of this process
+	consumers []*consumer // the same
+	// How many producers and consumers the group has in all shards.
+	allProducers, allConsumers int
+
+	order load.Mix // of the kinds of messages
+	open  bool
 }
 
 type producer struct {
-	id     int // among the producers of the run
+	id     int  // among the producers of the run, those of other shards included
+	index  int  // among those of its group
+	remote bool // it is of another shard: nothing else is set
 	spec   driver.ProducerSpec
 	group  string // its name; empty on a command line
 	site   string
@@ -38,6 +43,8 @@ type producer struct {
 }
 
 type consumer struct {
+	index   int // among those of its group, those of other shards included
+	remote  bool
 	spec    driver.ConsumerSpec
 	group   string // its name; empty on a command line
 	site    string
@@ -68,15 +75,54 @@ type openDriver struct {
 	driver   driver.Driver
 }
 
-func newGroup(r *run, g *plan.Group, process string) *group {
-	workers := &group{plan: g}
-	for _, spec := range g.ProducerSpecs(process) {
-		workers.producers = append(workers.producers, r.producer(g, spec))
+// newGroups makes the workers of all groups: first the producers, so that their numbers do not depend on the consumers.
+func newGroups(r *run, list []*plan.Group, process string) {
+	for _, g := range list {
+		workers := &group{plan: g}
+		for i, spec := range g.ProducerSpecs(process) {
+			if p := r.producer(g, i, spec); !p.remote {
+				workers.producers = append(workers.producers, p)
+			}
+			workers.allProducers++
+		}
+		r.groups = append(r.groups, workers)
 	}
-	for _, spec := range g.ConsumerSpecs(process) {
-		workers.consumers = append(workers.consumers, r.consumer(g, spec))
+	for _, workers := range r.groups {
+		for i, spec := range workers.plan.ConsumerSpecs(process) {
+			if c := r.consumer(workers.plan, i, spec); !c.remote {
+				workers.consumers = append(workers.consumers, c)
+			}
+			workers.allConsumers++
+		}
 	}
-	return workers
+}
+
+// share returns how many of the first n messages of the group the producers of this shard send.
+func (g *group) share(n uint64) (own uint64) {
+	if len(g.producers) >= g.allProducers {
+		return n
+	}
+	for _, p := range g.producers {
+		own += dealt(n, p.index, g.allProducers)
+	}
+	return own
+}
+
+// dealt returns how many of n things the worker of that index gets when they are dealt out in turn.
+func dealt(n uint64, index, workers int) uint64 {
+	i, of := uint64(index), uint64(workers) //nolint:gosec // not negative
+	if n <= i {
+		return 0
+	}
+	return (n-i-1)/of + 1
+}
+
+// quota returns how many of the messages that the consumers of the group are to receive are for those of this shard.
+func (u *use) quota() (own uint64) {
+	for _, c := range u.consumers {
+		own += dealt(u.plan.Count, c.index, u.allConsumers)
+	}
+	return own
 }
 
 // worker is the identity of a producer or consumer.
@@ -94,24 +140,39 @@ type known struct {
 	names     map[string]bool
 }
 
-func (r *run) producer(g *plan.Group, spec driver.ProducerSpec) *producer {
+func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
 	id := worker{name: spec.Name, place: place{g.Producer.Site, spec.Destination}, delay: spec.Delay}
 	if p := r.known.producers[id]; p != nil {
 		return p
 	}
 	spec.Name = r.known.free(spec.Name)
-	p := newProducer(r, len(r.producers), g, spec)
+	number := len(r.known.producers)
+	if !r.plan.Shard.Has(number) {
+		p := &producer{id: number, index: index, remote: true}
+		r.known.producers[id] = p
+		return p
+	}
+	p := newProducer(r, number, g, spec)
+	p.index = index
 	r.producers, r.known.producers[id] = append(r.producers, p), p
 	return p
 }
 
-func (r *run) consumer(g *plan.Group, spec driver.ConsumerSpec) *consumer {
+func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *consumer {
 	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.Consumer.Site, spec.Destination}}
 	if c := r.known.consumers[id]; c != nil {
 		return c
 	}
 	spec.Name = r.known.free(spec.Name)
-	c := &consumer{spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+	if !r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
+		c := &consumer{index: index, remote: true}
+		r.known.consumers[id] = c
+		return c
+	}
+	c := &consumer{index: index, spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+	if of := r.plan.Shard.Of; of > 1 {
+		c.rec.Arrivals(of)
+	}
 	c.spec.Commits = r.consumerCommits(c, &spec)
 	r.consumers, r.known.consumers[id] = append(r.consumers, c), c
 	return c
@@ -178,16 +239,17 @@ func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed 
 func (r *run) respec(u *use) {
 	u.group.plan = u.plan
 	process := processName()
-	for i, spec := range u.plan.ProducerSpecs(process) {
-		p := u.producers[i]
+	producers, consumers := u.plan.ProducerSpecs(process), u.plan.ConsumerSpecs(process)
+	for _, p := range u.producers {
+		spec := producers[p.index]
 		spec.Name, spec.Origin, spec.Commits = p.spec.Name, p.spec.Origin, r.producerCommits(p, &spec)
 		p.spec = spec
 		if p.ledger != nil {
 			p.ledger.SetBodies(r.verify.sums(&p.spec)...)
 		}
 	}
-	for i, spec := range u.plan.ConsumerSpecs(process) {
-		c := u.consumers[i]
+	for _, c := range u.consumers {
+		spec := consumers[c.index]
 		spec.Name, spec.Commits = c.spec.Name, r.consumerCommits(c, &spec)
 		c.spec = spec
 	}

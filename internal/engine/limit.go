@@ -20,7 +20,7 @@ func (r *run) asked() stats.LoadAsked {
 				Rated:      !u.plan.Rate.IsZero(),
 				Reached:    u.reached(),
 				MaxPending: p.spec.MaxPending,
-				PerSecond:  u.plan.Rate.Average(r.step.loaded) / float64(len(u.producers)),
+				PerSecond:  u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers),
 			}
 		}
 	}

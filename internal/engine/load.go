@@ -53,7 +53,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		look = ticker.C
 	}
 	var watch <-chan time.Time
-	over := r.over(producing)
+	over := r.over(producing || s.plan.Produces()) // perhaps in other shards alone
 	if r.verify != nil && !producing || over != nil {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
@@ -207,7 +207,7 @@ func (s *step) due(u *use) uint64 {
 	if u.plan.Count > 0 {
 		due = min(due, u.plan.Count)
 	}
-	return due
+	return u.share(due)
 }
 
 // sent returns how many messages a group has sent in the step.

@@ -35,7 +35,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		span = min(span, end)
 	}
 	due := rate.Due(span)
-	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.plan.Count {
+	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.share(u.plan.Count) {
 		// What is due after the last message does not count, unless that left late: then the rate was missed for so long.
 		due = u.plan.Count
 		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
@@ -45,7 +45,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		}
 	}
 	warm := min(s.plan.Warmup, span)
-	return stats.Offered{Due: due - min(due, rate.Due(warm)), Sent: u.measuredSends() - u.measuredBase, Span: span - warm}
+	return stats.Offered{Due: u.share(due) - u.share(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase, Span: span - warm}
 }
 
 // lastSend returns when the group handed its last message over.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -26,6 +27,7 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokercount.Depth
+	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
 	queue     chan *stats.Snapshot // closed after the last
@@ -137,8 +139,8 @@ func (s *sampler) cut() {
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
-	snap.Step, snap.Depths = s.step, s.depths()
-	if snap.Empty() && snap.To.Sub(snap.From) < sampleInterval/2 {
+	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
+	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	s.queue <- snap

@@ -70,9 +70,11 @@ func (s *silence) broken() error {
 		if end, ok := u.plan.Rate.End(); ok && (all == 0 || u.plan.Rate.Due(end) < all) {
 			all = u.plan.Rate.Due(end)
 		}
+		next := u.nextOf(sent)
+		all = u.share(all)
 		count += all
 		unsent += all - min(sent, all)
-		later = later || sent < all && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(sent) < s.limit
+		later = later || sent < all && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-u.plan.Rate.At(next) < s.limit
 	}
 	s.lasted += min(time.Since(s.looked), 2*sampleInterval)
 	s.looked = time.Now()

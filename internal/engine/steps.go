@@ -47,7 +47,9 @@ func newStep(r *run, index int) *step {
 				s.uses = append(s.uses, &use{group: workers, plan: g})
 			}
 		}
-		if !g.Role.Produces() && g.Count > 0 {
+	}
+	for _, u := range s.uses {
+		if !u.plan.Role.Produces() && u.plan.Count > 0 && u.quota() > 0 {
 			s.quotas.Add(1)
 		}
 	}
@@ -115,7 +117,7 @@ func (s *step) target(group string) (perSecond float64) {
 		case u.plan.Rate.IsZero():
 			return 0
 		default:
-			perSecond += u.plan.Rate.Average(s.loaded)
+			perSecond += u.plan.Rate.Average(s.loaded) * float64(len(u.producers)) / float64(u.allProducers)
 		}
 	}
 	return perSecond

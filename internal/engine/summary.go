@@ -44,6 +44,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
+		Side:    r.plan.Side.Sum(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
 	if took, ok := r.readTime(); ok && len(r.steps) == 1 {
@@ -248,7 +249,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.Foreign > 0 && !r.plan.FailOnForeign {
 		add(aboutForeign, s.Total.Foreign)
 	}
-	if r.role.Consumes() && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() || s.Total.Completed > 0) {
+	if len(r.consumers) > 0 && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() || s.Total.Completed > 0) {
 		add("no message was received")
 	}
 }
@@ -258,7 +259,7 @@ const aboutForeign = "messages of another run or tool taken from the destination
 
 // nothingDone says why a load is no success of which nothing was sent or completed.
 func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
-	if !r.role.Produces() || s.Total.Completed > 0 || s.Err != nil {
+	if len(r.producers) == 0 || s.Total.Completed > 0 || s.Err != nil {
 		return
 	}
 	switch {
@@ -313,8 +314,8 @@ func (r *run) unrated() (n int) {
 func (r *run) toReceive() (count uint64) {
 	for _, step := range r.steps[:r.step.index+1] {
 		for _, u := range step.uses {
-			if len(u.producers) == 0 {
-				count += u.plan.Count
+			if !u.plan.Role.Produces() {
+				count += u.quota()
 			}
 		}
 	}

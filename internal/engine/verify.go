@@ -258,7 +258,7 @@ func (v *verification) endProbes() {
 func (r *run) side() *verify.Side {
 	v := r.verify
 	v.endProbes()
-	side := &verify.Side{ID: v.id, Role: string(r.role)}
+	side := &verify.Side{ID: v.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()

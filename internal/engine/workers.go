@@ -14,15 +14,15 @@ func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
 		ctx := r.consuming
 		var quota *load.Quota
-		if len(u.producers) == 0 && u.plan.Count > 0 {
+		if !u.plan.Role.Produces() && u.plan.Count > 0 && u.quota() > 0 {
 			var stop context.CancelFunc
 			ctx, stop = context.WithCancel(ctx) // before any of them runs
-			quota = load.NewQuota(u.plan.Count, r.step.quotaUsed(stop))
+			quota = load.NewQuota(u.quota(), r.step.quotaUsed(stop))
 		}
 		job := load.Job{Work: u.plan.ConsumerWork}
 		job.Fail = load.NewFail(u.plan.ConsumerFail, u.plan.ConsumerFailAs)
 		if !u.plan.ConsumerRate.IsZero() { // in equal shares
-			job.Each = time.Duration(float64(len(u.consumers)) / u.plan.ConsumerRate.PerSecond() * float64(time.Second))
+			job.Each = time.Duration(float64(u.allConsumers) / u.plan.ConsumerRate.PerSecond() * float64(time.Second))
 		}
 		for _, c := range u.consumers {
 			if c.load == nil {
@@ -38,7 +38,7 @@ func (r *run) startConsumers() {
 func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota, job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
-		Precise: !r.plan.CoarseTimers,
+		Precise: !r.plan.CoarseTimers, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
 	}
 	if cfg.OwnOnly {
 		cfg.Boundary, cfg.Delays = r.boundary, r.delays
@@ -67,12 +67,12 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 	ctx, stop = context.WithCancel(ctx)
 	var running []chan struct{}
 	for _, u := range r.step.uses {
-		for i, p := range u.producers {
+		for _, p := range u.producers {
 			ended := make(chan struct{})
 			p.ended = ended
 			running = append(running, ended)
 			work := load.Load{
-				Index: i, Total: len(u.producers), Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
+				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
 				Mix: u.order,
 			}
 			send := p.load.Run

@@ -12,11 +12,21 @@ import (
 type Boundary struct {
 	phases *Phases
 	first  []atomic.Int64 // by producer: the time that its first message after the warm-up carries; 0 before that
+	remote map[int64]bool // producers of other processes, of which that is not known
 }
 
 // NewBoundary returns the boundary of a run with that many producers.
 func NewBoundary(producers int, phases *Phases) *Boundary {
 	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
+}
+
+// Remote says that a producer is in another process. Its messages are told apart by the times that they carry alone. Call it before
+// the first Begin.
+func (b *Boundary) Remote(producer int) {
+	if b.remote == nil {
+		b.remote = map[int64]bool{}
+	}
+	b.remote[int64(producer)] = true
 }
 
 // Begin starts a step. No producer runs.
@@ -40,7 +50,7 @@ func (b *Boundary) phase(producer, stamp int64, clock *Clock) stats.Phase {
 		return stats.Measure
 	}
 	warm := stamp < clock.Epoch(to)
-	if producer >= 0 && producer < int64(len(b.first)) {
+	if producer >= 0 && producer < int64(len(b.first)) && !b.remote[producer] {
 		first := b.first[producer].Load()
 		warm = first == 0 || stamp < first
 	}

@@ -8,6 +8,7 @@ import "time"
 type Clock struct {
 	start time.Time
 	epoch int64 // microseconds since the Unix epoch at start
+	ahead time.Duration
 }
 
 // NewClock returns a clock that has started.
@@ -20,8 +21,18 @@ func NewClock() *Clock {
 // Begin starts the clock anew. It must not run at the same time as any other method.
 func (c *Clock) Begin() {
 	c.start = time.Now()
-	c.epoch = c.start.UnixMicro()
+	c.epoch = c.start.Add(c.ahead).UnixMicro()
 }
+
+// BeginAt starts the clock anew at a moment of the wall clock, which is about now: what is due at its start is due exactly then.
+func (c *Clock) BeginAt(at time.Time) {
+	now := time.Now()
+	c.start = now.Add(at.Add(-c.ahead).Sub(now.Round(0)))
+	c.epoch = at.UnixMicro()
+}
+
+// Ahead lets the wall clock be taken for ahead of that of the machine, from the next Begin on: for tests of clocks that differ.
+func (c *Clock) Ahead(by time.Duration) { c.ahead = by }
 
 // Start returns when the clock was started.
 func (c *Clock) Start() time.Time { return c.start }

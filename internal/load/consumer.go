@@ -36,6 +36,9 @@ type ConsumerConfig struct {
 	Delays *Delays
 	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
 	Phases *Phases
+	// Shard is the number of this process, from 1, among the Shards that the producers of the run are dealt out to in turn; both are 0 if
+	// it is the only one.
+	Shard, Shards int
 	// Pulse tells of the tester's pauses; it may be nil.
 	Pulse *stats.Pulse
 	// Quota, if not nil, ends the run when it is used up.
@@ -132,7 +135,8 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 		Size:        len(d.Body),
 		At:          since,
 	}
-	if c.foreign(d, now, m.Stamped) && c.cfg.OwnOnly {
+	foreign, legible := c.foreign(d, now, m.Stamped)
+	if foreign && c.cfg.OwnOnly {
 		c.rec.Foreign(since)
 		return
 	}
@@ -141,6 +145,9 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 		m.Paused = c.cfg.Pulse.Spans(since-m.Transfer, since)
 		if d.ID.Run == c.cfg.Run {
 			m.Delay = c.cfg.Delays.Of(d.ID.Producer)
+			if legible {
+				m.Shard = c.cfg.other(d.ID.Producer)
+			}
 		}
 	}
 	m.Due = c.phase(d, since)
@@ -153,20 +160,32 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	}
 }
 
-// foreign tells whether a message is of another run, as far as that can be told.
-func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) bool {
+// other returns the shard of a producer; 0 if that is this process, or not known.
+func (c *ConsumerConfig) other(producer int64) int {
+	if c.Shards == 0 || producer < 0 {
+		return 0
+	}
+	shard := int(producer%int64(c.Shards)) + 1
+	if shard == c.Shard {
+		return 0
+	}
+	return shard
+}
+
+// foreign tells whether a message is of another run, as far as that can be told, and whether it says by itself of which it is.
+func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) (foreign, legible bool) {
 	if c.cfg.Checker != nil {
 		switch c.cfg.Checker.Check(d, now) {
 		case verify.Own:
-			return false
+			return false, true
 		case verify.Foreign:
-			return true
+			return true, true
 		case verify.Illegible: // the time has to decide
 		}
 	} else if d.ID.Run > 0 {
-		return d.ID.Run != c.cfg.Run
+		return d.ID.Run != c.cfg.Run, true
 	}
-	return !stamped || d.Time < c.clock.epoch
+	return !stamped || d.Time < c.clock.epoch, false
 }
 
 // phase returns the phase to which a message belongs.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -104,6 +105,18 @@ type Plan struct {
 	FailOnForeign bool
 	// Thresholds are demands on the figures of the run.
 	Thresholds []threshold.Threshold
+	// BrokerSide is what of the broker and its host is watched.
+	BrokerSide brokerside.Config
+	// Side watches that; nil if nothing is watched, or as long as nothing is opened.
+	Side *brokerside.Watch
+	// Shard is the part of the run that this process has.
+	Shard Shard
+	// RunID is the number that the messages carry; 0 for one that no other run has.
+	RunID int64
+	// StartAt is when the load of the first step begins, by the wall clock; the zero time for as soon as all workers are open.
+	StartAt time.Time
+	// ClockShift is by how much the wall clock of this process is taken to be ahead, for tests of clocks that differ.
+	ClockShift time.Duration
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
 }

@@ -317,6 +317,12 @@ func (pr *printer) load() {
 }
 
 func (pr *printer) waitForBroker() {
+	if p := pr.plan; !p.Shard.IsZero() {
+		pr.line("shard", "%s of run %d", p.Shard, p.RunID)
+	}
+	if at := pr.plan.StartAt; !at.IsZero() {
+		pr.line("starts", "%s", at.UTC().Format(time.RFC3339Nano))
+	}
 	if wait := pr.plan.WaitForBroker; wait > 0 {
 		pr.line("wait for broker", "%v", wait)
 	}

@@ -19,6 +19,7 @@ const maxWorkers = 100_000
 func (p *Plan) Validate() error {
 	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP()}
 	v.times(p)
+	v.shards(p)
 	v.thresholds(p.Thresholds, p.Has(), p.Steps)
 	for i := range p.Steps {
 		step := &p.Steps[i]
@@ -73,7 +74,15 @@ func (p *Plan) Notes() []string {
 			}
 		}
 	}
-	if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
+	if !p.StartAt.IsZero() {
+		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
+	}
+	if p.Shard.Of > 1 && len(p.Steps) > 1 {
+		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins everywhere at the same moment")
+	}
+	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
+		notes = append(notes, "a shard alone cannot find what is lost: with --result DIR in each, perfmq merge can")
+	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
 		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, perfmq verify can")
 	}
 	return notes

@@ -89,6 +89,7 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.LeftBehind = cleanTexts(secrets, s.LeftBehind)
 	c.Protocol = cleanCounters(secrets, s.Protocol)
 	c.Limit.Text = secrets.Field(s.Limit.Text)
+	c.Side = cleanSide(secrets, s.Side)
 	c.Brokers, c.BrokerCount = cleanBrokers(secrets, s.Brokers), cleanBrokerCount(secrets, s.BrokerCount)
 	c.Workers = slices.Clone(s.Workers)
 	for i := range c.Workers {

@@ -31,8 +31,16 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 		"b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
 	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
 	list.counted(s.BrokerCount)
+	list.side(s.Side)
 	list.tester(s)
 	return append(list, Observations(s)...)
+}
+
+// VerifiedFindings returns the findings of a verification.
+func VerifiedFindings(v *verify.Result, allow verify.Allow) []result.Finding {
+	var list findingList
+	list.verified(v, allow)
+	return list
 }
 
 type findingList []result.Finding

@@ -66,6 +66,8 @@ type jsonInterval struct {
 	Verified *verify.Progress `json:"verified,omitempty"`
 	Health   jsonHealth       `json:"health"`
 	Depth    *uint64          `json:"depth,omitempty"` // messages at the broker, at all destinations together
+	// BrokerSide is what the broker and its host used.
+	BrokerSide *result.BrokerUse `json:"brokerSide,omitempty"`
 }
 
 type jsonSummary struct {
@@ -109,6 +111,8 @@ type jsonSummary struct {
 	jsonDescribed
 	// BrokerCount is what the brokers have counted.
 	BrokerCount *result.BrokerCount `json:"brokerCount,omitempty"`
+	// BrokerSide is what the broker and its host used.
+	BrokerSide []result.BrokerSide `json:"brokerSide,omitempty"`
 }
 
 // jsonLatencies are latencies by the names that they have in intervals.
@@ -318,6 +322,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Brokers:          brokers(s.Brokers),
 		Limit:            limit(&s.Limit),
 		BrokerCount:      brokerCount(s.BrokerCount),
+		BrokerSide:       brokerSide(s.Side),
 	})
 }
 

@@ -29,6 +29,7 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	for i := range s.Spreads {
 		writeSpread(b, &s.Spreads[i])
 	}
+	writeSide(b, s.Side)
 }
 
 func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {

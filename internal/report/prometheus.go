@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -136,6 +137,8 @@ type collector struct {
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
 	groups     groupSeries
+	side       *brokerside.Use // of the broker, all intervals so far; nil if nothing is known
+	sideNow    *brokerside.Use // the last one
 }
 
 type histogramKey struct {
@@ -180,6 +183,10 @@ func (c *collector) interval(s *stats.Snapshot) {
 	}
 	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
 	c.protocol, c.verified, c.depths = s.Protocol, s.Verified, s.Depths
+	c.side = brokerside.Join(c.side, s.Side)
+	if s.Side != nil {
+		c.sideNow = s.Side
+	}
 	c.cpu += s.Health.CPU
 	c.gcPauses += s.Health.GCPauses
 	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)

@@ -224,6 +224,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	emit.gauge(c.d.gcPauseMax, c.gcPauseMax.Seconds())
 	c.collectVerified(emit)
 	c.collectDepths(emit)
+	c.collectSide(emit)
 	if c.final != nil {
 		emit.gauge(c.d.success, oneIf(c.final.Success))
 		if c.final.ExpectedKnown {

@@ -104,6 +104,13 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths), Groups: rowGroups(s.Groups),
 	}
+	if s.Side != nil {
+		use := result.BrokerUse(*s.Side)
+		row.BrokerSide = &use
+	}
+	for _, a := range s.Arrivals {
+		row.Arrivals = append(row.Arrivals, result.Arrival{Shard: a.Shard, Messages: a.Messages, Fastest: result.Difference(a.Fastest.Microseconds())})
+	}
 	if s.Leftover != (stats.Latencies{}) {
 		leftover := latencies(&s.Leftover)
 		row.Leftover = &leftover
@@ -128,9 +135,10 @@ func (r *Result) Summary(s *stats.Summary) error {
 	out := result.Result{
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
-		Thresholds: thresholds(s.Thresholds), Verification: verification(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
-		Limit:   limit(&s.Limit),
-		Brokers: brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
+		Thresholds: thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Limit:      limit(&s.Limit),
+		BrokerSide: brokerSide(s.Side),
+		Brokers:    brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
 	out.Spreads, out.Stalls, out.Outages = spreads(s.Spreads), stalls(s), outages(s)
@@ -342,7 +350,8 @@ func tester(h *stats.Health) result.Tester {
 	}
 }
 
-func verification(v *verify.Result) *result.Verification {
+// VerificationOf returns a verification as results have it; nil of nil.
+func VerificationOf(v *verify.Result) *result.Verification {
 	if v == nil {
 		return nil
 	}

@@ -22,7 +22,12 @@ func (r *Run) head() (result.Head, error) {
 	if err != nil {
 		host = "unknown-host"
 	}
+	var shard *result.Shard
+	if of := r.Plan.Shard; !of.IsZero() {
+		shard = &result.Shard{Number: of.Number, Of: of.Of}
+	}
 	return result.Head{
+		Shard:    shard,
 		Plan:     described,
 		Versions: result.Versions{Perfmq: r.Version.Number, Revision: r.Version.Revision, Go: runtime.Version()},
 		Host: result.Host{

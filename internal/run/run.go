@@ -95,8 +95,13 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 		o.outputs = true
 		return o
 	}
+	if o.err = r.watch(); o.err != nil {
+		o.outputs, o.err = true, errors.Join(o.err, o.fan.Close())
+		return o
+	}
 	if !r.Embedded {
 		if o.err = manage(r.Plan); o.err != nil {
+			r.Plan.Side.Stop()
 			o.err = errors.Join(o.err, o.fan.Close())
 		}
 		return o
@@ -110,6 +115,7 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 			b.Close()
 			delete(sites, site)
 		}
+		r.Plan.Side.Stop()
 		o.err = errors.Join(o.err, o.fan.Close())
 	}
 	return o
@@ -172,6 +178,7 @@ func (r *Run) notes(embedded []*broker.Broker) {
 
 // load runs the engine and closes the outputs, after lingering if there was a run.
 func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan) (e Ending) {
+	defer r.Plan.Side.Stop()
 	e.Summary, e.Err = engine.Run(ctx, stop, r.Plan, fan)
 	if linger := r.Outputs.Linger; e.Summary != nil && linger > 0 {
 		r.Say("serving the final metrics for " + linger.String() + "; press Ctrl-C to end")

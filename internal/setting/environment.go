@@ -12,14 +12,14 @@ import (
 // envPrefix begins the names of all variables that are ours.
 const envPrefix = "PERFMQ_"
 
-// Environment holds the variables that are ours and not empty.
+// Environment holds the variables that are ours and not empty, and [JobIndex].
 type Environment map[string]string
 
-// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours.
+// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours or that we read.
 func NewEnvironment(environ []string) Environment {
 	e := Environment{}
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) && value != "" {
+		if name, value, _ := strings.Cut(entry, "="); (strings.HasPrefix(name, envPrefix) || name == JobIndex) && value != "" {
 			e[name] = value
 		}
 	}
@@ -52,7 +52,7 @@ func (e Environment) Unknown() []error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if slices.Contains(known, name) || ofCommands(name) || strings.HasPrefix(name, "PERFMQ_TEST_") || orchestrated.MatchString(name) {
+		if name == JobIndex || slices.Contains(known, name) || ofCommands(name) || strings.HasPrefix(name, "PERFMQ_TEST_") || orchestrated.MatchString(name) {
 			continue
 		}
 		hint := "unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size"

@@ -53,6 +53,8 @@ const (
 	SectionMessage      = "Message"
 	SectionConsumer     = "Consumer"
 	SectionVerification = "Verification"
+	SectionHosts        = "Several load hosts"
+	SectionSide         = "The broker's side"
 	SectionOutput       = "Output"
 	SectionTLS          = "TLS"
 )
@@ -60,7 +62,7 @@ const (
 // Sections returns the sections of the help, in its order.
 func Sections() []string {
 	return []string{
-		SectionBroker, SectionDestination, SectionLoad, SectionMessage, SectionConsumer, SectionVerification, SectionOutput, SectionTLS,
+		SectionBroker, SectionDestination, SectionLoad, SectionMessage, SectionConsumer, SectionVerification, SectionHosts, SectionSide, SectionOutput, SectionTLS,
 	}
 }
 
@@ -97,7 +99,7 @@ func consumer() []plan.Role { return []plan.Role{plan.Consumer} }
 // Table returns the settings of a role with a protocol; nil is any protocol.
 func Table(role plan.Role, f *driver.Factory) []Setting {
 	all := slices.Concat(
-		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(), verifyRows(), outputRows(),
+		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(), verifyRows(), shardRows(), sideRows(), outputRows(),
 		tlsRows(),
 	)
 	return slices.DeleteFunc(all, func(s Setting) bool { return !s.In(role) })

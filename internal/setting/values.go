@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
@@ -67,6 +68,10 @@ type Values struct {
 	VerifyFile                     string
 	Allow                          verify.Allow
 	FailOnForeign                  bool
+	Shard                          plan.Shard
+	RunID                          string
+	StartAt                        plan.Moment
+	Side                           brokerside.Config
 	Embedded                       bool
 	Faults                         store.Faults
 

@@ -145,6 +145,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	for i, r := range c.producers {
 		c.ended[i] = r.collect(c.into(i, &counts, latencies))
 	}
+	s.Arrivals = c.arrivals()
 	c.gather(&counts, latencies)
 	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, r := range c.producers {

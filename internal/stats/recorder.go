@@ -343,6 +343,7 @@ type ConsumerRecorder struct {
 	mu    sync.Mutex
 	quiet quiet
 	part  [parts]receivings
+	from  []Arrival     // by shard, since the last collection; nil without shards
 	came  bool          // a message, since Begin
 	first time.Duration // of those, from the start of the run
 	last  time.Duration
@@ -421,6 +422,7 @@ type Receipt struct {
 	Size        int           // bytes of its body
 	At          time.Duration // of its delivery, from the start of the run
 	Delay       time.Duration // for which the broker was to hold it back after it was sent; 0 for none
+	Shard       int           // of another process that has sent it, from 1; 0 if none has. Only with [ConsumerRecorder.Arrivals]
 }
 
 // Received counts a message.
@@ -445,6 +447,9 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 		p.rejected++
 	}
 	if m.Stamped {
+		if m.Shard > 0 {
+			r.cameFrom(&m)
+		}
 		if m.Delay > 0 {
 			p.late(m.Transfer - m.Delay)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -216,6 +217,10 @@ type Snapshot struct {
 	Depths []brokercount.Depth
 	// Groups are the groups of a scenario, those included that are away; nil on a command line.
 	Groups []GroupInterval
+	// Side is what the broker and its host used in the interval, or one about as long; nil if nothing is known.
+	Side *brokerside.Use
+	// Arrivals are the messages that came from other shards, in the order of those.
+	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
 }
@@ -282,6 +287,8 @@ type Summary struct {
 	Verification *verify.Result
 	// Brokers are what the brokers said of themselves.
 	Brokers []Broker
+	// Side is what the broker and its host used; nil if that was not watched.
+	Side *brokerside.Sum
 	// BrokerCount is what the brokers have counted; nil if none was asked.
 	BrokerCount *BrokerCount
 	// Marks are those that its steps have passed, in order.
@@ -347,6 +354,8 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From = s.From
 	joined.Delta = s.Delta.Add(next.Delta)
+	joined.Side = brokerside.Join(s.Side, next.Side)
+	joined.Arrivals = joinArrivals(s.Arrivals, next.Arrivals)
 	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
 	joined.Groups = slices.Clone(next.Groups)
 	for i := range min(len(s.Groups), len(joined.Groups)) { // the same ones in all intervals

@@ -29,6 +29,7 @@ const (
 	fileMagic   = "perfmq verified\n"
 	fileVersion = 1
 	headSize    = len(fileMagic) + 4 + 8
+	maxShards   = 1000 // of one run
 )
 
 // FileError is a file that cannot be used.
@@ -51,6 +52,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 type jsonSide struct {
 	ID       int64          `json:"id"`
 	Role     string         `json:"role"`
+	Shard    int            `json:"shard,omitempty"`
+	Shards   int            `json:"shards,omitempty"`
 	TTL      bool           `json:"ttl,omitempty"`
 	Sent     []jsonSent     `json:"sent,omitempty"`     // with the sets refused, unconfirmed, withheld
 	Received []jsonReceived `json:"received,omitempty"` // with those of their streams
@@ -102,7 +105,7 @@ type jsonStream struct {
 
 // Encode returns a side as the content of a file.
 func Encode(side *Side) ([]byte, error) {
-	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL}
+	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL, Shard: side.Shard, Shards: side.Shards}
 	var sets []*roaring64.Bitmap
 	for _, s := range side.Sent {
 		head.Sent = append(head.Sent, jsonSent{s.Producer, printed(s.Destination), s.Count, s.Started, s.Ended})
@@ -207,7 +210,10 @@ func decode(r *reader) (*Side, error) {
 	if head.ID <= 0 {
 		return nil, fmt.Errorf("the ID %d is not above zero", head.ID)
 	}
-	side := &Side{ID: head.ID, Role: head.Role, TTL: head.TTL}
+	if head.Shard < 0 || head.Shard > head.Shards || head.Shards > maxShards || (head.Shard == 0) != (head.Shards == 0) {
+		return nil, fmt.Errorf("it is shard %d of %d", head.Shard, head.Shards)
+	}
+	side := &Side{ID: head.ID, Role: head.Role, TTL: head.TTL, Shard: head.Shard, Shards: head.Shards}
 	seen := map[int64]bool{}
 	for i := range head.Sent {
 		s, err := head.Sent[i].read(r)

@@ -2,7 +2,9 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -12,9 +14,9 @@ import (
 
 // Judge compares the messages that the sides of a run sent with those that they received. Messages of runs that no
 // side sent are foreign; if no side sent any, all runs are looked at, as far as that can be done without knowing what
-// was sent.
+// was sent. Of a run whose shards are not all there it is not known which messages should have arrived either.
 func Judge(sides ...*Side) *Result {
-	j := &judge{sent: map[streamKey]*Sent{}}
+	j := &judge{sent: map[streamKey]*Sent{}, absent: Absent(sides)}
 	r := &Result{Known: true}
 	for _, side := range sides {
 		for _, s := range side.Sent {
@@ -43,6 +45,38 @@ type judge struct {
 	order   []streamKey // of sent
 	expires bool
 	partial bool // a scope is selective
+	// absent are, by run, the shards that are not there.
+	absent map[int64][]string
+}
+
+// AbsentNote is in the note of a [Result] about shards that are missing.
+const AbsentNote = "that are not here"
+
+// maxNamed is how many missing shards are named.
+const maxNamed = 10
+
+// Absent returns the numbers of the shards that are missing, by run, of the runs of which some are there.
+func Absent(sides []*Side) map[int64][]string {
+	there := map[int64][]bool{}
+	for _, side := range sides {
+		if side.Shards > 0 && side.Shard <= side.Shards {
+			if there[side.ID] == nil {
+				there[side.ID] = make([]bool, side.Shards)
+			}
+			if list := there[side.ID]; side.Shard <= len(list) {
+				list[side.Shard-1] = true
+			}
+		}
+	}
+	missing := map[int64][]string{}
+	for run, list := range there {
+		for i, ok := range list {
+			if !ok {
+				missing[run] = append(missing[run], strconv.Itoa(i+1))
+			}
+		}
+	}
+	return missing
 }
 
 // groups puts together the sides of the same subscription, in the order of appearance.
@@ -75,7 +109,7 @@ func groups(sides []*Side) [][]*Received {
 // scope judges one subscription.
 func (j *judge) scope(parts []*Received) *Scope {
 	s := &Scope{
-		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription, Known: len(j.sent) > 0,
+		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription, Known: len(j.sent) > 0 && len(j.absent) == 0,
 		Examples: map[Kind][]Message{},
 	}
 	streams := map[streamKey]*stream{}
@@ -99,6 +133,8 @@ func (j *judge) scope(parts []*Received) *Scope {
 	for _, key := range order {
 		st, sent := streams[key], j.sent[key]
 		switch {
+		case sent == nil && len(j.absent[key.run]) > 0: // of another shard
+			s.arrived(st, st.arrived.End())
 		case len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination):
 			s.Foreign += st.copies
 		case sent != nil:
@@ -278,8 +314,8 @@ func (j *judge) countRuns(sides []*Side) int {
 
 // unwatched finds destinations that were sent to, but that no side received from.
 func (j *judge) unwatched(r *Result) {
-	if len(r.Scopes) == 0 {
-		return // a producer alone
+	if len(r.Scopes) == 0 || len(j.absent) > 0 {
+		return // a producer alone, or others receive
 	}
 	watched := map[string]bool{}
 	for i := range r.Scopes {
@@ -303,7 +339,16 @@ func (r *Result) lostOnQueues() bool {
 func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	t := &r.Total
+	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
+		shards := j.absent[run]
+		more := ""
+		if n := len(shards) - maxNamed; n > 0 {
+			shards, more = shards[:maxNamed], fmt.Sprintf(" and %d more", n)
+		}
+		note("shards of run %d %s: %s%s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote, strings.Join(shards, ", "), more)
+	}
 	switch {
+	case len(j.absent) > 0:
 	case len(r.Scopes) == 0:
 		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the consumers")
 	case len(j.sent) == 0:

@@ -12,10 +12,26 @@ type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
 	ID   int64
 	Role string // client, producer or consumer
+	// Shard is the number of the process among the Shards that share the ID, from 1; both are 0 for a process with an ID of its own.
+	Shard, Shards int
 	// TTL: the messages sent may expire.
 	TTL      bool
 	Sent     []*Sent
 	Received []*Received
+}
+
+// Shift moves all moments of the side by that many microseconds: to another clock.
+func (s *Side) Shift(by int64) {
+	for _, sent := range s.Sent {
+		sent.Started, sent.Ended = sent.Started+by, sent.Ended+by
+	}
+	for _, r := range s.Received {
+		for _, at := range []*int64{&r.Opened, &r.Ended, &r.Last} {
+			if *at != 0 {
+				*at += by
+			}
+		}
+	}
 }
 
 // Sent are the messages that one producer sent.

@@ -180,6 +180,12 @@ func (l *Latency) check() error {
 
 // numbers refuses negative numbers, and counters that cannot be.
 func numbers(v reflect.Value) error {
+	if v.Type() == reflect.TypeFor[Difference]() {
+		if v.Int() > maxCounter || v.Int() < -maxCounter {
+			return errors.New("a difference of times is too large")
+		}
+		return nil
+	}
 	switch v.Kind() { //nolint:exhaustive // other kinds hold no numbers
 	case reflect.Pointer:
 		if !v.IsNil() {

@@ -15,35 +15,49 @@ var ErrUnlike = errors.New("the results do not belong together")
 // second is the length of a row, in microseconds.
 const second = 1_000_000
 
-// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load hosts.
-// The results stay as they are.
+// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load hosts: the shards of
+// one run, or runs of their own. The results stay as they are.
 //
 // Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start that
-// is nearest. Merged rows have percentiles if all rows were read with [RowHistograms], or only one of them has values.
+// is nearest. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have percentiles if all rows were read with [RowHistograms], or only one of them has values.
 // Verifications add up if each knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in
-// verify.pv must be joined.
+// verify.pv must be joined. The same holds for shards, each of which knows a part of the numbers.
 //
-// Results of different plans or the same run are refused with [ErrUnlike].
+// Results of different plans or the same run, and shards of different runs or beside other results, are refused with [ErrUnlike]. Of
+// shards that are not all there, which [Missing] tells, the result has a warning.
 func Merge(results ...*Result) (*Result, error) {
 	if err := mergeable(results); err != nil {
 		return nil, err
 	}
 	results = slices.Clone(results)
-	slices.SortStableFunc(results, func(a, b *Result) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(results, byShard)
 	first := results[0]
 	m := &Result{
 		Head: first.Head, Complete: true, End: first.End, Measured: &Counts{}, Expected: new(uint64), Missing: new(uint64),
 		Outcome: Outcome{Success: true, Reason: first.Outcome.Reason},
 	}
-	m.Labels = maps.Clone(first.Labels)
+	m.Labels, m.Shard = maps.Clone(first.Labels), nil
 	for _, r := range results {
 		if err := m.merge(r); err != nil {
 			return nil, err
 		}
 	}
-	m.mergeVerification(results)
+	starts := make([]int64, len(results))
+	for i, r := range results {
+		starts[i] = r.Start
+	}
+	if first.Shard == nil {
+		m.mergeVerification(results)
+	} else {
+		m.mergeClocks(results, starts)
+		if missing := Missing(results...); len(missing) > 0 {
+			m.Complete = false
+			m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("shards are missing: %s of %d", numbersText(missing), first.Shard.Of))
+		}
+	}
+	m.Start = slices.Min(starts)
 	var err error
-	m.Rows, err = mergeRows(results)
+	m.Rows, err = mergeRows(results, starts)
 	return m, err
 }
 
@@ -56,14 +70,21 @@ func mergeable(results []*Result) error {
 	}
 	seen := map[string]bool{}
 	for _, r := range results {
+		if err := r.besideShard(results[0]); err != nil {
+			return err
+		}
 		if r.PlanHash != results[0].PlanHash {
 			return fmt.Errorf("%w: run %s has another plan than run %s", ErrUnlike, r.RunID, results[0].RunID)
 		}
 		for _, part := range r.parts() {
-			if seen[part.RunID] {
-				return fmt.Errorf("%w: run %s is there twice", ErrUnlike, part.RunID)
+			id := part.RunID
+			if part.Shard != nil {
+				id = fmt.Sprintf("%s, shard %d", part.RunID, part.Shard.Number)
 			}
-			seen[part.RunID] = true
+			if seen[id] {
+				return fmt.Errorf("%w: run %s is there twice", ErrUnlike, id)
+			}
+			seen[id] = true
 		}
 	}
 	return nil
@@ -74,7 +95,7 @@ func (r *Result) parts() []Part {
 	if len(r.Parts) > 0 {
 		return r.Parts
 	}
-	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End}}
+	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard}}
 }
 
 // merge adds a part, but for its rows and its verification.
@@ -94,7 +115,7 @@ func (r *Result) merge(part *Result) (err error) {
 			delete(r.Labels, key)
 		}
 	}
-	r.Outcome.merge(&part.Outcome, part.Host.Name)
+	r.Outcome.merge(&part.Outcome, part.name())
 	if err := errors.Join(r.Total.add(&part.Total), r.Latencies.add(&part.Latencies), r.Tester.add(&part.Tester)); err != nil {
 		return err
 	}
@@ -130,12 +151,13 @@ func (r *Result) merge(part *Result) (err error) {
 		c.Host = cmp.Or(c.Host, part.Host.Name)
 		r.Commands = append(r.Commands, c)
 	}
-	r.Limit = mergedLimit(r.Limit, part.Limit, part.Host.Name)
+	r.Limit = mergedLimit(r.Limit, part.Limit, part.name())
 	r.mergeSpreads(part)
 	r.mergeStalls(part)
 	r.mergeMarks(part)
 	r.mergeOutages(part)
 	r.mergeFindings(part)
+	r.mergeBrokerSide(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {
 			r.Brokers = append(r.Brokers, b)
@@ -204,7 +226,7 @@ func (r *Result) mergeSteps(part *Result) (err error) {
 		}
 		to := &r.Steps[at]
 		to.Reason = mergedReason(to.Reason, from.Reason)
-		to.Limit = mergedLimit(to.Limit, from.Limit, part.Host.Name)
+		to.Limit = mergedLimit(to.Limit, from.Limit, part.name())
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
 		err := errors.Join(to.Counts.add(&from.Counts), to.Latencies.add(&from.Latencies), to.mergeGroups(from.Groups))
 		if err != nil {
@@ -263,7 +285,7 @@ func (r *Result) mergeFindings(part *Result) {
 			continue
 		}
 		if len(part.Parts) == 0 {
-			f.Text = part.Host.Name + ": " + f.Text
+			f.Text = part.name() + ": " + f.Text
 		}
 		r.Findings = append(r.Findings, f)
 	}
@@ -304,18 +326,21 @@ type place struct {
 	phase  string
 }
 
-// mergeRows aligns the rows of results that are in the order of their starts.
-func mergeRows(results []*Result) ([]Row, error) {
+// mergeRows aligns the rows of results by their starts, as one clock tells them.
+func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 	merged := map[place]*Row{}
-	for _, r := range results {
-		ahead := r.Start - results[0].Start
+	first := slices.Min(starts)
+	for i, r := range results {
+		ahead := starts[i] - first
+		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
 		own := map[place]*Row{} // rows of one result follow each other, those of several are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
 			at := place{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
 			row.Elapsed += offset * second
-			row.Time += offset*second - ahead
+			row.Time += offset*second - ahead - apart
+			row.Arrivals = nil // by which the clocks were compared
 			to := own[at]
 			if to == nil {
 				own[at] = row
@@ -359,6 +384,7 @@ func (r *Row) clone() *Row {
 		verified := *r.Verified
 		c.Verified = &verified
 	}
+	c.BrokerSide = r.BrokerSide.clone()
 	return &c
 }
 
@@ -367,6 +393,7 @@ func (r *Row) follow(next *Row) error {
 	r.Length += next.Elapsed - r.Elapsed
 	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
 	r.Backlog, r.Verified = next.Backlog, next.Verified
+	r.BrokerSide = next.BrokerSide
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
 	return r.add(next)
 }
@@ -380,6 +407,9 @@ func (r *Row) beside(other *Row) error {
 	r.Workers += other.Workers
 	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
 		r.Backlog = other.Backlog
+	}
+	if r.BrokerSide == nil { // of the first host that watched a broker
+		r.BrokerSide = other.BrokerSide
 	}
 	r.Tester.Cores += other.Tester.Cores
 	r.Tester.Memory += other.Tester.Memory

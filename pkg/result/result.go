@@ -32,6 +32,16 @@ type Head struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Scenario is the name of the scenario; missing for a plain command line.
 	Scenario string `json:"scenario,omitempty"`
+	// Shard is the part of the run that this process had; missing if it had all of it.
+	Shard *Shard `json:"shard,omitempty"`
+}
+
+// Shard is one of the processes that a run was divided into. They have the same run ID and plan.
+type Shard struct {
+	// Number is the number of the shard, from 1.
+	Number int `json:"number"`
+	// Of is how many shards there are.
+	Of int `json:"of"`
 }
 
 // Versions are versions of programs.
@@ -129,6 +139,8 @@ type Result struct {
 	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
 	// Marks are the moments at which steps had the numbers of messages that were asked for.
 	Marks []Mark `json:"marks,omitempty"`
+	// BrokerSide is what the broker and its host used, one for each tester that watched it; missing if none did.
+	BrokerSide []BrokerSide `json:"brokerSide,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
 }
@@ -142,6 +154,10 @@ type Part struct {
 	// Start and End are the moments at which its load began and the run ended, by its own clock.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
+	// Shard is the part of the run that it had; missing if it was a run of its own.
+	Shard *Shard `json:"shard,omitempty"`
+	// Clock is how far its clock was ahead of that of the first part; missing if that is not known.
+	Clock *Clock `json:"clock,omitempty"`
 }
 
 // Broker is what a broker said of itself, over one protocol.

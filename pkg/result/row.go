@@ -40,6 +40,10 @@ type Row struct {
 	// 8 groups the last ones are together, as "(others)". Their counts add up to those of the row, but that sends and waits at
 	// the very end of the interval may be of the next one.
 	Groups []RowGroup `json:"groups,omitempty"`
+	// BrokerSide is what the broker and its host used in an interval about as long; missing if nothing is known.
+	BrokerSide *BrokerUse `json:"brokerSide,omitempty"`
+	// Arrivals are the messages that came from each other shard of the run.
+	Arrivals []Arrival `json:"arrivals,omitempty"`
 	// Shared: the histograms of this row are with those of the row before it, in one line each of latencies.hdr. That
 	// keeps the files of long runs small.
 	Shared bool `json:"shared,omitempty"`
@@ -61,6 +65,19 @@ type RowGroup struct {
 	// the rows take all the room that the files may have.
 	Latencies *Latencies `json:"latencies,omitempty"`
 }
+
+// Arrival are messages that came from another shard.
+type Arrival struct {
+	// Shard is the number of the shard that sent them.
+	Shard int `json:"shard"`
+	// Messages is the number of messages that told when they were sent.
+	Messages uint64 `json:"messages"`
+	// Fastest is the shortest time from the send, by the clock of that shard, to the delivery, by the clock of this one.
+	Fastest Difference `json:"fastest"`
+}
+
+// Difference is a difference of two times in microseconds. It may be below zero.
+type Difference int64
 
 // Progress are findings of a verification that are known while the run goes on.
 type Progress struct {
@@ -217,6 +234,16 @@ func kinds() []kind {
 		{"commit", "commit", func(l *Latencies) **Latency { return &l.Commit }},
 		{"lateness", "lateness", func(l *Latencies) **Latency { return &l.Lateness }},
 	}
+}
+
+// Kept returns those of the latencies that have a histogram: what a [Writer] takes.
+func (l *Latencies) Kept() (kept Latencies) {
+	for _, k := range kinds() {
+		if of := *k.of(l); of != nil && of.Histogram != nil {
+			*k.of(&kept) = of
+		}
+	}
+	return kept
 }
 
 // Names are the names of the latencies, in their order.

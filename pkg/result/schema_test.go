@@ -96,6 +96,8 @@ func (g *generator) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
 		return object{}
+	case t == reflect.TypeFor[Difference]():
+		return object{"type": "integer"}
 	case t == reflect.TypeFor[Histogram]():
 		return object{"type": "string", "contentEncoding": "base64", "description": g.comments["Histogram"]}
 	}

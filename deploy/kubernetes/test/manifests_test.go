@@ -1,0 +1,131 @@
+// Package kubernetes checks the manifests beside it. It is a module of its own, so that the types of Kubernetes are no dependency of perfmq.
+package kubernetes
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// decode reads the only object of a manifest as the API server does that refuses fields which it does not know.
+func decode(t *testing.T, name string) runtime.Object {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	json, err := yaml.ToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := runtime.Decode(serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), json)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return object
+}
+
+// All manifests are of types of Kubernetes, without a field that these do not have.
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob("../*.yaml")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v: %v", files, err)
+	}
+	for _, file := range files {
+		decode(t, filepath.Base(file))
+	}
+}
+
+// A misspelt field is found: the check can fail.
+func TestStrict(t *testing.T) {
+	text, err := os.ReadFile("../job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	json, err := yaml.ToJSON(bytes.Replace(text, []byte("completionMode:"), []byte("completionMod:"), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := batchv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	_, err = runtime.Decode(serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), json)
+	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.completionMod"`) {
+		t.Fatal(err)
+	}
+}
+
+// The load Job has as many pods as shards, all at once, none of which is repeated, and what Kubernetes puts into its arguments is there.
+func TestJob(t *testing.T) {
+	job := decode(t, "job.yaml").(*batchv1.Job)
+	spec := job.Spec
+	if *spec.CompletionMode != batchv1.IndexedCompletion || *spec.Completions != *spec.Parallelism || *spec.BackoffLimit != 0 ||
+		spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("%+v", spec)
+	}
+	c := spec.Template.Spec.Containers[0]
+	if want := fmt.Sprintf("--shard=%d", *spec.Completions); !slices.Contains(c.Args, want) {
+		t.Errorf("%s is not in %v", want, c.Args)
+	}
+	known := map[string]bool{"JOB_COMPLETION_INDEX": true} // set by the Job
+	for _, v := range c.Env {
+		known[v.Name] = true
+	}
+	for _, arg := range c.Args {
+		for rest := arg; ; {
+			_, after, ok := strings.Cut(rest, "$(")
+			if !ok {
+				break
+			}
+			name, left, _ := strings.Cut(after, ")")
+			if !known[name] {
+				t.Errorf("%s: nothing sets %s", arg, name)
+			}
+			rest = left
+		}
+	}
+	if !c.Resources.Requests.Cpu().Equal(*c.Resources.Limits.Cpu()) || c.Resources.Requests.Cpu().Cmp(resource.MustParse("1")) < 0 {
+		t.Error("a load host that is throttled measures itself")
+	}
+}
+
+// The Job that joins takes the folder of each pod, from the same volume.
+func TestMergeJob(t *testing.T) {
+	load, merge := decode(t, "job.yaml").(*batchv1.Job), decode(t, "merge.yaml").(*batchv1.Job)
+	args := merge.Spec.Template.Spec.Containers[0].Args
+	for i := range *load.Spec.Completions {
+		if want := fmt.Sprintf("/results/%s-%d", load.Name, i); !slices.Contains(args, want) {
+			t.Errorf("%s is not in %v", want, args)
+		}
+	}
+	if len(args) != int(*load.Spec.Completions)+2 {
+		t.Error(args)
+	}
+	volume := decode(t, "volume.yaml").(*corev1.PersistentVolumeClaim)
+	for _, job := range []*batchv1.Job{load, merge} {
+		if v := job.Spec.Template.Spec.Volumes[0]; v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != volume.Name {
+			t.Error(v)
+		}
+	}
+	if !slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteMany) {
+		t.Error(volume.Spec.AccessModes)
+	}
+}

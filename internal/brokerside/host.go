@@ -1,0 +1,55 @@
+package brokerside
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/load"
+	"github.com/shirou/gopsutil/v4/net"
+)
+
+// host takes the counters of this host. What the system does not tell stays nil.
+func (s *sample) host(ctx context.Context) {
+	if avg, err := load.AvgWithContext(ctx); err == nil {
+		s.load = &avg.Load1
+	}
+	if disks, err := disk.IOCountersWithContext(ctx); err == nil && len(disks) > 0 {
+		var read, written uint64
+		s.diskTime = map[string]uint64{}
+		for name, d := range disks {
+			if !whole(name, disks) {
+				continue
+			}
+			read, written = read+d.ReadBytes, written+d.WriteBytes
+			s.diskTime[name] = d.IoTime
+		}
+		s.diskRead, s.diskWritten = &read, &written
+	}
+	if nics, err := net.IOCountersWithContext(ctx, true); err == nil && len(nics) > 0 {
+		var in, out, loopback uint64
+		for _, n := range nics {
+			if n.Name == "lo" || strings.HasPrefix(n.Name, "lo0") || strings.HasPrefix(n.Name, "Loopback") {
+				loopback += n.BytesSent
+				continue
+			}
+			in, out = in+n.BytesRecv, out+n.BytesSent
+		}
+		s.netIn, s.netOut, s.loopback = &in, &out, &loopback
+	}
+}
+
+// whole tells whether a disk is one of its own: no partition of another one, and not made of files, memory or other disks, whose bytes would
+// count twice.
+func whole(name string, all map[string]disk.IOCountersStat) bool {
+	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return false
+	}
+	for other := range all {
+		if part, ok := strings.CutPrefix(name, other); ok && part != "" && strings.Trim(strings.TrimPrefix(part, "p"), "0123456789") == "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,315 @@
+package brokerside
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// The bounds of a page of metrics.
+const (
+	maxPage      = 16 << 20 // bytes
+	pagePatience = 2 * time.Second
+	// MaxSeries is how many series can be chosen.
+	MaxSeries     = 32
+	maxSeriesText = 512
+)
+
+// Series is a series of a Prometheus endpoint, or several that are added up: those of a name that have all of the labels.
+type Series struct {
+	Text   string // as it was given
+	Name   string
+	Labels map[string]string
+}
+
+// ParseSeries reads NAME or NAME{label="value",...}, as Prometheus writes them.
+func ParseSeries(text string) (Series, error) {
+	wrong := errors.New(`must be NAME or NAME{label="value"}, such as jvm_memory_used_bytes{area="heap"}`)
+	_, labels, labelled := strings.Cut(text, "{")
+	if len(text) > maxSeriesText || strings.ContainsAny(text, "\n\r#") || text == "" ||
+		!labelled && strings.ContainsAny(text, " \t}") || labelled && !strings.HasSuffix(labels, "}") {
+		return Series{}, wrong
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text + " 0\n"))
+	if err != nil || len(families) != 1 {
+		return Series{}, wrong
+	}
+	s := Series{Text: text, Labels: map[string]string{}}
+	for name, family := range families {
+		if len(family.GetMetric()) != 1 {
+			return Series{}, wrong
+		}
+		s.Name = name
+		for _, l := range family.GetMetric()[0].GetLabel() {
+			s.Labels[l.GetName()] = l.GetValue()
+		}
+	}
+	return s, nil
+}
+
+// Endpoint is where metrics are served.
+type Endpoint struct {
+	// URL is http or https, with or without user and password; without a path it is /metrics.
+	URL string
+	TLS driver.TLS
+}
+
+// CheckURL finds what is wrong with the URL of an endpoint.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return errors.New("it cannot be read") // the reason would show a password
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("it must begin with http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("it has no host")
+	}
+	return nil
+}
+
+// scraper reads the metrics of an endpoint.
+type scraper struct {
+	url            *url.URL // without user
+	user, password string
+	client         *http.Client
+	transport      *http.Transport
+	series         []Series
+}
+
+func newScraper(e Endpoint, series []Series) (*scraper, error) {
+	if err := CheckURL(e.URL); err != nil {
+		return nil, driver.Errorf(driver.ClassOther, "check the URL of the broker's metrics", "", "%w", err)
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil, errors.New("read the URL of the broker's metrics") // the reason would show a password
+	}
+	config, err := e.TLS.Config(u.Hostname())
+	if err != nil {
+		return nil, &driver.Error{Class: driver.ClassTLS, Op: "check the URL of the broker's metrics", Err: err}
+	}
+	s := &scraper{url: u, series: series, transport: &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 1, IdleConnTimeout: 10 * time.Second}}
+	if u.User != nil {
+		s.user = u.User.Username()
+		s.password, _ = u.User.Password()
+		u.User = nil
+	}
+	if u.Path == "" || u.Path == "/" && u.RawQuery == "" {
+		u.Path = "/metrics"
+	}
+	s.client = &http.Client{
+		Transport: s.transport,
+		// A redirect would take the password elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s, nil
+}
+
+func (s *scraper) close() { s.transport.CloseIdleConnections() }
+
+// name is the URL without what may be secret.
+func (s *scraper) name() string {
+	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
+}
+
+// look fills in what the endpoint tells.
+func (s *scraper) look(ctx context.Context, to *sample) error {
+	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "text/plain; version=0.0.4")
+	if s.user != "" || s.password != "" {
+		r.SetBasicAuth(s.user, s.password)
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) { // it shows what follows the ?
+			err = failed.Err
+		}
+		return fmt.Errorf("%s: %w", s.name(), err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", s.name(), answer.Status)
+	}
+	page, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
+	switch {
+	case err != nil:
+		return err
+	case len(page) > maxPage:
+		return fmt.Errorf("the metrics at %s are more than %d bytes", s.name(), maxPage)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		return fmt.Errorf("the metrics at %s cannot be read: %w", s.name(), err)
+	}
+	to.page(families, s.series)
+	return nil
+}
+
+// page takes what is known of a page, and the chosen series.
+func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
+	value := func(name string, labels map[string]string) *float64 { return valueOf(families, name, labels) }
+	first := func(names ...string) *float64 {
+		for _, name := range names {
+			name, label, _ := strings.Cut(name, " ")
+			var labels map[string]string
+			if key, of, ok := strings.Cut(label, "="); ok {
+				labels = map[string]string{key: of}
+			}
+			if v := value(name, labels); v != nil {
+				return v
+			}
+		}
+		return nil
+	}
+	s.cpu = micros(first("process_cpu_seconds_total"))
+	s.memory = count(first("process_resident_memory_bytes", "rabbitmq_process_resident_memory_bytes"))
+	s.threads = count(first("jvm_threads_live_threads", "jvm_threads_current", "process_threads"))
+	s.files = count(first("process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds"))
+	s.heap = count(first("jvm_memory_used_bytes area=heap", "jvm_memory_bytes_used area=heap"))
+	s.collections = count(first("jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count", "erlang_vm_statistics_garbage_collection_number_of_gcs"))
+	s.collectionTime = micros(first("jvm_gc_pause_seconds_sum", "jvm_gc_collection_seconds_sum"))
+	s.load = first("node_load1", "system_load_average_1m")
+	s.diskRead, s.diskWritten = count(first("node_disk_read_bytes_total")), count(first("node_disk_written_bytes_total"))
+	if busy := families["node_disk_io_time_seconds_total"]; busy != nil {
+		s.diskTime = map[string]uint64{}
+		for _, m := range busy.GetMetric() {
+			s.diskTime[labelOf(m, "device")] = uint64(max(0, 1000*number1(m)))
+		}
+	}
+	s.netIn, s.loopback = apart(families["node_network_receive_bytes_total"])
+	s.netOut, _ = apart(families["node_network_transmit_bytes_total"])
+	for i := range chosen {
+		if v := value(chosen[i].Name, chosen[i].Labels); v != nil {
+			if s.series == nil {
+				s.series = map[string]float64{}
+			}
+			s.series[chosen[i].Text] = *v
+		}
+	}
+}
+
+// apart adds up the bytes of network interfaces, those of the loopback apart.
+func apart(family *dto.MetricFamily) (others, loopback *uint64) {
+	if family == nil {
+		return nil, nil
+	}
+	others, loopback = new(uint64), new(uint64)
+	for _, m := range family.GetMetric() {
+		to := others
+		if labelOf(m, "device") == "lo" {
+			to = loopback
+		}
+		*to += uint64(max(0, number1(m)))
+	}
+	return others, loopback
+}
+
+// valueOf adds up the series of a name that have the labels; nil if there are none. Sums and counts of summaries and histograms have names
+// of their own.
+func valueOf(families map[string]*dto.MetricFamily, name string, labels map[string]string) *float64 {
+	family, part := families[name], ""
+	for _, suffix := range []string{"_sum", "_count"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok && family == nil {
+			family, part = families[base], suffix
+		}
+	}
+	var sum *float64
+	for _, m := range family.GetMetric() {
+		has := func(name, value string) bool {
+			return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name && l.GetValue() == value })
+		}
+		all := true
+		for name, value := range labels {
+			all = all && has(name, value)
+		}
+		v, ok := numberOf(m, part)
+		if !all || !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		if sum == nil {
+			sum = new(float64)
+		}
+		*sum += v
+	}
+	return sum
+}
+
+func numberOf(m *dto.Metric, part string) (float64, bool) {
+	switch {
+	case part == "_sum" && m.Summary != nil:
+		return m.Summary.GetSampleSum(), true
+	case part == "_count" && m.Summary != nil:
+		return float64(m.Summary.GetSampleCount()), true
+	case part == "_sum" && m.Histogram != nil:
+		return m.Histogram.GetSampleSum(), true
+	case part == "_count" && m.Histogram != nil:
+		return float64(m.Histogram.GetSampleCount()), true
+	case part != "":
+		return 0, false
+	case m.Counter != nil:
+		return m.Counter.GetValue(), true
+	case m.Gauge != nil:
+		return m.Gauge.GetValue(), true
+	case m.Untyped != nil:
+		return m.Untyped.GetValue(), true
+	}
+	return 0, false
+}
+
+// number1 is the value of a counter or gauge.
+func number1(m *dto.Metric) float64 {
+	v, _ := numberOf(m, "")
+	return v
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// most is above any count that is believed: what is read may be anything.
+const most = 1 << 53
+
+func count(v *float64) *uint64 {
+	if v == nil || *v < 0 || *v > most {
+		return nil
+	}
+	n := uint64(*v)
+	return &n
+}
+
+// micros returns seconds in microseconds.
+func micros(v *float64) *int64 {
+	if v == nil || *v < 0 || *v > most/1e6 {
+		return nil
+	}
+	n := int64(*v * 1e6)
+	return &n
+}

@@ -1,0 +1,150 @@
+package brokerside
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseSeries(t *testing.T) {
+	s, err := ParseSeries(`artemis_message_count{queue="TEST",address="a b"}`)
+	require.NoError(t, err)
+	require.Equal(t, "artemis_message_count", s.Name)
+	require.Equal(t, map[string]string{"queue": "TEST", "address": "a b"}, s.Labels)
+	s, err = ParseSeries("up")
+	require.NoError(t, err)
+	require.Equal(t, "up", s.Name)
+	for _, text := range []string{"", " ", "up 1", "up{", `up{a=b}`, "# TYPE", "a\nb", `up{a="b"} 5`, strings.Repeat("x", 600), "up{a=\"\x00\xff\"}"} {
+		_, err := ParseSeries(text)
+		require.Error(t, err, text)
+	}
+}
+
+// page is what exporters serve.
+const page = `# TYPE process_cpu_seconds_total counter
+process_cpu_seconds_total %g
+# TYPE process_resident_memory_bytes gauge
+process_resident_memory_bytes 1.5e+08
+process_open_fds 42
+# TYPE jvm_memory_used_bytes gauge
+jvm_memory_used_bytes{area="heap",id="G1 Eden Space"} 1000
+jvm_memory_used_bytes{area="heap",id="G1 Old Gen"} 234
+jvm_memory_used_bytes{area="nonheap",id="Metaspace"} 99
+# TYPE jvm_gc_pause_seconds summary
+jvm_gc_pause_seconds_count{action="minor"} %d
+jvm_gc_pause_seconds_sum{action="minor"} %g
+jvm_threads_live_threads 7
+node_load1 1.25
+node_disk_io_time_seconds_total{device="sda"} %g
+node_disk_read_bytes_total{device="sda"} 100
+node_disk_written_bytes_total{device="sda"} %d
+node_network_receive_bytes_total{device="eth0"} %d
+node_network_receive_bytes_total{device="lo"} 5
+node_network_transmit_bytes_total{device="eth0"} 11
+queue_depth{queue="A"} %d
+queue_depth{queue="B"} 1
+bad_value NaN
+`
+
+// What an endpoint serves is known by its names, and what was chosen by that.
+func TestScrape(t *testing.T) {
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if user != "u" || password != "s3cret" || r.URL.Path != "/metrics" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		k := n.Add(1) - 1
+		_, _ = fmt.Fprintf(w, page, 10+0.5*float64(k), 3+k, 0.25+0.1*float64(k), 5+0.05*float64(k), 1000+1000*k, 50+7*k, 10*k)
+	}))
+	defer server.Close()
+	depth, err := ParseSeries(`queue_depth{queue="A"}`)
+	require.NoError(t, err)
+	both, err := ParseSeries("queue_depth")
+	require.NoError(t, err)
+	bad, err := ParseSeries("bad_value")
+	require.NoError(t, err)
+	w, err := Open(t.Context(), Config{
+		Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:s3cret@", 1)}, Series: []Series{depth, both, bad},
+	})
+	require.NoError(t, err)
+	w.Start()
+	until(t, func() bool { return n.Load() >= 3 })
+	w.Stop()
+	k := n.Load() - 1 // intervals
+	sum := w.Sum()
+	require.Equal(t, []string{server.URL + "/metrics"}, sum.Source)
+	require.InDelta(t, 500_000*k, *sum.Whole.CPU, 2)
+	require.EqualValues(t, 150_000_000, *sum.Whole.Memory)
+	require.EqualValues(t, 42, *sum.Whole.Files)
+	require.EqualValues(t, 1234, *sum.Whole.Heap)
+	require.EqualValues(t, 7, *sum.Whole.Threads)
+	require.EqualValues(t, k, *sum.Whole.Collections)
+	require.InDelta(t, 100_000*k, *sum.Whole.CollectionTime, float64(2*k))
+	require.InDelta(t, 1.25, *sum.Whole.Load, 0)
+	require.EqualValues(t, 1000*k, *sum.Whole.DiskWritten)
+	require.Zero(t, *sum.Whole.DiskRead)
+	require.EqualValues(t, 7*k, *sum.Whole.NetIn)
+	require.Zero(t, *sum.Whole.NetOut)
+	require.Positive(t, *sum.Whole.DiskBusy)
+	require.InDelta(t, 10*float64(k), sum.Whole.Series[depth.Text], 0)
+	require.InDelta(t, 10*float64(k)+1, sum.Highest["queue_depth"], 0)
+	require.InDelta(t, 11, sum.Lowest["queue_depth"], 0)
+	require.NotContains(t, sum.Whole.Series, "bad_value")
+	require.Empty(t, sum.Notes)
+}
+
+// An endpoint that serves too much, nothing, a redirect, or no metrics costs notes, not the run; none of them has the password.
+func TestScrapeThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		serve http.HandlerFunc
+		note  string
+	}{
+		"too much": {func(w http.ResponseWriter, _ *http.Request) {
+			line := []byte(strings.Repeat("x", 1023) + "\n")
+			for range maxPage/len(line) + 2 {
+				if _, err := w.Write(line); err != nil {
+					return
+				}
+			}
+		}, "are more than 16777216 bytes"},
+		"refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "answers 403 Forbidden"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, "answers 302 Found"},
+		"no metrics": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>s3cret")) }, "cannot be read"},
+		"silence":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(c.serve)
+			defer server.Close()
+			w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:pa55word@", 1)}})
+			require.NoError(t, err)
+			w.Start()
+			until(t, func() bool { return len(w.Sum().Notes) > 0 })
+			began := time.Now()
+			w.Stop()
+			require.Less(t, time.Since(began), 10*time.Second)
+			require.Contains(t, w.Sum().Notes[0], c.note)
+			require.NotContains(t, fmt.Sprint(w.Sum()), "pa55word")
+			require.Nil(t, w.Sum().Whole.CPU)
+		})
+	}
+}
+
+func TestMetricsURL(t *testing.T) {
+	for _, text := range []string{"localhost:9100", "ftp://x", "http://", "http://u:p%zz@h/"} {
+		_, err := Open(context.Background(), Config{Metrics: Endpoint{URL: text}})
+		require.Error(t, err, text)
+		require.NotContains(t, err.Error(), "p%zz")
+	}
+}

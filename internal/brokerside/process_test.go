@@ -1,0 +1,188 @@
+//go:build unix
+
+package brokerside
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// burnVariable makes the test program a burner: a process that uses a share of a processor, in percent, and answers each line of its
+// standard input with the processor time that it has used, in microseconds.
+const burnVariable = "PERFMQ_TEST_BURN"
+
+func TestMain(m *testing.M) {
+	if share := os.Getenv(burnVariable); share != "" {
+		burn(share)
+		return
+	}
+	m.Run()
+}
+
+func burn(text string) {
+	share, _ := strconv.Atoi(text)
+	go spin(share)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		_, _ = fmt.Println(used())
+	}
+}
+
+func spin(share int) {
+	began, before := time.Now(), used()
+	for n := 0; ; n++ {
+		if (used()-before)*100 > time.Since(began).Microseconds()*int64(share) {
+			<-time.After(5 * time.Millisecond)
+		}
+		for range 10_000 {
+			n++
+		}
+	}
+}
+
+// used returns the processor time that this process has used, in microseconds.
+func used() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return u.Utime.Nano()/1000 + u.Stime.Nano()/1000
+}
+
+// burner is a running burner.
+type burner struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+func startBurner(t *testing.T, share int, name string) *burner {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "burner-of-"+name) //nolint:noctx // it is killed
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", burnVariable, share))
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	b := &burner{t, cmd, in, bufio.NewScanner(out)}
+	t.Cleanup(b.kill)
+	b.used() // it burns
+	return b
+}
+
+func (b *burner) pid() int32 { return int32(b.cmd.Process.Pid) } //nolint:gosec // a pid
+
+// used asks the burner how much it has used.
+func (b *burner) used() int64 {
+	b.t.Helper()
+	_, err := io.WriteString(b.in, "\n")
+	require.NoError(b.t, err)
+	require.True(b.t, b.out.Scan())
+	n, err := strconv.ParseInt(strings.TrimSpace(b.out.Text()), 10, 64)
+	require.NoError(b.t, err)
+	return n
+}
+
+func (b *burner) kill() {
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+}
+
+// until polls for something.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	require.Eventually(t, done, time.Minute, 5*time.Millisecond)
+}
+
+func (w *Watch) sampled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.last.at.IsZero()
+}
+
+// The processor time of a process is what that process says it has used, within 2%, whatever else the machine does: it is held against
+// questions to it just before and after the samples.
+func TestProcessorTimeIsTrue(t *testing.T) {
+	for _, share := range []int{100, 40} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			t.Parallel()
+			b := startBurner(t, share, t.Name())
+			w, err := Open(t.Context(), Config{PID: b.pid()})
+			require.NoError(t, err)
+			outerFrom := b.used()
+			w.Start()
+			until(t, w.sampled)
+			innerFrom := b.used()
+			until(t, func() bool { return b.used()-innerFrom > 1_500_000 })
+			innerTo := b.used()
+			var rows Use
+			rows.join(w.Take())
+			w.Stop()
+			outerTo := b.used()
+			if last := w.Take(); last != nil {
+				rows.join(last)
+			}
+			sum := w.Sum()
+			require.NotNil(t, sum.Whole.CPU)
+			cpu := float64(*sum.Whole.CPU)
+			require.GreaterOrEqual(t, cpu, 0.98*float64(innerTo-innerFrom))
+			require.LessOrEqual(t, cpu, 1.02*float64(outerTo-outerFrom))
+			require.Equal(t, *sum.Whole.CPU, *rows.CPU, "the intervals add up")
+			require.Positive(t, *sum.CPUMost)
+			require.LessOrEqual(t, *sum.CPUMost, 1.5, "it has one busy thread; a tick of the system is 10 ms")
+			require.Greater(t, *sum.Whole.Memory, uint64(1<<20))
+			require.Positive(t, *sum.Whole.Threads)
+			require.GreaterOrEqual(t, *sum.Whole.Files, uint64(3))
+			require.NotNil(t, sum.Whole.Load)
+			require.Empty(t, sum.Events)
+			require.Empty(t, sum.Notes)
+		})
+	}
+}
+
+// A process that ends is told, and one that is started by the same command line goes on in its place.
+func TestRestartIsTold(t *testing.T) {
+	first := startBurner(t, 50, t.Name())
+	other := startBurner(t, 50, t.Name()) // another one of that command line, which was there before
+	w, err := Open(t.Context(), Config{PID: first.pid()})
+	require.NoError(t, err)
+	w.Start()
+	until(t, w.sampled)
+	events := func() (texts []string) {
+		for _, e := range w.Sum().Events {
+			texts = append(texts, e.Text)
+		}
+		return texts
+	}
+	first.kill()
+	until(t, func() bool { return len(events()) == 1 })
+	require.Contains(t, events()[0], fmt.Sprintf("the broker's process %d (", first.pid()))
+	require.Contains(t, events()[0], ") has ended")
+	second := startBurner(t, 50, t.Name())
+	until(t, func() bool { return len(events()) == 2 })
+	require.Equal(t, fmt.Sprintf("the broker was started again, as process %d", second.pid()), events()[1])
+	before := *w.Sum().Whole.CPU
+	from := second.used()
+	until(t, func() bool { return second.used()-from > 300_000 })
+	w.Stop()
+	require.Greater(t, *w.Sum().Whole.CPU, before+250_000, "it counts on")
+	require.NotEqual(t, other.pid(), second.pid())
+}
+
+func TestNoProcess(t *testing.T) {
+	b := startBurner(t, 1, t.Name())
+	b.kill()
+	_, err := Open(t.Context(), Config{PID: b.pid()})
+	require.ErrorIs(t, err, ErrNoProcess)
+}

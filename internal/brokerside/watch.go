@@ -1,0 +1,383 @@
+package brokerside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+const (
+	// interval is the time between two samples.
+	interval = time.Second
+	// lastPatience bounds the sample at the end of a run.
+	lastPatience = pagePatience + 500*time.Millisecond
+	// maxEvents is how many events are kept.
+	maxEvents = 20
+)
+
+// Config says what to watch. What is zero is not watched.
+type Config struct {
+	// PID is the broker's process on this host, whose load, disks and network are watched as well.
+	PID int32
+	// Metrics is a Prometheus endpoint, of which Series are watched beside those that are known by name.
+	Metrics Endpoint
+	Series  []Series
+	// Log is a file whose lines of errors and warnings are counted.
+	Log string
+}
+
+// IsZero tells whether there is nothing to watch.
+func (c *Config) IsZero() bool { return c.PID == 0 && c.Metrics.URL == "" && c.Log == "" }
+
+// Event is something that happened to the broker.
+type Event struct {
+	At   time.Time
+	Text string
+}
+
+// Sum is what a broker used while it was watched.
+type Sum struct {
+	// Source says what was watched: "process 123 (java)", the URL of an endpoint without its password, a log.
+	Source []string
+	// Whole is the sum over all of the time: the most of memory, threads, files, heap, load and the busiest disk.
+	Whole Use
+	// CPUMost is the most processor time in an interval, as a share of one processor; nil if it is not known.
+	CPUMost *float64
+	// Lowest and Highest are the extremes of the chosen series.
+	Lowest, Highest map[string]float64
+	// FirstError and FirstWarning are lines of the log; empty if there are none. They are a stranger's text.
+	FirstError, FirstWarning string
+	// Events are what happened to the process, Notes why something is not known.
+	Events []Event
+	Notes  []string
+}
+
+// sample is the state of all counters at a moment. What is not known is nil.
+type sample struct {
+	at, cpuAt, diskAt                              time.Time
+	cpu, collectionTime                            *int64
+	memory, threads, files, heap, collections      *uint64
+	load                                           *float64
+	diskTime                                       map[string]uint64 // milliseconds
+	diskRead, diskWritten, netIn, netOut, loopback *uint64
+	errors, warnings                               *uint64
+	series                                         map[string]float64
+}
+
+// Watch samples the broker's side each second. Take and Sum are safe for concurrent use.
+type Watch struct {
+	config  Config
+	process *watched
+	scraper *scraper
+	log     *follower
+
+	stop  context.CancelFunc
+	ended chan struct{}
+
+	mu      sync.Mutex
+	last    sample // the latest
+	pending *Use   // since the last Take
+	sum     Sum
+	noted   map[string]bool
+	missed  int // questions to the endpoint without an answer
+}
+
+// Open finds what is to be watched, and takes the first sample. The error says what is not there.
+func Open(ctx context.Context, c Config) (*Watch, error) {
+	w := &Watch{config: c, noted: map[string]bool{}}
+	var errs []error
+	if c.PID != 0 {
+		p, err := watchProcess(ctx, c.PID)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			w.process = p
+			w.sum.Source = append(w.sum.Source, fmt.Sprintf("process %d (%s)", p.pid, p.name))
+		}
+	}
+	if c.Metrics.URL != "" {
+		s, err := newScraper(c.Metrics, c.Series)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			w.scraper = s
+			w.sum.Source = append(w.sum.Source, s.name())
+		}
+	}
+	if c.Log != "" {
+		f, err := follow(c.Log)
+		if err != nil {
+			var pe *fs.PathError
+			if errors.As(err, &pe) {
+				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
+			}
+			errs = append(errs, fmt.Errorf("the broker's log: %w", err))
+		} else {
+			w.log = f
+			w.sum.Source = append(w.sum.Source, "log "+c.Log)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Start lets the first sample be taken, from which everything but the log counts, and others each second until Stop. It does not wait.
+func (w *Watch) Start() {
+	if w == nil || w.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop, w.ended = stop, make(chan struct{})
+	go func() {
+		defer close(w.ended)
+		first := w.look(ctx)
+		w.mu.Lock()
+		w.last = first
+		none := uint64(0)
+		if w.log != nil { // whose lines count from Open on
+			w.last.errors, w.last.warnings = &none, &none
+		}
+		w.mu.Unlock()
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				w.add(w.look(ctx))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// Stop takes the last sample and ends the watch. It may be called again.
+func (w *Watch) Stop() {
+	if w == nil {
+		return
+	}
+	if w.stop != nil {
+		w.stop()
+		<-w.ended
+		ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
+		w.add(w.look(ctx))
+		cancel()
+		w.stop = nil
+	}
+	w.release()
+}
+
+func (w *Watch) release() {
+	if w.scraper != nil {
+		w.scraper.close()
+	}
+	if w.log != nil {
+		w.log.close()
+		w.log = nil
+	}
+}
+
+// look takes a sample of all sources.
+func (w *Watch) look(ctx context.Context) sample {
+	var s sample
+	if w.process != nil {
+		s.host(ctx)
+		event := w.process.look(ctx, &s)
+		s.at = time.Now()
+		s.cpuAt, s.diskAt = s.at, s.at
+		if event != "" {
+			w.event(s.at, event)
+		}
+	}
+	if w.scraper != nil {
+		var page sample
+		if err := w.scraper.look(ctx, &page); err != nil {
+			if ctx.Err() == nil {
+				w.failed(err)
+			}
+		}
+		page.cpuAt = time.Now()
+		page.diskAt = page.cpuAt
+		s.beside(&page)
+	}
+	if s.at.IsZero() {
+		s.at = time.Now()
+	}
+	if w.log != nil {
+		if err := w.log.look(); err != nil {
+			w.note("the broker's log cannot be read any more: " + err.Error())
+		}
+		errors, warnings := w.log.errors, w.log.warnings
+		s.errors, s.warnings = &errors, &warnings
+		w.mu.Lock()
+		w.sum.FirstError, w.sum.FirstWarning = w.log.firstError, w.log.firstWarning
+		w.mu.Unlock()
+	}
+	return s
+}
+
+// beside fills in, from an endpoint, what this host does not tell.
+func (s *sample) beside(o *sample) {
+	if s.cpu == nil {
+		s.cpu, s.cpuAt = o.cpu, o.cpuAt
+	}
+	fill(&s.collectionTime, o.collectionTime)
+	for _, pair := range [][2]**uint64{
+		{&s.memory, &o.memory},
+		{&s.threads, &o.threads},
+		{&s.files, &o.files},
+		{&s.heap, &o.heap},
+		{&s.collections, &o.collections},
+		{&s.diskRead, &o.diskRead},
+		{&s.diskWritten, &o.diskWritten},
+		{&s.netIn, &o.netIn},
+		{&s.netOut, &o.netOut},
+		{&s.loopback, &o.loopback},
+	} {
+		fill(pair[0], *pair[1])
+	}
+	fill(&s.load, o.load)
+	if s.diskTime == nil {
+		s.diskTime, s.diskAt = o.diskTime, o.diskAt
+	}
+	s.series = o.series
+}
+
+func fill[T any](to **T, from *T) {
+	if *to == nil {
+		*to = from
+	}
+}
+
+// add adds the interval from the last sample to this one.
+func (w *Watch) add(s sample) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	use := between(&w.last, &s)
+	if use.Span <= 0 {
+		return
+	}
+	w.last = s.keeping(&w.last)
+	w.pending = Join(w.pending, &use)
+	w.sum.Whole.join(&use)
+	if use.CPU != nil {
+		share := float64(*use.CPU) / float64(use.CPUSpan)
+		highest(&w.sum.CPUMost, &share)
+	}
+	for text, v := range use.Series {
+		if w.sum.Lowest == nil {
+			w.sum.Lowest, w.sum.Highest = map[string]float64{}, map[string]float64{}
+		}
+		if low, ok := w.sum.Lowest[text]; !ok || v < low {
+			w.sum.Lowest[text] = v
+		}
+		if high, ok := w.sum.Highest[text]; !ok || v > high {
+			w.sum.Highest[text] = v
+		}
+	}
+}
+
+// keeping returns the sample with the counters of the one before that it does not know: a question without an answer loses nothing.
+func (s *sample) keeping(before *sample) sample {
+	kept := *s
+	if kept.cpu == nil {
+		kept.cpu, kept.cpuAt = before.cpu, before.cpuAt
+	}
+	if kept.diskTime == nil {
+		kept.diskTime, kept.diskAt = before.diskTime, before.diskAt
+	}
+	fill(&kept.collectionTime, before.collectionTime)
+	for _, pair := range [][2]**uint64{
+		{&kept.collections, &before.collections},
+		{&kept.diskRead, &before.diskRead},
+		{&kept.diskWritten, &before.diskWritten},
+		{&kept.netIn, &before.netIn},
+		{&kept.netOut, &before.netOut},
+		{&kept.loopback, &before.loopback},
+	} {
+		fill(pair[0], *pair[1])
+	}
+	return kept
+}
+
+// between returns what was used from one sample to the next.
+func between(from, to *sample) Use {
+	u := Use{
+		Span: to.at.Sub(from.at).Microseconds(), CPU: grown(from.cpu, to.cpu), Memory: to.memory, Threads: to.threads, Files: to.files,
+		Heap: to.heap, Collections: grown(from.collections, to.collections), CollectionTime: grown(from.collectionTime, to.collectionTime),
+		Load: to.load, DiskRead: grown(from.diskRead, to.diskRead), DiskWritten: grown(from.diskWritten, to.diskWritten),
+		NetIn: grown(from.netIn, to.netIn), NetOut: grown(from.netOut, to.netOut), Loopback: grown(from.loopback, to.loopback),
+		Errors: grown(from.errors, to.errors), Warnings: grown(from.warnings, to.warnings), Series: to.series,
+	}
+	if u.CPUSpan = to.cpuAt.Sub(from.cpuAt).Microseconds(); u.CPU == nil || u.CPUSpan <= 0 {
+		u.CPU, u.CPUSpan = nil, 0
+	}
+	span := to.diskAt.Sub(from.diskAt).Microseconds()
+	for name, busy := range to.diskTime {
+		before, ok := from.diskTime[name]
+		if !ok || busy < before || span <= 0 {
+			continue
+		}
+		share := min(1, float64(busy-before)*1000/float64(span))
+		highest(&u.DiskBusy, &share)
+	}
+	return u
+}
+
+// Take returns what was used since it was called before; nil if nothing was sampled since. Of a nil Watch it is nil.
+func (w *Watch) Take() *Use {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	use := w.pending
+	w.pending = nil
+	return use
+}
+
+// Sum returns what was used until now.
+func (w *Watch) Sum() *Sum {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sum := w.sum
+	if w.missed > 1 {
+		sum.Notes = append(sum.Notes[:len(sum.Notes):len(sum.Notes)], fmt.Sprintf("the broker's metrics were not answered %d times", w.missed))
+	}
+	return &sum
+}
+
+func (w *Watch) event(at time.Time, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.sum.Events) < maxEvents {
+		w.sum.Events = append(w.sum.Events, Event{at, text})
+	}
+}
+
+// failed notes a question without an answer.
+func (w *Watch) failed(err error) {
+	w.mu.Lock()
+	w.missed++
+	w.mu.Unlock()
+	w.note("the broker's metrics: " + err.Error())
+}
+
+// note notes the first reason of each kind.
+func (w *Watch) note(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.noted["note"] {
+		w.noted["note"] = true
+		w.sum.Notes = append(w.sum.Notes, text)
+	}
+}

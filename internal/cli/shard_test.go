@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One mistake about shards at a time; all are found without connecting.
+func TestShardMistakes(t *testing.T) {
+	const all = "mem client --producers 5 --consumers 5 "
+	for _, c := range []struct {
+		args   string
+		env    []string
+		stderr string
+	}{
+		{args: all + "--shard 6/5 --run-id x", stderr: "error: --shard=6/5: must have a number from 1 to 5\n"},
+		{args: all + "--shard 5 --run-id x", stderr: "error: --shard 5: which of the shards is this? JOB_COMPLETION_INDEX of a Kubernetes Indexed Job is not set\n" +
+			"hint: give one of them, such as --shard 1/5\n"},
+		{
+			args: all + "--shard 5 --run-id x", env: []string{"JOB_COMPLETION_INDEX=5"},
+			stderr: "error: JOB_COMPLETION_INDEX=5 is not from 0 to 4\nhint: give --shard the number of completions of the Job\n",
+		},
+		{args: all + "--shard 1/5", stderr: "error: --shard 1/5: the messages of all shards carry the number of one run, which nothing tells here\n" +
+			"hint: give all shards the same --run-id, such as the name of the job, or the same --start-at with a moment that is not relative\n"},
+		{args: all + "--run-id x", stderr: "error: --run-id is for the shards of one run: other processes have each a number of their own\n" +
+			"hint: add --shard NUMBER/COUNT, or leave it out\n"},
+		{args: "mem client --shard 1/5 --run-id x", stderr: "error: --shard 1/5: there are only 2 producers and consumers, so that a shard would have none\n" +
+			"hint: give more --producers or --consumers, or at most 2 shards\n"},
+		{args: "mem client --consumers 5 --message-count 9 --shard 1/5 --run-id x", stderr: "error: --shard 1/5: there are only 1 producers, and a shard without any would " +
+			"not know when to end\nhint: add --duration, or give --producers 5\n"},
+		{args: all + "--start-at noon", stderr: "error: --start-at=noon: must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, " +
+			"or a time from now on such as +10s\n"},
+	} {
+		r := call(c.env, strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, r.status, c.args)
+		require.Equal(t, c.stderr, r.stderr, c.args)
+	}
+	r := call(nil, strings.Fields(all+"--start-at 1000000000")...)
+	require.Equal(t, exitUsage, r.status)
+	require.Contains(t, r.stderr, "error: --start-at 2001-09-09T01:46:40Z is ")
+	require.Contains(t, r.stderr, "\nhint: a moment in a minute is ")
+}
+
+// A Kubernetes Job counts from 0.
+func TestShardOfAJob(t *testing.T) {
+	r := call([]string{"PERFMQ_SHARD=5", "PERFMQ_RUN_ID=job-1", "JOB_COMPLETION_INDEX=1"}, "mem", "client", "--producers", "5", "--dry-run")
+	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Regexp(t, `(?m)^  shard +2/5 of run [0-9]+$`, r.stdout)
+}
+
+// Shards that are given nothing but the same moment come to the same run; another moment, or another plan, is another run.
+func TestShardsDeriveTheRun(t *testing.T) {
+	run := func(args string) string {
+		r := call(nil, strings.Fields("mem client --producers 5 --dry-run "+args)...)
+		require.Equal(t, exitOK, r.status, r.stderr)
+		for line := range strings.Lines(r.stdout) {
+			if fields := strings.Fields(line); len(fields) == 5 && fields[0] == "shard" {
+				return fields[4]
+			}
+		}
+		t.Fatal("no run", r.stdout)
+		return ""
+	}
+	at := time.Now().Add(time.Hour).Truncate(time.Second)
+	moment := "--start-at " + at.UTC().Format(time.RFC3339)
+	first := run("--shard 1/3 " + moment)
+	require.Equal(t, first, run("--shard 3/3 "+moment))
+	require.Equal(t, first, run("--shard 2/3 --start-at "+at.In(time.FixedZone("", 3600)).Format(time.RFC3339)))
+	require.NotEqual(t, first, run("--shard 2/3 --rate 5 "+moment))
+	require.NotEqual(t, first, run("--shard 2/3 --start-at "+at.Add(time.Second).UTC().Format(time.RFC3339)))
+	require.NotEqual(t, first, run("--shard 2/3 --run-id x "+moment))
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// A run watches a process, here itself, and a log, in its rows, its result and its summary.
+func TestBrokerSide(t *testing.T) {
+	dir := t.TempDir()
+	log, folder := filepath.Join(dir, "broker.log"), filepath.Join(dir, "result")
+	require.NoError(t, os.WriteFile(log, []byte("ERROR before the run\n"), 0o600))
+	done := make(chan ended)
+	go func() {
+		done <- call(nil, "mem", "client", "--rate", "500", "--duration", "3", "--broker-pid", strconv.Itoa(os.Getpid()), "--broker-log", log, "--result", folder)
+	}()
+	require.Eventually(t, func() bool {
+		head, err := os.Stat(filepath.Join(folder, result.RowsFile))
+		return err == nil && head.Size() > 0
+	}, time.Minute, 5*time.Millisecond, "the load has begun")
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = f.WriteString("WARN a\nERROR b \x1b[31m\nINFO c\nERROR d\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	r := <-done
+	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Regexp(t, `(?m)^--- broker process: cpu [0-9.]+ % of a core \(at most [0-9.]+ %\), memory [0-9.]+ MB, threads [0-9]+, open files [0-9]+$`, r.stdout)
+	require.Regexp(t, `(?m)^--- broker host: load `, r.stdout)
+	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1, first: ERROR b ")
+	require.NotContains(t, r.stdout, "\x1b")
+	got, err := result.Read(folder)
+	require.NoError(t, err)
+	require.Len(t, got.BrokerSide, 1)
+	whole := got.BrokerSide[0].Whole
+	require.Positive(t, *whole.CPU)
+	require.EqualValues(t, 2, *whole.Errors)
+	var cpu int64
+	var errors uint64
+	for i := range got.Rows {
+		if use := got.Rows[i].BrokerSide; use != nil {
+			if use.CPU != nil {
+				cpu += *use.CPU
+			}
+			errors += *use.Errors
+		}
+	}
+	require.Equal(t, *whole.CPU, cpu, "the rows add up")
+	require.EqualValues(t, 2, errors)
+}
+
+func TestBrokerSideMistakes(t *testing.T) {
+	for args, stderr := range map[string]string{
+		"--broker-pid=0":               "error: --broker-pid=0: must be a whole number of at least 1\n",
+		"--broker-metrics=localhost:9": "error: --broker-metrics=localhost:9: it must begin with http:// or https://\n",
+		"--broker-series=a b":          "error: --broker-series=\"a b\": must be NAME or NAME{label=\"value\"}, such as jvm_memory_used_bytes{area=\"heap\"}\n",
+		"--broker-series=a":            "error: --broker-series: there is no endpoint to read them from\nhint: add --broker-metrics URL\n",
+		"--broker-pid=2147483647": "error: there is no such process: 2147483647\n" +
+			"hint: name a process of this host, and a log that can be read; for a broker on another host there is --broker-metrics URL\n",
+	} {
+		r := call(nil, "mem", "client", args, "--message-count", "1")
+		require.Equal(t, exitUsage, r.status, args)
+		require.Equal(t, stderr, r.stderr, args)
+	}
+}

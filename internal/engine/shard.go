@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// remote tells the consumers of a shard of the producers of the other shards, whose messages they receive as well.
+func (r *run) remote() {
+	for id, p := range r.known.producers {
+		if p.remote {
+			r.boundary.Remote(p.id)
+			r.delays.Set(p.id, id.delay)
+		}
+	}
+}
+
+// nextOf returns the number, in the whole run, of the message that follows the first n of this shard, or of one that is due soon after.
+func (u *use) nextOf(n uint64) uint64 {
+	own := uint64(max(1, len(u.producers)))
+	return n / own * uint64(max(1, u.allProducers)) //nolint:gosec // not negative
+}
+
+// awaitStart waits until the moment at which the load is to begin.
+func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
+	if r.plan.StartAt.IsZero() {
+		return nil
+	}
+	return interruptible(ctx, stop, func(ctx context.Context) error {
+		at := r.plan.StartAt.Add(-r.plan.ClockShift)
+		if late := time.Since(at); late > 0 {
+			return driver.Errorf(driver.ClassTimeout, "", "give a later --start-at: connecting takes its time",
+				"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
+		}
+		for left := time.Until(at); left > 0; left = time.Until(at) { // again, if the wall clock is set meanwhile
+			clock := load.NewClock()
+			wait := load.NewWaiter(ctx, clock, !r.plan.CoarseTimers)
+			waited := wait.Until(left)
+			wait.Close()
+			if !waited {
+				return fmt.Errorf("wait for --start-at: %w", ctx.Err())
+			}
+		}
+		return nil
+	})
+}

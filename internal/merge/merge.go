@@ -1,0 +1,179 @@
+// Package merge joins the results of processes that ran side by side with one plan, such as the shards of a run on several load hosts:
+// counts, histograms and rows by pkg/result, and what became of each message from the numbers that every process has written.
+//
+//	folders -> result.Merge -> clocks -> verify.Judge of all sides -> one result
+package merge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// ErrMissing is in the error of [Read] for shards that are not all there.
+var ErrMissing = errors.New("shards are missing")
+
+// Exit statuses, as the command line has them.
+const (
+	statusFailed      = 1
+	statusThreshold   = 3
+	statusInterrupted = 130
+)
+
+// Options are what a merge allows.
+type Options struct {
+	// Partial allows shards to be missing, and results of runs that did not come to their end.
+	Partial bool
+	// Clean makes the texts of a verification fit to be printed; nil leaves them as they are.
+	Clean func(*verify.Result) *verify.Result
+}
+
+// Read returns one result of those in the folders, with their rows and histograms.
+//
+// The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
+// [*result.Error] or [*verify.FileError] for a file that cannot be used.
+func Read(dirs []string, o Options) (*result.Result, error) {
+	var parts []*result.Result
+	from := map[string]string{} // folders by the name of their part
+	for _, dir := range dirs {
+		r, err := result.Read(dir, result.RowHistograms())
+		if err != nil {
+			return nil, err
+		}
+		name := r.RunID
+		if r.Shard != nil {
+			name = fmt.Sprintf("%s, shard %d", r.RunID, r.Shard.Number)
+		}
+		if from[name] != "" {
+			return nil, fmt.Errorf("%w: %s and %s are both of run %s", result.ErrUnlike, from[name], dir, name)
+		}
+		if !r.Complete && !o.Partial {
+			return nil, fmt.Errorf("%w: %s: the run goes on, or was killed", ErrMissing, dir)
+		}
+		from[name] = dir
+		parts = append(parts, r)
+	}
+	m, err := result.Merge(parts...)
+	if err != nil {
+		return nil, err
+	}
+	if missing := result.Missing(parts...); len(missing) > 0 && !o.Partial {
+		return nil, fmt.Errorf("%w: %s of %d", ErrMissing, strings.Trim(fmt.Sprint(missing), "[]"), parts[0].Shard.Of)
+	}
+	return m, joinVerification(m, parts, dirs, o)
+}
+
+// asked is what a plan says about the verification.
+type asked struct {
+	Verify        bool     `json:"verify"`
+	Allow         []string `json:"allow"`
+	FailOnForeign bool     `json:"fail-on-foreign"`
+}
+
+// joinVerification tells what became of each message, from the numbers of all parts. Results that are merged ones have none.
+func joinVerification(m *result.Result, parts []*result.Result, dirs []string, o Options) error {
+	var plan asked
+	if err := json.Unmarshal(m.Plan, &plan); len(m.Plan) > 0 && err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	if !plan.Verify || m.Verification != nil {
+		return nil
+	}
+	var sides []*verify.Side
+	for i, dir := range dirs {
+		side, err := verify.ReadFile(filepath.Join(dir, result.VerifyFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			m.Outcome.Warnings = append(m.Outcome.Warnings, "what became of each message is not known: "+dir+" has no "+result.VerifyFile)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		side.Shift(-ahead(m, parts[i]))
+		sides = append(sides, side)
+	}
+	v := verify.Judge(sides...)
+	if o.Clean != nil {
+		v = o.Clean(v)
+	}
+	allow := verify.Allow{
+		Lost: slices.Contains(plan.Allow, "lost"), Duplicates: slices.Contains(plan.Allow, "duplicates"),
+		Damaged: slices.Contains(plan.Allow, "damaged"), Disorder: slices.Contains(plan.Allow, "disorder"),
+	}
+	problems := v.Problems(allow)
+	if n := v.Total.Foreign; n > 0 && plan.FailOnForeign {
+		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
+	}
+	if v.Known && v.Total.Left > 0 {
+		problems = append(problems, fmt.Sprintf("messages accepted by the broker that no part received: %d of %d; they are at the broker still",
+			v.Total.Left, v.Total.Expected))
+	}
+	if v.Known {
+		missing := v.Total.Lost + v.Total.Left
+		m.Expected, m.Missing = &v.Total.Expected, &missing
+	}
+	m.Verification = report.VerificationOf(v)
+	m.Findings = append(withoutVerified(m.Findings), report.VerifiedFindings(v, allow)...)
+	m.Outcome.Warnings = append(withoutNotes(m.Outcome.Warnings), v.Notes...)
+	m.Outcome.Problems = append(m.Outcome.Problems, problems...)
+	if len(problems) > 0 {
+		m.Outcome.Success = false
+		if slices.Contains([]int{0, statusThreshold, statusInterrupted}, m.Outcome.Status) {
+			m.Outcome.Status = statusFailed
+		}
+	}
+	return nil
+}
+
+// withoutVerified drops the findings of single parts about messages of all parts.
+func withoutVerified(list []result.Finding) []result.Finding {
+	kinds := []string{"duplicated", "out-of-order", "damaged", "refused-arrived", "withheld-arrived", "unconfirmed-arrived", "lost", "left", "unwatched"}
+	return slices.DeleteFunc(slices.Clone(list), func(f result.Finding) bool { return slices.Contains(kinds, f.Kind) })
+}
+
+// withoutNotes drops the warnings of single shards that other shards are not there.
+func withoutNotes(list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return strings.Contains(text, verify.AbsentNote) })
+}
+
+// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not known.
+func ahead(m, part *result.Result) int64 {
+	for _, p := range m.Parts {
+		if p.RunID == part.RunID && p.Clock != nil && p.Shard != nil && part.Shard != nil && *p.Shard == *part.Shard {
+			return int64(p.Clock.Start.Ahead)
+		}
+	}
+	return 0
+}
+
+// Write writes a merged result into a new folder.
+func Write(dir string, m *result.Result) (err error) {
+	w, err := result.NewWriter(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.Start(m.Head); err != nil {
+		return err
+	}
+	for i := range m.Rows {
+		row := m.Rows[i]
+		row.Latencies = row.Latencies.Kept()
+		if row.Leftover != nil {
+			kept := row.Leftover.Kept()
+			row.Leftover = &kept
+		}
+		if err := w.Row(row); err != nil {
+			return err
+		}
+	}
+	return w.Finish(*m)
+}

@@ -1,0 +1,369 @@
+package merge_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// schedule reads a rate.
+func schedule(t *testing.T, text string) load.Schedule {
+	t.Helper()
+	s, err := load.ParseSchedule(text)
+	require.NoError(t, err)
+	return s
+}
+
+// newPlan is a client on queue://TEST of a broker, whose messages are verified.
+func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *plan.Plan {
+	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: 2 * time.Second}}
+	g := &plan.Group{
+		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
+		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 16), BodySource: "16 bytes",
+	}
+	p := &plan.Plan{DrainTimeout: 10 * time.Second, CoarseTimers: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
+	edit(p, g)
+	return p
+}
+
+// carryOut runs a plan, or a shard of it, and returns the folder of its result.
+func carryOut(t *testing.T, dir string, p plan.Plan) *stats.Summary {
+	t.Helper()
+	text, err := plan.JSON(&p, func(s string) string { return s })
+	require.NoError(t, err)
+	head := result.Head{Plan: text, Host: result.Host{Name: fmt.Sprintf("host-%d", p.Shard.Number)}}
+	if !p.Shard.IsZero() {
+		head.Shard = &result.Shard{Number: p.Shard.Number, Of: p.Shard.Of}
+	}
+	p.VerifyFile = filepath.Join(dir, result.VerifyFile)
+	to, err := report.NewResult(dir, report.ResultOptions{Head: head, Allow: p.Allow})
+	require.NoError(t, err)
+	s, err := engine.Run(context.Background(), nil, &p, to)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	return s
+}
+
+// inShards runs the shards of a plan side by side, each by a clock that is ahead by so much, and returns the folders.
+func inShards(t *testing.T, base string, p *plan.Plan, ahead ...time.Duration) (dirs []string) {
+	t.Helper()
+	var running sync.WaitGroup
+	for i, by := range ahead {
+		dirs = append(dirs, filepath.Join(base, fmt.Sprintf("shard-%d", i+1)))
+		shard := *p
+		shard.Shard, shard.RunID, shard.ClockShift = plan.Shard{Number: i + 1, Of: len(ahead)}, 77, by
+		running.Go(func() { carryOut(t, dirs[i], shard) })
+	}
+	running.Wait()
+	return dirs
+}
+
+// bars returns the histogram of a latency.
+func bars(l *result.Latency) []result.Bar {
+	if l == nil || l.Histogram == nil {
+		return nil
+	}
+	return l.Histogram.Bars()
+}
+
+// Five shards of a run, side by side on one broker that stalls for a second, come to the counts of one process, to its rows and to its
+// latencies, bucket by bucket.
+func TestShardsAreTheWhole(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(*plan.Plan, *plan.Group)
+	}{
+		{"rate", func(p *plan.Plan, g *plan.Group) {
+			g.Producers, g.Consumers, g.Rate, g.MaxPending = 7, 5, schedule(t, "1234.567"), 0
+			p.Steps[0].Duration, p.Steps[0].Warmup = 5*time.Second, time.Second
+		}},
+		{"segments and a count", func(p *plan.Plan, g *plan.Group) {
+			g.Producers, g.Consumers, g.Rate, g.Count, g.MaxPending = 5, 7, schedule(t, "ramp 100 to 3000 for 3s, pause 500ms, 777"), 6789, 0
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base, shards := t.TempDir(), []string(nil)
+			whole := filepath.Join(base, "whole")
+			for _, divided := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					b, o := mem.New(), mem.DefaultOptions()
+					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2*time.Second, time.Second
+					require.NoError(t, b.Set(o))
+					p := newPlan(b.Factory(), c.edit)
+					p.StartAt = time.Now().Add(time.Second)
+					if divided {
+						shards = inShards(t, base, p, make([]time.Duration, 5)...)
+						return
+					}
+					require.True(t, carryOut(t, whole, *p).Success)
+				})
+			}
+			one, err := result.Read(whole, result.RowHistograms())
+			require.NoError(t, err)
+			all, err := merge.Read(shards, merge.Options{})
+			require.NoError(t, err)
+
+			require.True(t, all.Outcome.Success, all.Outcome.Problems)
+			// What is not of messages: waits.
+			for _, r := range []*result.Result{one, all} {
+				r.Total.Producers.Blocked, r.Measured.Producers.Blocked = 0, 0
+			}
+			require.Equal(t, one.Total, all.Total)
+			require.Equal(t, one.Measured, all.Measured)
+			require.Equal(t, one.Start, all.Start)
+			for _, name := range result.Names() {
+				require.Equal(t, bars(one.Latencies.Get(name)), bars(all.Latencies.Get(name)), name)
+			}
+			require.Greater(t, len(bars(one.Latencies.Ack)), 50, "they differ")
+			require.Equal(t, one.Latencies.Ack.Percentiles, all.Latencies.Ack.Percentiles)
+			require.Equal(t, one.Latencies.Transfer.Percentiles, all.Latencies.Transfer.Percentiles)
+			require.Equal(t, one.Verification.Total, all.Verification.Total)
+			require.True(t, all.Verification.Known)
+			require.Equal(t, one.Total.Producers.Sent, all.Verification.Total.Once)
+			measured := func(r *result.Result) (sent []uint64) {
+				for i := range r.Rows {
+					if r.Rows[i].Phase != result.Drain {
+						sent = append(sent, r.Rows[i].Producers.Sent)
+					}
+				}
+				return sent
+			}
+			require.InDeltaSlice(t, measured(one), measured(all), 5, "of each second; one due at its very end may count in the next")
+			require.Len(t, all.Parts, 5)
+			require.NotContains(t, fmt.Sprint(all.Outcome.Warnings), "rate was not reached", "each shard knows its share of what was due")
+			require.NotNil(t, one.Figures.Offered)
+			require.InEpsilon(t, *one.Figures.Offered, *all.Figures.Offered, 0.001)
+
+			dir := filepath.Join(t.TempDir(), "all")
+			require.NoError(t, merge.Write(dir, all))
+			again, err := result.Read(dir, result.RowHistograms())
+			require.NoError(t, err)
+			require.Equal(t, all.Latencies.Ack.Percentiles, again.Latencies.Ack.Percentiles)
+			require.Len(t, again.Rows, len(all.Rows))
+		})
+	}
+}
+
+// stamps collects the times that messages carry.
+type stamps struct {
+	mu   sync.Mutex
+	list []int64
+}
+
+// of lets a factory note the time of each message that is sent.
+func (s *stamps) of(f driver.Factory) driver.Factory {
+	open := f.Open
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return &noting{d, s}, err
+	}
+	return f
+}
+
+type noting struct {
+	driver.Driver
+	to *stamps
+}
+
+func (n *noting) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	p, err := n.Driver.Producer(ctx, spec, done)
+	return &notingProducer{p, n.to}, err
+}
+
+type notingProducer struct {
+	driver.Producer
+	to *stamps
+}
+
+func (n *notingProducer) Send(ctx context.Context, m *driver.Message) error {
+	n.to.mu.Lock()
+	n.to.list = append(n.to.list, m.Time)
+	n.to.mu.Unlock()
+	return n.Producer.Send(ctx, m)
+}
+
+// The messages of all shards are sent at the moments at which one process would send them.
+func TestShardsInterleave(t *testing.T) {
+	var lists [2][]int64
+	for i := range lists {
+		synctest.Test(t, func(t *testing.T) {
+			var s stamps
+			p := newPlan(s.of(mem.New().Factory()), func(p *plan.Plan, g *plan.Group) {
+				g.Role, g.Producers, g.Rate, g.Count = plan.Producer, 8, schedule(t, "333.3, ramp 333 to 4000 for 2s, 50"[7:]), 4000
+				p.Verify = false
+			})
+			p.StartAt = time.Now().Add(3 * time.Second)
+			if i == 0 {
+				carryOut(t, filepath.Join(t.TempDir(), "whole"), *p)
+			} else {
+				inShards(t, t.TempDir(), p, 0, 0, 0)
+			}
+			slices.Sort(s.list)
+			lists[i] = s.list
+		})
+	}
+	require.Len(t, lists[0], 4000)
+	require.Equal(t, lists[0], lists[1])
+}
+
+// 1,000,003 messages over five shards: no more and no fewer, numbered without gaps.
+func TestShardsCountExactly(t *testing.T) {
+	b := mem.New()
+	p := newPlan(b.Factory(), func(_ *plan.Plan, g *plan.Group) {
+		g.Producers, g.Consumers, g.Count, g.MaxPending = 7, 5, 1_000_003, 100
+	})
+	dirs := inShards(t, t.TempDir(), p, make([]time.Duration, 5)...)
+	m, err := merge.Read(dirs, merge.Options{})
+	require.NoError(t, err)
+	require.True(t, m.Outcome.Success, m.Outcome.Problems)
+	require.EqualValues(t, 1_000_003, m.Total.Producers.Sent)
+	require.EqualValues(t, 1_000_003, m.Total.Consumers.Received)
+	require.True(t, m.Verification.Known)
+	require.EqualValues(t, 1_000_003, m.Verification.Total.Once)
+	require.EqualValues(t, 1_000_003, *m.Expected)
+	names := map[string]bool{}
+	for _, w := range m.Workers {
+		require.False(t, names[w.Name], w.Name)
+		names[w.Name] = true
+	}
+	require.Len(t, names, 12)
+}
+
+// What a broker loses, doubles and damages is found over all shards, none of which could see it alone.
+func TestShardsFindFaults(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(*mem.Options)
+		check func(*result.Verified) uint64
+	}{
+		{"lost", func(o *mem.Options) { o.LoseFirst, o.LoseOffset = 13, 100 }, func(v *result.Verified) uint64 { return v.Lost }},
+		{"doubled", func(o *mem.Options) { o.Duplicate = 100 }, func(v *result.Verified) uint64 { return v.Duplicates }},
+		{"damaged", func(o *mem.Options) { o.Damage = 200 }, func(v *result.Verified) uint64 { return v.Damaged }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, o := mem.New(), mem.DefaultOptions()
+				c.fault(&o)
+				require.NoError(t, b.Set(o))
+				p := newPlan(b.Factory(), func(_ *plan.Plan, g *plan.Group) {
+					g.Producers, g.Consumers, g.Count, g.Rate = 3, 3, 2000, schedule(t, "1000")
+				})
+				p.StartAt = time.Now().Add(time.Second)
+				m, err := merge.Read(inShards(t, t.TempDir(), p, 0, 0, 0), merge.Options{})
+				require.NoError(t, err)
+				require.False(t, m.Outcome.Success)
+				require.Equal(t, 1, m.Outcome.Status)
+				truth := b.Stats()
+				want := map[string]uint64{"lost": truth.Lost, "doubled": truth.Duplicated, "damaged": truth.Damaged}[c.name]
+				require.Positive(t, want)
+				require.Equal(t, want, c.check(&m.Verification.Total))
+				require.EqualValues(t, 2000, m.Verification.Sent)
+				require.NotEmpty(t, m.Outcome.Problems)
+			})
+		})
+	}
+}
+
+// Two processes, one with its clock up to 2 s ahead or behind: the offset lies within the error that is stated, which is half of the
+// fastest way there and back.
+func TestClockOffset(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	for i := range 20 {
+		shift := time.Duration(random.Int64N(int64(4*time.Second))) - 2*time.Second
+		jitter := time.Duration(i%4) * 5 * time.Millisecond
+		switch i {
+		case 0:
+			shift = 0
+		case 1:
+			shift = 2 * time.Second
+		case 2:
+			shift = -2 * time.Second
+		}
+		t.Run(fmt.Sprint(shift, jitter), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, o := mem.New(), mem.DefaultOptions()
+				o.DeliveryLatency, o.Jitter, o.Seed = 10*time.Millisecond, jitter, int64(i)
+				require.NoError(t, b.Set(o))
+				p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+					g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "200"), 0
+					g.Destinations[0].Kind = driver.Topic // each host receives the messages of both
+					p.Steps[0].Duration = 5 * time.Second
+				})
+				p.StartAt = time.Now().Add(5 * time.Second)
+				m, err := merge.Read(inShards(t, t.TempDir(), p, 0, shift), merge.Options{})
+				require.NoError(t, err)
+				require.True(t, m.Outcome.Success, m.Outcome.Problems)
+				require.Len(t, m.Parts, 2)
+				c := m.Parts[1].Clock
+				require.NotNil(t, c)
+				for _, o := range []result.Offset{c.Start, c.End} {
+					require.InDelta(t, shift.Microseconds(), int64(o.Ahead), float64(o.Error))
+					require.GreaterOrEqual(t, o.Error, int64(10_000), "it cannot be known better")
+					require.LessOrEqual(t, o.Error, 10_000+jitter.Microseconds()+500)
+				}
+				require.Equal(t, &result.Clock{}, m.Parts[0].Clock)
+			})
+		})
+	}
+}
+
+// Shards that are missing, there twice, or of other plans or runs are refused.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		make3 := func(edit func(*plan.Plan, *plan.Group)) []string {
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				g.Producers, g.Consumers, g.Count = 3, 3, 30
+				edit(p, g)
+			})
+			return inShards(t, t.TempDir(), p, 0, 0, 0)
+		}
+		dirs := make3(func(*plan.Plan, *plan.Group) {})
+		other := make3(func(_ *plan.Plan, g *plan.Group) { g.Count = 31 })
+		alone := filepath.Join(t.TempDir(), "alone")
+		carryOut(t, alone, *newPlan(b.Factory(), func(_ *plan.Plan, g *plan.Group) { g.Producers, g.Consumers, g.Count = 3, 3, 30 }))
+
+		_, err := merge.Read(dirs[:2], merge.Options{})
+		require.ErrorIs(t, err, merge.ErrMissing)
+		require.ErrorContains(t, err, "3 of 3")
+		m, err := merge.Read(dirs[:2], merge.Options{Partial: true})
+		require.NoError(t, err)
+		require.False(t, m.Verification.Known)
+		require.EqualValues(t, 20, m.Total.Producers.Sent)
+		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "shards are missing: 3 of 3")
+
+		_, err = merge.Read([]string{dirs[0], dirs[1], dirs[1]}, merge.Options{})
+		require.ErrorIs(t, err, result.ErrUnlike)
+		_, err = merge.Read([]string{dirs[0], dirs[1], other[2]}, merge.Options{})
+		require.ErrorIs(t, err, result.ErrUnlike)
+		_, err = merge.Read([]string{dirs[0], alone}, merge.Options{})
+		require.ErrorIs(t, err, result.ErrUnlike)
+		_, err = merge.Read([]string{dirs[0], t.TempDir()}, merge.Options{})
+		require.ErrorIs(t, err, result.ErrNoResult)
+
+		require.NoError(t, os.Remove(filepath.Join(dirs[2], result.VerifyFile)))
+		m, err = merge.Read(dirs, merge.Options{})
+		require.NoError(t, err)
+		require.Nil(t, m.Verification)
+		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "what became of each message is not known")
+	})
+}

@@ -1,0 +1,83 @@
+package merge
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Text writes what a merged result came to: a line for each part, the totals, latencies, and how far they can be trusted. Texts of the
+// results are written as clean returns them.
+func Text(w io.Writer, m *result.Result, clean func(string) string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		shard, clock := "-", "not known"
+		if p.Shard != nil {
+			shard = fmt.Sprintf("%d/%d", p.Shard.Number, p.Shard.Of)
+		}
+		switch {
+		case i == 0 && p.Clock != nil:
+			clock = "the reference"
+		case p.Clock != nil:
+			clock = p.Clock.Start.String()
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", shard, clean(p.Host.Name), clock)
+	}
+	_ = table.Flush() // a strings.Builder takes all
+	verdict := "success"
+	if !m.Outcome.Success {
+		verdict = "fail"
+	}
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
+	}
+	line("result", "%s", verdict)
+	if p := m.Total.Producers; p != nil {
+		line("total sent", "%d", p.Sent)
+		line("total completed", "%d", p.Completed)
+		if failed := p.Sent - p.Completed; failed > 0 {
+			line("not completed", "%d", failed)
+		}
+	}
+	if c := m.Total.Consumers; c != nil {
+		line("total received", "%d", c.Received)
+	}
+	if f := m.Figures; f != nil {
+		for _, rate := range []struct {
+			label string
+			value *float64
+		}{{"average completed", f.Completed}, {"average received", f.Received}} {
+			if rate.value != nil {
+				line(rate.label, "%.0f msg/sec", *rate.value)
+			}
+		}
+	}
+	for _, name := range result.Names() {
+		if l := m.Latencies.Get(name); l != nil && l.Percentiles != nil {
+			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", float64(l.Sum)/float64(l.Count), l.P50, l.P90, l.P99, l.P999, l.Max)
+		}
+	}
+	if v := m.Verification; v != nil {
+		t := &v.Total
+		if v.Known {
+			line("verified", "%d expected, %d once, %d lost, %d left, %d doubled, %d damaged", t.Expected, t.Once, t.Lost, t.Left, t.Duplicates, t.Damaged)
+		} else {
+			line("verified", "%d received, %d doubled, %d damaged; what was to arrive is not known", t.Received, t.Duplicates, t.Damaged)
+		}
+	}
+	for _, text := range m.Outcome.Warnings {
+		line("warning", "%s", clean(text))
+	}
+	for _, text := range m.Outcome.Problems {
+		line("problem", "%s", clean(text))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/quantity"
+)
+
+// MaxShards bounds into how many processes a run can be divided.
+const MaxShards = 1000
+
+// Shard is the part of a run that one of several processes has. The producers and consumers of the run are dealt out in turn; each keeps
+// the name, the number and the due times that it has in the whole run. The zero value is the whole run.
+type Shard struct {
+	Number int // from 1 to Of; 0 if the number is that of the completion index of a Kubernetes Job
+	Of     int
+}
+
+// IsZero tells whether it is the whole run, of one process.
+func (s Shard) IsZero() bool { return s == Shard{} }
+
+// String returns what [ParseShard] reads: 2/5, or 5 without a number.
+func (s Shard) String() string {
+	if s.Number == 0 {
+		return strconv.Itoa(s.Of)
+	}
+	return fmt.Sprintf("%d/%d", s.Number, s.Of)
+}
+
+// Has tells whether a worker of the whole run, counted from 0, is one of the shard.
+func (s Shard) Has(worker int) bool { return s.IsZero() || worker%s.Of == s.Number-1 }
+
+// ParseShard reads 2/5, the second of five shards, or 5, one of five shards whose number the environment tells.
+func ParseShard(text string) (Shard, error) {
+	number, of, both := strings.Cut(text, "/")
+	if !both {
+		number, of = "", text
+	}
+	var s Shard
+	n, err := strconv.Atoi(strings.TrimSpace(of))
+	if err == nil && both {
+		s.Number, err = strconv.Atoi(strings.TrimSpace(number))
+	}
+	s.Of = n
+	switch {
+	case err != nil:
+		return Shard{}, errors.New("must be NUMBER/COUNT, such as 2/5, or COUNT where JOB_COMPLETION_INDEX is set")
+	case n < 1 || n > MaxShards:
+		return Shard{}, fmt.Errorf("must be of 1 to %d shards", MaxShards)
+	case both && (s.Number < 1 || s.Number > n):
+		return Shard{}, fmt.Errorf("must have a number from 1 to %d", n)
+	}
+	return s, nil
+}
+
+// At returns the shard with the number of a completion index of a Kubernetes Job, which counts from 0.
+func (s Shard) At(completionIndex string) (Shard, error) {
+	i, err := strconv.Atoi(completionIndex)
+	if err != nil || i < 0 || i >= s.Of {
+		return s, fmt.Errorf("is not from 0 to %d", s.Of-1)
+	}
+	return Shard{Number: i + 1, Of: s.Of}, nil
+}
+
+// RunNumber returns the number of a run that has that name: the name itself if that is a number from 1 to 2^63-1, or else the upper
+// 63 bits of its SHA-256.
+func RunNumber(name string) int64 {
+	if n, err := strconv.ParseInt(name, 10, 64); err == nil && n > 0 {
+		return n
+	}
+	sum := sha256.Sum256([]byte(name))
+	return max(1, int64(binary.BigEndian.Uint64(sum[:])>>1))
+}
+
+// Moment is a moment of the wall clock, or a time from now on. The zero value is neither.
+type Moment struct {
+	At time.Time
+	In time.Duration // if At is zero
+}
+
+// IsZero tells whether there is none.
+func (m Moment) IsZero() bool { return m.At.IsZero() && m.In == 0 }
+
+// ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the Unix epoch, or a time
+// from now on such as +10s.
+func ParseMoment(text string) (Moment, error) {
+	if after, relative := strings.CutPrefix(text, "+"); relative {
+		d, err := quantity.Duration(after, time.Second)
+		if err == nil && d <= 0 {
+			err = errors.New("must be above 0")
+		}
+		return Moment{In: d}, err
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return Moment{At: at}, nil
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	nanos, fractionErr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
+	if err != nil || fractionErr != nil || seconds <= 0 || seconds > math.MaxInt32*8 || len(fraction) > 9 {
+		return Moment{}, errors.New("must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, or a time from now on such as +10s")
+	}
+	return Moment{At: time.Unix(seconds, int64(nanos))}, nil //nolint:gosec // below a second
+}
+
+// maxAhead is how far in the future a load may begin: a moment beyond that is a slip of the pen, or a clock that is wrong.
+const maxAhead = 24 * time.Hour
+
+// Mistake returns what is wrong with a moment for the start of a load, now; nil if nothing is.
+func (m Moment) Mistake(now time.Time) *Mistake {
+	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) + ", as date -u -d '+1 minute' +%FT%TZ prints it"
+	switch at := m.Of(now); {
+	case m.IsZero():
+		return nil
+	case !at.After(now):
+		return &Mistake{Text: fmt.Sprintf("--start-at %s is %s ago: this machine's clock shows %s", at.UTC().Format(time.RFC3339Nano),
+			now.Sub(at).Round(time.Millisecond), now.UTC().Format(time.RFC3339Nano)), Hint: hint}
+	case at.Sub(now) > maxAhead:
+		return &Mistake{Text: fmt.Sprintf("--start-at %s is more than %s ahead", at.UTC().Format(time.RFC3339Nano), maxAhead), Hint: hint}
+	}
+	return nil
+}
+
+// Of returns the moment on the wall clock, without a monotonic reading; zero if there is none.
+func (m Moment) Of(now time.Time) time.Time {
+	if m.In > 0 {
+		return now.Add(m.In).Round(0)
+	}
+	return m.At
+}
+
+// shards finds what cannot be divided into shards.
+func (v *validator) shards(p *Plan) {
+	if p.Shard.IsZero() {
+		return
+	}
+	of := p.Shard.Of
+	v.refuse(p.RunID == 0, "give all shards the same --run-id, such as the name of the job, or the same --start-at with a moment that is not relative",
+		"--shard %s: the messages of all shards carry the number of one run, which nothing tells here", p.Shard)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		producers, consumers := 0, 0
+		for _, g := range s.Groups {
+			if g.Role.Produces() {
+				producers += g.Producers * len(g.Destinations)
+			}
+			if g.Role.Consumes() {
+				consumers += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+			}
+			v.refuse(g.Relative != nil, "give the rate in messages per second", "--shard %s: the rate of group %s is a share of what one process alone has reached",
+				p.Shard, g.Name)
+		}
+		where := ""
+		if len(p.Steps) > 1 {
+			where = " of step " + s.Name
+		}
+		v.refuse(producers+consumers < of, fmt.Sprintf("give more --producers or --consumers, or at most %d shards", producers+consumers),
+			"--shard %s: there are only %d producers and consumers%s, so that a shard would have none", p.Shard, producers+consumers, where)
+		ends, what := producers, "producers"
+		if producers == 0 {
+			ends, what = consumers, "consumers"
+		}
+		v.refuse(producers+consumers >= of && ends < of && s.Duration == 0 && s.Idle == 0, fmt.Sprintf("add --duration, or give --%s %d", what, of),
+			"--shard %s: there are only %d %s%s, and a shard without any would not know when to end", p.Shard, ends, what, where)
+	}
+}

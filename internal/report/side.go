@@ -1,0 +1,157 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func cleanSide(secrets *safetext.Secrets, s *brokerside.Sum) *brokerside.Sum {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Source, c.Notes = cleanTexts(secrets, s.Source), cleanTexts(secrets, s.Notes)
+	c.FirstError, c.FirstWarning = secrets.Short(s.FirstError), secrets.Short(s.FirstWarning)
+	c.Events = slices.Clone(s.Events)
+	for i := range c.Events {
+		c.Events[i].Text = secrets.Field(c.Events[i].Text)
+	}
+	return &c
+}
+
+// brokerSide returns what the broker and its host used; nil if that was not watched.
+func brokerSide(s *brokerside.Sum) []result.BrokerSide {
+	if s == nil {
+		return nil
+	}
+	side := result.BrokerSide{
+		Sources: s.Source, Whole: result.BrokerUse(s.Whole), CPUMost: s.CPUMost, Lowest: s.Lowest, Highest: s.Highest, FirstError: s.FirstError,
+		FirstWarning: s.FirstWarning, Notes: s.Notes,
+	}
+	for _, e := range s.Events {
+		side.Events = append(side.Events, result.BrokerEvent{Time: e.At.UnixMicro(), Text: e.Text})
+	}
+	return []result.BrokerSide{side}
+}
+
+// writeSide writes what the broker and its host used: a line about the process, one about the host, and more only if there is more.
+func writeSide(b *strings.Builder, s *brokerside.Sum) {
+	if s == nil {
+		return
+	}
+	for _, line := range []struct {
+		label string
+		parts []string
+	}{{"--- broker process:", ofProcess(s)}, {"--- broker host:", ofHost(&s.Whole)}, {"--- broker log:", ofLog(s)}, {"--- broker series:", ofSeries(s)}} {
+		if len(line.parts) > 0 {
+			writeList(b, line.label, []string{strings.Join(line.parts, ", ")})
+		}
+	}
+	for _, e := range s.Events {
+		writeList(b, "--- broker event:", []string{e.At.Format("15:04:05") + " " + e.Text})
+	}
+	writeList(b, "--- broker note:", s.Notes)
+}
+
+func ofProcess(s *brokerside.Sum) (parts []string) {
+	u := &s.Whole
+	if u.CPU != nil && u.CPUSpan > 0 {
+		text := fmt.Sprintf("cpu %.1f %% of a core", 100*float64(*u.CPU)/float64(u.CPUSpan))
+		if s.CPUMost != nil {
+			text += fmt.Sprintf(" (at most %.1f %%)", 100**s.CPUMost)
+		}
+		parts = append(parts, text)
+	}
+	if u.Memory != nil {
+		parts = append(parts, "memory "+megabytes(float64(*u.Memory))+" MB")
+	}
+	if u.Heap != nil {
+		parts = append(parts, "heap "+megabytes(float64(*u.Heap))+" MB")
+	}
+	if u.Collections != nil {
+		text := fmt.Sprintf("%d collections", *u.Collections)
+		if u.CollectionTime != nil {
+			text += fmt.Sprintf(" in %.1f ms", float64(*u.CollectionTime)/1000)
+		}
+		parts = append(parts, text)
+	}
+	if u.Threads != nil {
+		parts = append(parts, fmt.Sprintf("threads %d", *u.Threads))
+	}
+	if u.Files != nil {
+		parts = append(parts, fmt.Sprintf("open files %d", *u.Files))
+	}
+	return parts
+}
+
+func ofHost(u *brokerside.Use) (parts []string) {
+	if u.Load != nil {
+		parts = append(parts, fmt.Sprintf("load %.2f", *u.Load))
+	}
+	if u.DiskBusy != nil {
+		parts = append(parts, fmt.Sprintf("disk %.1f %% busy at most", 100**u.DiskBusy))
+	}
+	speed := func(name string, bytes *uint64) {
+		if bytes != nil && u.Span > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s MB/s", name, megabytes(float64(*bytes)*1e6/float64(u.Span))))
+		}
+	}
+	speed("read", u.DiskRead)
+	speed("written", u.DiskWritten)
+	speed("network in", u.NetIn)
+	speed("out", u.NetOut)
+	speed("loopback", u.Loopback)
+	return parts
+}
+
+func ofLog(s *brokerside.Sum) (parts []string) {
+	if s.Whole.Errors == nil || s.Whole.Warnings == nil {
+		return nil
+	}
+	parts = []string{fmt.Sprintf("errors %d", *s.Whole.Errors), fmt.Sprintf("warnings %d", *s.Whole.Warnings)}
+	if first := firstLine(s); first != "" {
+		parts = append(parts, "first: "+oneLine(first))
+	}
+	return parts
+}
+
+func firstLine(s *brokerside.Sum) string {
+	if s.FirstError != "" {
+		return s.FirstError
+	}
+	return s.FirstWarning
+}
+
+func ofSeries(s *brokerside.Sum) (parts []string) {
+	var names []string
+	for name := range s.Whole.Series {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%s %g (%g to %g)", oneLine(name), s.Whole.Series[name], s.Lowest[name], s.Highest[name]))
+	}
+	return parts
+}
+
+// side adds the lines of the broker's log, and what happened to its process.
+func (l *findingList) side(s *brokerside.Sum) {
+	if s == nil {
+		return
+	}
+	const subject = "broker"
+	if n := s.Whole.Errors; n != nil {
+		l.at(subject, false, "log-errors", *n, nil, "lines of errors in the broker's log")
+	}
+	if n := s.Whole.Warnings; n != nil {
+		l.at(subject, false, "log-warnings", *n, nil, "lines of warnings in the broker's log")
+	}
+	for _, e := range s.Events {
+		*l = append(*l, result.Finding{Kind: "process", Count: 1, Subject: subject, Text: e.Text})
+	}
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// use returns what was used in an interval of so many seconds.
+func use(seconds int64, cpu time.Duration) brokerside.Use {
+	micros, collectionTime := cpu.Microseconds(), int64(1500)*seconds
+	memory, heap, threads, files, collections := uint64(512e6), uint64(100e6), uint64(85), uint64(130), uint64(seconds)
+	load, busy := 1.25, 0.3
+	read, written, in, out, loopback := uint64(0), uint64(12e6*seconds), uint64(1e6*seconds), uint64(2e6*seconds), uint64(50e6*seconds) //nolint:gosec // small
+	errors, warnings := uint64(seconds), uint64(2*seconds)                                                                              //nolint:gosec // small
+	return brokerside.Use{
+		Span: seconds * 1e6, CPU: &micros, CPUSpan: seconds * 1e6, Memory: &memory, Threads: &threads, Files: &files, Heap: &heap, Collections: &collections,
+		CollectionTime: &collectionTime, Load: &load, DiskBusy: &busy, DiskRead: &read, DiskWritten: &written, NetIn: &in, NetOut: &out,
+		Loopback: &loopback, Errors: &errors, Warnings: &warnings, Series: map[string]float64{`depth{q="A"}`: 7},
+	}
+}
+
+func sideSum() *brokerside.Sum {
+	most := 0.8
+	return &brokerside.Sum{
+		Source: []string{"process 7 (java)"}, Whole: use(4, 2*time.Second), CPUMost: &most,
+		Lowest: map[string]float64{`depth{q="A"}`: 1}, Highest: map[string]float64{`depth{q="A"}`: 9},
+		FirstError: "ERROR \x1b[31mred hunter2 " + strings.Repeat("x", 5000), FirstWarning: "WARN",
+		Events: []brokerside.Event{{At: time.Unix(1_700_000_000, 0).UTC(), Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
+	}
+}
+
+// What was measured of the broker's side is in the lines, the JSON and the findings, with texts of the broker made safe.
+func TestSideIsTold(t *testing.T) {
+	t.Parallel()
+	var secrets safetext.Secrets
+	secrets.Add("", "hunter2")
+	s := &stats.Summary{Side: sideSum()}
+	clean := cleanSummary(&secrets, s)
+	var b strings.Builder
+	writeSide(&b, clean.Side)
+	text := b.String()
+	require.NotContains(t, text, "hunter2")
+	require.NotContains(t, text, "\x1b")
+	require.Less(t, len(text), 2000)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	require.Len(t, lines, 6)
+	require.Equal(t, "--- broker process: cpu 50.0 % of a core (at most 80.0 %), memory 512 MB, heap 100 MB, 4 collections in 6.0 ms, threads 85, open files 130", lines[0])
+	require.Equal(t, "--- broker host: load 1.25, disk 30.0 % busy at most, read 0 MB/s, written 12.0 MB/s, network in 1.00 MB/s, out 2.00 MB/s, loopback 50.0 MB/s", lines[1])
+	require.True(t, strings.HasPrefix(lines[2], "--- broker log: errors 4, warnings 8, first: ERROR "), lines[2])
+	require.Equal(t, `--- broker series: depth{q="A"} 7 (1 to 9)`, lines[3])
+	require.Contains(t, lines[4], "the broker's process 7 (java) has ended")
+
+	side := brokerSide(clean.Side)
+	require.Len(t, side, 1)
+	require.EqualValues(t, 2_000_000, *side[0].Whole.CPU)
+	require.EqualValues(t, 1_700_000_000_000_000, side[0].Events[0].Time)
+	encoded, err := json.Marshal(side)
+	require.NoError(t, err)
+	require.Contains(t, string(encoded), `"memory":512000000`)
+
+	var list findingList
+	list.side(clean.Side)
+	kinds := map[string]uint64{}
+	for _, f := range list {
+		kinds[f.Kind] = f.Count
+	}
+	require.Equal(t, map[string]uint64{"log-errors": 4, "log-warnings": 8, "process": 1}, kinds)
+	require.Nil(t, brokerSide(nil))
+}
+
+// The rows of a result have what was used in their intervals.
+func TestSideInRows(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	require.NoError(t, r.Start(clientRun(true)))
+	first := snapshot(stats.Measure, 0, stats.Counters{Sent: 5, Completed: 5, Received: 5}, openLoop())
+	u := use(1, 500*time.Millisecond)
+	first.Side = &u
+	require.NoError(t, r.Interval(first))
+	sum := summary(first.Delta, openLoop())
+	sum.Side = sideSum()
+	require.NoError(t, r.Summary(sum))
+	require.NoError(t, r.Close())
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 500_000, *got.Rows[0].BrokerSide.CPU)
+	require.Equal(t, map[string]float64{`depth{q="A"}`: 7}, got.Rows[0].BrokerSide.Series)
+	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
+}
+
+// The metrics count what all intervals used, and show the last one.
+func TestSideInMetrics(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	for range 3 {
+		s := snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())
+		u := use(1, 250*time.Millisecond)
+		s.Side = &u
+		require.NoError(t, p.Interval(s))
+	}
+	scrape(t, url).require(t, map[string]float64{
+		"broker_cpu_seconds_total": 0.75, "broker_memory_bytes": 512e6, "broker_open_files": 130, "broker_threads": 85, "broker_heap_bytes": 100e6,
+		"broker_collections_total": 3, "broker_collection_seconds_total": 0.0045, "broker_host_load1": 1.25, "broker_host_disk_busy_ratio": 0.3,
+		"broker_host_disk_bytes_total direction=written": 36e6, "broker_host_network_bytes_total direction=in": 3e6,
+		"broker_host_network_bytes_total direction=loopback": 150e6, "broker_log_lines_total level=error": 3, "broker_log_lines_total level=warning": 6,
+		`broker_series series=depth{q="A"}`: 7,
+	})
+}

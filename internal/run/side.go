@@ -1,0 +1,21 @@
+package run
+
+import (
+	"context"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// watch finds the broker's process, endpoint and log that are to be watched.
+func (r *Run) watch() error {
+	if r.Plan.BrokerSide.IsZero() {
+		return nil
+	}
+	w, err := brokerside.Open(context.Background(), r.Plan.BrokerSide)
+	if err != nil {
+		return &plan.Mistake{Text: err.Error(), Hint: "name a process of this host, and a log that can be read; for a broker on another host there is --broker-metrics URL"}
+	}
+	r.Plan.Side = w
+	return nil
+}

@@ -1,0 +1,89 @@
+package result
+
+import "maps"
+
+// BrokerUse is what a broker and its host used, and what the broker's log told. What is not known is missing.
+type BrokerUse struct {
+	// Span is the time between the two samples that it is made of.
+	Span int64 `json:"span"`
+	// CPU is the processor time of the broker's process, used in CPUSpan.
+	CPU     *int64 `json:"cpu,omitempty"`
+	CPUSpan int64  `json:"cpuSpan,omitempty"`
+	// Memory is its resident memory in bytes, at the end or, of a whole run, at most. So are the next ones.
+	Memory *uint64 `json:"memory,omitempty"`
+	// Threads is the number of its threads.
+	Threads *uint64 `json:"threads,omitempty"`
+	// Files is the number of its open files, sockets included.
+	Files *uint64 `json:"files,omitempty"`
+	// Heap is the used heap of the JVM in bytes.
+	Heap *uint64 `json:"heap,omitempty"`
+	// Collections are garbage collections of the JVM, CollectionTime is the time that they took.
+	Collections    *uint64 `json:"collections,omitempty"`
+	CollectionTime *int64  `json:"collectionTime,omitempty"`
+	// Load is the load average of the last minute of the broker's host, at the end or, of a whole run, at most.
+	Load *float64 `json:"load,omitempty"`
+	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, that of the busiest interval.
+	DiskBusy *float64 `json:"diskBusy,omitempty"`
+	// DiskRead and DiskWritten are bytes of all disks.
+	DiskRead    *uint64 `json:"diskRead,omitempty"`
+	DiskWritten *uint64 `json:"diskWritten,omitempty"`
+	// NetIn and NetOut are bytes of all network interfaces but the loopback, Loopback those of that.
+	NetIn    *uint64 `json:"netIn,omitempty"`
+	NetOut   *uint64 `json:"netOut,omitempty"`
+	Loopback *uint64 `json:"loopback,omitempty"`
+	// Errors and Warnings are lines of the broker's log.
+	Errors   *uint64 `json:"errors,omitempty"`
+	Warnings *uint64 `json:"warnings,omitempty"`
+	// Series are the values of the chosen series at the end, by their text.
+	Series map[string]float64 `json:"series,omitempty"`
+}
+
+// BrokerSide is what a broker and its host used while a tester watched them: from the start of the load to the end of the run.
+type BrokerSide struct {
+	// Host is the host of the tester that watched; only of a merged result.
+	Host string `json:"host,omitempty"`
+	// Sources are what was watched: a process, an endpoint, a log.
+	Sources []string `json:"sources"`
+	// Whole is the sum, or the most, of all of the time.
+	Whole BrokerUse `json:"whole"`
+	// CPUMost is the most that the process used in an interval, in processors; missing if it is not known.
+	CPUMost *float64 `json:"cpuMost,omitempty"`
+	// Lowest and Highest are the extremes of the chosen series.
+	Lowest  map[string]float64 `json:"lowest,omitempty"`
+	Highest map[string]float64 `json:"highest,omitempty"`
+	// FirstError and FirstWarning are the first such lines of the log.
+	FirstError   string `json:"firstError,omitempty"`
+	FirstWarning string `json:"firstWarning,omitempty"`
+	// Events are the ends and restarts of the process.
+	Events []BrokerEvent `json:"events,omitempty"`
+	// Notes say why something is not known.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// BrokerEvent is something that happened to the broker.
+type BrokerEvent struct {
+	// Time is when it was seen, by the clock of the tester.
+	Time int64 `json:"time"`
+	// Text is what happened.
+	Text string `json:"text"`
+}
+
+// clone returns a copy that shares nothing that is changed.
+func (u *BrokerUse) clone() *BrokerUse {
+	if u == nil {
+		return nil
+	}
+	c := *u
+	c.Series = maps.Clone(u.Series)
+	return &c
+}
+
+// mergeBrokerSide adds what the host of a part has watched.
+func (r *Result) mergeBrokerSide(part *Result) {
+	for _, s := range part.BrokerSide {
+		if s.Host == "" {
+			s.Host = part.name()
+		}
+		r.BrokerSide = append(r.BrokerSide, s)
+	}
+}

@@ -1,0 +1,96 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Missing returns the numbers of the shards that are not among the results; nil if these are no shards.
+func Missing(results ...*Result) (missing []int) {
+	if len(results) == 0 || results[0].Shard == nil {
+		return nil
+	}
+	for number := 1; number <= results[0].Shard.Of; number++ {
+		if !slices.ContainsFunc(results, func(r *Result) bool { return r.Shard != nil && r.Shard.Number == number }) {
+			missing = append(missing, number)
+		}
+	}
+	return missing
+}
+
+// numbersText returns numbers with commas, the first ten of them.
+func numbersText(list []int) string {
+	const most = 10
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(list[:min(most, len(list))]), " ", ", "), "[]")
+	if len(list) > most {
+		text += fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return text
+}
+
+// notable is the error of transfer times, in microseconds, from which on a warning tells of it.
+const notable = 1000
+
+// mergeClocks fills in by how much the clocks of shards differed, and corrects the starts of these.
+func (r *Result) mergeClocks(results []*Result, starts []int64) {
+	known := clocks(results)
+	var crossed uint64
+	worst, differing := 0, 0
+	var unknown []string
+	for i, c := range known {
+		r.Parts[i].Clock = c
+		for k := range results[i].Rows {
+			for _, a := range results[i].Rows[k].Arrivals {
+				crossed += a.Messages
+			}
+		}
+		if c == nil {
+			unknown = append(unknown, results[i].name())
+			continue
+		}
+		starts[i] -= int64(c.Start.Ahead)
+		if most := max(c.Start.bound(), c.End.bound()); most > notable {
+			differing++
+			if most > max(known[worst].Start.bound(), known[worst].End.bound()) {
+				worst = i
+			}
+		}
+	}
+	if differing > 0 {
+		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most: "+
+			"transfer times of messages between hosts are off by that; rows and the verification are corrected",
+			known[worst].text(results[worst].name(), results[0].name()), differing, notable/1000))
+	}
+	if len(unknown) > 0 {
+		text := "by how much their clocks differ from that of " + results[0].name() + " is not known, since no messages went both ways or the clocks drifted: " +
+			strings.Join(unknown[:min(10, len(unknown))], ", ")
+		if crossed > 0 {
+			text += "; transfer times of messages between hosts are off by that"
+		}
+		r.Outcome.Warnings = append(r.Outcome.Warnings, text)
+	}
+}
+
+// name names the host of a part in texts.
+func (r *Result) name() string {
+	if r.Shard == nil {
+		return r.Host.Name
+	}
+	return fmt.Sprintf("%s (shard %d)", r.Host.Name, r.Shard.Number)
+}
+
+// besideShard refuses a result that is no shard of the run that another one is of, if that is a shard.
+func (r *Result) besideShard(other *Result) error {
+	switch a, b := r.Shard, other.Shard; {
+	case a == nil && b == nil:
+		return nil
+	case a == nil || b == nil:
+		return fmt.Errorf("%w: run %s is divided into shards, run %s is not", ErrUnlike, r.RunID, other.RunID)
+	case r.RunID != other.RunID:
+		return fmt.Errorf("%w: shard %d is of run %s, shard %d of run %s", ErrUnlike, b.Number, other.RunID, a.Number, r.RunID)
+	case a.Of != b.Of || a.Number < 1 || a.Number > a.Of:
+		return fmt.Errorf("%w: shard %d of %d and shard %d of %d", ErrUnlike, b.Number, b.Of, a.Number, a.Of)
+	}
+	return nil
+}
