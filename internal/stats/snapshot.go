@@ -234,6 +234,11 @@ func (s *Snapshot) Empty() bool {
 	if s.Delta != (Counters{}) {
 		return false
 	}
+	for i := range s.Groups { // a send may fall into a later interval of its group than of the run
+		if s.Groups[i].Delta != (Counters{}) {
+			return false
+		}
+	}
 	for _, of := range []*Latencies{&s.Latencies, &s.Leftover} {
 		for _, l := range []*Latency{of.Delay, of.Ack, of.Response, of.Transfer, of.B2C, of.S2C, of.Commit} {
 			if l != nil && l.Count() > 0 {
