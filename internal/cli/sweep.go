@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -337,8 +336,11 @@ func (w *sweeper) estimate() string {
 
 // describe says what the sweep will do, a line each.
 func (w *sweeper) describe() []string {
-	kind := fmt.Sprintf("%s of %s, %s: %s", count(len(w.cells), "cell"), count(len(w.state.Axes), "axis"), count(w.state.Repeats, "repeat"), w.estimate())
-	lines := []string{strings.ReplaceAll(kind, "axiss", "axes")}
+	runs := count(w.state.Repeats, "run")
+	if n := len(w.state.Axes); n > 0 {
+		runs = fmt.Sprintf("%s, %s of each", count(len(w.cells), "cell"), runs)
+	}
+	lines := []string{runs + ": " + w.estimate()}
 	if w.search {
 		lines = append(lines, "each run searches for the highest rate of group "+w.file.Search.Group)
 	}

@@ -38,7 +38,7 @@ func (w *sweeper) sayProgress(r *sweep.Run) {
 	if w.first.settings.Silent {
 		return
 	}
-	text := fmt.Sprintf("run %d of %d", w.finished()+1, len(w.state.Runs))
+	text := fmt.Sprintf("note: run %d of %d", w.finished()+1, len(w.state.Runs))
 	if title := w.state.Title(r.Values); title != "" {
 		text += ": " + title
 	}

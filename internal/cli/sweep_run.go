@@ -147,7 +147,7 @@ func (w *sweeper) do() int {
 		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
 			status = graver(status, next)
-			w.a.errors.say(fmt.Sprintf("the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
+			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
 			break
 		}
 	}
@@ -336,7 +336,7 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	}
 	into(of, &settings, dir)
 	if !settings.Silent {
-		w.a.errors.say("preparing " + w.a.secrets.Line(w.state.Title(r.Values)))
+		w.a.errors.say("note: preparing " + w.a.secrets.Line(w.state.Title(r.Values)))
 	}
 	if w.between == setting.BetweenPurge && !settings.Embedded {
 		if err := run.Empty(context.Background(), of); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -22,7 +23,7 @@ func searchable(p *plan.Plan) (errs []error) {
 // searchOne searches for the highest rate of a cell, and returns the exit status.
 func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 	step := &ready.plan.Steps[0]
-	f := &maxFinder{a: w.a, measured: step.Duration - step.Warmup, dir: ready.settings.ResultDir, silent: ready.settings.Silent}
+	f := &maxFinder{a: w.a, measured: (step.Duration - step.Warmup).Round(time.Millisecond), dir: ready.settings.ResultDir, silent: ready.settings.Silent}
 	for i := range w.file.Search.Thresholds {
 		t, err := threshold.Parse(w.file.Search.Thresholds[i].Text)
 		if err != nil {

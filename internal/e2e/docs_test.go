@@ -44,6 +44,7 @@ var documents = map[string]machine{
 	"docs/hostile.md":         bare,
 	"docs/benchmarks.md":      bare,
 	"docs/settings.md":        bare,
+	"docs/sweeps.md":          bare,
 	"docs/features.md":        bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/sweep"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 	"github.com/perfmq/perfmq/scenarios"
@@ -37,6 +38,8 @@ func shippedScenarios(t *testing.T, wanted func(name string) bool) (list []strin
 // brokerOf returns the kind of broker that a shipped scenario is for.
 func brokerOf(name string) string {
 	switch dir, _, _ := strings.Cut(name, "/"); {
+	case name == "smoke/find-max": // TestFindMax
+		return "embedded"
 	case dir == "rocketmq" || name == "smoke/rocketmq":
 		return "rocketmq"
 	case dir == "activemq":
@@ -60,17 +63,59 @@ func destinationsOf(t *testing.T, name string) []string {
 // describes it, all messages have an end, and all thresholds were judged. Counts of messages that failed or were lost must be as
 // demanded at any scale. Rates and times need not be, in a run of seconds on a machine with much else to do; the lowest rate of a
 // second is known only of a run with three of them.
+//
+// Of a sweep each run must be so, and what comes back is one result with the workers and totals of all.
 func runScenario(t *testing.T, args ...string) *runresult.Result {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
 	r := run(t, limit, append([]string{"run", "--result", dir}, args...)...)
-	require.Contains(t, []int{statusOK, statusThreshold}, r.status)
+	if !sweep.IsSweep(dir) {
+		return checkResult(t, dir, r.status)
+	}
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	require.NotEmpty(t, s.Rows())
+	prepared, err := filepath.Glob(filepath.Join(dir, "prepare", "*"))
+	require.NoError(t, err)
+	require.Len(t, prepared, len(s.Prepared))
+	sum := new(runresult.Result)
+	for _, one := range prepared {
+		addResult(sum, checkResult(t, one, statusOK))
+	}
+	worst := statusOK
+	for i := range s.Runs {
+		run := &s.Runs[i]
+		require.Equal(t, sweep.Done, run.State)
+		worst = max(worst, run.Status)
+		folders := []string{filepath.Join(dir, run.Folder)}
+		if _, found := run.Figures[sweep.Found]; found { // each rate that was tried has its result
+			folders, err = filepath.Glob(filepath.Join(folders[0], "0*"))
+			require.NoError(t, err)
+			require.NotEmpty(t, folders)
+			continue
+		}
+		addResult(sum, checkResult(t, folders[0], run.Status))
+	}
+	require.Equal(t, worst, r.status)
+	return sum
+}
+
+// addResult adds the totals and the workers of a run.
+func addResult(sum, one *runresult.Result) {
+	sum.Workers = append(sum.Workers, one.Workers...)
+	sum.Total = one.Total
+	sum.Protocol = one.Protocol
+}
+
+func checkResult(t *testing.T, dir string, status int) *runresult.Result {
+	t.Helper()
+	require.Contains(t, []int{statusOK, statusThreshold}, status)
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
 	got, err := runresult.Read(dir)
 	require.NoError(t, err)
 	require.True(t, got.Complete)
 	require.True(t, got.Outcome.Success, "%q", got.Outcome.Problems)
-	require.Equal(t, r.status, got.Outcome.Status)
+	require.Equal(t, status, got.Outcome.Status)
 	require.NotEmpty(t, got.Thresholds)
 	kept := true
 	for _, d := range got.Thresholds {
@@ -83,8 +128,12 @@ func runScenario(t *testing.T, args ...string) *runresult.Result {
 			require.True(t, d.Kept, "%s: %s: %g", d.Step, d.Threshold, *d.Measured)
 		}
 	}
-	require.Equal(t, kept, r.status == statusOK)
+	require.Equal(t, kept, status == statusOK)
 	total := got.Total.Producers
+	if total == nil {
+		require.NotZero(t, got.Total.Consumers.Received)
+		return got
+	}
 	require.NotZero(t, total.Sent)
 	require.Equal(t, total.Sent, total.Completed)
 	var steps uint64
@@ -139,8 +188,11 @@ func TestShippedScenariosEmbedded(t *testing.T) {
 	for _, name := range shippedScenarios(t, func(string) bool { return true }) {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--embedded", "--scale", scaleOf(name), "@" + name}
-			if name == "activemq/restart" {
+			switch name {
+			case "activemq/restart":
 				args = append(args, "--set", "restart=true") // there is nothing to restart
+			case "smoke/find-max":
+				args = append(args, "--set", "from=5000", "--set", "time=1.2s", "--set", "warmup=0.2s", "--embedded-faults", "rate=8000")
 			}
 			runScenario(t, args...)
 		})

@@ -9,7 +9,8 @@ type Mark struct {
 	Messages uint64 // the mark
 	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was passed.
 	At time.Duration
-	// Average is the mark over that time, and Momentary the rate of that interval, in messages per second.
+	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per second; if the load
+	// ended within that, of the one before.
 	Average, Momentary float64
 }
 
@@ -19,7 +20,8 @@ type marker struct {
 	received bool
 	marks    []uint64 // those not passed yet, in ascending order
 	start    time.Time
-	base     uint64 // as of the start
+	base     uint64  // as of the start
+	rate     float64 // of the last full second; 0 if there was none
 	list     []Mark
 }
 
@@ -27,7 +29,7 @@ type marker struct {
 // completed, or of those received. Call it after the last Collect of the step before.
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
-	c.marker.base = c.marker.count(&c.total)
+	c.marker.base, c.marker.rate = c.marker.count(&c.total), 0
 }
 
 // MarksPassed returns the marks that were passed.
@@ -46,11 +48,17 @@ func (m *marker) add(s *Snapshot) {
 		return
 	}
 	delta, length := m.count(&s.Delta), s.To.Sub(s.From)
+	rate := float64(delta) / length.Seconds()
+	if length >= fullSecond && s.Phase != Drain {
+		m.rate = rate
+	} else if m.rate > 0 {
+		rate = m.rate
+	}
 	total := m.count(&s.Total) - m.base
 	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
 		share := float64(delta-(total-m.marks[0])) / float64(delta)
 		at := s.From.Sub(m.start) + time.Duration(share*float64(length))
-		mark := Mark{Step: m.step, Received: m.received, Messages: m.marks[0], At: at, Momentary: float64(delta) / length.Seconds()}
+		mark := Mark{Step: m.step, Received: m.received, Messages: m.marks[0], At: at, Momentary: rate}
 		if at > 0 {
 			mark.Average = float64(mark.Messages) / at.Seconds()
 		}

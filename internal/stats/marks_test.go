@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMarks: a mark is passed where its interval has it, at the rate of that; marks that were not reached are not there. Those of a step
+// TestMarks: a mark is passed where its interval has it, at the rate of that, or of the second before if it is the rest of a load; marks that were not reached are not there. Those of a step
 // count from its start.
 func TestMarks(t *testing.T) {
 	t.Parallel()
@@ -21,15 +21,17 @@ func TestMarks(t *testing.T) {
 		s.Total, at = total, s.To
 		m.add(s)
 	}
-	m.step, m.marks, m.start = "one", []uint64{50, 100, 250, 1000}, start
+	m.step, m.marks, m.start = "one", []uint64{50, 100, 250, 305, 1000}, start
 	interval(0, 5, time.Second)
 	interval(100, 0, time.Second)
 	interval(0, 0, time.Second)
-	interval(200, 0, 500*time.Millisecond)
+	interval(200, 0, 800*time.Millisecond)
+	interval(10, 0, 100*time.Millisecond)
 	require.Equal(t, []Mark{
 		{"one", false, 50, 1500 * time.Millisecond, 50 / 1.5, 100},
 		{"one", false, 100, 2 * time.Second, 50, 100},
-		{"one", false, 250, 3375 * time.Millisecond, 250 / 3.375, 400},
+		{"one", false, 250, 3600 * time.Millisecond, 250 / 3.6, 250},
+		{"one", false, 305, 3850 * time.Millisecond, 305 / 3.85, 250},
 	}, m.list)
 
 	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil

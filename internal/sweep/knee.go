@@ -62,10 +62,10 @@ func (s *Sweep) Knees() (list []Knee) {
 	return list
 }
 
-// rateOf returns the figure that the rate of a step is judged by: what was accepted, or, of consumers alone, what was received; empty if
-// there is none.
+// rateOf returns the figure that the rate of a step is judged by: what was received, since a rate that only queues is none, or, without
+// consumers, what was accepted; empty if there is none.
 func rateOf(rows []Row, step string) string {
-	for _, metric := range []string{"completed.avg", "received.avg"} {
+	for _, metric := range []string{"received.avg", "completed.avg"} {
 		name := Name(step, metric)
 		if slices.ContainsFunc(rows, func(r Row) bool { _, has := r.Figures[name]; return has }) {
 			return name

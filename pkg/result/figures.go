@@ -107,7 +107,7 @@ type Mark struct {
 	Elapsed int64 `json:"elapsed"`
 	// Average is the mark over that time, in messages per second.
 	Average float64 `json:"average"`
-	// Momentary is the rate of that second, in messages per second.
+	// Momentary is the rate of that second, or, if the load ended within it, of the one before, in messages per second.
 	Momentary float64 `json:"momentary"`
 }
 

@@ -1,0 +1,98 @@
+//go:build unix
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/sweep"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+)
+
+const fourCells = `
+name: four
+broker: {protocol: amqp}
+matrix: {senders.producers: [1, 2, 3, 4]}
+groups:
+  senders: {role: producer, destination: queue://A, max-pending: 10}
+  readers: {role: consumer, destination: queue://A}
+duration: 2s
+before: echo $PERFMQ_CELL >> LOG
+`
+
+// TestSweepKilled: after kill -9 in the second run, the same command carries out that run again and those behind it, not the first.
+func TestSweepKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log, file, results := filepath.Join(dir, "log"), filepath.Join(dir, "four.yaml"), filepath.Join(dir, "results")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(fourCells, "LOG", log, 1)), 0o600))
+	args := []string{"run", "--embedded", "--result", results, file}
+	p := start(t, append([]string{"run"}, args[1:]...)...)
+	rows := filepath.Join(results, "002_senders.producers=2", "repeat-1", runresult.RowsFile)
+	eventually(t, "the second run is under way", func() bool {
+		text, err := os.ReadFile(rows)
+		return err == nil && strings.Count(string(text), "\n") > 1
+	})
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
+	<-p.done
+	s, err := sweep.Read(results)
+	require.NoError(t, err)
+	require.Equal(t, []sweep.State{sweep.Done, sweep.Running, sweep.Waiting, sweep.Waiting}, statesOf(s))
+	first, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
+	require.NoError(t, err)
+
+	r := run(t, limit, args...)
+	require.Equal(t, statusOK, r.status, r.stderr)
+	require.Contains(t, r.stderr, "1 of 4 runs are finished; the unfinished result of "+s.Runs[1].Folder+" is now unfinished/")
+	s, err = sweep.Read(results)
+	require.NoError(t, err)
+	require.Equal(t, []sweep.State{sweep.Done, sweep.Done, sweep.Done, sweep.Done}, statesOf(s))
+	again, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again))
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "1\n2\n2\n3\n4\n", string(text))
+}
+
+func statesOf(s *sweep.Sweep) (states []sweep.State) {
+	for i := range s.Runs {
+		states = append(states, s.Runs[i].State)
+	}
+	return states
+}
+
+// TestSweepKnee: of a broker that works 20 ms on each message of a connection, and delivers at most 200 messages a second, n producers with
+// a message in flight each send n x 50 messages a second: 4 are enough to give the consumer all that it gets.
+func TestSweepKnee(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, results := filepath.Join(dir, "knee.yaml"), filepath.Join(dir, "results")
+	require.NoError(t, os.WriteFile(file, []byte(`
+name: knee
+broker: {protocol: amqp}
+matrix: {senders.producers: [1, 2, 4, 8, 16]}
+groups: {senders: {role: producer, destination: queue://A}, readers: {role: consumer, destination: queue://A}}
+duration: 3s
+warmup: 1s
+`), 0o600))
+	r := run(t, limit, "run", "--embedded", "--embedded-faults", "work=20ms,rate=200", "--result", results, file)
+	require.Contains(t, []int{statusOK, 1}, r.status, r.stderr)
+	require.Contains(t, r.stdout, "--- knee: senders.producers=", r.stderr)
+	s, err := sweep.Read(results)
+	require.NoError(t, err)
+	for _, row := range s.Rows()[:2] {
+		n := map[string]float64{"1": 50, "2": 100}[row.Values["senders.producers"]]
+		require.LessOrEqual(t, row.Figures["completed.avg"].Median, 1.05*n)
+	}
+	knees := s.Knees()
+	require.Len(t, knees, 1)
+	require.LessOrEqual(t, knees[0].BestRate, 210.0)
+	require.Contains(t, []string{"4", "8"}, knees[0].Value, "a busy machine may need a step more: %s", r.stdout)
+}
