@@ -66,6 +66,17 @@ func TestRunScenario(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"plan":`+string(r.Plan)+`}`), &plan))
 }
 
+// The only step of a scenario has its name in the result, too.
+func TestOneNamedStep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "result")
+	text := strings.Replace(twoSteps[:strings.Index(twoSteps, "  - name: both")], "name: two", "name: one", 1)
+	got := call(nil, "run", write(t, "one.yaml", strings.Replace(text, "[senders]", "[senders, readers]", 1)), "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	r, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, "fill", r.Steps[0].Name)
+}
+
 // Defaults, the file, --set, variables and flags: the later ones win. The output says to what they were applied.
 func TestPrecedenceOfScenarios(t *testing.T) {
 	file := write(t, "two.yaml", twoSteps)

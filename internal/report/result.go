@@ -168,8 +168,12 @@ func (r *Result) Summary(s *stats.Summary) error {
 // steps returns the steps of a run; that of a plain command line is the whole of it.
 func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
 	if len(s.Steps) == 0 {
+		name := loadStep
+		if len(r.run.Steps) == 1 { // which a scenario may call something else
+			name = r.run.Steps[0]
+		}
 		return []result.Step{{
-			Name: loadStep, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
+			Name: name, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
 			Groups:  groups(s.Groups),
 			Limit:   whole.Limit,
 			Figures: whole.Figures,
