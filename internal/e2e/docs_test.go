@@ -45,6 +45,7 @@ var documents = map[string]machine{
 	"docs/benchmarks.md":      bare,
 	"docs/settings.md":        bare,
 	"docs/sweeps.md":          bare,
+	"docs/prometheus.md":      bare,
 	"docs/features.md":        bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,

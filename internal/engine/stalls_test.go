@@ -95,7 +95,7 @@ func TestStalls(t *testing.T) {
 					tt.edit(p)
 				})
 				stallsAt(t, b, tt.length, tt.at...)
-				sum, _ := run(t, p, nil)
+				sum, reported := run(t, p, nil)
 				found := sum.Stalls.Measured()
 				require.Len(t, found, len(tt.want), "%v", found)
 				var longest time.Duration
@@ -109,6 +109,17 @@ func TestStalls(t *testing.T) {
 				}
 				require.EqualValues(t, len(tt.want), sum.Stalls.Count)
 				require.Equal(t, longest, sum.Stalls.Max)
+				var sides [2]int // in the snapshots, one of both sides is one of each
+				for _, snap := range reported.snapshots {
+					for _, stall := range snap.Stalls {
+						if !stall.Warmup {
+							sides[stall.Side]++
+						}
+					}
+				}
+				if !tt.mayDeliver {
+					require.Equal(t, [2]int{len(tt.want), len(tt.want)}, sides)
+				}
 				require.InDelta(t, tt.period, stats.Period(found), float64(15*ms))
 			})
 		})

@@ -199,21 +199,21 @@ func (l *findingList) counted(c *stats.BrokerCount) {
 	}
 }
 
-// namedDepths is how many destinations have a series of their own in metrics.
-const namedDepths = 20
-
 // collectDepths emits what destinations have at the broker. Of many destinations the first have a series each, the rest one together.
 func (c *collector) collectDepths(emit emitter) {
 	var rest uint64
 	for i, d := range c.depths {
-		if i < namedDepths {
+		if i < namedDestinations {
 			emit.gauge(c.d.depth, float64(d.Messages), safetext.Line(d.Destination))
 		} else {
 			rest += d.Messages
 		}
 	}
-	if len(c.depths) > namedDepths {
+	if len(c.depths) > namedDestinations {
 		emit.gauge(c.d.depth, float64(rest), "others")
+	}
+	if all := depthOf(c.depths); all != nil {
+		emit.gauge(c.d.backlog, float64(*all))
 	}
 }
 

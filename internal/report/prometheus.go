@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -25,13 +20,13 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). Counters and histograms go on from step to step; perfmq_step_info names the present one, if there are several.
+// summary). In a run with several steps, what belongs to messages has a label step; perfmq_step_info names the present one.
 // The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first
 // message whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
 //
-// Buckets of the histograms are 1, 2.5 and 5 times each power of ten from 100 us to 100 s. Sums and counts are exact;
-// since latencies are kept to two significant digits, one that lies less than 1% below a bucket's bound may be counted
-// in the next bucket, never in a lower one.
+// A histogram has classic buckets, 1, 2.5 and 5 times each power of ten from 10 us to 100 s, and is a native one, of schema 3,
+// for scrapers that ask for protobuf. Sums and counts are exact; since latencies are kept to two significant digits, one that
+// lies less than 1% below a bucket's bound may be counted in the next bucket, never in a lower one.
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
@@ -110,124 +105,4 @@ func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 		return listen.Local(listen.HostNames(address), mux)
 	}
 	return mux
-}
-
-// collector holds the figures between snapshot and scrape. It is safe for concurrent use.
-type collector struct {
-	d descriptions
-
-	mu         sync.Mutex
-	run        stats.Run
-	info       prometheus.Metric // of the run
-	more       []*dto.LabelPair  // on every series
-	started    bool
-	step       string // the present one; empty if there is only one, or when all have ended
-	phase      string
-	total      stats.Counters
-	protocol   []driver.Counter
-	verified   *verify.Progress // as of the last snapshot; nil if nothing is verified
-	inFlight   uint64
-	depths     []brokercount.Depth
-	workers    int
-	cpu        time.Duration
-	gcPauses   uint64
-	gcPauseMax time.Duration
-	cores      int
-	// histograms by name and phase label; a latency that the run does not measure has none.
-	histograms map[histogramKey]*buckets
-	final      *stats.Summary
-	groups     groupSeries
-	side       *brokerside.Use // of the broker, all intervals so far; nil if nothing is known
-	sideNow    *brokerside.Use // the last one
-}
-
-type histogramKey struct {
-	desc  *prometheus.Desc
-	phase string
-	group string // empty for the whole run
-}
-
-// ended is the phase after the summary; the others are those of stats.Phase.
-const ended = "ended"
-
-func newCollector(version string) *collector {
-	return &collector{d: describe(version), phase: stats.Warmup.String(), histograms: map[histogramKey]*buckets{}}
-}
-
-func (c *collector) start(run stats.Run) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all, series := userLabels(run.Labels)
-	c.run, c.info, c.started, c.more = run, runInfo(&run, all), true, series
-	if run.Several() {
-		c.step = run.Steps[0]
-	}
-	c.groups.start(run.Groups)
-	if run.Warmup <= 0 {
-		c.phase = stats.Measure.String()
-	}
-}
-
-// labels returns the user's labels; none before the run.
-func (c *collector) labels() []*dto.LabelPair {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.more
-}
-
-func (c *collector) interval(s *stats.Snapshot) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run.Several() {
-		c.step = s.Step
-	}
-	c.phase, c.total, c.inFlight, c.workers = s.Phase.String(), s.Total, s.InFlight, s.Workers
-	c.protocol, c.verified, c.depths = s.Protocol, s.Verified, s.Depths
-	c.side = brokerside.Join(c.side, s.Side)
-	if s.Side != nil {
-		c.sideNow = s.Side
-	}
-	c.cpu += s.Health.CPU
-	c.gcPauses += s.Health.GCPauses
-	c.gcPauseMax = max(c.gcPauseMax, s.Health.GCPauseMax)
-	c.cores = s.Health.Cores
-	phase := stats.Measure.String()
-	if s.Phase == stats.Warmup {
-		phase = s.Phase.String()
-	}
-	c.observe(phase, s.Latencies)
-	c.observe(stats.Warmup.String(), s.Leftover)
-	c.groups.interval(c, phase, s.Groups)
-}
-
-// observe adds latencies of messages that were due in a phase.
-func (c *collector) observe(phase string, l stats.Latencies) {
-	c.add(histogramKey{desc: c.d.delay, phase: phase}, l.Delay)
-	c.add(histogramKey{desc: c.d.ack, phase: phase}, l.Ack)
-	c.add(histogramKey{desc: c.d.response, phase: phase}, l.Response)
-	c.add(histogramKey{desc: c.d.transfer, phase: phase}, l.Transfer)
-	c.add(histogramKey{desc: c.d.b2c, phase: phase}, l.B2C)
-	c.add(histogramKey{desc: c.d.s2c, phase: phase}, l.S2C)
-	c.add(histogramKey{desc: c.d.commit, phase: phase}, l.Commit)
-	c.add(histogramKey{desc: c.d.lateness, phase: phase}, l.Lateness)
-}
-
-func (c *collector) add(key histogramKey, l *stats.Latency) {
-	if l == nil {
-		return
-	}
-	b := c.histograms[key]
-	if b == nil {
-		b = newBuckets()
-		c.histograms[key] = b
-	}
-	b.add(l)
-}
-
-func (c *collector) summary(s *stats.Summary) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.step, c.phase, c.total, c.inFlight, c.workers, c.final = "", ended, s.Total, 0, 0, s
-	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
-	c.groups.summary(s.Groups)
 }

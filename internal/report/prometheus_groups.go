@@ -15,18 +15,18 @@ type groupDescriptions struct {
 	delay, ack, response, transfer                           *prometheus.Desc
 }
 
-func describeGroups(desc func(name, help string, labels ...string) *prometheus.Desc) groupDescriptions {
+func describeGroups(d *describer) groupDescriptions {
 	return groupDescriptions{
-		sent:        desc("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
-		completed:   desc("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
-		failed:      desc("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
-		received:    desc("group_messages_received_total", "Messages delivered to the consumers of a group.", "group"),
-		redelivered: desc("group_messages_redelivered_total", "Those of them that the broker marked as delivered before.", "group"),
-		inFlight:    desc("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.", "group"),
-		delay:       desc("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
-		ack:         desc("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase", "group"),
-		response:    desc("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase", "group"),
-		transfer:    desc("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase", "group"),
+		sent:        d.of("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
+		completed:   d.of("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
+		failed:      d.of("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
+		received:    d.of("group_messages_received_total", "Messages delivered to the consumers of a group.", "group"),
+		redelivered: d.of("group_messages_redelivered_total", "Those of them that the broker marked as delivered before.", "group"),
+		inFlight:    d.of("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.", "group"),
+		delay:       d.of("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
+		ack:         d.of("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase", "group"),
+		response:    d.of("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase", "group"),
+		transfer:    d.of("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase", "group"),
 	}
 }
 
@@ -80,7 +80,7 @@ func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupI
 			c.d.group.delay: of.Latencies.Delay, c.d.group.ack: of.Latencies.Ack, c.d.group.response: of.Latencies.Response,
 			c.d.group.transfer: of.Latencies.Transfer,
 		} {
-			c.add(histogramKey{desc, phase, t.name}, l)
+			c.add(histogramKey{desc: desc, phase: phase, group: t.name}, l)
 		}
 	}
 }

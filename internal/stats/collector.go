@@ -188,6 +188,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	c.standstills(phase, last)
 	c.marker.add(s)
+	s.Stalls = c.stalls.fresh()
 	if c.step != nil {
 		c.step.add(c, s)
 	}

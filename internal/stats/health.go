@@ -75,7 +75,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	if !h.WasCrowded && h.Pauses == 0 {
 		h.GCPauseOwn = h.GCPauseMax
 	}
-	m.sum.add(&h)
+	m.sum.Add(&h)
 	m.last = now
 	return h
 }
@@ -108,8 +108,8 @@ func (m *machineMeter) lap() Health {
 	return h
 }
 
-// add adds the next interval. What happened in single intervals is kept: that is how the whole is judged.
-func (h *Health) add(o *Health) {
+// Add adds the next interval. What happened in single intervals is kept: that is how the whole is judged.
+func (h *Health) Add(o *Health) {
 	h.CPU += o.CPU
 	h.Machine += o.Machine
 	h.MachineAll += o.MachineAll

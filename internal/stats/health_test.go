@@ -66,7 +66,7 @@ func TestCollectionsAreJudgedByInterval(t *testing.T) {
 		{GCPauses: 2, GCPauseMax: 30 * time.Millisecond}, // crowded: see healthMeter.interval
 		{GCPauses: 1, GCPauseMax: 2 * time.Millisecond, GCPauseOwn: 2 * time.Millisecond},
 	} {
-		sum.add(&h)
+		sum.Add(&h)
 	}
 	require.Equal(t, 30*time.Millisecond, sum.GCPauseMax)
 	require.Equal(t, 2*time.Millisecond, sum.GCPauseOwn)
@@ -85,7 +85,7 @@ func TestClockSteps(t *testing.T) {
 		{Wall: time.Second, ClockBackward: 1500 * time.Millisecond},
 		{Wall: time.Second, ClockBackward: 500 * time.Millisecond},
 	} {
-		sum.add(&h)
+		sum.Add(&h)
 	}
 	require.Equal(t, 2*time.Second, sum.ClockForward)
 	require.Equal(t, 2*time.Second, sum.ClockBackward)

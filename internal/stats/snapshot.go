@@ -223,6 +223,8 @@ type Snapshot struct {
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
+	// Stalls are those of each side that were found in the interval; they began earlier. One of both sides is there twice.
+	Stalls []Stall
 }
 
 // Seconds returns the length of the interval.
@@ -231,7 +233,7 @@ func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 // Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be a moment
 // before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
-	if s.Delta != (Counters{}) {
+	if s.Delta != (Counters{}) || len(s.Stalls) > 0 {
 		return false
 	}
 	for i := range s.Groups { // a send may fall into a later interval of its group than of the run
@@ -361,6 +363,7 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined.Delta = s.Delta.Add(next.Delta)
 	joined.Side = brokerside.Join(s.Side, next.Side)
 	joined.Arrivals = joinArrivals(s.Arrivals, next.Arrivals)
+	joined.Stalls = slices.Concat(s.Stalls, next.Stalls)
 	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
 	joined.Groups = slices.Clone(next.Groups)
 	for i := range min(len(s.Groups), len(joined.Groups)) { // the same ones in all intervals

@@ -88,6 +88,7 @@ type stallMeter struct {
 	send, receive standstill
 	found         []Stall // by side
 	step          int     // how many of them were found before the present step
+	told          int     // how many of them were in a snapshot
 }
 
 // maxFound bounds the memory for stalls.
@@ -139,6 +140,16 @@ func (c *Collector) standstills(phase Phase, last bool) {
 // add keeps stalls.
 func (m *stallMeter) add(found []Stall) {
 	m.found = append(m.found, found[:min(len(found), maxFound-len(m.found))]...)
+}
+
+// fresh returns those that were found since the last call.
+func (m *stallMeter) fresh() []Stall {
+	if m == nil {
+		return nil
+	}
+	list := slices.Clone(m.found[m.told:])
+	m.told = len(m.found)
+	return list
 }
 
 // sum returns those from that one on.

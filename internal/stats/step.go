@@ -67,7 +67,7 @@ func (c *Collector) beginStep() {
 
 // add takes an interval, before the collector takes its totals.
 func (m *stepMeter) add(c *Collector, s *Snapshot) {
-	m.sum.Health.add(&s.Health)
+	m.sum.Health.Add(&s.Health)
 	switch s.Phase {
 	case Warmup:
 		m.sum.Latencies.expect(s.Latencies)

@@ -199,7 +199,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	}
 	t := m.tally
 	t.span += length
-	t.all.add(&s.Health)
+	t.all.Add(&s.Health)
 	t.completed += s.Delta.Completed
 	t.received += s.Delta.Received
 	t.sent += s.Delta.Sent
@@ -245,9 +245,9 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 		w.bounds[b] += active
 		switch b {
 		case boundProcessors:
-			t.full.add(&s.Health)
+			t.full.Add(&s.Health)
 		case boundMachine:
-			t.crowded.add(&s.Health)
+			t.crowded.Add(&s.Health)
 		default:
 		}
 	}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// collector holds the figures between snapshot and scrape. It is safe for concurrent use.
+type collector struct {
+	d       descriptions
+	version string
+
+	mu       sync.Mutex
+	run      stats.Run
+	info     prometheus.Metric // of the run
+	more     []*dto.LabelPair  // on every series
+	started  bool
+	step     string // the present one; empty if there is only one, or when all have ended
+	phase    string
+	steps    []stepFigures  // of a run with one step, that
+	present  int            // the present one of them
+	total    stats.Counters // of all steps
+	protocol []driver.Counter
+	verified *verify.Progress // as of the last snapshot; nil if nothing is verified
+	inFlight uint64
+	depths   []brokercount.Depth
+	workers  int
+	tester   testerFigures
+	stalls   stallFigures
+	// histograms by name, phase and step; a latency that the run does not measure has none.
+	histograms map[histogramKey]*buckets
+	final      *stats.Summary
+	groups     groupSeries
+	side       *brokerside.Use // of the broker, all intervals so far; nil if nothing is known
+	sideNow    *brokerside.Use // the last one
+}
+
+// stepFigures are the counters of a step.
+type stepFigures struct {
+	labels []string // the value of the label step; none in a run with one step
+	total  stats.Counters
+}
+
+type histogramKey struct {
+	desc  *prometheus.Desc
+	phase string
+	step  int
+	group string // empty for all groups; those of one have no step
+}
+
+// ended is the phase after the summary; the others are those of stats.Phase.
+const ended = "ended"
+
+// namedSteps is how many steps have series of their own; later ones share the last of them.
+const namedSteps = 50
+
+// others is the value of labels for what has no series of its own.
+const others = "others"
+
+func newCollector(version string) *collector {
+	return &collector{d: describe(version, false), version: version, phase: stats.Warmup.String(), histograms: map[histogramKey]*buckets{}}
+}
+
+func (c *collector) start(run stats.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, series := userLabels(run.Labels)
+	c.run, c.info, c.started, c.more = run, runInfo(&run, all), true, series
+	c.d, c.steps = describe(c.version, run.Several()), []stepFigures{{}}
+	if run.Several() {
+		c.step, c.steps = stepLabel(run.Steps[0]), nil
+		for _, name := range run.Steps[:min(len(run.Steps), namedSteps)] {
+			label := stepLabel(name)
+			if !slices.ContainsFunc(c.steps, func(s stepFigures) bool { return s.labels[0] == label }) {
+				c.steps = append(c.steps, stepFigures{labels: []string{label}})
+			}
+		}
+		if len(run.Steps) > namedSteps {
+			c.steps = append(c.steps, stepFigures{labels: []string{others}})
+		}
+	}
+	c.groups.start(run.Groups)
+	if run.Warmup <= 0 {
+		c.phase = stats.Measure.String()
+	}
+}
+
+// maxStepLabel is how many bytes the name of a step has as a label.
+const maxStepLabel = 64
+
+// stepLabel returns the name of a step as a label. Steps of one label share their series.
+func stepLabel(name string) string {
+	label := safetext.Line(name)
+	if len(label) <= maxStepLabel {
+		return label
+	}
+	return strings.ToValidUTF8(label[:maxStepLabel], "")
+}
+
+// shown tells whether a step has series: all steps so far, and the next one, so that rate() sees its first second.
+func (c *collector) shown(i int) bool { return i <= c.present+1 }
+
+// labels returns the user's labels; none before the run.
+func (c *collector) labels() []*dto.LabelPair {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.more
+}
+
+func (c *collector) interval(s *stats.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run.Several() {
+		c.step = stepLabel(s.Step)
+		c.present = c.stepOf(c.step)
+		of := &c.steps[c.present]
+		of.total = of.total.Add(s.Delta)
+	} else {
+		c.steps[0].total = s.Total
+	}
+	c.total = s.Total
+	c.phase, c.inFlight, c.workers = s.Phase.String(), s.InFlight, s.Workers
+	c.protocol, c.verified, c.depths = s.Protocol, s.Verified, s.Depths
+	c.side = brokerside.Join(c.side, s.Side)
+	if s.Side != nil {
+		c.sideNow = s.Side
+	}
+	c.tester.add(s)
+	c.stalls.add(s.Stalls)
+	phase := stats.Measure.String()
+	if s.Phase == stats.Warmup {
+		phase = s.Phase.String()
+	}
+	c.observe(phase, s.Latencies)
+	c.observe(stats.Warmup.String(), s.Leftover)
+	c.groups.interval(c, phase, s.Groups)
+}
+
+// stepOf returns the figures that a step has, alone or with others.
+func (c *collector) stepOf(label string) int {
+	for i := range c.steps {
+		if c.steps[i].labels[0] == label {
+			return i
+		}
+	}
+	return len(c.steps) - 1
+}
+
+// observe adds latencies of messages that were due in a phase.
+func (c *collector) observe(phase string, l stats.Latencies) {
+	for _, of := range []struct {
+		desc    *prometheus.Desc
+		latency *stats.Latency
+	}{
+		{c.d.delay, l.Delay},
+		{c.d.ack, l.Ack},
+		{c.d.response, l.Response},
+		{c.d.transfer, l.Transfer},
+		{c.d.b2c, l.B2C},
+		{c.d.s2c, l.S2C},
+		{c.d.commit, l.Commit},
+		{c.d.lateness, l.Lateness},
+	} {
+		c.add(histogramKey{desc: of.desc, phase: phase, step: c.present}, of.latency)
+	}
+}
+
+func (c *collector) add(key histogramKey, l *stats.Latency) {
+	if l == nil {
+		return
+	}
+	b := c.histograms[key]
+	if b == nil {
+		b = newBuckets()
+		c.histograms[key] = b
+	}
+	b.add(l)
+}
+
+func (c *collector) summary(s *stats.Summary) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step, c.phase, c.inFlight, c.workers, c.final = "", ended, 0, 0, s
+	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
+	if !c.run.Several() {
+		c.steps[0].total = s.Total
+	}
+	c.total = s.Total
+	c.groups.summary(s.Groups)
+}

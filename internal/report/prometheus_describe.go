@@ -1,0 +1,123 @@
+package report
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// descriptions are the names, helps and labels of all metrics of ours. docs/prometheus.md lists them.
+type descriptions struct {
+	build, step, start, phase, workers, inFlight     *prometheus.Desc
+	sent, blocked, completed, failed, unsent, late   *prometheus.Desc
+	waits, strays, paused                            *prometheus.Desc
+	received, redelivered, foreign, unstamped        *prometheus.Desc
+	completedBytes, receivedBytes                    *prometheus.Desc
+	negative, negativeAges, outOfRange, protocol     *prometheus.Desc
+	delay, ack, response, transfer, b2c, s2c, commit *prometheus.Desc
+	commits, commitsFailed, lateness, delayed, early *prometheus.Desc
+	consumerFailed                                   *prometheus.Desc
+	stalls, stallSeconds                             *prometheus.Desc
+	verified, depth, backlog                         *prometheus.Desc
+	group                                            groupDescriptions
+	tester                                           testerDescriptions
+	end                                              endDescriptions
+	all                                              []*prometheus.Desc
+}
+
+// describer makes descriptions and keeps them.
+type describer struct {
+	all   []*prometheus.Desc
+	steps bool // what belongs to messages has a label for the step
+}
+
+// of describes a metric that a run has once.
+func (d *describer) of(name, help string, labels ...string) *prometheus.Desc {
+	desc := prometheus.NewDesc("perfmq_"+name, help, labels, nil)
+	d.all = append(d.all, desc)
+	return desc
+}
+
+// load describes a metric that each step of a run with several has.
+func (d *describer) load(name, help string, labels ...string) *prometheus.Desc {
+	if d.steps {
+		labels = slices.Concat(labels, []string{"step"})
+	}
+	return d.of(name, help, labels...)
+}
+
+// describe returns the descriptions of a run, with or without several steps.
+func describe(version string, steps bool) descriptions {
+	d := &describer{steps: steps}
+	m := descriptions{
+		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
+			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
+		start:    d.of("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
+		phase:    d.of("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
+		workers:  d.of("workers", "Open producers and consumers."),
+		inFlight: d.of("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
+
+		stalls: d.of("stalls_total", "Times of --stall-threshold or longer in which the broker confirmed (send) or delivered (receive) nothing, "+
+			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
+		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
+
+		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
+			"and foreign are known during the run, the others when it has ended.", "finding"),
+		depth:    d.of("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),
+		backlog:  d.of("backlog_messages", "Messages that the broker has at all destinations of the run, as it told last."),
+		protocol: d.of("protocol_events_total", "What only the protocol's driver counts.", "name"),
+	}
+	if steps {
+		m.step = d.of("step_info", "The step that the run is in, if it has several; always 1.", "step")
+	}
+	m.messages(d)
+	m.latencies(d)
+	m.group, m.tester, m.end = describeGroups(d), describeTester(d), describeEnd(d)
+	m.all = append(d.all, m.build)
+	return m
+}
+
+// messages describes the counters of messages.
+func (m *descriptions) messages(d *describer) {
+	m.sent = d.load("messages_sent_total", "Messages handed to the protocol's driver.")
+	m.blocked = d.load("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit.")
+	m.waits = d.load("send_waits_total", "Waits of a producer, by what for: slot (max-pending messages were in flight), credit (the broker's "+
+		"leave to send) and socket (the network took no more).", "for")
+	m.completed = d.load("messages_completed_total", "Messages that the broker acknowledged.")
+	m.completedBytes = d.load("payload_completed_bytes_total", "Payload of the acknowledged messages.")
+	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.", "state", "class")
+	m.unsent = d.load("sends_unsent_total", "Part of the failed ones that the driver could not send.")
+	m.late = d.load("sends_late_total", "Sends that left late although neither broker nor max-pending held them up.")
+	m.strays = d.load("answers_stray_total", "Answers of the broker to no message in flight: they came too late, or twice.")
+
+	m.received = d.load("messages_received_total", "Messages delivered to consumers.")
+	m.receivedBytes = d.load("payload_received_bytes_total", "Payload of the received messages.")
+	m.redelivered = d.load("messages_redelivered_total", "Received messages that the broker marked as delivered before.")
+	m.foreign = d.load("messages_foreign_total", "Delivered messages of other runs or tools, not counted as received.")
+	m.unstamped = d.load("messages_unstamped_total", "Received messages without a usable time property.")
+	m.delayed = d.load("messages_delayed_total", "Received messages whose delivery a producer has asked to delay.")
+	m.early = d.load("messages_early_total", "Part of the delayed ones that came before their delay was over.")
+	m.consumerFailed = d.load("consumer_failed_total", "Messages that consumers gave back on purpose (release: not received, to come again) "+
+		"or rejected on purpose (reject: received).", "as")
+	m.negative = d.load("transfers_negative_total", "Messages received before they were sent, as clocks differ; transfer time zero.")
+	m.negativeAges = d.load("ages_negative_total", "Born or stored to consumer times below zero, as clocks differ; counted as zero.")
+	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+", counted as that.")
+	m.paused = d.load("latencies_paused_total", "Latencies that include a pause of the tester itself.")
+	m.commits = d.load("commits_total", "Transactions that the broker confirmed.")
+	m.commitsFailed = d.load("commits_failed_total", "Transactions that the broker was asked to commit and did not confirm.")
+}
+
+// latencies describes the histograms.
+func (m *descriptions) latencies(d *describer) {
+	m.delay = d.load("send_delay_seconds", "From the intended to the actual send.", "phase")
+	m.ack = d.load("send_ack_seconds", "From the actual send to its acknowledgement.", "phase")
+	m.response = d.load("response_seconds", "From the intended send to its acknowledgement.", "phase")
+	m.transfer = d.load("transfer_seconds", "From the actual send to the delivery to a consumer.", "phase")
+	m.b2c = d.load("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.", "phase")
+	m.s2c = d.load("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase")
+	m.commit = d.load("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase")
+	m.lateness = d.load("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.", "phase")
+}

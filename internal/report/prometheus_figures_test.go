@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// scrapeNative scrapes over protobuf, as a Prometheus that wants native histograms does.
+func scrapeNative(t *testing.T, url string) map[string]*dto.MetricFamily {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+	r.Close = true
+	response, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	decoder := expfmt.NewDecoder(response.Body, expfmt.ResponseFormat(response.Header))
+	families := map[string]*dto.MetricFamily{}
+	for {
+		var f dto.MetricFamily
+		if decoder.Decode(&f) != nil {
+			return families
+		}
+		families[f.GetName()] = &f
+	}
+}
+
+// nativeBuckets returns the counts of the buckets by their upper bounds.
+func nativeBuckets(h *dto.Histogram) map[float64]int64 {
+	buckets := map[float64]int64{}
+	var index int32
+	var count int64
+	next := 0
+	for _, span := range h.GetPositiveSpan() {
+		index += span.GetOffset()
+		for range span.GetLength() {
+			count += h.GetPositiveDelta()[next]
+			buckets[math.Exp2(float64(index)/math.Exp2(float64(h.GetSchema())))] = count
+			next++
+			index++
+		}
+	}
+	return buckets
+}
+
+// TestPrometheusNative: each value is in the native bucket that its place in the HdrHistogram belongs to, and classic buckets are there, too.
+func TestPrometheusNative(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	values := []time.Duration{0, time.Microsecond, 200 * time.Microsecond, 201 * time.Microsecond, time.Second, time.Second, 2 * time.Second, time.Hour, 24 * time.Hour}
+	l := stats.NewLatency()
+	for _, v := range values {
+		l.Record(v)
+	}
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 9}, stats.Latencies{Ack: l})))
+	h := scrapeNative(t, url)["perfmq_send_ack_seconds"].GetMetric()[0].GetHistogram()
+	require.EqualValues(t, 3, h.GetSchema())
+	require.EqualValues(t, 1, h.GetZeroCount())
+	require.EqualValues(t, len(values), h.GetSampleCount())
+	require.Len(t, h.GetBucket(), 22, "and the classic ones")
+	got := nativeBuckets(h)
+	want := map[float64]int64{}
+	l.Bars(func(upTo, count int64) {
+		if upTo == 0 {
+			return
+		}
+		v, found := float64(upTo)/1e6, false
+		for bound := range got {
+			if lower := bound * math.Exp2(-1.0/8); v <= bound && v > lower*(1+1e-12) {
+				want[bound] += count
+				found = true
+			}
+		}
+		require.True(t, found, "%d us are in no bucket of %v", upTo, got)
+	})
+	require.Equal(t, want, got)
+	require.EqualValues(t, 0, got[1], "a second is not exact in a histogram of two digits: it counts above")
+	require.Less(t, len(h.GetPositiveSpan()), 8)
+
+	l = stats.NewLatency()
+	for us := int64(1); us < int64(24*time.Hour/time.Microsecond); us += 1 + us/64 {
+		l.Record(time.Duration(us) * time.Microsecond)
+	}
+	b := newBuckets()
+	b.add(l)
+	require.Less(t, len(b.native), 320, "the number of buckets is bounded")
+}
+
+// TestNativeIndex: bounds belong to the bucket below them.
+func TestNativeIndex(t *testing.T) {
+	t.Parallel()
+	for us, want := range map[int64]int{1_000_000: 0, 1_000_001: 1, 2_000_000: 8, 2_000_001: 9, 500_000: -8, 500_001: -7, 125_000: -24, 4_000_000: 16} {
+		require.Equal(t, want, nativeIndex(us), us)
+	}
+}
+
+// TestPrometheusTester: the tester's own health adds up over the intervals; gauges are those of the last one.
+func TestPrometheusTester(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	for i := range 3 {
+		s := snapshot(stats.Measure, i, stats.Counters{}, closedLoop())
+		s.Health.Memory, s.Health.Delay, s.Health.DelayKnown = uint64(1000*(3-i)), time.Second, true //nolint:gosec // small
+		s.Health.Machine, s.Health.MachineAll, s.Health.WasCrowded = time.Second, 2*time.Second, i == 1
+		s.Health.Pauses, s.Health.PauseMax = 1, time.Duration(3-i)*time.Second
+		s.Health.ClockForward = []time.Duration{0, 5 * time.Second, 10 * time.Microsecond}[i]
+		s.Saturated = []string{"producer-0", "consumer-0"}[:2-min(i, 1)]
+		require.NoError(t, p.Interval(s))
+	}
+	scrape(t, url).require(t, map[string]float64{
+		"tester_cpu_seconds_total": 0.9, "tester_memory_bytes": 1000, "tester_processor_wait_seconds_total": 3,
+		"machine_cpu_busy_seconds_total": 3, "machine_cpu_seconds_total": 6, "machine_crowded_seconds_total": 1.01,
+		"tester_pauses_total": 3, "tester_pause_max_seconds": 3, "tester_workers_saturated": 1,
+		"tester_clock_step_seconds_total direction=forward": 5, "tester_clock_step_seconds_total direction=backward": 0,
+	})
+}
+
+// TestPrometheusStalls: those of each side, by phase; a run that only sends has no other side.
+func TestPrometheusStalls(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	s.Stalls = []stats.Stall{
+		{Side: stats.SendSide, Length: time.Second, Warmup: true}, {Side: stats.SendSide, Length: 1500 * time.Millisecond}, {Side: stats.ReceiveSide, Length: 2 * time.Second},
+	}
+	require.NoError(t, p.Interval(s))
+	s.Stalls = s.Stalls[1:2]
+	require.NoError(t, p.Interval(s))
+	scrape(t, url).require(t, map[string]float64{
+		"stalls_total phase=warmup side=send": 1, "stall_seconds_total phase=warmup side=send": 1,
+		"stalls_total phase=measure side=send": 2, "stall_seconds_total phase=measure side=send": 3,
+		"stalls_total phase=measure side=receive": 1, "stall_seconds_total phase=measure side=receive": 2,
+		"stalls_total phase=warmup side=receive": 0,
+	})
+	run := clientRun(false)
+	run.Consuming = false
+	_, url = startPrometheus(t, run)
+	require.NotContains(t, scrape(t, url).values, "perfmq_stalls_total phase=measure side=receive")
+}
+
+// TestPrometheusEnd: what the summary says.
+func TestPrometheusEnd(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(true))
+	before := scrape(t, url)
+	for _, name := range []string{"run_success", "run_problems", "messages_expected", "run_rate", "run_end_time_seconds"} {
+		require.Zero(t, before.sum("perfmq_"+name), name)
+	}
+	s := numbersRun()
+	s.ExpectedKnown, s.Expected, s.Missing = true, 8900, 900
+	s.Brokers = []stats.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
+	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.Thresholds, s.Problems, s.Warnings = fakeThresholds(), []string{"a", "b"}, []string{"c"}
+	s.Limit = stats.Limit{Kind: stats.LimitMaxPending}
+	require.NoError(t, p.Summary(s))
+	scrape(t, url).require(t, map[string]float64{
+		"run_success": 1, "messages_expected": 8900, "messages_missing": 900, "run_problems": 2, "run_warnings": 1,
+		"run_end_time_seconds":                      float64(s.End.UnixMilli()) / 1000,
+		"run_rate messages=sent value=average":      880,
+		"run_rate messages=completed value=average": 879,
+		"run_rate messages=received value=average":  800,
+		"run_rate messages=completed value=minimum": 870, "run_rate messages=completed value=maximum": 1012.4,
+		"run_rate messages=received value=maximum": 999.6,
+		"run_rate_missed_ratio":                    0.01, "run_limit_info limit=max-pending": 1,
+		"broker_info broker= product=Artemis protocol=amqp side= version=2.56": 1,
+		"broker_counted_messages count=added":                                  13, "broker_count_difference count=added": 3,
+		"broker_counted_messages count=acknowledged": 9, "broker_count_difference count=acknowledged": -1,
+		"threshold_kept step= threshold=ack.p99 < 50ms": 1, "threshold_kept step= threshold=failed == 0": 0,
+		"run_findings kind=stall": 5,
+	})
+}
+
+// TestPrometheusBounds: destinations, steps and names of any number and length make a bounded number of series.
+func TestPrometheusBounds(t *testing.T) {
+	t.Parallel()
+	run := clientRun(false)
+	run.Destinations = nil
+	for i := range 1000 {
+		run.Destinations = append(run.Destinations, fmt.Sprintf("queue://%d", i))
+		run.Steps = append(run.Steps, fmt.Sprintf("step-%d", i))
+	}
+	run.Steps[7] = strings.Repeat("é", 500)
+	run.Steps[8] = run.Steps[7] + "2"
+	p, url := startPrometheus(t, run)
+	for i, name := range run.Steps {
+		s := snapshot(stats.Measure, i, stats.Counters{Sent: 1, Completed: 1}, closedLoop())
+		s.Step = name
+		require.NoError(t, p.Interval(s))
+	}
+	m := scrape(t, url)
+	require.EqualValues(t, 1000, m.sum("perfmq_messages_sent_total"))
+	m.require(t, map[string]float64{
+		"messages_sent_total step=step-6": 1, "messages_sent_total step=" + strings.Repeat("é", 32): 2, "messages_sent_total step=others": 950,
+	})
+	series := 0
+	for name := range m.values {
+		if strings.HasPrefix(name, "perfmq_messages_sent_total") {
+			series++
+		}
+		if strings.HasPrefix(name, "perfmq_run_info") {
+			require.Contains(t, name, ",queue://19 and 980 more ")
+		}
+	}
+	require.Equal(t, 50, series)
+}

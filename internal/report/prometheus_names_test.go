@@ -1,0 +1,107 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// everything feeds a run that has every metric.
+func everything(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	f := fakeSteps(t, 3, 2, 1)
+	f.run.Transacted = true
+	f.run.Labels = nil
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	require.NoError(t, p.Start(f.run))
+	for _, s := range f.snapshots {
+		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
+		s.Verified = &verify.Progress{Received: 1}
+		s.Depths = []brokercount.Depth{{Destination: "queue://TEST", Messages: 7}}
+		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
+		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
+		l := latency(10, time.Millisecond)
+		s.Latencies = stats.Latencies{Delay: l, Ack: l, Response: l, Transfer: l, B2C: l, S2C: l, Commit: l, Lateness: l}
+		s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
+		require.NoError(t, p.Interval(s))
+	}
+	during, err := p.registry.Gather()
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(during, func(f *dto.MetricFamily) bool { return f.GetName() == "perfmq_step_info" }))
+	s := numbersRun()
+	s.ExpectedKnown = true
+	s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
+	s.Verification = &verify.Result{Known: true}
+	s.Brokers = []stats.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
+	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.BrokerCount.Destinations[0].Depth, s.BrokerCount.Destinations[0].DepthKnown = 4, true
+	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
+	s.Limit, s.Protocol = stats.Limit{Kind: stats.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
+	require.NoError(t, p.Summary(s))
+	p.collector.step = "allout" // which has gone by now
+	return p.registry
+}
+
+// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming one, or taking one or a label away,
+// breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
+func TestMetricNames(t *testing.T) {
+	t.Parallel()
+	registry := everything(t)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+	names := map[string]bool{}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "perfmq_") {
+			continue
+		}
+		names[f.GetName()] = true
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		kind := strings.ToLower(f.GetType().String())
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), kind, strings.Join(labels, ", "), strings.ReplaceAll(f.GetHelp(), "|", "\\|"))
+	}
+	for _, desc := range describe("1.2.3", true).all {
+		name := strings.Split(desc.String(), `"`)[1]
+		require.True(t, names[name], "%s is described, but no run has it", name)
+	}
+	documented(t, "metrics", table.String())
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// documented compares the part of docs/prometheus.md between two marks.
+func documented(t *testing.T, mark, want string) {
+	t.Helper()
+	const page = "../../docs/prometheus.md"
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), "<!-- "+mark+" -->\n")
+	require.True(t, ok)
+	got, after, ok := strings.Cut(rest, "<!-- end -->\n")
+	require.True(t, ok)
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(before+"<!-- "+mark+" -->\n"+want+"<!-- end -->\n"+after), 0o644)) //nolint:gosec // a page of the project
+		return
+	}
+	require.Equal(t, want, got, "after a change that is meant: go test ./internal/report -run TestMetricNames -update")
+}
