@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +41,13 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 		if r.MetricsLinger > 0 {
 			r.refuse("add --metrics HOST:PORT", "--metrics-linger has nothing to serve")
 		}
+		if r.MetricsWeb != "" {
+			r.refuse("add --metrics HOST:PORT", "--metrics-web-config has nothing to serve")
+		}
 		return
+	}
+	if _, err := listen.ReadWeb(r.MetricsWeb); err != nil {
+		r.refuse(cmp.Or(driver.HintOf(err), "name a file that can be read"), "--metrics-web-config: %v", err)
 	}
 	if err := listen.Check(r.MetricsAddr); err != nil {
 		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v", setting.Quoted(r.MetricsAddr), err)
@@ -107,6 +114,7 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		{"--tls-ca", r.TLS.CAFile, false},
 		{"--tls-cert", r.TLS.CertFile, false},
 		{"--tls-key", r.TLS.KeyFile, false},
+		{"--metrics-web-config", r.MetricsWeb, false},
 		{"--json", r.JSONFile, true},
 		{"--hdr", r.HDRFile, true},
 		{"--verify-file", r.VerifyFile, true},

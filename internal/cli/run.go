@@ -200,7 +200,7 @@ func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 		Outputs: run.Outputs{
 			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, Interval: s.Interval, JSON: s.JSONFile, HDR: s.HDRFile, Result: s.ResultDir,
-			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, Linger: s.MetricsLinger, Web: s.WebAddr,
+			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, MetricsWeb: s.MetricsWeb, Linger: s.MetricsLinger, LingerScrape: s.LingerScrape, Web: s.WebAddr,
 		},
 	}
 }

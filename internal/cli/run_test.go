@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -77,6 +78,64 @@ func TestMetricsDuringARun(t *testing.T) {
 	got := <-results
 	require.Equal(t, exitInterrupted, got.status, got.stderr)
 	require.Contains(t, got.stdout, "--- result:              success")
+}
+
+// With scrape the run ends as soon as the final values were scraped.
+func TestMetricsLingerScrape(t *testing.T) {
+	listener := freePort(t)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	results := make(chan ended, 1)
+	go func() {
+		results <- call(nil, "mem", "client", "--message-count", "50", "--metrics", address, "--metrics-linger", "scrape")
+	}()
+	var last string
+	for {
+		response, err := http.Get("http://" + address + "/metrics")
+		if err == nil {
+			var text []byte
+			text, err = io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if err == nil {
+				last = string(text)
+			}
+		}
+		select {
+		case got := <-results:
+			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Contains(t, got.stderr, "serving the final metrics until they are scraped, for 1m0s at most")
+			require.NotContains(t, got.stderr, "nobody")
+			require.Contains(t, last, "perfmq_run_success 1", "the last answer has the final values")
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// A web configuration that is wrong ends the run before it begins; a password in it is not printed.
+func TestMetricsWebConfig(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "web.yml")
+	for _, c := range []struct{ text, message string }{
+		{"basic_auth_users: {u: hunter2hunter2}\n", "a password of basic_auth_users is no bcrypt hash"},
+		{"tls_server_config: {cert_file: none.pem, key_file: none.key}\n", "none.pem"},
+		{"tls: {}\n", "field tls not found"},
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
+		got := call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-web-config", file)
+		require.Equal(t, exitUsage, got.status)
+		require.Contains(t, got.stderr, "error: --metrics-web-config: "+file)
+		require.Contains(t, got.stderr, c.message)
+		require.Contains(t, got.stderr, "docs/prometheus.md")
+		require.NotContains(t, got.stderr, "hunter2")
+		require.NotContains(t, got.stdout, "SUMMARY")
+	}
+	got := call(nil, "mem", "client", "--metrics-web-config", file)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "--metrics-web-config has nothing to serve")
+	got = call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-linger", "later")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "or scrape")
 }
 
 // The final values are served after the run, until somebody is tired of it.

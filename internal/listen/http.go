@@ -35,6 +35,12 @@ type HTTP struct {
 
 // Serve answers requests by h, which sees bodies of at most 64 KiB. A client that is slow is not waited for.
 func Serve(l net.Listener, h http.Handler) *HTTP {
+	s := newHTTP(l, h)
+	go func() { s.served <- s.server.Serve(newBounded(l, maxConnections)) }()
+	return s
+}
+
+func newHTTP(l net.Listener, h http.Handler) *HTTP {
 	s := &HTTP{listener: l, served: make(chan error, 1)}
 	s.server = &http.Server{
 		Handler:           http.MaxBytesHandler(h, maxBody),
@@ -45,7 +51,6 @@ func Serve(l net.Listener, h http.Handler) *HTTP {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0), // it would show bytes of clients
 	}
-	go func() { s.served <- s.server.Serve(newBounded(l, maxConnections)) }()
 	return s
 }
 

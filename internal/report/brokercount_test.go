@@ -88,7 +88,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "json")
 	j, err := NewJSON(path)
 	require.NoError(t, err)
-	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	var console bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), metrics)

@@ -47,7 +47,7 @@ func TestHostileTexts(t *testing.T) {
 	require.NoError(t, err)
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)
-	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	f := NewFan(NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}), toJSON, toHDR, metrics)
 	f.Secrets = &safetext.Secrets{}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,19 @@ type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
 	http      *listen.HTTP
+	web       listen.Web
+	scraped   chan struct{} // closed when the final figures were scraped
+	once      sync.Once
+}
+
+// PrometheusOptions are the settings of a [Prometheus].
+type PrometheusOptions struct {
+	// Address to listen on, HOST:PORT, or :PORT, which is on loopback.
+	Address string
+	// Version is that of this program, for perfmq_build_info.
+	Version string
+	// Web has TLS and users; empty for neither.
+	Web listen.Web
 }
 
 // Limits of scrapes.
@@ -39,10 +53,10 @@ const (
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on address, HOST:PORT or :PORT, which is on loopback, and nowhere else; version is
-// that of this program, for perfmq_build_info. It can be scraped at once; figures of the run are there from Start on.
-func NewPrometheus(address, version string) (*Prometheus, error) {
-	p := &Prometheus{collector: newCollector(version), registry: prometheus.NewRegistry()}
+// NewPrometheus returns a reporter that listens on an address, and nowhere else. It can be scraped at once; figures of the run are there
+// from Start on.
+func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
+	p := &Prometheus{collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web, scraped: make(chan struct{})}
 	for _, c := range []prometheus.Collector{
 		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
@@ -50,11 +64,11 @@ func NewPrometheus(address, version string) (*Prometheus, error) {
 			return nil, driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
 		}
 	}
-	l, err := listen.TCP(context.Background(), "metrics", "--metrics", address)
+	l, err := listen.TCP(context.Background(), "metrics", "--metrics", o.Address)
 	if err != nil {
 		return nil, err
 	}
-	p.http = listen.Serve(l, p.handler(address, l.Addr()))
+	p.http = o.Web.Serve(l, p.handler(o.Address, l.Addr()))
 	return p, nil
 }
 
@@ -66,6 +80,12 @@ func (p *Prometheus) Start(run stats.Run) error {
 
 // Address returns the address that is listened on, with the real port if 0 was asked for.
 func (p *Prometheus) Address() net.Addr { return p.http.Addr() }
+
+// URL returns where the metrics are.
+func (p *Prometheus) URL() string { return p.web.URL(p.Address()) + "/metrics" }
+
+// Scraped returns a channel that is closed when somebody has scraped the figures of the summary.
+func (p *Prometheus) Scraped() <-chan struct{} { return p.scraped }
 
 // Interval takes over the figures.
 func (p *Prometheus) Interval(s *stats.Snapshot) error {
@@ -91,11 +111,19 @@ func (p *Prometheus) Close() error {
 // another name than those of the machine comes from a web page.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
-	}))
+	})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if p.collector.begun() {
+			answer(w, http.StatusOK, "ok")
+		} else {
+			answer(w, http.StatusServiceUnavailable, "the load has not begun")
+		}
+	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><title>perfmq</title>`+
@@ -105,4 +133,44 @@ func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 		return listen.Local(listen.HostNames(address), mux)
 	}
 	return mux
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintln(w, text)
+}
+
+// watched notes when the final figures were scraped.
+func (p *Prometheus) watched(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		final := p.collector.ended()
+		answered := &answered{ResponseWriter: w, status: http.StatusOK}
+		h.ServeHTTP(answered, r)
+		if final && r.Method == http.MethodGet && answered.status == http.StatusOK && answered.err == nil {
+			p.once.Do(func() { close(p.scraped) })
+		}
+	})
+}
+
+// answered remembers how a request was answered.
+type answered struct {
+	http.ResponseWriter
+	status int
+	err    error
+}
+
+// WriteHeader notes the status.
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes whether the client has gone.
+func (a *answered) Write(b []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(b)
+	if err != nil {
+		a.err = err
+	}
+	return n, err
 }

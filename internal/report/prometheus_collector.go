@@ -118,6 +118,20 @@ func (c *collector) labels() []*dto.LabelPair {
 	return c.more
 }
 
+// begun tells whether the load has.
+func (c *collector) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
+}
+
+// ended tells whether the figures are final.
+func (c *collector) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.final != nil
+}
+
 func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

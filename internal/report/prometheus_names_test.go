@@ -25,7 +25,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	f := fakeSteps(t, 3, 2, 1)
 	f.run.Transacted = true
 	f.run.Labels = nil
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	require.NoError(t, p.Start(f.run))

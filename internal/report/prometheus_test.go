@@ -24,7 +24,7 @@ import (
 
 func startPrometheus(t *testing.T, run stats.Run) (*Prometheus, string) {
 	t.Helper()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	require.NoError(t, p.Start(run))
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
@@ -242,7 +242,7 @@ func TestPrometheusRoles(t *testing.T) {
 
 func TestPrometheusNamesAreConventional(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	defer p.Close()
 	p.collector.start(clientRun(true))
@@ -268,6 +268,9 @@ func TestPrometheusPages(t *testing.T) {
 		{http.MethodHead, "/", http.StatusOK, ""},
 		{http.MethodGet, "/metrics", http.StatusOK, `perfmq_build_info{goversion="go1.`},
 		{http.MethodHead, "/metrics", http.StatusOK, ""},
+		{http.MethodGet, "/healthz", http.StatusOK, "ok\n"},
+		{http.MethodGet, "/readyz", http.StatusOK, "ok\n"},
+		{http.MethodPost, "/healthz", http.StatusMethodNotAllowed, ""},
 		{http.MethodGet, "/other", http.StatusNotFound, ""},
 		{http.MethodPost, "/metrics", http.StatusMethodNotAllowed, ""},
 	} {
@@ -275,6 +278,54 @@ func TestPrometheusPages(t *testing.T) {
 		require.Equal(t, test.status, status, "%s %s", test.method, test.path)
 		require.Contains(t, body, test.contains)
 	}
+}
+
+// TestPrometheusReady: there are figures from the begin of the load on, until Close.
+func TestPrometheusReady(t *testing.T) {
+	t.Parallel()
+	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0"})
+	require.NoError(t, err)
+	defer p.Close()
+	url := "http://" + p.Address().String()
+	ready := func(want int, text string) {
+		t.Helper()
+		status, body := request(t, http.MethodGet, url+"/readyz")
+		require.Equal(t, want, status)
+		require.Equal(t, text+"\n", body)
+	}
+	ready(http.StatusServiceUnavailable, "the load has not begun")
+	status, _ := request(t, http.MethodGet, url+"/healthz")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, p.Start(clientRun(false)))
+	ready(http.StatusOK, "ok")
+	require.NoError(t, p.Summary(brokenRun()))
+	ready(http.StatusOK, "ok")
+}
+
+// TestPrometheusScraped: only a whole answer with the final figures is a scrape of them.
+func TestPrometheusScraped(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	scraped := func() bool {
+		select {
+		case <-p.Scraped():
+			return true
+		default:
+			return false
+		}
+	}
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())))
+	scrape(t, url)
+	require.False(t, scraped(), "the run goes on")
+	require.NoError(t, p.Summary(brokenRun()))
+	require.False(t, scraped())
+	for _, other := range []struct{ method, path string }{{http.MethodHead, "/metrics"}, {http.MethodPost, "/metrics"}, {http.MethodGet, "/healthz"}} {
+		request(t, other.method, url+other.path)
+		require.False(t, scraped(), other)
+	}
+	scrape(t, url)
+	<-p.Scraped()
+	scrape(t, url)
 }
 
 func TestPrometheusListenErrors(t *testing.T) {
@@ -285,7 +336,7 @@ func TestPrometheusListenErrors(t *testing.T) {
 		{"192.0.2.1:0", "bind: cannot assign requested address", "an address of this machine"},
 		{"9400", "address 9400: missing port in address", "HOST:PORT"},
 	} {
-		_, err := NewPrometheus(test.address, "1.2.3")
+		_, err := NewPrometheus(PrometheusOptions{Address: test.address, Version: "1.2.3"})
 		require.EqualError(t, err, "listen for metrics on "+test.address+": "+test.message)
 		require.Contains(t, driver.HintOf(err), test.hint)
 	}
@@ -294,11 +345,11 @@ func TestPrometheusListenErrors(t *testing.T) {
 // Metrics are on loopback unless an address is written out, and there not for web pages.
 func TestPrometheusIsLocal(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(":0", "1.2.3")
+	p, err := NewPrometheus(PrometheusOptions{Address: ":0", Version: "1.2.3"})
 	require.NoError(t, err)
 	defer p.Close()
 	require.True(t, p.Address().(*net.TCPAddr).IP.IsLoopback(), p.Address())
-	all, err := NewPrometheus("0.0.0.0:0", "1.2.3")
+	all, err := NewPrometheus(PrometheusOptions{Address: "0.0.0.0:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	defer all.Close()
 	require.True(t, all.Address().(*net.TCPAddr).IP.IsUnspecified(), all.Address())
@@ -325,7 +376,7 @@ func TestPrometheusIsLocal(t *testing.T) {
 // After Close nothing listens, and a scraper that does not finish its request cannot hold it up.
 func TestPrometheusClose(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	require.NoError(t, p.Start(clientRun(false)))
 	address := p.Address().String()
@@ -341,7 +392,7 @@ func TestPrometheusClose(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.Less(t, time.Since(began), time.Minute)
 
-	again, err := NewPrometheus(address, "1.2.3")
+	again, err := NewPrometheus(PrometheusOptions{Address: address, Version: "1.2.3"})
 	require.NoError(t, err)
 	require.NoError(t, again.Start(clientRun(false)), "the port is free again")
 	require.NoError(t, again.Close())

@@ -329,7 +329,7 @@ func TestHostileSteps(t *testing.T) {
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)
 	toResult, dir := newTestResult(t, ResultOptions{})
-	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3")
+	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	secrets := &safetext.Secrets{}
 	secrets.Add("app", "hunter2")

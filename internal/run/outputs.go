@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 )
@@ -35,8 +36,10 @@ type Outputs struct {
 	VerifyFile  string        // named by the user; empty for none
 	Metrics     string        // address; empty for none
 	Web         string        // address; empty for none
-	// Linger is for how long the final metrics are served.
-	Linger time.Duration
+	MetricsWeb  string        // web configuration file of the metrics; empty for none
+	// Linger is for how long the final metrics are served; at most, with LingerScrape, which ends it when they were scraped.
+	Linger       time.Duration
+	LingerScrape bool
 }
 
 // reporters opens the outputs. If one cannot be opened, those that were are closed again.
@@ -80,9 +83,9 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 		add(r.newResult(head))
 	}
 	if o.Metrics != "" {
-		m, err := report.NewPrometheus(o.Metrics, r.Version.Number)
+		m, err := r.newMetrics()
 		if err == nil {
-			r.metricsAt = m.Address().String()
+			r.metrics = m
 		}
 		add(m, err)
 	}
@@ -100,6 +103,15 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	}
 	fan.OnError, fan.Secrets = r.OnError, r.Secrets
 	return fan, nil
+}
+
+// newMetrics serves metrics.
+func (r *Run) newMetrics() (*report.Prometheus, error) {
+	web, err := listen.ReadWeb(r.Outputs.MetricsWeb)
+	if err != nil {
+		return nil, err
+	}
+	return report.NewPrometheus(report.PrometheusOptions{Address: r.Outputs.Metrics, Version: r.Version.Number, Web: web})
 }
 
 // console returns what prints to the standard output.

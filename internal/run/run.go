@@ -49,8 +49,8 @@ type Run struct {
 	Say     func(string)
 	OnError func(error)
 
-	metricsAt string // where metrics are served
-	webAt     string // where the page is served
+	metrics *report.Prometheus // nil if none are served
+	webAt   string             // where the page is served
 }
 
 // Ending is how a run came to its end.
@@ -162,8 +162,8 @@ func (r *Run) notes(embedded []*broker.Broker) {
 	if r.Outputs.Silent {
 		return
 	}
-	if r.metricsAt != "" {
-		r.Say("note: metrics at http://" + r.metricsAt + "/metrics")
+	if r.metrics != nil {
+		r.Say("note: metrics at " + r.metrics.URL())
 	}
 	if r.webAt != "" {
 		r.Say("note: the page of this run is at http://" + r.webAt + "/")
@@ -180,16 +180,29 @@ func (r *Run) notes(embedded []*broker.Broker) {
 func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan) (e Ending) {
 	defer r.Plan.Side.Stop()
 	e.Summary, e.Err = engine.Run(ctx, stop, r.Plan, fan)
-	if linger := r.Outputs.Linger; e.Summary != nil && linger > 0 {
-		r.Say("serving the final metrics for " + linger.String() + "; press Ctrl-C to end")
-		await(ctx, stop, linger)
+	if e.Summary != nil && r.Outputs.Linger > 0 {
+		r.linger(ctx, stop)
 	}
 	e.Closing = fan.Close()
 	return e
 }
 
-// await waits for d, until ctx ends, or until stop closes if it has not yet.
-func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
+// linger serves the final metrics for a while.
+func (r *Run) linger(ctx context.Context, stop <-chan struct{}) {
+	d := r.Outputs.Linger
+	if !r.Outputs.LingerScrape || r.metrics == nil {
+		r.Say("serving the final metrics for " + d.String() + "; press Ctrl-C to end")
+		await(ctx, stop, nil, d)
+		return
+	}
+	r.Say("serving the final metrics until they are scraped, for " + d.String() + " at most; press Ctrl-C to end")
+	if !await(ctx, stop, r.metrics.Scraped(), d) {
+		r.Say("note: nobody scraped the final metrics within " + d.String())
+	}
+}
+
+// await waits for done or for d, until ctx ends, or until stop closes if it has not yet. It returns false if d is over.
+func await(ctx context.Context, stop, done <-chan struct{}, d time.Duration) bool {
 	select {
 	case <-stop:
 		stop = nil // that was the end of the run
@@ -199,7 +212,10 @@ func await(ctx context.Context, stop <-chan struct{}, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return false
+	case <-done:
 	case <-stop:
 	case <-ctx.Done():
 	}
+	return true
 }

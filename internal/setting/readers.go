@@ -98,6 +98,24 @@ func span(unit time.Duration, field func(*Values) *time.Duration) setter {
 	}
 }
 
+// The value of --metrics-linger that waits for a scrape, and for how long.
+const (
+	lingerScrape    = "scrape"
+	lingerScrapeMax = time.Minute
+)
+
+func setLinger(s *Values, t string) error {
+	if s.LingerScrape = t == lingerScrape; s.LingerScrape {
+		s.MetricsLinger = lingerScrapeMax
+		return nil
+	}
+	err := span(time.Second, func(s *Values) *time.Duration { return &s.MetricsLinger })(s, t)
+	if err != nil {
+		return fmt.Errorf("%w, or %s", err, lingerScrape)
+	}
+	return nil
+}
+
 func setRate(s *Values, t string) (err error) {
 	if s.Relative, err = plan.ParseRelative(t); s.Relative != nil || err != nil {
 		s.Rate = load.Schedule{}

@@ -109,8 +109,14 @@ func outputRows() []Setting {
 			Set: text(func(s *Values) *string { return &s.MetricsAddr }),
 		},
 		{
-			Name: "metrics-linger", Section: SectionOutput, Arg: argTime, Help: "with --metrics: serve the final values for so long after the run, to be scraped",
-			Set: span(time.Second, func(s *Values) *time.Duration { return &s.MetricsLinger }),
+			Name: "metrics-linger", Section: SectionOutput, Arg: "TIME|scrape",
+			Help: "with --metrics: serve the final values for so long after the run, to be scraped; scrape: until they were, for 1m at most",
+			Set:  setLinger,
+		},
+		{
+			Name: "metrics-web-config", Section: SectionOutput, Arg: argFile, Files: true,
+			Help: "with --metrics: TLS and basic authentication, from a web configuration file of Prometheus's",
+			Set:  text(func(s *Values) *string { return &s.MetricsWeb }),
 		},
 		{
 			Name: "web", Section: SectionOutput, Arg: "[HOST]:PORT",

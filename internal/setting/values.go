@@ -54,7 +54,8 @@ type Values struct {
 	ShowLatency, Silent, DryRun    bool
 	Format                         string
 	JSONFile, HDRFile, MetricsAddr string
-	ResultDir, WebAddr             string
+	ResultDir, WebAddr, MetricsWeb string
+	LingerScrape                   bool // MetricsLinger ends with a scrape
 	MetricsLinger, Interval        time.Duration
 	Options                        []string
 	Labels                         map[string]string
