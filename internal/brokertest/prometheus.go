@@ -1,0 +1,72 @@
+//go:build unix
+
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Prometheus is a real one (the Debian package prometheus), on loopback, with a storage of its own.
+type Prometheus struct {
+	dir, config string
+	port        int
+	args        []string
+	proc        *process
+}
+
+// prometheusReady is a line of its log.
+const prometheusReady = "Server is ready to receive web requests"
+
+// StartPrometheus starts a Prometheus with a configuration file for one test and ends it with the test. More arguments, such as
+// --enable-feature=native-histograms, are passed on.
+func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
+	tb.Helper()
+	p := &Prometheus{dir: tb.TempDir(), config: config, args: args}
+	err := p.Start(tb.Context())
+	keepFor(tb, "Prometheus", err, func() string { return p.proc.tail() }, p.Stop)
+	return p
+}
+
+// Start starts it, the first time on any free port, then on the same one.
+func (p *Prometheus) Start(ctx context.Context) error {
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		return fmt.Errorf("find prometheus: %w; Debian: RUNLEVEL=1 apt-get install --no-install-recommends prometheus", err)
+	}
+	first := p.port == 0
+	for try := 1; ; try++ {
+		if first {
+			ports, err := freePorts(1)
+			if err != nil {
+				return err
+			}
+			p.port = ports[0]
+		}
+		p.proc, err = startProcess(ctx, processSpec{
+			name: "prometheus", path: path, dir: p.dir, logFile: filepath.Join(p.dir, "prometheus.log"), ready: prometheusReady,
+			timeout: time.Minute, hint: "Debian's package prometheus",
+			args: append([]string{
+				"--config.file=" + p.config, "--storage.tsdb.path=" + filepath.Join(p.dir, "data"),
+				"--web.listen-address=" + net.JoinHostPort(loopback, strconv.Itoa(p.port)),
+			}, p.args...),
+		})
+		if err == nil || !first || try == 3 || ctx.Err() != nil {
+			return err
+		}
+		_ = os.RemoveAll(filepath.Join(p.dir, "data")) // another process may have taken the port
+	}
+}
+
+// Stop ends it, as an operator does. What it has scraped is kept.
+func (p *Prometheus) Stop() error { return p.proc.stop(20 * time.Second) }
+
+// URL returns where it answers queries.
+func (p *Prometheus) URL() string { return "http://" + net.JoinHostPort(loopback, strconv.Itoa(p.port)) }

@@ -1,0 +1,358 @@
+//go:build unix
+
+package promtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/cli"
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/scenarios"
+)
+
+const deploy = "../../deploy/"
+
+// promtool runs promtool.
+func promtool(t *testing.T, stdin io.Reader, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "promtool", args...)
+	cmd.Stdin = stdin
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "promtool %s (Debian's package prometheus):\n%s", args, out)
+}
+
+// TestAlerts: each alert has a test that it fires, and not too early.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	promtool(t, nil, "test", "rules", deploy+"alerts_test.yml")
+	rules, err := os.ReadFile(deploy + "alerts.yml")
+	require.NoError(t, err)
+	tests, err := os.ReadFile(deploy + "alerts_test.yml")
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(string(rules)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok {
+			require.Contains(t, string(tests), "        alertname: "+name+"\n        exp_alerts:\n          - ", "%s is not tested", name)
+			n++
+		}
+	}
+	require.Positive(t, n)
+}
+
+// The load: two steps, so that there is everything that a dashboard shows. It lasts longer than Prometheus takes to restart.
+const plan = `version: 1
+name: promtest
+verify: true
+broker: {protocol: amqp, url: amqp://localhost:5672}
+groups:
+  senders: {role: producer, destination: queue://perfmq.prometheus, max-pending: 20, rate: 200}
+  readers: {role: consumer, destination: queue://perfmq.prometheus}
+steps:
+  - {name: first, duration: 6s, warmup: 1s}
+  - {name: second, duration: 21s}
+thresholds:
+  - failed == 0
+`
+
+// load is a running one.
+type load struct {
+	metrics string // HOST:PORT
+	result  string // folder
+	ended   chan int
+	stderr  bytes.Buffer
+}
+
+func startLoad(t *testing.T) *load {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := &load{metrics: listener.Addr().String(), result: filepath.Join(t.TempDir(), "result"), ended: make(chan int, 1)}
+	require.NoError(t, listener.Close())
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(plan), 0o600))
+	signals := make(chan os.Signal, 3)
+	go func() {
+		l.ended <- cli.Main(cli.Env{
+			Args:    []string{"run", file, "--embedded", "--metrics", l.metrics, "--metrics-linger", "6s", "--result", l.result},
+			Environ: []string{"GOGC=100"}, Stdout: io.Discard, Stderr: &l.stderr,
+			Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion("promtest"),
+		})
+	}()
+	return l
+}
+
+// server is a Prometheus that is asked.
+type server struct {
+	*brokertest.Prometheus
+	t *testing.T
+}
+
+// sample is a value at a time in seconds since the epoch.
+type sample [2]float64
+
+// UnmarshalJSON reads [time, "value"].
+func (s *sample) UnmarshalJSON(text []byte) error {
+	var parts [2]any
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	s[0], _ = parts[0].(float64)
+	value, _ := parts[1].(string)
+	var err error
+	s[1], err = strconv.ParseFloat(value, 64)
+	return err
+}
+
+type series struct {
+	Metric map[string]string `json:"metric"`
+	Value  sample            `json:"value"`
+	Values []sample          `json:"values"`
+}
+
+// query asks at a time; the zero time is now.
+func (s server) query(expr string, at time.Time) []series {
+	s.t.Helper()
+	form := url.Values{"query": {expr}}
+	if !at.IsZero() {
+		form.Set("time", strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64))
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/query?"+form.Encode(), nil)
+	require.NoError(s.t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(s.t, err)
+	defer response.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []series }
+	}
+	require.NoError(s.t, json.NewDecoder(response.Body).Decode(&answer))
+	require.Equal(s.t, "success", answer.Status, "%s: %s", expr, answer.Error)
+	return answer.Data.Result
+}
+
+// value asks for one value.
+func (s server) value(expr string, at time.Time) float64 {
+	s.t.Helper()
+	list := s.query(expr, at)
+	require.Len(s.t, list, 1, expr)
+	return list[0].Value[1]
+}
+
+// panelQueries are the queries of the dashboard, as Grafana would send them.
+func panelQueries(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(deploy + "grafana-dashboard.json")
+	require.NoError(t, err)
+	var dashboard struct {
+		Panels []struct {
+			Title, Type string
+			Targets     []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	queries := map[string]string{}
+	for _, panel := range dashboard.Panels {
+		require.Equal(t, panel.Type == "row", len(panel.Targets) == 0, panel.Title)
+		for i, target := range panel.Targets {
+			expr := strings.NewReplacer("$__rate_interval", "10s", "$job", "perfmq", "$instance", ".*").Replace(target.Expr)
+			require.NotContains(t, expr, "$", "a variable that this test does not know")
+			queries[fmt.Sprintf("%s %d", panel.Title, i)] = expr
+		}
+	}
+	require.Greater(t, len(queries), 30)
+	return queries
+}
+
+// example writes the example configuration with the address of a load.
+func example(t *testing.T, l *load) string {
+	t.Helper()
+	text, err := os.ReadFile(deploy + "prometheus.yml")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "127.0.0.1:9400")
+	alerts, err := filepath.Abs(deploy + "alerts.yml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "prometheus.yml")
+	changed := strings.NewReplacer("127.0.0.1:9400", l.metrics, "alerts.yml", alerts).Replace(string(text))
+	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+	return file
+}
+
+// eventually waits for a condition, asking each tenth of a second.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, 2*time.Minute, 100*time.Millisecond, what)
+}
+
+// TestPrometheus runs a load under two Prometheuses, with classic and with native histograms, of which the first is restarted.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	promtool(t, nil, "check", "config", deploy+"prometheus.yml")
+	queries := panelQueries(t)
+	l := startLoad(t)
+	config := example(t, l)
+	classic := server{brokertest.StartPrometheus(t, config), t}
+	native := server{brokertest.StartPrometheus(t, config, "--enable-feature=native-histograms"), t}
+
+	ask := func(at time.Time) {
+		for name, expr := range queries {
+			if list := classic.query(expr, at); hasNumber(list) {
+				delete(queries, name)
+			}
+		}
+	}
+	eventually(t, "some seconds of the second step", func() bool {
+		return len(classic.query(`max_over_time(perfmq_messages_sent_total{step="second"}[1m]) > 800`, time.Time{})) > 0
+	})
+	body := scrape(t, l.metrics)
+	promtool(t, strings.NewReader(body), "check", "metrics")
+	ask(time.Time{})
+	require.NoError(t, classic.Stop())
+	require.NoError(t, classic.Start(t.Context()))
+
+	// What is known at the end alone is asked for while that is served.
+	eventually(t, "the end", func() bool {
+		return len(classic.query("perfmq_run_success == 1", time.Time{})) > 0 && len(native.query("perfmq_run_success == 1", time.Time{})) > 0
+	})
+	end := time.Now()
+	ask(end)
+	require.Equal(t, 0, <-l.ended, l.stderr.String())
+	require.Empty(t, queries, "panels without data")
+	l.compareRates(t, classic, end)
+	l.compareQuantiles(t, classic, native, end)
+}
+
+// hasNumber tells whether a query has returned a value that is one.
+func hasNumber(list []series) bool {
+	for _, s := range list {
+		if !math.IsNaN(s.Value[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func scrape(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	require.NoError(t, err)
+	r.Close = true
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// compareRates: each value that Prometheus has was the total of a row at that time, and the rates are those of the rows, over the restart of
+// Prometheus, too.
+func (l *load) compareRates(t *testing.T, s server, end time.Time) {
+	t.Helper()
+	got, err := result.Read(l.result)
+	require.NoError(t, err)
+	type moment struct {
+		step  string
+		total uint64
+	}
+	at := map[moment]float64{} // when a step had completed so many, in seconds since the epoch
+	var total uint64
+	step := map[string]uint64{}
+	for i := range got.Rows {
+		r := &got.Rows[i]
+		n := r.Producers.Completed
+		step[r.Step] += n
+		if total += n; n > 0 {
+			at[moment{r.Step, step[r.Step]}] = float64(r.Time) / 1e6
+		}
+	}
+	require.EqualValues(t, 200*27, total, "the load is exact")
+	var last float64
+	samples := 0
+	for _, raw := range s.query(`perfmq_messages_completed_total[3m]`, end) {
+		var before float64
+		for _, v := range raw.Values {
+			if v[1] == before {
+				continue
+			}
+			when, ok := at[moment{raw.Metric["step"], uint64(v[1])}]
+			require.True(t, ok, "step %s never had a total of %v", raw.Metric["step"], v[1])
+			require.Greater(t, v[0]+0.01, when, "nothing is told before it happened")
+			before, last = v[1], max(last, v[0])
+			samples++
+		}
+		require.EqualValues(t, step[raw.Metric["step"]], before, "the final total")
+	}
+	require.Greater(t, samples, 8)
+	require.Zero(t, s.value(`sum(resets(perfmq_messages_completed_total[3m]))`, end))
+	for _, window := range []time.Duration{6 * time.Second, 19 * time.Second} {
+		rate := s.value(fmt.Sprintf(`sum(rate(perfmq_messages_completed_total[%ds]))`, int(window.Seconds())), time.UnixMilli(int64(1000*last)))
+		// The console's rate is 200 msg/s. A sample at either end of the window is up to a second old.
+		require.InDelta(t, 200, rate, 200*2.1/window.Seconds(), window)
+	}
+	require.InDelta(t, 200, s.value(`sum(perfmq_run_rate{messages="completed",value="average"})`, end), 10)
+}
+
+// compareQuantiles: those of the histograms are in the bucket in which those of the HdrHistograms are.
+func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.Time) {
+	t.Helper()
+	got, err := result.Read(l.result)
+	require.NoError(t, err)
+	require.True(t, got.Outcome.Success)
+	for name, hdr := range map[string]*result.Latency{
+		"send_ack": got.Latencies.Ack, "response": got.Latencies.Response, "send_delay": got.Latencies.Delay, "transfer": got.Latencies.Transfer,
+	} {
+		const sums = `sum(perfmq_%s_seconds_%s{phase="measure"})`
+		require.EqualValues(t, hdr.Count, classic.value(fmt.Sprintf(sums, name, "count"), end), name)
+		require.InDelta(t, float64(hdr.Sum)/1e6, classic.value(fmt.Sprintf(sums, name, "sum"), end), 1e-6, name)
+		for p, us := range map[string]int64{"0.5": hdr.P50, "0.9": hdr.P90, "0.99": hdr.P99, "0.999": hdr.P999} {
+			v := float64(us) / 1e6
+			q := classic.value(fmt.Sprintf(`histogram_quantile(%s, sum by (le) (perfmq_%s_seconds_bucket{phase="measure"}))`, p, name), end)
+			lower, upper := bucketOf(v)
+			// The highest value is exact in the HdrHistogram and up to 1% higher in the buckets.
+			if us == hdr.Max {
+				_, upper = bucketOf(1.01 * v)
+			}
+			require.GreaterOrEqual(t, q, lower*(1-1e-9), "%s %s: %v", name, p, v)
+			require.LessOrEqual(t, q, upper*(1+1e-9), "%s %s: %v", name, p, v)
+			n := native.value(fmt.Sprintf(`histogram_quantile(%s, sum(perfmq_%s_seconds{phase="measure"}))`, p, name), end)
+			require.InEpsilon(t, v, n, math.Exp2(1.0/8)-1+0.01, "%s %s, native", name, p)
+		}
+	}
+}
+
+// bucketOf returns the bounds of the classic bucket of a time in seconds.
+func bucketOf(v float64) (lower, upper float64) {
+	for decade := 1e-5; decade < 1000; decade *= 10 {
+		for _, bound := range []float64{decade, 2.5 * decade, 5 * decade} {
+			if v <= bound*(1+1e-9) {
+				return lower, bound
+			}
+			lower = bound
+		}
+	}
+	return lower, math.Inf(1)
+}
