@@ -25,6 +25,17 @@ if ! command -v rabbitmq-server >/dev/null && [ ! -x /usr/sbin/rabbitmq-server ]
 	fi
 fi
 
+# A real Prometheus scrapes a running load; promtool checks metrics and alerts.
+if ! command -v prometheus >/dev/null || ! command -v promtool >/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "note: installing prometheus for the tests; its system service is not started"
+		apt-get update -qq
+		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus >/dev/null
+	else
+		need prometheus "the tests start a Prometheus (Debian: apt-get install --no-install-recommends prometheus)"
+	fi
+fi
+
 # Independent clients of the embedded broker: Qpid Proton's and stomp.py, for Python.
 # (A python3 that comes first in the PATH need not be Debian's, which has the packages.)
 if ! python3 -c 'import proton, stomp' 2>/dev/null && ! /usr/bin/python3 -c 'import proton, stomp' 2>/dev/null; then

@@ -69,4 +69,6 @@ func (p *Prometheus) Start(ctx context.Context) error {
 func (p *Prometheus) Stop() error { return p.proc.stop(20 * time.Second) }
 
 // URL returns where it answers queries.
-func (p *Prometheus) URL() string { return "http://" + net.JoinHostPort(loopback, strconv.Itoa(p.port)) }
+func (p *Prometheus) URL() string {
+	return "http://" + net.JoinHostPort(loopback, strconv.Itoa(p.port))
+}

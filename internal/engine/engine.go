@@ -19,6 +19,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,11 +218,25 @@ func (r *run) describe() stats.Run {
 	seen := map[string]bool{}
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.Transacted
-		if g.plan.Role.Produces() && info.Protocol == "" {
-			info.Protocol, info.Client = g.plan.Producer.Factory.Name, g.plan.Producer.Client()
+		var of stats.RunGroup // also of a command line, which has no groups
+		if g.plan.Role.Produces() {
+			of.Protocol, of.Client = g.plan.Producer.Factory.Name, g.plan.Producer.Client()
 		}
-		if g.plan.Role.Consumes() && info.ConsumerProtocol == "" {
-			info.ConsumerProtocol, info.ConsumerClient = g.plan.Consumer.Factory.Name, g.plan.Consumer.Client()
+		if g.plan.Role.Consumes() {
+			of.ConsumerProtocol, of.ConsumerClient = g.plan.Consumer.Factory.Name, g.plan.Consumer.Client()
+		}
+		if info.Protocol == "" {
+			info.Protocol, info.Client = of.Protocol, of.Client
+		}
+		if info.ConsumerProtocol == "" {
+			info.ConsumerProtocol, info.ConsumerClient = of.ConsumerProtocol, of.ConsumerClient
+		}
+		for i := range info.Groups {
+			if known := &info.Groups[i]; known.Name == g.plan.Name {
+				known.Protocol, known.Client = cmp.Or(known.Protocol, of.Protocol), cmp.Or(known.Client, of.Client)
+				known.ConsumerProtocol = cmp.Or(known.ConsumerProtocol, of.ConsumerProtocol)
+				known.ConsumerClient = cmp.Or(known.ConsumerClient, of.ConsumerClient)
+			}
 		}
 		for _, d := range g.plan.Destinations {
 			if !seen[d.String()] {

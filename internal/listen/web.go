@@ -27,9 +27,6 @@ type Web struct {
 // maxWeb is how long a web configuration may be, in bytes.
 const maxWeb = 1 << 20
 
-// quotedText is what errors of YAML repeat of the file.
-var quotedText = regexp.MustCompile("`[^`]*`") //nolint:gochecknoglobals // a constant
-
 // ReadWeb reads a web configuration file and those that it names, and finds their mistakes. An empty path is none. The file is read again
 // for each connection and request, so that certificates and users can change.
 func ReadWeb(path string) (Web, error) {
@@ -64,7 +61,7 @@ func webMistake(err error) string {
 	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, &prefix) || errors.As(err, &version) || errors.As(err, &cost) {
 		return "a password of basic_auth_users is no bcrypt hash, such as of htpasswd -nB USER"
 	}
-	return quotedText.ReplaceAllString(err.Error(), "a value")
+	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat what they read
 }
 
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.

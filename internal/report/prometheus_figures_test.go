@@ -214,3 +214,23 @@ func TestPrometheusBounds(t *testing.T) {
 	}
 	require.Equal(t, 50, series)
 }
+
+// TestPrometheusGroupInfo: by it, the figures of groups are those of roles and protocols.
+func TestPrometheusGroupInfo(t *testing.T) {
+	t.Parallel()
+	f := groupRun(30)
+	for i := range f.run.Groups {
+		g := &f.run.Groups[i]
+		g.Protocol, g.Client = "amqp", "native"
+		g.ConsumerProtocol, g.ConsumerClient = "stomp", "go-stomp"
+	}
+	f.run.Groups[1].Receives = true
+	_, url := startPrometheus(t, f.run)
+	m := scrape(t, url)
+	m.require(t, map[string]float64{
+		"group_info client=native group=senders-0 protocol=amqp role=producer":    1,
+		"group_info client=native group=senders-1 protocol=amqp role=producer":    1,
+		"group_info client=go-stomp group=senders-1 protocol=stomp role=consumer": 1,
+	})
+	require.EqualValues(t, namedGroups+1, m.sum("perfmq_group_info"), "others may have any")
+}

@@ -13,10 +13,12 @@ import (
 type groupDescriptions struct {
 	sent, completed, failed, received, redelivered, inFlight *prometheus.Desc
 	delay, ack, response, transfer                           *prometheus.Desc
+	info                                                     *prometheus.Desc
 }
 
 func describeGroups(d *describer) groupDescriptions {
 	return groupDescriptions{
+		info:        d.of("group_info", "The role, protocol and client of a group; always 1.", "group", "role", "protocol", "client"),
 		sent:        d.of("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
 		completed:   d.of("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
 		failed:      d.of("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
@@ -43,6 +45,7 @@ type groupTotals struct {
 	name            string // as the label has it
 	sends, receives bool
 	total           stats.Counters
+	of              *stats.RunGroup // nil for several
 }
 
 // place returns where the i-th group of the run is in the list.
@@ -60,6 +63,9 @@ func (g *groupSeries) start(groups []stats.RunGroup) {
 				name = result.OtherGroups
 			}
 			g.list = append(g.list, groupTotals{name: name})
+			if i < namedGroups {
+				g.list[i].of = &groups[i]
+			}
 		}
 		t := g.place(i)
 		t.sends, t.receives = t.sends || of.Sends, t.receives || of.Receives
@@ -106,6 +112,12 @@ func (g *groupSeries) reset() {
 func (g *groupSeries) collect(d *groupDescriptions, emit emitter) {
 	for i := range g.list {
 		t := &g.list[i]
+		if t.of != nil && t.sends {
+			emit.gauge(d.info, 1, t.name, "producer", t.of.Protocol, t.of.Client)
+		}
+		if t.of != nil && t.receives {
+			emit.gauge(d.info, 1, t.name, "consumer", t.of.ConsumerProtocol, t.of.ConsumerClient)
+		}
 		if t.sends {
 			emit.counter(d.sent, t.total.Sent, t.name)
 			emit.counter(d.completed, t.total.Completed, t.name)

@@ -78,10 +78,9 @@ func nativeIndex(us int64) int {
 // metric returns the histogram as it is now.
 func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	h := &dto.Histogram{
-		SampleCount: &b.count, SampleSum: new(float64(b.sum) / 1e6),
-		Schema: new(int32(nativeSchema)), ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: &b.zero,
+		SampleCount: new(b.count), SampleSum: new(float64(b.sum) / 1e6), // it is read after the lock is free
+		Schema: new(int32(nativeSchema)), ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: new(b.zero),
 	}
-	h.SampleCount, h.ZeroCount = new(b.count), new(b.zero)
 	var sum uint64
 	for i, bound := range b.bounds {
 		sum += b.counts[i]

@@ -25,6 +25,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	f := fakeSteps(t, 3, 2, 1)
 	f.run.Transacted = true
 	f.run.Labels = nil
+	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
 	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
@@ -34,10 +35,15 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Verified = &verify.Progress{Received: 1}
 		s.Depths = []brokercount.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
+		side := use(1, time.Second)
+		s.Side = &side
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
 		l := latency(10, time.Millisecond)
 		s.Latencies = stats.Latencies{Delay: l, Ack: l, Response: l, Transfer: l, B2C: l, S2C: l, Commit: l, Lateness: l}
 		s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
+		for _, g := range f.run.Groups {
+			s.Groups = append(s.Groups, stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Latencies: s.Latencies})
+		}
 		require.NoError(t, p.Interval(s))
 	}
 	during, err := p.registry.Gather()

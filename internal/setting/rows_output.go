@@ -104,6 +104,12 @@ func outputRows() []Setting {
 			Help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every second, with --verify also verify.pv",
 			Set:  text(func(s *Values) *string { return &s.ResultDir }),
 		},
+	}
+}
+
+// servedRows are the settings of what listens during a run.
+func servedRows() []Setting {
+	return []Setting{
 		{
 			Name: "metrics", Section: SectionOutput, Arg: "[HOST]:PORT", Help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",
 			Set: text(func(s *Values) *string { return &s.MetricsAddr }),
@@ -123,6 +129,12 @@ func outputRows() []Setting {
 			Help: "serve the page of perfmq report while the run goes on, such as :8080, which is on loopback; 0.0.0.0:8080 is on all addresses",
 			Set:  text(func(s *Values) *string { return &s.WebAddr }),
 		},
+	}
+}
+
+// plainRows are the last settings of a run.
+func plainRows() []Setting {
+	return []Setting{
 		{
 			Name: "silent", Section: SectionOutput, Help: "print nothing but errors",
 			Set: onOff(func(s *Values) *bool { return &s.Silent }),

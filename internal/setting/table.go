@@ -100,6 +100,7 @@ func consumer() []plan.Role { return []plan.Role{plan.Consumer} }
 func Table(role plan.Role, f *driver.Factory) []Setting {
 	all := slices.Concat(
 		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(), verifyRows(), shardRows(), sideRows(), outputRows(),
+		servedRows(), plainRows(),
 		tlsRows(),
 	)
 	return slices.DeleteFunc(all, func(s Setting) bool { return !s.In(role) })

@@ -188,6 +188,9 @@ type Run struct {
 type RunGroup struct {
 	Name            string
 	Sends, Receives bool
+	// Protocol and client of its producers, and of its consumers; empty without such.
+	Protocol, ConsumerProtocol string
+	Client, ConsumerClient     string
 }
 
 // Several tells whether the run has more than one step.
