@@ -4,6 +4,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -11,16 +12,18 @@ import (
 	"time"
 )
 
-// Shared is a broker that the tests of a package share: started by the first
-// test that asks, so that a run without such tests costs nothing, and ended by
-// [Main]. The zero value is ready for use; set the options before the first use.
-// It is safe for concurrent use by parallel tests.
+// Shared are brokers that the tests of a package share: each is started by the
+// first test that asks for it, so that a run without such tests costs nothing, and
+// ended by [Main]. The zero value is ready for use; set the options before the first
+// use. It is safe for concurrent use by parallel tests.
 type Shared struct {
-	ArtemisOptions []ArtemisOption
+	ArtemisOptions  []ArtemisOption
+	ActiveMQOptions []ActiveMQOption
+	RocketMQOptions []RocketMQOption
 
-	once    sync.Once
-	artemis *Artemis
-	err     error
+	artemis  lazy[*Artemis]
+	activemq lazy[*ActiveMQ]
+	rocketmq lazy[*RocketMQ]
 }
 
 // Artemis returns the shared broker. The test fails when it could not start, or
@@ -28,28 +31,62 @@ type Shared struct {
 // one of its own, from [StartArtemis].
 func (s *Shared) Artemis(tb testing.TB) *Artemis {
 	tb.Helper()
-	s.once.Do(func() {
+	return s.artemis.get(tb, func(ctx context.Context) (*Artemis, error) { return LaunchArtemis(ctx, s.ArtemisOptions...) })
+}
+
+// ActiveMQ is the same with ActiveMQ Classic.
+func (s *Shared) ActiveMQ(tb testing.TB) *ActiveMQ {
+	tb.Helper()
+	return s.activemq.get(tb, func(ctx context.Context) (*ActiveMQ, error) { return LaunchActiveMQ(ctx, s.ActiveMQOptions...) })
+}
+
+// RocketMQ is the same with RocketMQ.
+func (s *Shared) RocketMQ(tb testing.TB) *RocketMQ {
+	tb.Helper()
+	return s.rocketmq.get(tb, func(ctx context.Context) (*RocketMQ, error) { return LaunchRocketMQ(ctx, s.RocketMQOptions...) })
+}
+
+// Close ends the brokers that were started. Main calls it.
+func (s *Shared) Close() error {
+	return errors.Join(s.artemis.close(), s.activemq.close(), s.rocketmq.close())
+}
+
+// lazy is a broker that is started when it is asked for.
+type lazy[B interface {
+	Alive() bool
+	LogTail() string
+	Close() error
+}] struct {
+	once    sync.Once
+	broker  B
+	started bool
+	err     error
+}
+
+func (l *lazy[B]) get(tb testing.TB, launch func(context.Context) (B, error)) B {
+	tb.Helper()
+	l.once.Do(func() {
 		// Not the test's context: the broker outlives it.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		s.artemis, s.err = LaunchArtemis(ctx, s.ArtemisOptions...)
+		l.broker, l.err = launch(ctx)
+		l.started = l.err == nil
 	})
-	if s.err != nil {
-		tb.Fatalf("this test needs an Artemis broker: %v", s.err)
+	if l.err != nil {
+		tb.Fatalf("this test needs a broker: %v", l.err)
 	}
-	if !s.artemis.Alive() {
-		tb.Fatalf("the shared broker has ended; use StartArtemis in the test that ended it; the end of its log:\n%s", s.artemis.LogTail())
+	if !l.broker.Alive() {
+		tb.Fatalf("the shared broker has ended; let the test that ended it start its own; the end of its log:\n%s", l.broker.LogTail())
 	}
-	return s.artemis
+	return l.broker
 }
 
-// Close ends the broker if it was started. Main calls it.
-func (s *Shared) Close() error {
-	s.once.Do(func() { s.err = fmt.Errorf("the shared broker was closed before it was used") })
-	if s.artemis == nil {
+func (l *lazy[B]) close() error {
+	l.once.Do(func() { l.err = errors.New("the shared broker was closed before it was used") })
+	if !l.started {
 		return nil
 	}
-	return s.artemis.Close()
+	return l.broker.Close()
 }
 
 // Main is the body of a TestMain: it runs the tests and ends the brokers that

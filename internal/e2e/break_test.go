@@ -51,6 +51,7 @@ func TestWrongPassword(t *testing.T) {
 		"no user": {"--user", "who", "--password", "not-the-secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, limit, append([]string{"amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "queue://A"}, login...)...)
 			require.Equal(t, statusConnect, r.status)
 			require.Contains(t, r.stderr, "hint: ")
@@ -139,6 +140,7 @@ func TestFullQueueThatBlocks(t *testing.T) {
 	a := shared.Artemis(t)
 	for name, extra := range map[string][]string{"closed loop": nil, "open loop": {"--rate", "2000"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			queue := unique(t, "full")
 			require.NoError(t, a.SetAddressLimit(soon(t), brokertest.AddressLimit{Match: queue, MaxMessages: 500, Policy: brokertest.PolicyBlock}))
 			require.NoError(t, a.CreateQueue(soon(t), queue, queue, "ANYCAST"))
@@ -161,6 +163,7 @@ func TestMessageSizes(t *testing.T) {
 	a := shared.Artemis(t)
 	for size, n := range map[string]int{"0": 50, "1": 50, "10KiB": 50, "10MB": 3} {
 		t.Run(size, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-size", size, "--message-count", strconv.Itoa(n), "queue://"+queue)
 			require.Equal(t, statusOK, r.status)
@@ -175,6 +178,7 @@ func TestSignals(t *testing.T) {
 	a := shared.Artemis(t)
 	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--max-pending", "50", "queue://"+queue)
 			p.printed("--- warmup false")
@@ -237,6 +241,7 @@ func TestFullDisk(t *testing.T) {
 	a := shared.Artemis(t)
 	for _, flag := range []string{"--json", "--hdr"} {
 		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", flag, "/dev/full", "queue://"+queue)
 			require.Equal(t, statusFailed, r.status)
@@ -286,6 +291,7 @@ func TestSelector(t *testing.T) {
 	a := shared.Artemis(t)
 	for color, got := range map[string]uint64{"red": 200, "blue": 0} {
 		t.Run(color, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "200", "--max-pending", "10",
 				"--property", "color="+color, "--selector", "color = 'red'", "queue://"+queue)

@@ -48,9 +48,11 @@ func depths(t *testing.T, r *result) (list []uint64) {
 
 // TestCountOfEmbedded: the embedded broker's count is that of the run, and what it is told to lose or double is missing in it, or more.
 func TestCountOfEmbedded(t *testing.T) {
+	t.Parallel()
 	const messages = 9700
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://TEST")
 			require.Equal(t, statusOK, r.status)
 			assert.Equal(t, equalCounts(messages), countLines(&r))
@@ -72,6 +74,7 @@ func TestCountOfEmbedded(t *testing.T) {
 
 // TestDepth: what producers leave at the broker is the depth of the last second.
 func TestDepth(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	r := run(t, limit, "amqp", "producer", "--embedded", "--rate", "1000", "--message-count", "4000", "--max-pending", "100", "--result", dir, "queue://TEST")
 	require.Equal(t, statusOK, r.status)
@@ -93,6 +96,7 @@ func TestDepth(t *testing.T) {
 // TestCountOfArtemis: the broker's count is that of the run, and that of the operator's console; three messages of another client
 // are found.
 func TestCountOfArtemis(t *testing.T) {
+	t.Parallel()
 	const messages = 20_003
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
@@ -128,10 +132,11 @@ func TestCountOfArtemis(t *testing.T) {
 
 // TestCountOfRocketMQ: RocketMQ's offsets are those of the run.
 func TestCountOfRocketMQ(t *testing.T) {
+	t.Parallel()
 	const messages = 5003
-	b := brokertest.StartRocketMQ(t)
+	b := shared.RocketMQ(t)
 	for _, kind := range []string{"queue", "topic"} {
-		r := run(t, limit, "rocketmq", "client", "--url", b.URL(), "--message-count", strconv.Itoa(messages), "--max-pending", "50", kind+"://"+kind)
+		r := run(t, limit, "rocketmq", "client", "--url", b.URL(), "--message-count", strconv.Itoa(messages), "--max-pending", "50", kind+"://count-"+kind)
 		require.Equal(t, statusOK, r.status)
 		require.Equal(t, []string{"rocketmq: RocketMQ " + strings.TrimPrefix(b.Title(), "RocketMQ ")}, told(t, &r))
 		want := equalCounts(messages)
@@ -139,7 +144,7 @@ func TestCountOfRocketMQ(t *testing.T) {
 			want = want[:1]
 		}
 		assert.Equal(t, want, countLines(&r))
-		added, err := b.TopicMessages(soon(t), kind)
+		added, err := b.TopicMessages(soon(t), "count-"+kind)
 		require.NoError(t, err)
 		assert.EqualValues(t, messages, added)
 	}
@@ -147,8 +152,9 @@ func TestCountOfRocketMQ(t *testing.T) {
 
 // TestCountOfActiveMQ: ActiveMQ Classic tells its counts by Jolokia.
 func TestCountOfActiveMQ(t *testing.T) {
+	t.Parallel()
 	const messages = 5003
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQManagement())
+	a := shared.ActiveMQ(t)
 	management := strings.Replace(a.ManagementURL(), "://", "://"+brokertest.User+":"+brokertest.Password+"@", 1)
 	for protocol, url := range map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()} {
 		queue := protocol + "-queue"
@@ -175,6 +181,7 @@ func TestCountOfActiveMQ(t *testing.T) {
 
 // TestCountByJolokia: STOMP to Artemis is counted by its Jolokia.
 func TestCountByJolokia(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	for _, url := range []string{a.ManagementURL(), strings.TrimSuffix(a.ManagementURL(), "/console/jolokia/")} {
 		at := strings.Replace(url, "://", "://"+brokertest.User+":"+brokertest.Password+"@", 1)
@@ -191,19 +198,25 @@ func TestCountByJolokia(t *testing.T) {
 
 // TestCountOfRabbitMQ: RabbitMQ tells its counts by its management plugin, some seconds later.
 func TestCountOfRabbitMQ(t *testing.T) {
+	t.Parallel()
 	const messages = 5003
 	b := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement())
-	for protocol, url := range map[string]string{"amqp": b.AMQPURL(), "stomp": b.STOMPURL()} {
-		args := []string{
-			protocol, "client", "--url", url, "--user", brokertest.User, "--password", brokertest.Password, "--management-url", b.ManagementURL(),
-			"--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://" + protocol,
+	t.Run("runs", func(t *testing.T) { // the broker ends after them
+		for protocol, url := range map[string]string{"amqp": b.AMQPURL(), "stomp": b.STOMPURL()} {
+			t.Run(protocol, func(t *testing.T) {
+				t.Parallel()
+				args := []string{
+					protocol, "client", "--url", url, "--user", brokertest.User, "--password", brokertest.Password, "--management-url", b.ManagementURL(),
+					"--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://" + protocol,
+				}
+				for range 2 { // the second one must not count what the first one did
+					r := run(t, limit, args...)
+					require.Equal(t, statusOK, r.status)
+					assert.Equal(t, equalCounts(messages), countLines(&r))
+				}
+			})
 		}
-		for range 2 { // the second one must not count what the first one did
-			r := run(t, limit, args...)
-			require.Equal(t, statusOK, r.status)
-			assert.Equal(t, equalCounts(messages), countLines(&r))
-		}
-	}
+	})
 	at := strings.Replace(b.ManagementURL(), "://", "://"+brokertest.User+":wrong-secret@", 1)
 	r := run(t, limit, "stomp", "client", "--url", b.STOMPURL(), "--user", brokertest.User, "--password", brokertest.Password, "--management-url", at,
 		"--message-count", "10", "queue://wrong")
@@ -217,6 +230,7 @@ func TestCountOfRabbitMQ(t *testing.T) {
 
 // TestCountOfServedBroker: a perfmq broker tells its counts by its control.
 func TestCountOfServedBroker(t *testing.T) {
+	t.Parallel()
 	b := serve(t)
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		r := run(t, limit, protocol, "client", "--url", b.at(protocol), "--management-url", b.at("control"), "--message-count", "2003", "--max-pending", "50",

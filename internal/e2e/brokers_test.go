@@ -29,8 +29,10 @@ func told(t *testing.T, r *result) (list []string) {
 
 // TestBrokersAreNamed: product and version are in the summary, whatever the protocol.
 func TestBrokersAreNamed(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range broker.Protocols() {
 		t.Run("embedded "+protocol, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, limit, protocol, "client", "--embedded", "--message-count", "10", "queue://TEST")
 			require.Len(t, told(t, &r), 1)
 			require.Regexp(t, "^"+protocol+": perfmq embedded broker [^ ]+$", told(t, &r)[0])
@@ -45,6 +47,7 @@ func TestBrokersAreNamed(t *testing.T) {
 		{a.STOMPURL(), "stomp", "library", "ActiveMQ-Artemis"},
 	} {
 		t.Run("Artemis "+c.protocol+" "+c.client, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, limit, c.protocol, "client", "--url", c.url, "--client", c.client, "--message-count", "10", "queue://"+newQueue(t, a))
 			require.Equal(t, []string{c.protocol + ": " + c.product + " " + version}, told(t, &r))
 		})

@@ -13,6 +13,7 @@ import (
 
 // TestConnections looks at the connections as an operator does on the broker's console.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	for name, c := range map[string]struct {
 		args        []string
@@ -25,6 +26,7 @@ func TestConnections(t *testing.T) {
 		"client IDs":   {[]string{"--producers", "2", "--consumers", "2", "--clientID", "ours"}, 4, `^ours`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			p := start(t, append([]string{"amqp", "client", "--url", a.AMQPURL(), "--rate", "100", "queue://" + queue}, c.args...)...)
 			p.printed("--- warmup false")

@@ -12,6 +12,7 @@ import (
 // TestEmbeddedStaysSmall: a broker in the same process does not let its backlog grow without an end when it confirms faster than
 // the consumers receive. It took up to 1 GiB before it had a bound; what it takes now is about 130 MiB, and depends on the machine.
 func TestEmbeddedStaysSmall(t *testing.T) {
+	t.Parallel()
 	const most = 300 << 10 // KiB
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {

@@ -41,8 +41,10 @@ func requireWhole(t *testing.T, v *verify.Result, messages uint64) {
 
 // TestEmbedded is the first command of the README, for each protocol.
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, limit, protocol, "client", "--embedded", "--verify", "--max-pending", "100", "--duration", "2", "queue://TEST")
 			require.Equal(t, statusOK, r.status)
 			require.Contains(t, r.stderr, "not those of a product")
@@ -58,11 +60,13 @@ func TestEmbedded(t *testing.T) {
 
 // TestEmbeddedPairs: what is sent over each protocol arrives over each, whole, for both kinds of destinations.
 func TestEmbeddedPairs(t *testing.T) {
+	t.Parallel()
 	const messages = 5000
 	for _, from := range broker.Protocols() {
 		for _, to := range broker.Protocols() {
 			for _, kind := range []string{"queue", "topic"} {
 				t.Run(from+" to "+to+" over a "+kind, func(t *testing.T) {
+					t.Parallel()
 					args := []string{
 						from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
 						"--message-count", strconv.Itoa(messages), "--property", "color=red", kind + "://TEST",
@@ -137,6 +141,7 @@ func TestEmbeddedFaults(t *testing.T) {
 
 // TestBrokerCommand: a broker in one process, producers and consumers in others, joined by perfmq verify.
 func TestBrokerCommand(t *testing.T) {
+	t.Parallel()
 	const messages = 3000
 	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off",
 		"--control", "127.0.0.1:0", "--faults", "duplicate=1000")

@@ -16,6 +16,7 @@ const limit = 2 * time.Minute // for runs of a few seconds: a hang is longer, a 
 
 // TestGuideQueue is cases 1 and 2 of the user guide of `artemis perf`.
 func TestGuideQueue(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	for _, c := range []struct {
 		name string
@@ -34,6 +35,7 @@ func TestGuideQueue(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			hdr := filepath.Join(t.TempDir(), "run.hdr")
 			args := []string{"amqp", "client", "--url", a.AMQPURL()}
@@ -68,6 +70,7 @@ func TestGuideQueue(t *testing.T) {
 
 // TestGuideTopics is case 3: 10 durable topics with 3 producers and 2 unshared durable subscriptions each.
 func TestGuideTopics(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	for name, extra := range map[string][]string{
 		"all-out":     nil,

@@ -67,10 +67,12 @@ func TestLateness(t *testing.T) {
 	}
 	for _, protocol := range broker.Protocols() {
 		t.Run("embedded "+protocol, func(t *testing.T) {
+			t.Parallel()
 			requireLate(t, sendDelayed(t, protocol, "--embedded", "--delivery-delay", "1s", "queue://TEST"))
 		})
 	}
 	t.Run("embedded rocketmq level", func(t *testing.T) {
+		t.Parallel()
 		requireLate(t, sendDelayed(t, "rocketmq", "--embedded", "-o", "delay-level=1", "queue://TEST"))
 	})
 	requireHeld := func(t *testing.T, d delayed) {
@@ -88,13 +90,16 @@ func TestLateness(t *testing.T) {
 	}
 	a := shared.Artemis(t)
 	t.Run("Artemis amqp", func(t *testing.T) {
+		t.Parallel()
 		requireHeld(t, sendDelayed(t, "amqp", "--url", a.AMQPURL(), "--delivery-delay", "1s", "queue://"+newQueue(t, a)))
 	})
 	t.Run("Artemis stomp", func(t *testing.T) {
+		t.Parallel()
 		requireHeld(t, sendDelayed(t, "stomp", "--url", a.STOMPURL(), "--delivery-delay", "1s", "queue://"+newQueue(t, a)))
 	})
 	t.Run("RocketMQ", func(t *testing.T) {
-		r := brokertest.StartRocketMQ(t)
+		t.Parallel()
+		r := shared.RocketMQ(t)
 		for i, delay := range [][]string{{"--delivery-delay", "1s"}, {"-o", "delay-level=1"}} {
 			requireHeld(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
 		}
@@ -104,7 +109,13 @@ func TestLateness(t *testing.T) {
 	})
 	for _, schedules := range []string{"true", "false"} {
 		t.Run("ActiveMQ Classic schedulerSupport="+schedules, func(t *testing.T) {
-			c := brokertest.StartActiveMQ(t, brokertest.WithActiveMQSetting("schedulerSupport", schedules))
+			t.Parallel()
+			var c *brokertest.ActiveMQ
+			if schedules == "true" {
+				c = shared.ActiveMQ(t)
+			} else {
+				c = brokertest.StartActiveMQ(t, brokertest.WithActiveMQSetting("schedulerSupport", schedules))
+			}
 			for protocol, url := range map[string]string{"amqp": c.AMQPURL(), "stomp": c.STOMPURL()} {
 				d := sendDelayed(t, protocol, "--url", url, "--delivery-delay", "1s", "queue://LATE."+protocol)
 				if schedules == "true" {

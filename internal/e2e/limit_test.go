@@ -30,8 +30,8 @@ func limitOf(t *testing.T, r *result) stats.LimitKind {
 	return l.Kind
 }
 
-// TestLimits: what bounds a load is told, and named. Where the load needs the processors, a machine that others keep busy is
-// rightly named instead; the others need none to speak of.
+// TestLimits: what bounds a load is told, and named. Loads that need the processors run one by one, and a machine that others keep
+// busy is rightly named instead; the others need none to speak of.
 func TestLimits(t *testing.T) {
 	tests := []struct {
 		name string
@@ -53,7 +53,9 @@ func TestLimits(t *testing.T) {
 	for _, protocol := range []string{"amqp", "stomp"} {
 		for _, tt := range tests {
 			t.Run(protocol+"/"+tt.name, func(t *testing.T) {
-				t.Parallel()
+				if !tt.busy {
+					t.Parallel()
+				}
 				args := append([]string{protocol}, strings.Fields(tt.args)...)
 				r := run(t, limit, append(args, "--embedded", "--duration", "4", "--warmup", "1", "--drain-timeout", "1", "queue://TEST")...)
 				kind := limitOf(t, &r)
@@ -71,9 +73,12 @@ func TestLimits(t *testing.T) {
 func TestLimitIsTheMachine(t *testing.T) {
 	hog(t)
 	for _, protocol := range []string{"amqp", "stomp"} {
-		r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "4", "--warmup", "1", "queue://TEST")
-		require.Equal(t, stats.LimitMachine, limitOf(t, &r), r.summary.Limit)
-		require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "4", "--warmup", "1", "queue://TEST")
+			require.Equal(t, stats.LimitMachine, limitOf(t, &r), r.summary.Limit)
+			require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
+		})
 	}
 }
 
@@ -82,9 +87,12 @@ func TestLimitIsCredit(t *testing.T) {
 	t.Parallel()
 	b := serve(t, "--max-messages", "200")
 	for protocol, want := range map[string]stats.LimitKind{"amqp": stats.LimitCredit, "stomp": stats.LimitBroker} {
-		r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
-			"--drain-timeout", "1", "queue://"+protocol)
-		require.EqualValues(t, want, limitOf(t, &r), r.summary.Limit)
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
+				"--drain-timeout", "1", "queue://"+protocol)
+			require.EqualValues(t, want, limitOf(t, &r), r.summary.Limit)
+		})
 	}
 }
 
@@ -93,13 +101,16 @@ func TestLimitIsTheProducers(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
 	for _, protocol := range []string{"amqp", "stomp"} {
-		url := b.at(protocol)
-		p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
-		p.printed("--- warmup false")
-		r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
-		require.Equal(t, stats.LimitProducers, limitOf(t, &r), r.summary.Limit)
-		require.Positive(t, r.summary.TotalReceived)
-		p.interrupt()
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			url := b.at(protocol)
+			p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
+			p.printed("--- warmup false")
+			r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
+			require.Equal(t, stats.LimitProducers, limitOf(t, &r), r.summary.Limit)
+			require.Positive(t, r.summary.TotalReceived)
+			p.interrupt()
+		})
 	}
 }
 
@@ -108,11 +119,14 @@ func TestLimitIsTheNetwork(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
 	for _, protocol := range []string{"amqp", "stomp"} {
-		url := protocol + "://" + narrow(t, strings.TrimPrefix(b.at(protocol), protocol+"://"), 2<<20)
-		r := run(t, limit, protocol, "producer", "--url", url, "--message-size", "64KiB", "--max-pending", "1000", "--duration", "5", "--warmup", "1",
-			"--drain-timeout", "60", "queue://"+protocol)
-		require.Equal(t, stats.LimitSocket, limitOf(t, &r), r.summary.Limit)
-		require.Contains(t, r.stdout, "--- socket waits: ")
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			url := protocol + "://" + narrow(t, strings.TrimPrefix(b.at(protocol), protocol+"://"), 2<<20)
+			r := run(t, limit, protocol, "producer", "--url", url, "--message-size", "64KiB", "--max-pending", "1000", "--duration", "5", "--warmup", "1",
+				"--drain-timeout", "60", "queue://"+protocol)
+			require.Equal(t, stats.LimitSocket, limitOf(t, &r), r.summary.Limit)
+			require.Contains(t, r.stdout, "--- socket waits: ")
+		})
 	}
 }
 

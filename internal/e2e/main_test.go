@@ -4,10 +4,13 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,12 +25,18 @@ import (
 var (
 	binary   string // the program under test
 	buildErr error
-	shared   brokertest.Shared // without limits or logins
-	secure   = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
+	// Without limits or logins; ActiveMQ Classic delays messages, and its management has a login.
+	shared = brokertest.Shared{ActiveMQOptions: []brokertest.ActiveMQOption{
+		brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"),
+	}}
+	secure = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
 		brokertest.WithLogin(), brokertest.WithTLSClientCerts(),
 	}}
 	counter atomic.Int64
 )
+
+// sideBySide is how many tests run at a time, unless -parallel says so: they wait for brokers and for time to pass more than they compute.
+const sideBySide = 4
 
 // TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes the binary after the tests.
 func TestMain(m *testing.M) {
@@ -45,6 +54,12 @@ func TestMain(m *testing.M) {
 		err = build(binary)
 	}
 	buildErr = err // reported by the first test, not by a panic
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if parallel := flag.Lookup("test.parallel"); !given {
+		_ = parallel.Value.Set(strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0)))) // it is a number
+	}
 	brokertest.Main(m, &shared, &secure)
 }
 

@@ -28,6 +28,7 @@ func requireSane(t *testing.T, l *latency, began time.Time) {
 
 // TestFromArtemisPerf: `artemis perf producer` into our consumer.
 func TestFromArtemisPerf(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
 	const messages = 1500
@@ -51,6 +52,7 @@ func TestFromArtemisPerf(t *testing.T) {
 
 // TestToArtemisPerf: our producer into `artemis perf consumer`.
 func TestToArtemisPerf(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
 	const messages = 1500
@@ -86,6 +88,7 @@ func TestToArtemisPerf(t *testing.T) {
 
 // TestSameOutputAsArtemisPerf runs both tools: what reads ours reads theirs, and the keys of their JSON are in ours.
 func TestSameOutputAsArtemisPerf(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	for name, c := range map[string]struct {
 		args []string
@@ -95,6 +98,7 @@ func TestSameOutputAsArtemisPerf(t *testing.T) {
 		"producer": {nil, grammar{producing: true, showLatency: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			file := filepath.Join(t.TempDir(), "peer.json")
 			args := append(c.args, "--duration", "3", "--show-latency")

@@ -19,6 +19,7 @@ func TestRates(t *testing.T) {
 	}{{1, 1}, {1.5, 1}, {0.3, 1}, {10, 7}, {33.3, 4}} {
 		rate := strconv.FormatFloat(c.rate, 'f', -1, 64)
 		t.Run(rate, func(t *testing.T) {
+			t.Parallel()
 			requireRate(t, c.rate, 2, func() result {
 				queue := newQueue(t, a)
 				r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--max-pending", "100", "--rate", rate,

@@ -187,6 +187,7 @@ func TestShippedScenariosEmbedded(t *testing.T) {
 	t.Parallel()
 	for _, name := range shippedScenarios(t, func(string) bool { return true }) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			args := []string{"--embedded", "--scale", scaleOf(name), "@" + name}
 			switch name {
 			case "activemq/restart":
@@ -205,6 +206,7 @@ func TestShippedScenariosOnArtemis(t *testing.T) {
 	a := shared.Artemis(t)
 	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "artemis" }) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.AMQPURL()}
 			switch {
 			case name == "smoke/cross" || strings.HasPrefix(name, "cross/"):

@@ -34,6 +34,7 @@ func TestTLS(t *testing.T) {
 		"the right name for the wrong IP": {[][]string{{"--tls-ca", c.CAFile, "--tls-server-name", "localhost"}, own, login}, statusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			queue := newQueue(t, a)
 			args := []string{"amqp", "client", "--message-count", "100", "--max-pending", "10", "queue://" + queue}
 			given := false

@@ -38,6 +38,7 @@ func join(t *testing.T, status int, args ...string) verify.Result {
 // TestVerifyOnArtemis is the correctness run of the ActiveMQ report: one and many consumers of one queue, each on a
 // connection of its own; and topics, where every subscription is to get everything.
 func TestVerifyOnArtemis(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	const messages = 20_000
 	for _, c := range []struct {
@@ -49,11 +50,12 @@ func TestVerifyOnArtemis(t *testing.T) {
 		{"30 consumers", []string{"queue", "--consumers", "30"}, 1},
 		{"producers and consumers", []string{"queue", "--producers", "5", "--consumers", "8", "--persistent"}, 1},
 		{"topic", []string{"topic", "--producers", "2", "--consumers", "3"}, 3},
-		{"durable", []string{"topic", "--durable", "--clientID", "verify", "--consumers", "2"}, 2},
+		{"durable", []string{"topic", "--durable", "--consumers", "2"}, 2},
 		{"shared", []string{"topic", "--shared", "2", "--consumers", "3"}, 2},
 	} {
 		for _, protocol := range []string{"amqp", "stomp"} {
 			t.Run(protocol+" "+c.name, func(t *testing.T) {
+				t.Parallel()
 				url := a.AMQPURL()
 				if protocol == "stomp" {
 					url = a.STOMPURL()
@@ -61,6 +63,7 @@ func TestVerifyOnArtemis(t *testing.T) {
 				args := append([]string{
 					protocol, "client", "--url", url, "--verify", "--max-pending", "50", "--message-size", "300", "--drain-timeout", "2m",
 					"--message-count", strconv.Itoa(messages),
+					"--clientID", "verify-" + strings.ReplaceAll(c.name, " ", "-") + "-" + protocol,
 				}, c.args[1:]...)
 				r := run(t, limit, append(args, c.args[0]+"://"+unique(t, c.args[0]))...)
 				require.Equal(t, statusOK, r.status)
@@ -75,6 +78,7 @@ func TestVerifyOnArtemis(t *testing.T) {
 // TestVerifyConsumerKilled: one of two consumers is cut off amid a backlog. What it held goes to the other; both sides and
 // the producer's together tell that nothing was lost, and what came twice.
 func TestVerifyConsumerKilled(t *testing.T) {
+	t.Parallel()
 	a := shared.Artemis(t)
 	const messages = 100_000
 	for _, c := range []struct {
