@@ -1,0 +1,260 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// findingsOf carries a plan out and returns the findings in its result.
+func findingsOf(t *testing.T, p *plan.Plan) []result.Finding {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	r, err := report.NewResult(dir, report.ResultOptions{Head: result.Head{Plan: json.RawMessage(`{}`)}, Allow: p.Allow})
+	require.NoError(t, err)
+	fan := report.NewFan(r)
+	_, err = carryOut(t.Context(), nil, &flat{Plan: p}, fan)
+	require.NoError(t, err)
+	require.NoError(t, fan.Close())
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	return got.Findings
+}
+
+// changing lets each delivery and each outcome be changed on its way.
+func changing(f driver.Factory, delivery func(driver.ConsumerSpec, *driver.Delivery), outcome func(driver.ProducerSpec, driver.Outcome) driver.Outcome) driver.Factory {
+	open := openWith(f.Open, func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+		if delivery != nil {
+			delivery(spec, d)
+		}
+		deliver(d)
+	})
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		if outcome == nil {
+			return d, err
+		}
+		return &outcomeDriver{d, outcome}, err
+	}
+	return f
+}
+
+type outcomeDriver struct {
+	driver.Driver
+	outcome func(driver.ProducerSpec, driver.Outcome) driver.Outcome
+}
+
+func (d *outcomeDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	return d.Driver.Producer(ctx, spec, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) { done.Done(s, d.outcome(spec, o)) }))
+}
+
+// TestFindings: each kind of finding that a broker can cause is in the result of a run in which it was told to do just that, with its
+// count, and in no other.
+func TestFindings(t *testing.T) {
+	work := func(text string) load.Work {
+		w, err := load.ParseWork(text)
+		require.NoError(t, err)
+		return w
+	}
+	every := func(n int, change func(*driver.Delivery)) func(driver.ConsumerSpec, *driver.Delivery) {
+		seen := 0
+		return func(_ driver.ConsumerSpec, d *driver.Delivery) {
+			if seen++; seen%n == 0 {
+				change(d)
+			}
+		}
+	}
+	answers := func(n int, as driver.Outcome) func(driver.ProducerSpec, driver.Outcome) driver.Outcome {
+		seen := 0
+		return func(_ driver.ProducerSpec, o driver.Outcome) driver.Outcome {
+			if seen++; seen%n == 0 {
+				return as
+			}
+			return o
+		}
+	}
+	type kinds = map[string]uint64 // 0: any number
+	later := func(d time.Duration) func(*driver.Delivery) {
+		return func(m *driver.Delivery) { m.Time += d.Microseconds() }
+	}
+	long := func(edit func(*flat)) func(*flat) { // enough for rates and latencies to be compared
+		return func(p *flat) { p.Count, p.Duration = 0, 10*time.Second; edit(p) }
+	}
+	for _, tt := range []struct {
+		name     string
+		options  func(*mem.Options)
+		delivery func(driver.ConsumerSpec, *driver.Delivery)
+		outcome  func(driver.ProducerSpec, driver.Outcome) driver.Outcome
+		before   int // messages of another run that are there already
+		edit     func(*flat)
+		stall    time.Duration
+		want     kinds
+	}{
+		{name: "nothing", edit: func(*flat) {}},
+		{name: "nothing, verified", edit: verified},
+		{name: "nothing, counted by the broker", edit: func(p *flat) { p.BrokerCount = true }},
+		{name: "nothing, at a rate", edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("1000"), 100, time.Second })},
+		{name: "nothing, closed loop of many", edit: long(func(p *flat) { p.MaxPending, p.Producers, p.Consumers, p.StallThreshold = 10, 4, 3, time.Second })},
+
+		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100}},
+		{name: "release", options: func(o *mem.Options) { o.Release = 10 }, want: kinds{"released": 100}},
+		{name: "modify", options: func(o *mem.Options) { o.Modify = 10 }, want: kinds{"modified": 100}},
+		{name: "fail", options: func(o *mem.Options) { o.Fail = 10 }, want: kinds{"failed": 100}},
+		{
+			name: "withhold", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { p.MaxPending = 10 },
+			want: kinds{"unconfirmed": 4},
+		},
+		{name: "foreign", before: 7, want: kinds{"foreign": 7}},
+		{name: "lose", options: func(o *mem.Options) { o.Lose = 100 }, want: kinds{"missing": 10}},
+		{name: "duplicate", options: func(o *mem.Options) { o.Duplicate = 50 }, want: kinds{"redelivered": 20}},
+		{name: "times to come", delivery: every(100, later(time.Hour)), want: kinds{"negative-transfer": 10}},
+		{name: "times long ago", delivery: every(100, later(-25*time.Hour)), want: kinds{"out-of-range": 10}},
+		{
+			name: "ages to come", want: kinds{"negative-age": 10},
+			delivery: every(100, func(d *driver.Delivery) { d.Stored = d.Time + time.Hour.Microseconds() }),
+		},
+		{
+			name: "counted otherwise by the broker", edit: func(p *flat) {
+				others := &teller{answer: func(asked int) (driver.DestinationCount, error) {
+					if asked == 1 {
+						return tells(0, 50, 40), nil
+					}
+					return tells(3, 1053, 1038), nil
+				}}
+				p.BrokerCount, p.Producer.Inspector, p.Consumer.Inspector = true, others, others
+			}, want: kinds{"broker-added": 3, "broker-acknowledged": 2},
+		},
+
+		{name: "verified, lost", options: func(o *mem.Options) { o.Lose = 100 }, edit: verified, want: kinds{"lost": 10}},
+		{name: "verified, doubled", options: func(o *mem.Options) { o.Duplicate = 50 }, edit: verified, want: kinds{"duplicated": 20}},
+		{name: "verified, reordered", options: func(o *mem.Options) { o.Reorder = 30 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 }, want: kinds{"out-of-order": 33}},
+		{name: "verified, damaged", options: func(o *mem.Options) { o.Damage = 40 }, edit: verified, want: kinds{"damaged": 25}},
+		{
+			name: "verified, without answers", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 },
+			want: kinds{"unconfirmed": 4, "unconfirmed-arrived": 4},
+		},
+		{
+			name: "verified, refused but there", outcome: answers(100, driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}), edit: verified,
+			want: kinds{"rejected": 10, "refused-arrived": 10},
+		},
+		{
+			name: "verified, rolled back but there", outcome: answers(100, driver.Outcome{State: driver.Accepted, Withheld: true}), edit: verified,
+			want: kinds{"withheld-arrived": 10},
+		},
+		{
+			name: "verified, consumers that do not come to the end", edit: func(p *flat) {
+				verified(p)
+				p.MaxPending, p.ConsumerWork, p.Credit = 10, work("10ms"), 1
+			}, want: kinds{"left": 0},
+		},
+
+		{
+			name: "the rate is missed", options: func(o *mem.Options) { o.Latency = 10 * time.Millisecond },
+			edit: long(func(p *flat) { p.Rate = rate("1000") }), want: kinds{"rate-missed": 0, "late-sends-waited": 0},
+		},
+		{
+			name: "a stall", stall: 1500 * time.Millisecond,
+			edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("1000"), 10000, time.Second }), want: kinds{"stall": 1},
+		},
+		{
+			name: "consumers do not keep up", edit: long(func(p *flat) {
+				p.Rate, p.MaxPending, p.ConsumerWork, p.DrainTimeout = rate("200"), 100, work("10ms"), time.Minute
+			}), want: kinds{"queueing": 0, "backlog-grew": 1000},
+		},
+		{
+			name: "a queue fills at once, and then holds producers up", options: func(o *mem.Options) { o.Limit = 300 },
+			edit: long(func(p *flat) { p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("10ms"), time.Minute }),
+			want: kinds{"backlog": 300, "queueing": 0},
+		},
+		{
+			name: "a queue is full, but less than a tenth of what went through it", options: func(o *mem.Options) { o.Limit = 300 },
+			edit: long(func(p *flat) { p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("1ms"), time.Minute }),
+			want: kinds{"queueing": 0},
+		},
+		{
+			name: "one of three consumers is slow", delivery: func(spec driver.ConsumerSpec, _ *driver.Delivery) {
+				if strings.HasSuffix(spec.Name, "-1") {
+					pass(500 * time.Millisecond)
+				}
+			},
+			edit: long(func(p *flat) {
+				p.Rate, p.MaxPending, p.Consumers, p.Credit, p.DrainTimeout = rate("300"), 100, 3, 1, time.Minute
+			}),
+			want: kinds{"uneven-consumers": 1},
+		},
+		{
+			name: "one of four producers gets its answers late", outcome: func(spec driver.ProducerSpec, o driver.Outcome) driver.Outcome {
+				if strings.HasSuffix(spec.Name, "-2") {
+					pass(50 * time.Millisecond)
+				}
+				return o
+			},
+			edit: long(func(p *flat) { p.Producers = 4 }), want: kinds{"uneven-producers": 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) {
+					o.Latency = time.Millisecond
+					if tt.options != nil {
+						tt.options(o)
+					}
+				})
+				if tt.before > 0 {
+					findingsOf(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, uint64(tt.before) }).Plan) //nolint:gosec // small
+				}
+				if tt.stall > 0 {
+					stallsAt(t, b, tt.stall, 3*time.Second)
+				}
+				found := kinds{}
+				for _, f := range findingsOf(t, newPlan(changing(b.Factory(), tt.delivery, tt.outcome), func(p *flat) {
+					p.Count, p.MaxPending = 1000, 1
+					if tt.edit != nil {
+						tt.edit(p)
+					}
+				}).Plan) {
+					found[f.Kind] += f.Count
+					require.Positive(t, f.Count)
+					require.NotEmpty(t, f.Text)
+					if tt.want[f.Kind] > 0 {
+						require.InEpsilon(t, tt.want[f.Kind], f.Count, 0.01, f.Text)
+					}
+				}
+				require.ElementsMatch(t, slices.Collect(maps.Keys(tt.want)), slices.Collect(maps.Keys(found)), "%v", found)
+			})
+		})
+	}
+}
+
+// TestFindingOfUnwatched: a queue without consumers, beside one that has them.
+func TestFindingOfUnwatched(t *testing.T) {
+	for _, destinations := range [][]driver.Destination{{{Name: "TEST"}}, {{Name: "TEST"}, {Name: "OTHER"}}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), true)
+			s.step("load", nil, s.senders("senders", func(g *plan.Group) { g.Count, g.Destinations = 100, destinations }), s.readers("readers", nil))
+			found := findingsOf(t, s.plan)
+			if len(destinations) == 1 {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 1)
+			require.Equal(t, "unwatched", found[0].Kind)
+			require.Equal(t, "queue://OTHER", found[0].Subject)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// TestFindingsOfTheTester: those that no broker can cause, each from the one figure that tells of it, and none without. The others are
+// in TestFindings of the engine.
+func TestFindingsOfTheTester(t *testing.T) {
+	t.Parallel()
+	few := stats.Counters{Sent: 100_000, Completed: 100_000, Received: 100_000}
+	for _, tt := range []struct {
+		kind  string // "": none
+		count uint64
+		edit  func(*stats.Summary)
+	}{
+		{"", 0, func(*stats.Summary) {}},
+		{"late-sends", 5000, func(s *stats.Summary) { s.Health.LateSends = 5000 }},
+		{"", 0, func(s *stats.Summary) { s.Health.LateSends = 5 }},
+		{"", 0, func(s *stats.Summary) { s.Health.LateSends, s.Health.LateCrowded = 5000, 5000 }},
+		{"", 0, func(s *stats.Summary) { s.Health.LateSends, s.Health.LatePaused = 5000, 5000 }},
+		{"pause", 2, func(s *stats.Summary) { s.Health.Pauses = 2 }},
+		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Health.ClockForward = 1500 * time.Millisecond }},
+		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Health.ClockBackward = 1500 * time.Millisecond }},
+		{"saturated", 7, func(s *stats.Summary) { s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 7, Of: 10}} }},
+	} {
+		s := summary(few, openLoop())
+		s.Health.Sent = few.Sent
+		tt.edit(s)
+		found := (&Result{}).findings(s)
+		if tt.kind == "" {
+			require.Empty(t, found)
+			continue
+		}
+		require.Len(t, found, 1, tt.kind)
+		require.Equal(t, tt.kind, found[0].Kind)
+		require.Equal(t, tt.count, found[0].Count)
+		require.False(t, found[0].Failure)
+		require.NotEmpty(t, found[0].Subject)
+	}
+}
