@@ -95,7 +95,6 @@ type run struct {
 	pulse     *stats.Pulse
 	phases    *load.Phases
 	boundary  *load.Boundary
-	delays    *load.Delays
 	groups    []*group // of all steps
 	known     known
 	producers []*producer
@@ -154,7 +153,7 @@ func newRun(p *plan.Plan) *run {
 	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))
 	}
-	r.boundary, r.delays = load.NewBoundary(producers, r.phases), load.NewDelays(producers)
+	r.boundary = load.NewBoundary(producers, r.phases)
 	newGroups(r, groups, process)
 	r.remote()
 	for i := range p.Steps {

@@ -193,7 +193,7 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 		id: id, spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {
-		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered}
+		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
 	} else {
 		p.ledger = r.verify.ledger(id, &p.spec, p.place())
 	}

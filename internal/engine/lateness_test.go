@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -108,5 +109,44 @@ func TestLatenessOfSteps(t *testing.T) {
 			names[sum.Workers[i].Name] += sum.Workers[i].Total.Sent
 		}
 		require.Equal(t, map[string]uint64{"senders-0": 100, "senders-0.2": 100, "others-0": 50, "readers-0": 0}, names)
+	})
+}
+
+// A run of consumers alone knows the delays of messages that another run sends: they are neither old nor stalled, and the broker that
+// holds them back is not the limit.
+func TestLatenessOfAnotherRun(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				s := newScenario(hasty(b.Factory(), 3*time.Millisecond), verified)
+				s.step("load", lasting(8*time.Second), s.senders("senders", to("TEST", paced("100"), delayedBy(5*time.Second))))
+				_ = s.run(t, nil)
+			}()
+			s := newScenario(b.Factory(), verified)
+			s.plan.StallThreshold = time.Second
+			s.step("load", lasting(15*time.Second), s.readers("readers", nil))
+			sum := s.run(t, nil)
+			<-sent
+			require.EqualValues(t, 800, sum.Total.Delayed)
+			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies.Lateness.Count(), sum.Latencies.Lateness.Max(), sum.Latencies.Lateness.Sum()})
+			require.Equal(t, stats.LimitProducers, sum.Limit.Kind, sum.Limit)
+			require.Empty(t, sum.Stalls.List)
+			require.Empty(t, report.Observations(sum))
+		})
+	}
+}
+
+// A run that ends before the first of its delayed messages comes has reached its rate, and no backlog that the broker would be blamed for.
+func TestLimitOfDelayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.plan.DrainTimeout = time.Minute
+		s.step("load", lasting(6*time.Second), s.senders("senders", to("TEST", paced("100"), delayedBy(5*time.Second))), s.readers("readers", nil))
+		sum := s.run(t, nil)
+		require.True(t, sum.Success, "%q", sum.Problems)
+		require.Equal(t, stats.LimitNone, sum.Limit.Kind, sum.Limit)
 	})
 }

@@ -15,7 +15,7 @@ func (r *run) asked() stats.LoadAsked {
 	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
-			asked.Delivered = asked.Delivered && received[p.site+" "+p.spec.Destination.String()]
+			asked.Delivered = asked.Delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
 			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
 				Rated:      !u.plan.Rate.IsZero(),
 				Reached:    u.reached(),

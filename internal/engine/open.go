@@ -113,10 +113,6 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return r.driver(&g.Producer).Producer(ctx, spec, ends)
 	}
 	opened, err := openAt(ctx, r, &g.Producer, connect)
-	delay := spec.Delay
-	if d, ok := opened.(driver.Delaying); ok {
-		delay = d.Delay()
-	}
 	if err == nil && watched != nil {
 		watched.link = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
 		opened = newReconnectingProducer(watched.link)
@@ -125,7 +121,6 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	p.driver, p.ended = opened, nil
-	r.delays.Set(p.id, delay)
 	p.opened++
 	p.load.Attach(opened)
 	return nil

@@ -11,10 +11,9 @@ import (
 
 // remote tells the consumers of a shard of the producers of the other shards, whose messages they receive as well.
 func (r *run) remote() {
-	for id, p := range r.known.producers {
+	for _, p := range r.known.producers {
 		if p.remote {
 			r.boundary.Remote(p.id)
-			r.delays.Set(p.id, id.delay)
 		}
 	}
 }

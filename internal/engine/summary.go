@@ -226,8 +226,12 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 			s.Total.NegativeTransfers)
 	}
 	if s.Total.Early > 0 {
+		clocks := ""
+		if r.role == plan.Consumer {
+			clocks = "; so do clocks of producer and consumer that differ"
+		}
 		add("messages delivered before their delay was over: %d of %d; a broker that does not delay looks like that, as ActiveMQ Classic "+
-			"without schedulerSupport", s.Total.Early, s.Total.Delayed)
+			"without schedulerSupport"+clocks, s.Total.Early, s.Total.Delayed)
 	}
 	if d := s.Total.Delayed; d > 0 && d < s.Total.Received {
 		add("transfer times are of both %d delayed messages, with their delays, and %d others; lateness is of the delayed ones", d, s.Total.Received-d)

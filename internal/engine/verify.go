@@ -96,6 +96,7 @@ func newRunNumber() int64 {
 // ledger returns a new ledger for a producer.
 func (v *verification) ledger(index int, spec *driver.ProducerSpec, at place) *verify.Ledger {
 	l := verify.NewLedger(v.id, index, at.named(), v.sums(spec)...)
+	l.Delay(spec.Delay)
 	v.ledgers[at] = append(v.ledgers[at], l)
 	return l
 }

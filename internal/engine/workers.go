@@ -41,7 +41,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota,
 		Precise: !r.plan.CoarseTimers, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
 	}
 	if cfg.OwnOnly {
-		cfg.Boundary, cfg.Delays = r.boundary, r.delays
+		cfg.Boundary = r.boundary
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -10,6 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// maxDelay bounds the delays of delivery that messages tell of.
+const maxDelay = 10 * 366 * 24 * time.Hour
+
 // Quota is a number of messages that several consumers may receive together. It is safe for concurrent use.
 type Quota struct {
 	left atomic.Int64
@@ -32,8 +35,6 @@ type ConsumerConfig struct {
 	Run int64
 	// Boundary, with OwnOnly, tells which messages were due in the warm-up.
 	Boundary *Boundary
-	// Delays, with OwnOnly, tells for how long the messages of each producer are to be held back; nil for none.
-	Delays *Delays
 	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
 	Phases *Phases
 	// Shard is the number of this process, from 1, among the Shards that the producers of the run are dealt out to in turn; both are 0 if
@@ -143,11 +144,9 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	if m.Stamped {
 		m.Transfer = time.Duration(now-d.Time) * time.Microsecond
 		m.Paused = c.cfg.Pulse.Spans(since-m.Transfer, since)
-		if d.ID.Run == c.cfg.Run {
-			m.Delay = c.cfg.Delays.Of(d.ID.Producer)
-			if legible {
-				m.Shard = c.cfg.other(d.ID.Producer)
-			}
+		m.Delay = time.Duration(min(d.ID.Delay, maxDelay.Milliseconds())) * time.Millisecond
+		if d.ID.Run == c.cfg.Run && legible {
+			m.Shard = c.cfg.other(d.ID.Producer)
 		}
 	}
 	m.Due = c.phase(d, since)

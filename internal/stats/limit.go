@@ -76,7 +76,7 @@ func (l Limit) OfTester() bool {
 type LoadAsked struct {
 	// Producers are those of the collector; one that took no part is zero.
 	Producers []ProducerAsked
-	// Delivered: what the producers send is for consumers of the same load.
+	// Delivered: what the producers send is for consumers of the same load, without a delay.
 	Delivered bool
 }
 
@@ -109,7 +109,7 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	}
 	top, consumers := sending.top(), receiving.top()
 	jobs := receiving.share(boundWork) + receiving.share(boundPace)
-	switch grows := asked.Delivered && receiving.total > 0 && t.grows(); {
+	switch grows := asked.Delivered && !t.delayed && receiving.total > 0 && t.grows(); {
 	case jobs > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
 		return t.consumersLimit(&receiving)
 	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
@@ -143,7 +143,7 @@ func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
 	} else {
 		l.Text = fmt.Sprintf("their work took %s of their time", percent(ratio(t.worked, t.consuming)))
 	}
-	if t.completed > 0 && t.grows() {
+	if t.completed > 0 && !t.delayed && t.grows() {
 		l.Text += fmt.Sprintf("; the backlog grew by %.0f msg/s", t.growth())
 	}
 	return l

@@ -177,6 +177,12 @@ func TestLimit(t *testing.T) {
 			l.sent(1000, 188, ms)
 			l.wait(WaitDue, 900*ms)
 		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
+		{"delayed messages, most of which have not come yet", 100, rated(true), Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 0, ms)
+			l.receiveDelayed(188, 5*time.Second, 5*time.Second)
+			l.wait(WaitDue, 900*ms)
+		}, LimitNone, "none: the rate was reached"},
 		{"consumers that work, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
 			l.work(980*ms, 0)
 			l.sent(1000, 188, ms)
@@ -269,6 +275,18 @@ func TestLimitOfConsumers(t *testing.T) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveOld(100, 5*time.Second)
 		}, LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		{"delayed messages, in time", func(l *told) {
+			l.receive.Input.Time += 950 * ms
+			l.receiveDelayed(100, 5*time.Second, 5*time.Second-ms)
+		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		{"delayed messages, early", func(l *told) {
+			l.receive.Input.Time += 950 * ms
+			l.receiveDelayed(100, 5*time.Second, 6*time.Second)
+		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		{"delayed messages, slowly", func(l *told) {
+			l.receive.Input.Time += 950 * ms
+			l.receiveDelayed(100, 5*time.Second, 3*time.Second)
+		}, LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
 		{"work", func(l *told) {
 			l.receive.Input.Time += 10 * ms
 			l.work(950*ms, 0)
@@ -310,6 +328,13 @@ func TestLimitOfConsumers(t *testing.T) {
 func (l *told) receiveOld(n int, age time.Duration) {
 	for range n {
 		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age})
+	}
+}
+
+// receiveDelayed receives messages of that age, which the broker was to hold back for that long.
+func (l *told) receiveDelayed(n int, age, delay time.Duration) {
+	for range n {
+		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age, Delay: delay})
 	}
 }
 

@@ -70,6 +70,8 @@ type LoadTally struct {
 	worked    time.Duration
 	input     time.Duration
 
+	delayed bool // there were messages that the broker was to hold back
+
 	all, full, crowded Health // of all intervals, and of those in which the tester, or others, had all processors
 }
 
@@ -193,6 +195,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	}
 	before := m.blocked
 	m.blocked = slots
+	m.tally.delayed = m.tally.delayed || s.Delta.Delayed > 0
 	length := s.To.Sub(s.From)
 	if s.Phase != Measure || length <= 0 {
 		return
@@ -207,7 +210,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	if float64(s.Delta.Received) < (1-growing)*float64(s.Delta.Completed) {
 		t.behind += length
 	}
-	stretch := m.stretch(s, length)
+	stretch, old := m.stretch(s, length), s.old()
 	for i := range t.workers {
 		w, at := &t.workers[i], &c.work.workers[i]
 		if !at.lap.known {
@@ -238,7 +241,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			t.input += at.lap.inputWait()
 			w.never(b, active)
 			b = m.blame(b, 1, false, &s.Health)
-			if l := s.Latencies.Transfer; b == boundInput && l != nil && l.Mean() >= float64(oldMessages.Microseconds()) {
+			if b == boundInput && old {
 				b = boundDelivery
 			}
 		}
@@ -251,6 +254,15 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 		default:
 		}
 	}
+}
+
+// old tells whether the messages of an interval had waited in the broker: of delayed ones, beyond their delay.
+func (s *Snapshot) old() bool {
+	l := s.Latencies.Transfer
+	if s.Delta.Delayed > 0 {
+		l = s.Latencies.Lateness
+	}
+	return l != nil && l.Count() > 0 && l.Mean() >= float64(oldMessages.Microseconds())
 }
 
 // stretch returns how many times the shortest latency the answers of an interval took, and adds them to the tally.

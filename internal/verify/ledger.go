@@ -3,6 +3,7 @@ package verify
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -39,6 +40,9 @@ func (l *Ledger) Next(variant int) driver.ID {
 	l.next.Store(l.id.Number + 1)
 	return l.id
 }
+
+// Delay says for how long the broker is to hold back the messages that are numbered from now on. Next is not being called.
+func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }
 
 // SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.
 func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }

@@ -1,9 +1,6 @@
 package driver
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Counting is implemented by those producers and consumers that count things which only their protocol knows. The engine
 // asks for it with a type assertion and adds up counters of the same name.
@@ -21,13 +18,6 @@ type Counter struct {
 	Help string
 	// Value counts from the opening of the producer or consumer.
 	Value uint64
-}
-
-// Delaying is implemented by producers that may delay their messages by other means than [ProducerSpec.Delay].
-type Delaying interface {
-	// Delay returns for how long the broker holds back each message; 0 if it does not, or if the delay is not known. It does
-	// not change.
-	Delay() time.Duration
 }
 
 // Prober is implemented by consumers that can ask their broker for a sign of life.

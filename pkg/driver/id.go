@@ -11,7 +11,7 @@ import (
 const IDProperty = "perfmq_id"
 
 // MaxIDText is how many bytes the text of an [ID] has at most.
-const MaxIDText = 4*maxDigits + 3
+const MaxIDText = 5*maxDigits + 4
 
 const maxDigits = 19 // of an int64
 
@@ -24,23 +24,29 @@ type ID struct {
 	Run      int64 // of the sending process; above zero
 	Producer int64 // within the run, from 0
 	Number   int64 // of the producer's messages, from 0 and without gaps; [Unnumbered] if they are not numbered
-	Sum      int64 // checksums of ID and body; 0 if Number is Unnumbered. Drivers only carry it
+	Sum      int64 // checksums of run, producer, number and body; 0 if Number is Unnumbered. Drivers only carry it
+	// Delay is for how many milliseconds after its sending the broker is to hold the message back, so that every consumer can tell a
+	// message that was to be late from one that is; 0 for none. A driver that delays messages by an option of its own sets it.
+	Delay int64
 }
 
 // Unnumbered is the [ID.Number] of messages that only say of which run and producer they are.
 const Unnumbered = -1
 
 // Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such as
-// 6130672371284362087-0-9999-4011327420186375208, or run and producer alone if it is [Unnumbered]. It does not allocate if b
-// has room for [MaxIDText] bytes more.
+// 6130672371284362087-0-9999-4011327420186375208, or run and producer alone if it is [Unnumbered]; and the delay last, if there is
+// one. It does not allocate if b has room for [MaxIDText] bytes more.
 func (id *ID) Append(b []byte) []byte {
 	b = append(strconv.AppendInt(b, id.Run, 10), idSeparator)
 	b = strconv.AppendInt(b, id.Producer, 10)
-	if id.Number == Unnumbered {
-		return b
+	if id.Number != Unnumbered {
+		b = strconv.AppendInt(append(b, idSeparator), id.Number, 10)
+		b = strconv.AppendInt(append(b, idSeparator), id.Sum, 10)
 	}
-	b = strconv.AppendInt(append(b, idSeparator), id.Number, 10)
-	return strconv.AppendInt(append(b, idSeparator), id.Sum, 10)
+	if id.Delay > 0 {
+		b = strconv.AppendInt(append(b, idSeparator), id.Delay, 10)
+	}
+	return b
 }
 
 // GarbledID is what [ParseID] makes of a text that is none of an ID. Nobody sends it.
@@ -49,7 +55,7 @@ func GarbledID() ID { return ID{Run: -1} }
 // ParseID returns the ID with that text, or [GarbledID] if it is not exactly what [ID.Append] writes: each ID has one text
 // alone. It does not allocate.
 func ParseID[T string | []byte](text T) ID {
-	var parts [4]int64
+	var parts [5]int64
 	part, digits, n := 0, 0, uint64(0)
 	for i := range len(text) + 1 {
 		if i < len(text) && text[i] != idSeparator {
@@ -66,13 +72,18 @@ func ParseID[T string | []byte](text T) ID {
 		parts[part] = int64(n) //nolint:gosec // checked
 		part, digits, n = part+1, 0, 0
 	}
-	switch {
-	case part == 2 && parts[0] > 0:
-		return ID{Run: parts[0], Producer: parts[1], Number: Unnumbered}
-	case part != len(parts) || parts[0] == 0:
+	delayed := part == 3 || part == 5
+	if part < 2 || parts[0] == 0 || delayed && parts[part-1] == 0 {
 		return GarbledID()
 	}
-	return ID{Run: parts[0], Producer: parts[1], Number: parts[2], Sum: parts[3]}
+	id := ID{Run: parts[0], Producer: parts[1], Number: Unnumbered}
+	if delayed {
+		id.Delay = parts[part-1]
+	}
+	if part >= 4 {
+		id.Number, id.Sum = parts[2], parts[3]
+	}
+	return id
 }
 
 // IDReader reads the IDs of the messages of one consumer. Without --verify all messages of a producer carry the same text, so

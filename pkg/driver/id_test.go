@@ -12,12 +12,15 @@ import (
 
 func TestIDText(t *testing.T) {
 	t.Parallel()
-	longest := driver.ID{Run: math.MaxInt64, Producer: math.MaxInt64, Number: math.MaxInt64, Sum: math.MaxInt64}
+	longest := driver.ID{Run: math.MaxInt64, Producer: math.MaxInt64, Number: math.MaxInt64, Sum: math.MaxInt64, Delay: math.MaxInt64}
 	for text, id := range map[string]driver.ID{
 		"1-0-0-0":                  {Run: 1},
 		"10-2-30-4":                {Run: 10, Producer: 2, Number: 30, Sum: 4},
 		"613067237128-0-9999-4011": {Run: 613067237128, Number: 9999, Sum: 4011},
-		strings.Repeat("9223372036854775807-", 3) + "9223372036854775807": longest,
+		"10-2-30-4-5000":           {Run: 10, Producer: 2, Number: 30, Sum: 4, Delay: 5000},
+		"10-2":                     {Run: 10, Producer: 2, Number: driver.Unnumbered},
+		"10-2-5000":                {Run: 10, Producer: 2, Number: driver.Unnumbered, Delay: 5000},
+		strings.Repeat("9223372036854775807-", 4) + "9223372036854775807": longest,
 	} {
 		require.Equal(t, text, string(id.Append(nil)))
 		require.Equal(t, id, driver.ParseID(text))
@@ -32,7 +35,7 @@ func TestGarbledID(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, driver.ID{}, driver.GarbledID())
 	for _, text := range []string{
-		"", "-", "---", "1", "1-2-3", "1-2-3-", "-2-3-4", "1--3-4", "1-2-3-4-", "1-2-3-4-5", "-1-2-3-4", "1-2-3--4",
+		"", "-", "---", "1", "1-2-0", "1-2-3-", "1-2-", "1-2-3-4-0", "1-2-3-4-05", "1-2-3-4-5-6", "-2-3-4", "1--3-4", "1-2-3-4-", "-1-2-3-4", "1-2-3--4",
 		"0-2-3-4", "01-2-3-4", "1-00-3-4", "1-2-03-4", "1-2-3-+4", " 1-2-3-4", "1-2-3-4\n", "1.2.3.4", "1-2-3-0x4", "1-2-3-4\x00",
 		"9223372036854775808-2-3-4", "1-2-3-9223372036854775808", "1-2-3-99999999999999999999", "1-2-3-18446744073709551617",
 		"1-2-3-\xff", "1-2-3-\u0664", strings.Repeat("1", 1<<16),
@@ -66,7 +69,7 @@ func TestIDAllocatesNothing(t *testing.T) {
 }
 
 func FuzzParseID(f *testing.F) {
-	for _, text := range []string{"1-0-0-0", "4611686018427387904-12-99999-4011327420186375208", "1-2-3-9223372036854775808", "01-2-3-4", "1-2", ""} {
+	for _, text := range []string{"1-0-0-0", "4611686018427387904-12-99999-4011327420186375208", "1-2-3-9223372036854775808", "01-2-3-4", "", "1-2", "1-0-5", "1-0-3-4-5"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -76,7 +79,7 @@ func FuzzParseID(f *testing.F) {
 			return
 		}
 		require.Positive(t, id.Run)
-		require.True(t, id.Producer >= 0 && id.Number >= driver.Unnumbered && id.Sum >= 0)
+		require.True(t, id.Producer >= 0 && (id.Number >= 0 || id.Number == driver.Unnumbered && id.Sum == 0) && id.Sum >= 0 && id.Delay >= 0)
 		require.Equal(t, string(text), string(id.Append(nil)), "the one text of an ID")
 	})
 }

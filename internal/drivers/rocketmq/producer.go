@@ -175,14 +175,14 @@ func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error
 	return &own, nil
 }
 
-// Delay implements [driver.Delaying].
-func (p *producer) Delay() time.Duration { return p.delay }
-
 // prepare makes the common part of the messages of each variant.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	var zip *wire.Deflater
 	if p.opts.Compress {
 		zip, p.sysFlag = &wire.Deflater{}, wire.SysCompressed|wire.SysCompressionZlib
+	}
+	if p.delay > 0 && spec.Origin != (driver.ID{}) {
+		spec.Origin.Delay = p.delay.Milliseconds()
 	}
 	p.kinds = make([]kind, 0, len(spec.Variants))
 	for i := range spec.Variants {
@@ -222,7 +222,11 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 			return err
 		}
 	case p.opts.DelayLevel > 0:
-		p.delay = p.delayOfLevel(ctx, r)
+		if p.delay = p.delayOfLevel(ctx, r); p.delay > 0 {
+			if err := p.prepare(spec); err != nil {
+				return err
+			}
+		}
 	}
 	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])

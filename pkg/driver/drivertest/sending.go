@@ -84,6 +84,7 @@ func testID(e *env) {
 		{Run: 128, Producer: 255, Number: 256, Sum: 65536},
 		{Run: 1<<53 + 1, Producer: 1<<31 + 1, Number: 1<<32 + 3, Sum: 1<<62 + 5},
 		{},
+		{Run: 1, Producer: 2, Number: 3, Sum: 4, Delay: 86_400_001},
 		{Run: math.MaxInt64, Producer: math.MaxInt64 - 1, Number: math.MaxInt64 - 2, Sum: math.MaxInt64 - 3},
 		{},
 	} {
