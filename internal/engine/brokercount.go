@@ -12,16 +12,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// countWhileOpen is how long the broker's count is asked for again, until it is that of the run, before the workers close: some
-	// brokers remove a queue with its count when nobody uses it any more.
-	countWhileOpen = 300 * time.Millisecond
-	// countWhenClosed is the same when they have closed.
-	countWhenClosed = 1500 * time.Millisecond
-	// countEvery is the time between two such questions.
-	countEvery = 25 * time.Millisecond
-)
-
 // counting holds the run against the counts of its brokers.
 type counting struct {
 	watch   *brokercount.Watch

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,6 +96,8 @@ func TestFindings(t *testing.T) {
 	long := func(edit func(*flat)) func(*flat) { // enough for rates and latencies to be compared
 		return func(p *flat) { p.Count, p.Duration = 0, 10*time.Second; edit(p) }
 	}
+	documented, err := os.ReadFile("../../docs/results.md")
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		name     string
 		options  func(*mem.Options)
@@ -229,6 +232,7 @@ func TestFindings(t *testing.T) {
 					}
 				}).Plan) {
 					found[f.Kind] += f.Count
+					require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
 					require.Positive(t, f.Count)
 					require.NotEmpty(t, f.Text)
 					if tt.want[f.Kind] > 0 {

@@ -61,4 +61,14 @@ const (
 	// closeTimeout bounds the closing of connections that nothing uses any more and, after unanswered messages, the time from one
 	// worker that has closed to the next.
 	closeTimeout = 2 * time.Second
+
+	// The broker's count.
+
+	// countWhileOpen is how long the broker's count is asked for again, until it is that of the run, before the workers close: some
+	// brokers remove a queue with its count when nobody uses it any more.
+	countWhileOpen = 300 * time.Millisecond
+	// countWhenClosed is the same when they have closed.
+	countWhenClosed = 1500 * time.Millisecond
+	// countEvery is the time between two such questions.
+	countEvery = 25 * time.Millisecond
 )

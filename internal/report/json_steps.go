@@ -2,7 +2,6 @@ package report
 
 import (
 	"math"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -74,18 +73,9 @@ type sides struct{ sends, receives bool }
 
 // jsonAverage are messages per second, to two digits behind the point.
 type jsonAverage struct {
-	Seconds   float64  `json:"seconds"`
-	Sent      *float64 `json:"sent,omitempty"`
-	Completed *float64 `json:"completed,omitempty"`
-	Received  *float64 `json:"received,omitempty"`
-	// CompletedBytes and ReceivedBytes are bytes of payload per second.
-	CompletedBytes *float64 `json:"completedBytes,omitempty"`
-	ReceivedBytes  *float64 `json:"receivedBytes,omitempty"`
-	// Offered is the rate that was wanted; Due the messages of it, of which Unsent were not sent, the share Missed, 0 to 1.
-	Offered *float64 `json:"offered,omitempty"`
-	Due     *uint64  `json:"due,omitempty"`
-	Unsent  *uint64  `json:"unsent,omitempty"`
-	Missed  *float64 `json:"missed,omitempty"`
+	Seconds float64 `json:"seconds"`
+	result.Averages
+	Missed *float64 `json:"missed,omitempty"` // the share of Due that was not sent, 0 to 1
 }
 
 // jsonHighest are the highest rates of a full measured second.
@@ -197,25 +187,15 @@ func (has sides) average(a *stats.Average, o *stats.Offered) *jsonAverage {
 	if a.Span <= 0 {
 		return nil
 	}
-	perSecond := func(known bool, n uint64) *float64 {
-		if !known {
-			return nil
+	out := &jsonAverage{Seconds: a.Span.Seconds(), Averages: averages(a, o, has.sends, has.receives)}
+	for _, v := range []*float64{out.Sent, out.Completed, out.Received, out.CompletedBytes, out.ReceivedBytes} {
+		if v != nil {
+			*v = math.Round(*v*100) / 100
 		}
-		v := math.Round(float64(n)*100*float64(time.Second)/float64(a.Span)) / 100
-		return &v
-	}
-	out := &jsonAverage{
-		Seconds: a.Span.Seconds(), Sent: perSecond(has.sends, a.Sent), Completed: perSecond(has.sends, a.Completed),
-		Received:       perSecond(has.receives, a.Received),
-		CompletedBytes: perSecond(has.sends, a.CompletedBytes), ReceivedBytes: perSecond(has.receives, a.ReceivedBytes),
 	}
 	if o.Known() {
-		due, unsent, missed := o.Due, o.Unsent(), o.Missed()
-		out.Due, out.Unsent, out.Missed = &due, &unsent, &missed
-		if o.Span > 0 {
-			rate := o.PerSecond()
-			out.Offered = &rate
-		}
+		missed := o.Missed()
+		out.Missed = &missed
 	}
 	return out
 }

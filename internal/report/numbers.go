@@ -130,7 +130,19 @@ func percent(share float64) string {
 
 // figures returns the rates and extremes of a run or a step.
 func figures(a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool) *result.Figures {
-	f := &result.Figures{Span: a.Span.Microseconds()}
+	f := &result.Figures{Span: a.Span.Microseconds(), Averages: averages(a, o, producing, consuming)}
+	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
+		if !known || !l.Known() {
+			return nil
+		}
+		return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
+	}
+	f.MinimumCompleted, f.MinimumReceived = extreme(producing, &low.Completed), extreme(consuming, &low.Received)
+	f.MaximumCompleted, f.MaximumReceived = extreme(producing, &high.Completed), extreme(consuming, &high.Received)
+	return f
+}
+
+func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of result.Averages) {
 	average := func(known bool, n uint64) *float64 {
 		if !known || a.Span <= 0 {
 			return nil
@@ -138,25 +150,17 @@ func figures(a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats
 		v := a.PerSecond(n)
 		return &v
 	}
-	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
-		if !known || !l.Known() {
-			return nil
-		}
-		return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
-	}
-	f.Sent, f.Completed, f.Received = average(producing, a.Sent), average(producing, a.Completed), average(consuming, a.Received)
-	f.CompletedBytes, f.ReceivedBytes = average(producing, a.CompletedBytes), average(consuming, a.ReceivedBytes)
+	of.Sent, of.Completed, of.Received = average(producing, a.Sent), average(producing, a.Completed), average(consuming, a.Received)
+	of.CompletedBytes, of.ReceivedBytes = average(producing, a.CompletedBytes), average(consuming, a.ReceivedBytes)
 	if o.Known() {
 		due, unsent := o.Due, o.Unsent()
-		f.Due, f.Unsent = &due, &unsent
+		of.Due, of.Unsent = &due, &unsent
 		if o.Span > 0 {
 			v := o.PerSecond()
-			f.Offered = &v
+			of.Offered = &v
 		}
 	}
-	f.MinimumCompleted, f.MinimumReceived = extreme(producing, &low.Completed), extreme(consuming, &low.Received)
-	f.MaximumCompleted, f.MaximumReceived = extreme(producing, &high.Completed), extreme(consuming, &high.Received)
-	return f
+	return of
 }
 
 func spreads(list []stats.Spread) (out []result.Spread) {

@@ -10,6 +10,17 @@ import (
 type Figures struct {
 	// Span is the length of the measured part.
 	Span int64 `json:"span"`
+	Averages
+	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
+	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
+	MinimumReceived  *Extreme `json:"minimumReceived,omitempty"`
+	// MaximumCompleted and MaximumReceived are the highest.
+	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
+	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
+}
+
+// Averages are average rates of the measured part, and the messages that the rates wanted.
+type Averages struct {
 	// Sent, Completed and Received are average rates in messages per second.
 	Sent      *float64 `json:"sent,omitempty"`
 	Completed *float64 `json:"completed,omitempty"`
@@ -22,12 +33,6 @@ type Figures struct {
 	// Due is the number of messages that the rates wanted, and Unsent how many of them were not sent; missing without a rate.
 	Due    *uint64 `json:"due,omitempty"`
 	Unsent *uint64 `json:"unsent,omitempty"`
-	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
-	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
-	MinimumReceived  *Extreme `json:"minimumReceived,omitempty"`
-	// MaximumCompleted and MaximumReceived are the highest.
-	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
-	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
 }
 
 // Extreme is the lowest or highest rate of a full second.

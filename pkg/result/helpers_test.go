@@ -112,8 +112,11 @@ func sampleFigures(messages int) *Figures {
 	rate, payload, offered := float64(messages), float64(1000*messages), float64(messages)/0.99
 	due, unsent := uint64(10000), uint64(100)
 	return &Figures{
-		Span: 10 * second, Sent: &rate, Completed: &rate, Received: &rate, CompletedBytes: &payload, ReceivedBytes: &payload,
-		Offered: &offered, Due: &due, Unsent: &unsent,
+		Span: 10 * second,
+		Averages: Averages{
+			Sent: &rate, Completed: &rate, Received: &rate, CompletedBytes: &payload, ReceivedBytes: &payload,
+			Offered: &offered, Due: &due, Unsent: &unsent,
+		},
 		MinimumCompleted: &Extreme{PerSecond: rate, Time: sampleStart().UnixMicro() + 2*second, Elapsed: 2 * second},
 	}
 }
