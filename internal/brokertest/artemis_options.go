@@ -107,8 +107,8 @@ func WithoutManagement() ArtemisOption {
 }
 
 // WithLogin refuses anonymous and unknown users and wrong passwords. Users are
-// admin (password admin, may do everything) and nobody (password nobody, may log
-// in and nothing else).
+// admin (password admin, may do everything), user (password user-secret, may do everything
+// but manage) and nobody (password nobody, may log in and nothing else).
 func WithLogin() ArtemisOption {
 	return func(c *artemisConfig) { c.login = loginRequired }
 }

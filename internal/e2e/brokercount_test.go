@@ -130,6 +130,24 @@ func TestCountOfArtemis(t *testing.T) {
 	assert.Equal(t, []string{"acknowledged 2503, received 2503: equal"}, countLines(&r))
 }
 
+// TestCountOfArtemisNotAllowed: a user who may not manage Artemis is told so in one line, and the run is what it is without a count.
+func TestCountOfArtemisNotAllowed(t *testing.T) {
+	t.Parallel()
+	a := secure.Artemis(t)
+	for _, client := range []string{"native", "library"} {
+		r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--user", "user", "--password", "user-secret", "--client", client, "--message-count", "1000",
+			"--max-pending", "50", "queue://"+newQueue(t, a))
+		require.Equal(t, statusOK, r.status)
+		require.EqualValues(t, 1000, r.summary.TotalReceived)
+		if client == "native" {
+			require.Equal(t, []string{"ask the broker for its counters: it refuses to tell them: the user may lack the permission manage on the address " +
+				"activemq.management"}, countLines(&r))
+		} else {
+			require.Empty(t, countLines(&r))
+		}
+	}
+}
+
 // TestCountOfRocketMQ: RocketMQ's offsets are those of the run.
 func TestCountOfRocketMQ(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,11 @@ package amqp
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -14,12 +18,12 @@ func activemqLacks() map[drivertest.Feature]string {
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker:  brokertest.ActiveMQTitle(),
 		Lacks:   activemqLacks(),
-		Inspect: inspect(a.AMQPURL(), activemq),
+		Inspect: inspect(a.AMQPURL(), activemq), Inspector: managed(t, a.ManagementURL(), true),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
@@ -28,4 +32,18 @@ func TestConformanceActiveMQ(t *testing.T) {
 		IgnoreGoroutines: harnessGoroutines(),
 	})
 	conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
+}
+
+// managed asks a broker for its own counters over HTTP; of topics, if the broker tells those.
+func managed(t *testing.T, url string, topics bool) func(driver.Kind) driver.Inspector {
+	t.Helper()
+	h, err := brokercount.Open(brokercount.Management{URL: url, User: brokertest.User, Password: brokertest.Password})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	return func(kind driver.Kind) driver.Inspector {
+		if kind == driver.Topic && !topics {
+			return nil
+		}
+		return h
+	}
 }

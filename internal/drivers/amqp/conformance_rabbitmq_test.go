@@ -31,12 +31,12 @@ func rabbitmqLacks() map[drivertest.Feature]string {
 }
 
 func TestConformanceRabbitMQ(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t)
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker:  brokertest.RabbitMQTitle(),
 		Lacks:   rabbitmqLacks(),
-		Inspect: inspect(r.AMQPURL(), rabbitmq3),
+		Inspect: inspect(r.AMQPURL(), rabbitmq3), Inspector: managed(t, r.ManagementURL(), false),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
 			victim := brokertest.StartRabbitMQ(t)

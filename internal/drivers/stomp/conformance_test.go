@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -30,11 +31,25 @@ func harnessGoroutines() []goleak.Option {
 	}
 }
 
+// managed asks a broker for its own counters over HTTP; of topics, if the broker tells those.
+func managed(t *testing.T, url string, topics bool) func(driver.Kind) driver.Inspector {
+	t.Helper()
+	h, err := brokercount.Open(brokercount.Management{URL: url, User: brokertest.User, Password: brokertest.Password})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	return func(kind driver.Kind) driver.Inspector {
+		if kind == driver.Topic && !topics {
+			return nil
+		}
+		return h
+	}
+}
+
 func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  brokertest.ArtemisTitle(),
+		Broker: brokertest.ArtemisTitle(), Inspector: managed(t, a.ManagementURL(), true),
 		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
@@ -106,10 +121,10 @@ func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []dr
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  brokertest.ActiveMQTitle(),
+		Broker: brokertest.ActiveMQTitle(), Inspector: managed(t, a.ManagementURL(), true),
 		Inspect: inspectAMQP(a.AMQPURL()),
 		Lacks:   classicLacks(),
 		Victim: func(t testing.TB) (string, func()) {
@@ -122,10 +137,10 @@ func TestConformanceActiveMQ(t *testing.T) {
 }
 
 func TestConformanceRabbitMQ(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t)
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  brokertest.RabbitMQTitle(),
+		Broker: brokertest.RabbitMQTitle(), Inspector: managed(t, r.ManagementURL(), false),
 		Inspect: stomptest.Broker{URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Slashed}.Inspect,
 		Lacks: map[drivertest.Feature]string{
 			drivertest.Priority: "a queue that is declared by its use has no priorities",

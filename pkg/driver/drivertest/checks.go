@@ -172,7 +172,12 @@ func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
 func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
 
 // inspects tells whether the broker can be asked for its counters while messages wait in it.
-func inspects(c *Config, kind driver.Kind) bool { return c.has.inspector && keeps(c, kind) }
+func inspects(c *Config, kind driver.Kind) bool {
+	if c.Inspector != nil {
+		return c.Inspector(kind) != nil && keeps(c, kind)
+	}
+	return c.has.inspector && keeps(c, kind)
+}
 
 // instance is a sub-test: a check for a kind of destination, or the refusal of a feature.
 type instance struct {

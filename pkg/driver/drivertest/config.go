@@ -37,6 +37,9 @@ type Config struct {
 	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since it exists.
 	// If nil they are not compared.
 	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
+	// Inspector returns who asks the broker for its own counters of destinations of a kind by another way than the driver's, such as
+	// over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it can.
+	Inspector func(kind driver.Kind) driver.Inspector
 	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil that is not
 	// tested.
 	RefusedCommits func(t testing.TB, kind driver.Kind) driver.Destination

@@ -261,7 +261,7 @@ func (c *Config) explore(t testing.TB) error {
 // checkLeaks looks, when everything else of the test has been cleaned up, for goroutines that were not there before.
 func (e *env) checkLeaks() {
 	options := append([]goleak.Option{goleak.IgnoreCurrent()}, e.cfg.IgnoreGoroutines...)
-	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Subscriptions != nil { // which may well ask over HTTP
+	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Inspector != nil || e.cfg.Subscriptions != nil { // which may well ask over HTTP
 		options = append(options, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 	}

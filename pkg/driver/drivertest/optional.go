@@ -141,6 +141,9 @@ func testInspect(e *env) {
 	none := e.dest()
 	in := e.consumer(e.open(), spec)
 	inspector, ok := d.(driver.Inspector)
+	if e.cfg.Inspector != nil {
+		inspector, ok = e.cfg.Inspector(e.kind), true
+	}
 	require.True(e, ok, "a driver is a driver.Inspector, and another of the same factory is not")
 	inspect := func(what string, done func(driver.DestinationCount) error) (got driver.DestinationCount) {
 		e.Helper()
