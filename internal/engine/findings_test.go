@@ -181,12 +181,16 @@ func TestFindings(t *testing.T) {
 		},
 		{
 			name: "a queue fills at once, and then holds producers up", options: func(o *mem.Options) { o.Limit = 300 },
-			edit: long(func(p *flat) { p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("10ms"), time.Minute }),
+			edit: long(func(p *flat) {
+				p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("10ms"), time.Minute
+			}),
 			want: kinds{"backlog": 300, "queueing": 0},
 		},
 		{
 			name: "a queue is full, but less than a tenth of what went through it", options: func(o *mem.Options) { o.Limit = 300 },
-			edit: long(func(p *flat) { p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("1ms"), time.Minute }),
+			edit: long(func(p *flat) {
+				p.MaxPending, p.Credit, p.ConsumerWork, p.DrainTimeout = 10, 10, work("1ms"), time.Minute
+			}),
 			want: kinds{"queueing": 0},
 		},
 		{

@@ -33,7 +33,7 @@ type artemisPair struct {
 	in      link
 	ids     uint32
 	answers chan artemisAnswer
-	refused chan error // a request that the broker did not accept
+	refused chan error    // a request that the broker did not accept
 	lost    chan struct{} // closed when nothing more comes
 	once    sync.Once
 }
