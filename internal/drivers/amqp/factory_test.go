@@ -120,7 +120,8 @@ func TestDecode(t *testing.T) {
 		{wire.AppendBinary(nil, []byte("1-2-3-4")), driver.ID{Run: 1, Producer: 2, Number: 3, Sum: 4}},
 		{wire.AppendNull(nil), driver.ID{}},
 		{wire.AppendStr(nil, ""), driver.GarbledID()},
-		{wire.AppendStr(nil, "1-2-3"), driver.GarbledID()},
+		{wire.AppendStr(nil, "1-2-3"), driver.ID{Run: 1, Producer: 2, Number: driver.Unnumbered, Delay: 3}},
+		{wire.AppendStr(nil, "1-2-3-"), driver.GarbledID()},
 		{wire.AppendLong(nil, 1), driver.GarbledID()},
 	} {
 		d, err := dec.decode(c, message(driver.IDProperty, v.value))
