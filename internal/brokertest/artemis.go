@@ -132,7 +132,7 @@ func (a *Artemis) pickPorts() error {
 	if a.cfg.defaultPorts {
 		wanted = []int{defaultAMQPPort, defaultSTOMPPort, defaultCorePort, 0, defaultWebPort}
 	}
-	free, err := pickPorts(wanted...)
+	free, err := a.daemon.pickPorts(wanted...)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,9 @@ type daemon struct {
 	owner func() // releases the folder
 
 	mu     sync.Mutex
-	proc   *process // nil before the first start
-	helper *process // a process that the broker needs; it ends with Close; nil if there is none
+	proc   *process   // nil before the first start
+	helper *process   // a process that the broker needs; it ends with Close; nil if there is none
+	claims []*os.File // locked: those of the wanted ports that it has
 }
 
 // keepFor ends a broker with the test, and fails the test if the broker could not
@@ -91,6 +92,9 @@ func (d *daemon) Close() error {
 	d.killAll() // nothing of it is kept, so nothing is gained by asking
 	err := os.RemoveAll(d.dir)
 	d.owner()
+	d.mu.Lock()
+	d.unclaim()
+	d.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("remove the folder of %s: %w", d.title, err)
 	}

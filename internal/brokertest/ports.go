@@ -3,10 +3,14 @@
 package brokertest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // Ports come from below the range (32768 up) that the kernel gives to outgoing
@@ -31,19 +35,57 @@ const (
 	defaultRocketMQPort   = 10911
 )
 
-// pickPorts returns a port for each one that is wanted: that one if it is free, another one if it is taken or 0.
-// As with freePorts, another process may take one before the broker binds it.
-func pickPorts(wanted ...int) ([]int, error) {
+// pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness is about to
+// take it, another one if it is taken or 0. The broker keeps its claim on the wanted ports until it is closed, or they are picked again.
+// As with freePorts, a stranger may take one before the broker binds it.
+func (d *daemon) pickPorts(wanted ...int) ([]int, error) {
 	ports, err := freePorts(len(wanted))
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unclaim()
 	for i, port := range wanted {
-		if port != 0 && portFree(port) {
+		if port == 0 {
+			continue
+		}
+		switch claimed, err := d.claim(port); {
+		case err != nil:
+			return nil, err
+		case claimed && portFree(port):
 			ports[i] = port
 		}
 	}
 	return ports, nil
+}
+
+// claim locks the file of a port, if no other broker of this user has, in whatever process. The caller holds mu.
+func (d *daemon) claim(port int) (bool, error) {
+	dir, err := cacheDir()
+	if err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("port-%d.lock", port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("claim the port %d: %w", port, err)
+	}
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return false, f.Close()
+	case err != nil:
+		return false, errors.Join(fmt.Errorf("claim the port %d: %w", port, err), f.Close())
+	}
+	d.claims = append(d.claims, f)
+	return true, nil
+}
+
+// unclaim gives the claimed ports back. The caller holds mu.
+func (d *daemon) unclaim() {
+	for _, f := range d.claims {
+		_ = f.Close()
+	}
+	d.claims = nil
 }
 
 // portFree tells whether a port of loopback was free a moment ago.

@@ -138,7 +138,7 @@ func (r *RocketMQ) firstStart(ctx context.Context) error {
 func (r *RocketMQ) pickPorts() error {
 	wanted := r.cfg.wanted
 	for range 20 {
-		ports, err := pickPorts(wanted.namesrv, wanted.broker)
+		ports, err := r.daemon.pickPorts(wanted.namesrv, wanted.broker)
 		if err != nil {
 			return err
 		}
