@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +15,8 @@ import (
 // The room that a short summary takes at most.
 const (
 	shortLines   = 25
+	mostLines    = 22 // of these, for the figures
+	wholeLines   = 3  // that the first of what is to be read may take
 	shortColumns = 100
 	leastColumns = 40
 )
@@ -53,7 +56,8 @@ func (s *Short) Start(run stats.Run) error {
 
 // Interval shows how the run goes.
 func (s *Short) Interval(snapshot *stats.Snapshot) error {
-	line := cut(s.status(snapshot), s.columns()-1)
+	columns := s.columns() - 1
+	line := cut(s.status(snapshot, columns), columns)
 	switch {
 	case s.options.Lines:
 		return s.print(line + "\n")
@@ -65,42 +69,57 @@ func (s *Short) Interval(snapshot *stats.Snapshot) error {
 	}
 }
 
-// status is one line about an interval.
-func (s *Short) status(n *stats.Snapshot) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s", span(n.Elapsed))
+// status is one line about an interval. What is too long for it is left out, the least important first.
+func (s *Short) status(n *stats.Snapshot, columns int) string {
+	type part struct {
+		text string
+		rank int // the highest goes first; 0 stays
+	}
+	parts := []part{{text: span(n.Elapsed)}}
+	add := func(rank int, format string, args ...any) {
+		parts = append(parts, part{"  " + fmt.Sprintf(format, args...), rank})
+	}
 	if left := s.options.Length - n.Elapsed; left > 0 && n.Phase != stats.Drain {
-		fmt.Fprintf(&b, ", %s left", span(left))
+		parts[0].text += fmt.Sprintf(", %s left", span(left))
 	}
 	if s.run.Several() {
-		b.WriteString("  " + oneLine(n.Step))
+		add(0, "%s", oneLine(n.Step))
 	}
 	if n.Phase != stats.Measure {
-		b.WriteString("  " + n.Phase.String())
+		add(0, "%s", n.Phase)
 	}
-	speed := func(name string, count uint64) {
-		fmt.Fprintf(&b, "  %s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
+	speed := func(rank int, name string, count uint64) {
+		add(rank, "%s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
 	}
 	if s.run.Producing {
-		speed("sent", n.Delta.Sent)
-		speed("completed", n.Delta.Completed)
+		speed(2, "sent", n.Delta.Sent)
+		speed(0, "completed", n.Delta.Completed)
 	}
 	if s.run.Consuming {
-		speed("received", n.Delta.Received)
+		speed(1, "received", n.Delta.Received)
 	}
 	for _, l := range []struct {
 		name string
 		of   *stats.Latency
 	}{{"response", n.Latencies.Response}, {"ack", n.Latencies.Ack}, {"transfer", n.Latencies.Transfer}} {
 		if l.of != nil && l.of.Count() > 0 {
-			fmt.Fprintf(&b, "  %s p99 %s", l.name, duration(l.of.Percentile(99)))
+			add(0, "%s p99 %s", l.name, duration(l.of.Percentile(99)))
 			break
 		}
 	}
 	if s.run.Producing {
-		fmt.Fprintf(&b, "  in flight %s", count3(float64(n.InFlight)))
+		add(3, "in flight %s", count3(float64(n.InFlight)))
 	}
-	return b.String()
+	for rank := 3; ; rank-- {
+		line := ""
+		for _, p := range parts {
+			line += p.text
+		}
+		if rank == 0 || utf8.RuneCountInString(line) <= columns {
+			return line
+		}
+		parts = slices.DeleteFunc(parts, func(p part) bool { return p.rank == rank })
+	}
 }
 
 // Summary prints the summary.
@@ -110,11 +129,12 @@ func (s *Short) Summary(sum *stats.Summary) error {
 	body := len(text)
 	told := s.told(sum)
 	room := shortLines - 1 - body
-	if len(told) > room {
-		more := len(told) - room + 1
-		told = append(told[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", more))
+	first := wrapped(told[:min(1, len(told))], width, min(wholeLines, room)) // the limit, or the first problem
+	told, room = told[min(1, len(told)):], room-len(first)
+	if more := len(told) - room; more > 0 && room > 0 {
+		told = append(told[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", more+1))
 	}
-	told = wrapped(told, width, room)
+	told = append(first, wrapped(told[:min(room, len(told))], width, room)...)
 	var b strings.Builder
 	if s.shown {
 		b.WriteString("\r\x1b[K")
@@ -209,7 +229,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	return lines
 }
 
-// table returns the figures: at most 22 lines.
+// table returns the figures.
 func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 	lines = append(lines, "", fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", "", "average", "total", "payload", "lowest", "highest"))
 	a := &sum.Average
@@ -256,15 +276,22 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 			count3(float64(p.Least)), count3(float64(p.Median)), count3(float64(p.Most)), p.Workers))
 	}
 	h := &sum.Health
-	text := fmt.Sprintf("tester: %.0f %% of %d processors", 100*cpuShare(h), h.Cores)
+	processors := "processors"
+	if h.Cores == 1 {
+		processors = "processor"
+	}
+	text := fmt.Sprintf("tester: %.0f %% of %d %s", 100*cpuShare(h), h.Cores, processors)
 	if h.MemoryPeak > 0 {
 		text += ", " + megabytes(float64(h.MemoryPeak)) + " MB at most"
 	}
-	for _, b := range sum.Brokers {
-		text += "; broker: " + oneLine(strings.TrimSpace(b.Product+" "+b.Version))
-		break
+	if len(sum.Brokers) == 0 {
+		return append(lines, text)
 	}
-	return append(lines, text)
+	broker := "broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))
+	if utf8.RuneCountInString(text+"; "+broker) > width && len(lines) < mostLines-1 {
+		return append(lines, text, broker)
+	}
+	return append(lines, text+"; "+broker)
 }
 
 // shownSteps is how many steps a summary has room for.

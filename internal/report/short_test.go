@@ -48,16 +48,21 @@ func shortRuns() map[string]*stats.Summary {
 	for i := range 5 {
 		stalled.Stalls.List = append(stalled.Stalls.List, stats.Stall{Side: stats.BothSides, Start: time.Duration(10*i+4) * time.Second, Length: 2 * time.Second})
 	}
-	stalled.Offered.Sent = 300_000
-	loss.Success, loss.Missing = false, 27
+	for _, low := range []*stats.Lowest{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
+		low.PerSecond = 0
+	}
+	loss.Success, loss.Missing, loss.Total.Received = false, 27, 599_973
 	loss.Problems = []string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"}
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies.Delay, saturated.Latencies.Response = nil, nil
-	saturated.Limit = stats.Limit{Kind: stats.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 97% of the time", Hint: "try --producers 4"}
+	saturated.Limit = stats.Limit{
+		Kind: stats.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 of 50 seconds, nor did 29 more workers",
+		Hint: "more producers, consumers or connections may bring more",
+	}
 	for i := range 30 {
 		saturated.Warnings = append(saturated.Warnings, fmt.Sprintf("the tester was the bottleneck: producer-%d never waited in 50 of 50 seconds; more producers, consumers or connections may bring more", i))
 	}
-	saturated.Spreads = []stats.Spread{{Producing: true, Workers: 30, Least: 17_000, Median: 20_000, Most: 23_456}, {Workers: 3, Least: 812, Median: 990, Most: 1203}}
+	saturated.Spreads = []stats.Spread{{Producing: true, Workers: 30, Least: 17_000, Median: 20_000, Most: 23_456}, {Workers: 3, Least: 187_000, Median: 201_000, Most: 212_000}}
 	return map[string]*stats.Summary{"success": base(), "failure": failure, "stall": stalled, "loss": loss, "saturated": saturated}
 }
 
@@ -106,6 +111,10 @@ func TestShortOnATerminal(t *testing.T) {
 		s := snapshot(stats.Measure, 1, stats.Counters{Sent: 27640, Completed: 27578, Received: 26457}, openLoop())
 		require.NoError(t, c.Interval(s))
 		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response p99 1.00 s  in flight 62\x1b[K", out.String())
+		out.Reset()
+		c.options.Columns = func() int { return 80 }
+		require.NoError(t, c.Interval(s))
+		require.Equal(t, "\r2.0 s, 58 s left  completed 27.3k/s  received 26.2k/s  response p99 1.00 s\x1b[K", out.String())
 		out.Reset()
 		require.NoError(t, c.Summary(shortRuns()["success"]))
 		want := "\r\x1b[KSUCCESS: duration"
