@@ -60,7 +60,7 @@ func CheckURL(text string) error {
 	}
 	for key := range u.Query() {
 		if key != "vhost" {
-			return errors.New("?vhost=NAME is all that may follow its path")
+			return errors.New("only ?vhost=NAME may follow its path")
 		}
 	}
 	return nil

@@ -161,7 +161,7 @@ func (w *Watch) askFor(ctx context.Context, b *broker, limit time.Duration) (aga
 	}
 	list, err := b.inspector.Inspect(ctx, b.destinations)
 	if err == nil && len(list) != len(b.destinations) {
-		err = fmt.Errorf("it told %d counters of %d destinations", len(list), len(b.destinations))
+		err = fmt.Errorf("it returned the counters of %d destinations instead of %d", len(list), len(b.destinations))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -51,11 +51,11 @@ func (a *app) brokerCommand() *cobra.Command {
 		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
 	}
 	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
-	flags.StringVar(&s.faults, "faults", "none", "do wrong, from the start, what `LIST` says")
+	flags.StringVar(&s.faults, "faults", "none", "begin with the faults of `LIST`")
 	flags.StringVar(&s.messages, "max-messages", "1000000", "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
-	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions together, with what connections need, hold `SIZE` bytes")
-	flags.StringVar(&s.whenFull, "when-full", "block", "treat those who send to a full queue by `POLICY`: block or reject")
+	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions, with the buffers of connections, hold `SIZE` bytes")
+	flags.StringVar(&s.whenFull, "when-full", "block", "block or reject senders to a full queue: `POLICY`")
 	flags.StringVar(&s.user, "user", "", "accept only `NAME`, with its password (default: anyone)")
 	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
 	suggestWords(cmd, "faults", setting.SuggestFaults)
@@ -74,7 +74,7 @@ func brokerHelp() string {
 		"  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them\n" +
 		"  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time\n" +
 		"  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall\n" +
-		"The header is one that no web page can send. With --user, add curl's -u USER.")
+		"Web pages cannot send this header. With --user, add curl's -u USER.")
 	return b.String()
 }
 

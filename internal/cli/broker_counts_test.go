@@ -36,7 +36,7 @@ func TestDescribeFaults(t *testing.T) {
 		want string
 	}{
 		{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 3, Stalls: 1}, "the broker was told to misbehave, and did: lost 3, stalls 1"},
-		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave (lose=5), but it came to nothing"},
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave (lose=5), but no message met these faults"},
 		{
 			store.Faults{LoseEvery: 5, Delay: time.Second},
 			store.FaultCounts{Lost: 3, Delayed: 12, Full: 4},

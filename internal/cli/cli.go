@@ -106,7 +106,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help tells what it takes"}
+	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
 }
 
 func (a *app) root() *cobra.Command {

@@ -28,12 +28,12 @@ func (a *app) compareCommand() *cobra.Command {
 	var in comparison
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
-		Short: "Hold results against each other: what changed, and is it more than chance?", GroupID: groupOther,
+		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
 		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results: repeats of one run.
 
-Each figure is the median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats,
-how far the repeats themselves reach. A difference is told if the Mann-Whitney
-U test finds one at a level of 5% for all figures together (Holm); with too few repeats it says that it cannot tell.
+Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than six. A
+difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm); with too few repeats
+it says that it cannot tell.
 
 --fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with status 2 if
 there are too few repeats to tell.`,
@@ -122,7 +122,7 @@ func (in *comparison) parse() (metrics []compare.Metric, limits []compare.Limit,
 
 func readSets(paths []string) (sets []compare.Set, errs []error) {
 	if len(paths) < 2 {
-		return nil, []error{&plan.Mistake{Text: "two results at least are compared", Hint: "perfmq compare BEFORE AFTER"}}
+		return nil, []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
 	}
 	names := map[string]int{}
 	for _, path := range paths {
@@ -131,7 +131,7 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 		case errors.Is(err, result.ErrNoResult):
 			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "name a folder of --result DIR, or one that holds such folders"})
 		case errors.Is(err, compare.ErrIncomplete):
-			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or take its folder away"})
+			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or remove its folder"})
 		case err != nil:
 			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: "name folders of --result DIR"})
 		}

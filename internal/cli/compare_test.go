@@ -78,7 +78,7 @@ func TestCompareMistakes(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
 	for args, want := range map[string]string{
-		"":                             "two results at least are compared",
+		"":                             "at least two results are needed",
 		"--metric ack.p98 X":           `--metric: unknown metric "ack.p98"; did you mean ack.p90?`,
 		"--fail-if ack.p99 X Y":        `--fail-if: "ack.p99" must be a metric and a change in percent`,
 		"--format html X Y":            `must be text, markdown or csv`,

@@ -15,7 +15,7 @@ func withoutEffect() [][2]string {
 	return [][2]string{
 		{"enable-msg-id", "messages are numbered by --verify; the protocols decide on message IDs themselves"},
 		{"enable-timestamp", "every message carries the time when it was sent"},
-		{"verbose", "errors are always told in full"},
+		{"verbose", "errors are always printed in full"},
 	}
 }
 

@@ -55,7 +55,7 @@ func (r *resolver) searchMistakes() {
 	}
 	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency", "shard", "run-id", "start-at"} {
 		if r.Has(name) {
-			r.refuse("leave one of them out", "--%s has no place in the several runs of --find-max", name)
+			r.refuse("leave one of them out", "--%s does not work with the several runs of --find-max", name)
 		}
 	}
 	if _, constant := r.Rate.Constant(); !r.Rate.IsZero() && !constant {
@@ -177,7 +177,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit) // a broker may have had its say in them
 	f.report(rate, hold, &point, e.Summary)
 	if e.Summary.Missing > 0 {
-		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would be in the way of the next load",
+		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
 			e.Summary.Missing), "purge the destination, and raise --drain-timeout")
 		return point, &endingError{exitFailed}
 	}

@@ -27,7 +27,7 @@ func TestMistakes(t *testing.T) {
 		{"alph client", "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n"},
 		{"alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
 		{"alpha xyzxyzxyz", "error: unknown command \"xyzxyzxyz\" of perfmq alpha\nhint: known are client, consumer, producer\n"},
-		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help tells what it takes\n"},
+		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help shows its usage\n"},
 		{"alpha client --rte=5", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client -r", "error: unknown flag -r\nhint: did you mean --rate? Flags begin with two hyphens; -o sets options of the protocol\n"},
@@ -35,8 +35,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --settle late", "error: unknown flag --settle\nhint: write -o settle=...\n"},
 		{"alpha consumer --rate 5", "error: unknown flag --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
 		{"alpha consumer --find-max received.avg>5", "error: unknown flag --find-max\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
-		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count has no place in the several runs of --find-max\nhint: leave one of them out\n" +
-			"error: --hdr has no place in the several runs of --find-max\nhint: leave one of them out\n"},
+		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count does not work with the several runs of --find-max\nhint: leave one of them out\n" +
+			"error: --hdr does not work with the several runs of --find-max\nhint: leave one of them out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha producer --consumers 5", "error: unknown flag --consumers\nhint: it is a flag of perfmq alpha client and perfmq alpha consumer\n"},
 		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},
@@ -52,7 +52,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --persistent=perhaps", "error: --persistent=perhaps: must be true or false\n"},
 		{"alpha client --persistent false", "error: false is no destination: switches take their value after =\nhint: write --FLAG=false; a queue of that name is queue://false\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
-		{"alpha client --property time=1", "error: --property time=... is taken: the time of sending travels in it\nhint: choose another key\n"},
+		{"alpha client --property time=1", "error: --property time=... is taken: it carries the time of sending\nhint: choose another key\n"},
 		{"alpha client -o settle", "error: --option=settle: must be KEY=VALUE\n"},
 		{"alpha client -o setle=late", "error: unknown option -o setle\nhint: did you mean -o settle=...?\n"},
 		{"alpha client -o xyzxyz=1", "error: unknown option -o xyzxyz\nhint: known are settle, size, fast\n"},
@@ -84,7 +84,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --threads 100000", "error: --threads=100000: must be a whole number from 1 to 1024\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty: give a value, or leave it out for the default\n"},
 		{"alpha client --consumer-url=", "error: --consumer-url=\"\": is empty: give a value, or leave it out for the default\n"},
-		{"broker extra", "error: perfmq broker takes no arguments, but extra was given\nhint: perfmq broker --help tells what it takes\n"},
+		{"broker extra", "error: perfmq broker takes no arguments, but extra was given\nhint: perfmq broker --help shows its usage\n"},
 		{"alpha client --body-file " + empty + " --message-size 5", "error: --message-size and --body-file are both given\nhint: leave one of them out\n"},
 		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
 		{"alpha client --json " + empty + "/x", "error: --json " + empty + "/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
@@ -96,10 +96,10 @@ func TestMistakes(t *testing.T) {
 			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same\n"},
 		{"alpha client --silent --show-latency", "error: --silent prints nothing, --show-latency prints more\nhint: leave one of them out\n"},
 		{"alpha client --format csv", "error: --format=csv: must be one of artemis, rocketmq, short\n"},
-		{"alpha client --interval 500ms", "error: --interval 500ms: the figures are those of seconds\nhint: give 1s or more\n"},
+		{"alpha client --interval 500ms", "error: --interval 500ms: the shortest interval is one second\nhint: give 1s or more\n"},
 		{"alpha client --stall-threshold 100ms", "error: --stall-threshold 100ms is below 200ms: the tester cannot tell so short a stall from one of its own\n" +
 			"hint: give more, or 0 for none\n"},
-		{"alpha client --format rocketmq --show-latency", "error: --show-latency has no place in the lines of --format rocketmq\n" +
+		{"alpha client --format rocketmq --show-latency", "error: --format rocketmq has no lines for --show-latency\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --rate x", "error: --rate=x: \"x\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", must be queue://NAME or topic://NAME\n" +

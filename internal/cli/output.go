@@ -27,10 +27,10 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	}
 	if r.Format == run.RocketMQ && r.ShowLatency && r.Source("format") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
-			"--show-latency has no place in the lines of --format rocketmq")
+			"--format rocketmq has no lines for --show-latency")
 	}
 	if r.Has("interval") && r.Interval < time.Second {
-		r.refuse("give 1s or more", "--interval %v: the figures are those of seconds", r.Interval)
+		r.refuse("give 1s or more", "--interval %v: the shortest interval is one second", r.Interval)
 	}
 	if r.WebAddr != "" {
 		if err := listen.Check(r.WebAddr); err != nil {
@@ -39,7 +39,7 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	}
 	if r.MetricsAddr == "" {
 		if r.MetricsLinger > 0 {
-			r.refuse("add --metrics HOST:PORT", "--metrics-linger has nothing to serve")
+			r.refuse("add --metrics HOST:PORT", "--metrics-linger needs --metrics")
 		}
 		if r.MetricsWeb != "" {
 			r.refuse("add --metrics HOST:PORT", "--metrics-web-config has nothing to serve")

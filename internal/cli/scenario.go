@@ -207,7 +207,7 @@ func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 	}
 	for i, note := range p.notes {
 		if i == 0 {
-			b.WriteString("\nGiven besides the file\n")
+			b.WriteString("\nGiven in addition to the file\n")
 		}
 		b.WriteString("  " + a.secrets.Line(note) + "\n")
 	}
@@ -232,7 +232,7 @@ func (a *app) scenarioCommand() *cobra.Command {
 		}},
 		&cobra.Command{
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
-			Long: `List the metrics that --threshold, and the thresholds of scenario files, can be about, with their units.
+			Long: `List the metrics of --threshold and of the thresholds in scenario files, with their units.
 
 Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per second
 of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.
@@ -295,7 +295,7 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	}
 	f, err := os.OpenFile(filepath.Clean(args[0]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // to be shared in version control
 	if errors.Is(err, fs.ErrExist) {
-		return a.usage(&plan.Mistake{Text: args[0] + " is there already", Hint: "name another file, or remove it"})
+		return a.usage(&plan.Mistake{Text: args[0] + " already exists", Hint: "name another file, or remove it"})
 	}
 	if err == nil {
 		_, err = f.Write(scenario.Skeleton())
@@ -312,8 +312,8 @@ func (a *app) validateCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs, ValidArgsFunction: a.suggestScenarios,
-		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. What each would
-take in memory with perfmq run --embedded is printed.`,
+		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. It prints how much memory each would
+need with perfmq run --embedded.`,
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -55,12 +55,12 @@ func (a *app) verifyCommand() *cobra.Command {
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
-		Short: "Join the files of --verify-file: was anything lost, doubled or damaged?", GroupID: groupOther,
+		Short: "Join the files of --verify-file: was anything lost, duplicated or damaged?", GroupID: groupOther,
 		Long: `Join the files that the processes of a run wrote with --verify-file, and tell what became of each message.
 For a folder of --result its verify.pv is read.
 
 Give the files of all processes that sent, and of all that received from the same destinations: what
-a process without a file has received looks lost. The exit status is 0 if nothing was lost, doubled or
+a process without a file has received looks lost. The exit status is 0 if nothing was lost, duplicated or
 damaged, 1 if something was, and 2 if a file cannot be used.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -99,7 +99,7 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
 	}
 	if left := joined.Total.Left; left > 0 && !v.Allow.Lost {
-		problems = append(problems, fmt.Sprintf("messages accepted by the broker that nobody here received: %d of %d; they are at the broker still, "+
+		problems = append(problems, fmt.Sprintf("messages accepted by the broker, but received by none of these consumers: %d of %d; they are still at the broker, "+
 			"or with a consumer whose file was not given", left, joined.Total.Expected))
 	}
 	console := a.Stdout
@@ -187,10 +187,10 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		}
 	}
 	if len(errs) == 0 && !sent {
-		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE", "no file says what was sent")
+		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE", "no file of a producer was given")
 	}
 	if len(errs) == 0 && !received {
-		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE", "no file says what was received")
+		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE", "no file of a consumer was given")
 	}
 	return sides, errs
 }

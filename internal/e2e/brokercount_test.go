@@ -124,7 +124,7 @@ func TestCountOfArtemis(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, got.Findings, runresult.Finding{
 		Kind: "broker-added", Count: 3, Subject: "queue://" + queue,
-		Text: "messages that the broker got beyond those of the run: others may have sent, or it has doubled some: 3",
+		Text: "messages that the broker counted beyond those of the run: other clients may have sent, or the broker may have duplicated some: 3",
 	})
 	r = run(t, limit, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", "2503", "queue://"+queue)
 	assert.Equal(t, []string{"acknowledged 2503, received 2503: equal"}, countLines(&r))

@@ -14,7 +14,7 @@ import (
 // A broker that drops all properties between two protocols makes strangers of our own messages: the summary must not
 // just call them missing.
 func TestPropertiesLostBetweenProtocols(t *testing.T) {
-	const text = "none of the 100 messages received can be told to be of this run"
+	const text = "none of the 100 messages received can be identified as one of this run"
 	for _, tt := range []struct {
 		name           string
 		protocols      []string

@@ -63,7 +63,7 @@ type consumer struct {
 type connections struct {
 	opened   int
 	counters []driver.Counter // of the protocol's own, of the closed ones
-	denied   uint64           // times that the broker gave those no leave to send
+	denied   uint64           // times that the broker gave those no credit
 
 	socketWaits uint64 // times that the network took no more of those
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // silence notices a broker that has stopped answering. Without it, a run that only ends with its last message would wait
-// for ever for the leave to send it; a run with a duration ends by that, and one with neither when its user wants it to.
+// for ever for credit to send it; a run with a duration ends by that, and one with neither when its user wants it to.
 type silence struct {
 	run   *run
 	limit time.Duration

@@ -39,7 +39,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			edit: func(p *flat) { p.Rate = rate("100") }, sent: 50, reason: "no answer",
 		},
 		{
-			name: "no leave to send", options: func(o *mem.Options) { o.Limit = 300 },
+			name: "no credit to send", options: func(o *mem.Options) { o.Limit = 300 },
 			edit: func(p *flat) { p.Role, p.Producers, p.MaxPending = plan.Producer, 3, 100 }, sent: 300, reason: "no answer",
 			text: "messages waiting for it: 3; not yet sent of --message-count 1000: 697",
 		},

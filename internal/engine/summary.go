@@ -164,8 +164,9 @@ func (r *run) problems(s *stats.Summary) {
 		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total.Received, count)
 	}
 	if r.estranged(s) {
-		add("none of the %d messages received can be told to be of this run; a broker that passes messages from %s to %s without their "+
-			"properties looks like that, as RabbitMQ before 4 does, and ActiveMQ Classic if its AMQP connector has not transport.transformer=jms: between these protocols it cannot be measured, and what is called missing, lost or foreign may be neither",
+		add("none of the %d messages received can be identified as one of this run: brokers that drop the properties of messages from %s to %s "+
+			"cause this, such as RabbitMQ before 4, and ActiveMQ Classic without transport.transformer=jms on its AMQP connector; "+
+			"they cannot be measured between these protocols, and messages counted as missing, lost or foreign may be neither",
 			s.Total.Foreign, r.protocols(producing, titleOf), r.protocols(consuming, titleOf))
 	}
 	for _, step := range r.steps {
@@ -228,9 +229,9 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.Early > 0 {
 		clocks := ""
 		if r.role == plan.Consumer {
-			clocks = "; so do clocks of producer and consumer that differ"
+			clocks = ", and so do clocks of producer and consumer that differ"
 		}
-		add("messages delivered before their delay was over: %d of %d; a broker that does not delay looks like that, as ActiveMQ Classic "+
+		add("messages delivered before their delay was over: %d of %d; a broker that does not delay causes this, such as ActiveMQ Classic "+
 			"without schedulerSupport"+clocks, s.Total.Early, s.Total.Delayed)
 	}
 	if d := s.Total.Delayed; d > 0 && d < s.Total.Received {
@@ -269,7 +270,7 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	switch {
 	case s.Total.Sent == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
-		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or a limit on its side, looks like that")
+		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or another limit of the broker, causes this")
 	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
 		add("nothing was sent: the producers waited for the broker, or for the network, until the load ended")
 	case s.Total.Sent > 0:

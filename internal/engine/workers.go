@@ -53,7 +53,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota,
 		defer close(ended)
 		err := receive(ctx)
 		if err == nil && ctx.Err() == nil {
-			err = errors.New("it stopped receiving, but nobody told it to")
+			err = errors.New("it stopped receiving although it was not told to")
 		}
 		if err != nil {
 			r.failures <- failure{c.spec.Name, err}

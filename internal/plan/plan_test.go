@@ -141,7 +141,7 @@ func TestMistakes(t *testing.T) {
 		{"too many", func(p *flat) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
 		{"shared connections", func(p *flat) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
 		{"no destination", func(p *flat) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
-		{"time property", func(p *flat) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: the time of sending travels in it", "another key"},
+		{"time property", func(p *flat) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: it carries the time of sending", "another key"},
 		{"password alone", func(p *flat) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
 		{"connect timeout", func(p *flat) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
 		{

@@ -97,7 +97,7 @@ func (pr *printer) verification() {
 		what    string
 		allowed bool
 	}{
-		{"lost", p.Allow.Lost}, {"doubled", p.Allow.Duplicates}, {"damaged", p.Allow.Damaged}, {"out of order", p.Allow.Disorder},
+		{"lost", p.Allow.Lost}, {"duplicated", p.Allow.Duplicates}, {"damaged", p.Allow.Damaged}, {"out of order", p.Allow.Disorder},
 	} {
 		verdict := "a failure"
 		if l.allowed {

@@ -302,9 +302,9 @@ func (v *validator) producing(f *driver.Factory) {
 		})
 	}
 	v.refuse(taken(driver.TimeProperty), "choose another key",
-		"--property %s=... is taken: the time of sending travels in it", driver.TimeProperty)
+		"--property %s=... is taken: it carries the time of sending", driver.TimeProperty)
 	v.refuse(taken(driver.IDProperty), "choose another key",
-		"--property %s=... is taken: of which run the message is travels in it", driver.IDProperty)
+		"--property %s=... is taken: it carries the run of the message", driver.IDProperty)
 }
 
 func (v *validator) consuming(f *driver.Factory) {

@@ -91,7 +91,7 @@ func TestValidateMix(t *testing.T) {
 				p.Mix = mixOf(1, 1, 1, 1)
 				p.Mix[1].Properties = []driver.Property{{Key: driver.IDProperty}}
 			},
-			"--property " + driver.IDProperty + "=... is taken: of which run the message is travels in it", "choose another key",
+			"--property " + driver.IDProperty + "=... is taken: it carries the run of the message", "choose another key",
 		},
 		"capability": {
 			func(p *flat) {

@@ -181,11 +181,11 @@ func (l *findingList) counted(c *stats.BrokerCount) {
 			compared         *stats.Compared
 		}{
 			{
-				result.BrokerFindings + "added", "messages that the broker got beyond those of the run: others may have sent, or it has doubled some",
+				result.BrokerFindings + "added", "messages that the broker counted beyond those of the run: other clients may have sent, or the broker may have duplicated some",
 				"messages that the broker accepted and did not count", &d.Added,
 			},
 			{
-				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: others may have consumed",
+				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: other clients may have consumed",
 				"messages received that the broker does not count as consumed: it may deliver them again", &d.Acknowledged,
 			},
 		} {

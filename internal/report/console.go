@@ -226,7 +226,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
 			}
 		}
-		unlessZero("--- credit waits:", s.Total.NoLeave, "part of blocked: the broker gave no leave to send")
+		unlessZero("--- credit waits:", s.Total.NoLeave, "part of blocked: the broker gave no credit")
 		unlessZero("--- socket waits:", s.Total.SocketWaits, "not part of blocked: the network took no more")
 		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
 	}

@@ -119,7 +119,7 @@ func fileError(action, what string, err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		hint = "create its folder first"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		hint = "whatever reads it must keep up; the run and the other outputs were not affected"
+		hint = "its reader must keep up; the run and the other outputs were not affected"
 	case errors.Is(err, os.ErrPermission):
 		hint = "choose a place where you may write"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -88,7 +88,7 @@ func (l *findingList) verified(v *verify.Result, allow verify.Allow) {
 		}
 	}
 	for _, destination := range v.Unwatched {
-		l.at(destination, true, "unwatched", 1, nil, "destinations with messages that no consumer was there for")
+		l.at(destination, true, "unwatched", 1, nil, "destinations with messages and without a consumer")
 	}
 }
 
@@ -99,7 +99,7 @@ func (l *findingList) tester(s *stats.Summary) {
 	if n := h.LateOwn(); h.Late(n) {
 		l.at(subject, false, "late-sends", n, nil, "messages sent late through the tester's own fault")
 	}
-	l.at(subject, false, "pause", h.Pauses, nil, "times when nothing of the tester ran")
+	l.at(subject, false, "pause", h.Pauses, nil, "times in which the tester stood still")
 	for _, step := range []struct {
 		kind string
 		by   int64

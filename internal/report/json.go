@@ -131,7 +131,7 @@ type jsonLatencies struct {
 type jsonTotals struct {
 	Sent      *uint64 `json:"sent,omitempty"`
 	Blocked   *uint64 `json:"blocked,omitempty"`
-	NoLeave   *uint64 `json:"noLeave,omitempty"` // part of blocked: waits for the broker's leave to send
+	NoLeave   *uint64 `json:"noLeave,omitempty"` // part of blocked: waits for the broker's credit
 	Completed *uint64 `json:"completed,omitempty"`
 	Received  *uint64 `json:"received,omitempty"`
 	Socket    *uint64 `json:"socketWaits,omitempty"` // waits for the network to take more, not part of blocked
@@ -199,7 +199,7 @@ type jsonHealth struct {
 	ClockStep   float64 `json:"clockStepMicroseconds"` // forward less backward
 	Forward     float64 `json:"clockForwardMicroseconds"`
 	Backward    float64 `json:"clockBackwardMicroseconds"`
-	Pauses      uint64  `json:"pauses"` // times when nothing of the tester ran
+	Pauses      uint64  `json:"pauses"` // times in which the tester stood still
 	PauseMax    float64 `json:"pauseMaxMicroseconds"`
 	MemoryPeak  uint64  `json:"memoryPeakBytes,omitempty"` // the most resident bytes; in the summary only
 }

@@ -52,8 +52,8 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	if r.Known || t.Lost > 0 {
 		line(true, "lost", t.Lost, verify.Lost, "accepted by the broker, never received")
 	}
-	line(true, "doubled", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered", t.Redelivered))
-	line(true, "disorder", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered", t.DisorderedRedelivered))
+	line(true, "duplicated", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered", t.Redelivered))
+	line(true, "out of order", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered", t.DisorderedRedelivered))
 	var illegible []string
 	if t.Illegible > 0 {
 		illegible = append(illegible, fmt.Sprintf("%d beyond recognition", t.Illegible))
@@ -84,8 +84,8 @@ func writeScopes(b *strings.Builder, r *verify.Result) {
 			n    uint64
 		}{
 			{"lost", s.Lost},
-			{"doubled", s.Duplicates},
-			{"disorder", s.Disordered},
+			{"duplicated", s.Duplicates},
+			{"out of order", s.Disordered},
 			{"damaged", s.Damaged},
 			{"left", s.Left},
 			{"refused but received", s.RefusedArrived},

@@ -189,7 +189,7 @@ func DescribeFaults(told store.Faults, c store.FaultCounts) string {
 		}
 	}
 	if none {
-		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but it came to nothing"
+		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but no message met these faults"
 	}
 	return text[:len(text)-1]
 }

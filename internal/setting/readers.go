@@ -335,7 +335,7 @@ func Quoted(value string) string {
 
 func setManagementURL(s *Values, t string) error {
 	if err := brokercount.CheckURL(t); err != nil {
-		return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it has another than usual", err)
+		return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it is not the usual one", err)
 	}
 	s.ManagementURL = t
 	return nil

@@ -58,7 +58,7 @@ func brokerRows(f *driver.Factory) []Setting {
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.ConnectTimeout }),
 		},
 		{
-			Name: "wait-for-broker", Places: inRun, Section: SectionBroker, Arg: argTime, Default: "0s", Help: "try a broker that cannot be reached again and again, for so long",
+			Name: "wait-for-broker", Places: inRun, Section: SectionBroker, Arg: argTime, Default: "0s", Help: "retry for this time while the broker cannot be reached",
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.WaitForBroker }),
 		},
 		{
@@ -73,13 +73,13 @@ func brokerRows(f *driver.Factory) []Setting {
 		},
 		{
 			Name: "management-url", Places: inBroker, Section: SectionBroker, Arg: "URL",
-			Help: "where the broker tells its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; " +
+			Help: "where the broker reports its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; " +
 				"without a user in it, with the user and password of the broker",
 			Set: setManagementURL,
 		},
 		{
 			Name: "broker-count", Places: inRun, Section: SectionBroker, Arg: argName, Default: CountAuto, Words: []string{CountAuto, CountOff},
-			Help: "hold the run against the broker's own counts, where it tells them: auto or off",
+			Help: "compare the run with the broker's own counts, where it reports them: auto or off",
 			Set:  oneOf([]string{CountAuto, CountOff}, func(s *Values) *string { return &s.BrokerCount }),
 		},
 	}
@@ -88,7 +88,7 @@ func brokerRows(f *driver.Factory) []Setting {
 func clientRows() []Setting {
 	return []Setting{{
 		Name: "client", Places: inBroker, Section: SectionBroker, Arg: argName, Default: driver.Native,
-		Help: "what speaks the protocol: native, which is perfmq itself, or library, a client library used as an application uses it. " +
+		Help: "implementation of the protocol: native, perfmq's own, or library, a client library used as an application would use it. " +
 			"If one is faster than the other, the client is the limit and not the broker",
 		Set: filled(func(s *Values) *string { return &s.Client }), Suggest: suggestClients,
 	}}
@@ -106,7 +106,7 @@ func embeddedRows(f *driver.Factory) []Setting {
 			Set: onOff(func(s *Values) *bool { return &s.Embedded }),
 		},
 		{
-			Name: "embedded-faults", Section: SectionBroker, Arg: "LIST", Help: "with --embedded: what it does wrong, such as lose=1000,delay=5ms; perfmq broker --help has them all",
+			Name: "embedded-faults", Section: SectionBroker, Arg: "LIST", Help: "with --embedded: faults of that broker, such as lose=1000,delay=5ms; perfmq broker --help lists all",
 			Set: setFaults, Suggest: suggestFaults,
 		},
 	}

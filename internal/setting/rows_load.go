@@ -52,7 +52,7 @@ func workerRows() []Setting {
 
 func loadRows(role plan.Role) []Setting {
 	counted := "messages to send in all, exactly"
-	drained := "limit for what is still in flight at the end; and, of 10s at least, for a broker that does nothing any more, if only --message-count ends the load"
+	drained := "limit for messages still in flight at the end; and, of 10s at least, for a silent broker, if only --message-count ends the load"
 	if role == plan.Consumer {
 		counted = "messages to receive in all"
 		drained = "accepted for scripts that give it to all roles: a consumer has nothing to wait for"

@@ -50,7 +50,7 @@ func messageRows(role plan.Role) []Setting {
 		},
 		{
 			Name: "delivery-delay", Places: inProducers, Section: SectionMessage, Arg: argTime, Default: "0s", Roles: sending(),
-			Help: "let the broker hold each message back for so long; a plain number is milliseconds. How much later it comes is the lateness",
+			Help: "let the broker hold each message back for this time; a plain number is milliseconds. Lateness is how much later it comes",
 			Set:  span(time.Millisecond, func(s *Values) *time.Duration { return &s.DeliveryDelay }),
 		},
 		{

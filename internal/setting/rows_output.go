@@ -116,7 +116,7 @@ func servedRows() []Setting {
 		},
 		{
 			Name: "metrics-linger", Section: SectionOutput, Arg: "TIME|scrape",
-			Help: "with --metrics: serve the final values for so long after the run, to be scraped; scrape: until they were, for 1m at most",
+			Help: "with --metrics: serve the final values for this time after the run; scrape: until they were scraped, for 1m at most",
 			Set:  setLinger,
 		},
 		{

@@ -18,7 +18,7 @@ type Worker struct {
 	Counters     driver.Counting // nil if it has no counters of its protocol's own
 	Waits        driver.Waiter   // nil if it cannot tell what it waits for
 	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the broker
-	// gave those no leave to send.
+	// gave those no credit.
 	Closed bool
 	// Openings counts its connections so far.
 	Openings int

@@ -16,7 +16,7 @@ type LimitKind string
 const (
 	LimitNone       LimitKind = "none"              // the rate was reached
 	LimitMaxPending LimitKind = "max-pending"       // too few messages may be in flight for the time that answers take
-	LimitCredit     LimitKind = "credit"            // the broker gave no leave to send
+	LimitCredit     LimitKind = "credit"            // the broker gave no credit to send
 	LimitBroker     LimitKind = "broker"            // the broker's answers, or its deliveries, got later the more it was sent
 	LimitConsumers  LimitKind = "consumers"         // the simulated work of the consumers, or their rate
 	LimitProducers  LimitKind = "producers"         // consumers alone: they waited for messages
@@ -221,7 +221,7 @@ func (t *LoadTally) late() string {
 	}
 	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
 	least := time.Duration(t.least) * time.Microsecond
-	return fmt.Sprintf("with all messages in flight that may be, its answers took %s on average, %.0f times the shortest (%s)",
+	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the shortest (%s)",
 		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
 }
 

@@ -152,13 +152,13 @@ func TestLimit(t *testing.T) {
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitBroker, "the broker (with all messages in flight that may be, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
+		}, LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
 		{"answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300 * ms), func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitBroker, "the broker (with all messages in flight that may be, its answers took 24.8ms on average, 25 times the shortest (1ms), " +
+		}, LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms), " +
 			"and others had 90% of the machine's processors)"},
 		{"answers get late with few in flight", 10, closed, Health{}, func(l *told) {
 			idle(l)

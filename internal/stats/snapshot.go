@@ -18,8 +18,8 @@ import (
 // at the end of a run Sent is their sum.
 type Counters struct {
 	Sent        uint64 // handed to the driver
-	Blocked     uint64 // waits of a producer for the broker: max-pending messages in flight, or no leave to send (credit)
-	NoLeave     uint64 // part of Blocked: waits for the broker's leave to send
+	Blocked     uint64 // waits of a producer for the broker: max-pending messages in flight, or no credit to send
+	NoLeave     uint64 // part of Blocked: waits for the broker's credit
 	SocketWaits uint64 // waits of a producer because the network took no more; not in Blocked
 	Completed   uint64 // accepted by the broker
 	Rejected    uint64 // refused by the broker

@@ -29,7 +29,7 @@ type workMeter struct {
 type workerMeter struct {
 	reader, writer time.Duration // for how long the goroutines of its connection have waited so far
 	openings       int           // connections so far
-	noLeave        uint64        // times that the broker gave it no leave to send
+	noLeave        uint64        // times that the broker gave it no credit to send
 	socketWaits    uint64        // times that the network took no more
 	fresh          bool          // the present one has not been looked at
 	saturated      bool          // in the last interval
@@ -91,7 +91,7 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	return w
 }
 
-// noLeave returns how often the broker gave any of them no leave to send, as of the last interval.
+// noLeave returns how often the broker gave any of them no credit to send, as of the last interval.
 func (m *workMeter) noLeave() (n uint64) {
 	for i := range m.workers {
 		n += m.workers[i].noLeave

@@ -84,7 +84,7 @@ func TestSaturatedWhileCrowded(t *testing.T) {
 	require.Equal(t, Saturation{Seconds: 2, Of: 3}, m.workers[1].saturation)
 }
 
-// Waits for the broker's leave to send are waits for the broker, as those for a slot are.
+// Waits for credit are waits for the broker, as those for a slot are.
 func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -113,7 +113,7 @@ func Metrics() []Metric {
 			Name: "out_of_order", Needs: verified,
 			Help: "messages that came behind a later one of their producer, warm-up included",
 		},
-		Metric{Name: "damaged", Needs: verified, Help: "deliveries that are not what was sent, warm-up included"},
+		Metric{Name: "damaged", Needs: verified, Help: "deliveries that differ from the message sent, warm-up included"},
 		Metric{
 			Name: "tester.cpu", Unit: Percent,
 			Help: "processor time of the tester, of all processors that it may use, warm-up included",

@@ -22,12 +22,12 @@ func DialError(op, host string, err error) error {
 	case errors.As(err, &dns):
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
 	case isLoopback(host) && errors.Is(err, syscall.ENETUNREACH):
-		return failed("there is no way to this machine itself",
+		return failed("there is no route to this machine itself",
 			"the machine, or container, has no loopback interface: ip link set lo up")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return failed("no local port is free", "use fewer connections: --shared-connections, --consumer-connections")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return failed("there is no way to that host", "check the address, the routes and firewalls in between")
+		return failed("there is no route to that host", "check the address, the routes and firewalls in between")
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ type Result struct {
 	Known bool `json:"expectedKnown"`
 	// Sent is the number of messages that the producers sent, each counted once.
 	Sent uint64 `json:"sent"`
-	// Unwatched are destinations with messages that no consumer was there for.
+	// Unwatched are destinations with messages and without a consumer.
 	Unwatched []string `json:"unwatched,omitempty"`
 	// Notes say what the reader should know to understand the counts.
 	Notes []string `json:"notes,omitempty"`

@@ -82,7 +82,7 @@ func (f DoneFunc) DoneAll(slots []Slot, o Outcome) {
 // Producer sends messages to one destination.
 type Producer interface {
 	// Send hands m to the broker and may block: for credit of the broker, for a full TCP buffer. Only one goroutine
-	// calls it at a time. When ctx ends while it waits for leave to send, it returns an error for which
+	// calls it at a time. When ctx ends while it waits for permission to send, it returns an error for which
 	// errors.Is(err, ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns.
 	Send(ctx context.Context, m *Message) error
 

@@ -53,7 +53,7 @@ func ParseDestination(s string) (Destination, error) {
 		return d, fmt.Errorf("destination %q has no name", s)
 	}
 	if !utf8.ValidString(d.Name) || strings.ContainsFunc(d.Name, unicode.IsControl) {
-		return d, fmt.Errorf("destination %q: control characters and what is no UTF-8 cannot be part of a name", s)
+		return d, fmt.Errorf("destination %q: a name cannot have control characters or invalid UTF-8", s)
 	}
 	return d, nil
 }

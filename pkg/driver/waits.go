@@ -15,7 +15,7 @@ type Waiter interface {
 
 // Waits is what a producer or consumer has waited for. What it does not know is zero.
 type Waits struct {
-	// Credit is how Send waited for the broker's leave to send: link credit, a session window, room in a queue.
+	// Credit is how Send waited for the broker's permission to send: link credit, a session window, room in a queue.
 	Credit Wait
 	// Socket is how Send waited because the broker did not read: buffers and the network were full.
 	Socket Wait

@@ -109,7 +109,7 @@ type Counts struct {
 type Producers struct {
 	// Sent: handed to the driver.
 	Sent uint64 `json:"sent"`
-	// Blocked are waits for the broker: for a message in flight to end, or for leave to send. NoLeave are the latter.
+	// Blocked are waits for the broker: for a message in flight to end, or for credit. NoLeave are the latter.
 	Blocked uint64 `json:"blocked"`
 	NoLeave uint64 `json:"noLeave,omitempty"`
 	// SocketWaits are waits for the network to take more. They are not in Blocked.
@@ -178,7 +178,7 @@ type Tester struct {
 	// GCPauses are stops for garbage collection, GCPauseMax is the longest.
 	GCPauses   uint64 `json:"gcPauses,omitempty"`
 	GCPauseMax int64  `json:"gcPauseMax,omitempty"`
-	// Pauses are times when nothing of the tester ran, PauseMax is the longest.
+	// Pauses are times in which the tester stood still, PauseMax is the longest.
 	Pauses   uint64 `json:"pauses,omitempty"`
 	PauseMax int64  `json:"pauseMax,omitempty"`
 	// LateCrowded and LatePaused are late sends while others kept the machine busy, and after a pause.
