@@ -61,6 +61,18 @@ if ! command -v chromium >/dev/null; then
 	fi
 fi
 
+# The examples of docs/results.md for pandas.
+if ! python3 -c 'import pandas' 2>/dev/null && ! /usr/bin/python3 -c 'import pandas' 2>/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "note: installing python3-pandas, for the examples of docs/results.md"
+		apt-get update -qq
+		apt-get install -y -qq --no-install-recommends python3 python3-pandas >/dev/null
+	else
+		echo "error: Python's pandas is missing: the tests run the examples of docs/results.md (Debian: apt-get install python3-pandas)" >&2
+		exit 1
+	fi
+fi
+
 race=()
 if command -v "${CC:-gcc}" >/dev/null; then
 	export CGO_ENABLED=1 # for the race detector alone; the binary is built without
