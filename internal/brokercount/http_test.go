@@ -192,7 +192,7 @@ func TestCheckURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://localhost:8161": "", "https://u:p@h/console/jolokia": "", "http://[::1]:1/?vhost=a": "",
 		"localhost:8161": "it must begin with http", "amqp://h": "it must begin with http", "http://": "it has no host", "http://h/#x": "fragment",
-		"http://h/?x=1": "?vhost=NAME is all", "http://u:hunter2@h:port": "it cannot be read", "": "it must begin",
+		"http://h/?x=1": "only ?vhost=NAME", "http://u:hunter2@h:port": "it cannot be read", "": "it must begin",
 	} {
 		err := CheckURL(text)
 		if want == "" {

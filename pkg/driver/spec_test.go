@@ -29,7 +29,7 @@ func TestParseDestination(t *testing.T) {
 		"queue://a\nb":  "control characters",
 		"a\x00":         "control characters",
 		"a\x1b[31mb":    "control characters",
-		"queue://\xffa": "no UTF-8",
+		"queue://\xffa": "invalid UTF-8",
 	} {
 		_, err := driver.ParseDestination(text)
 		require.ErrorContains(t, err, want, "%q", text)
