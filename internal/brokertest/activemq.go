@@ -151,7 +151,7 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		wanted := a.cfg.wanted
-		free, err := a.daemon.pickPorts(wanted.amqp, wanted.stomp, wanted.amqps, wanted.stomps, wanted.native, wanted.web)
+		free, err := a.pickPorts(wanted.amqp, wanted.stomp, wanted.amqps, wanted.stomps, wanted.native, wanted.web)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func qpidLib(ctx context.Context) (string, error) {
 // could be bound.
 func (q *Qpid) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := q.daemon.pickPorts(q.cfg.wanted)
+		free, err := q.pickPorts(q.cfg.wanted)
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		wanted := r.cfg.wanted
-		free, err := r.daemon.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps, wanted.management)
+		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps, wanted.management)
 		if err != nil {
 			return err
 		}
