@@ -65,6 +65,18 @@ func TestRabbitMQ(t *testing.T) {
 	require.Equal(t, []driver.DestinationCount{
 		{Depth: driver.Counted(7), Added: driver.Counted(100), Acknowledged: driver.Counted(93), Consumers: driver.Counted(2)}, {},
 	}, list, "a topic is not counted")
+	server := httptest.NewServer(serve(`{"messages": 7, "consumers": 2}`))
+	t.Cleanup(server.Close)
+	h, err := Open(Management{URL: server.URL, User: "u", Password: "hunter2"})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	for _, want := range []driver.Count{driver.Counted(0), {}, {}} {
+		list, err := h.Inspect(t.Context(), []driver.Destination{{Name: "Q"}})
+		require.NoError(t, err)
+		require.Equal(t, []driver.DestinationCount{
+			{Depth: driver.Counted(7), Added: want, Acknowledged: want, Consumers: driver.Counted(2)},
+		}, list, "nothing is counted of this queue: 0 where counting begins, not known later")
+	}
 	list, err = asked(t, serve(`{"messages": 7}`), func(m *Management) { m.URL += "/?vhost=other" })
 	require.NoError(t, err)
 	require.Equal(t, driver.NoDestination(), list[0], "there is no such queue in another virtual host")
@@ -177,7 +189,7 @@ func TestSlow(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(release)
-	h, err := Open(Management{URL: server.URL})
+	h, err := Open(Management{URL: server.URL, User: "u", Password: "hunter2"})
 	require.NoError(t, err)
 	defer h.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

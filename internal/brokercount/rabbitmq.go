@@ -3,13 +3,18 @@ package brokercount
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // rabbitmq is RabbitMQ's management plugin (its HTTP API, /api/overview and /api/queues/VHOST/NAME).
-type rabbitmq struct{ *HTTP }
+type rabbitmq struct {
+	*HTTP
+	mu    sync.Mutex
+	asked map[driver.Destination]bool
+}
 
 func (h *HTTP) findRabbitMQ(ctx context.Context) (console, error) {
 	var overview struct {
@@ -21,14 +26,16 @@ func (h *HTTP) findRabbitMQ(ctx context.Context) (console, error) {
 	if overview.Version == "" {
 		return nil, driver.Errorf(driver.ClassNotFound, "", "", "this is not RabbitMQ's management")
 	}
-	return rabbitmq{h}, nil
+	return &rabbitmq{HTTP: h, asked: map[driver.Destination]bool{}}, nil
 }
 
 // lag is how old counters are at most: channels tell theirs each 5 s (collect_statistics_interval), and so the plugin looks at them.
-func (rabbitmq) lag() time.Duration { return 11 * time.Second }
+func (*rabbitmq) lag() time.Duration { return 11 * time.Second }
 
-// inspect asks for queues alone: what a topic exchange counts is of all topics together.
-func (r rabbitmq) inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
+// inspect asks for queues alone: what a topic exchange counts is of all topics together. A queue whose messages have not been counted
+// yet has no statistics, nor has one that gets them over AMQP 1.0 in RabbitMQ 4, which does not count those by queue. The first answer
+// is where counting begins: that is 0. Later the counts are not known.
+func (r *rabbitmq) inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
 	return each(destinations, func(d driver.Destination) (n driver.DestinationCount, err error) {
 		name := strings.TrimPrefix(d.Name, "/amq/queue/")
 		name = strings.TrimPrefix(name, "/queues/")
@@ -38,19 +45,34 @@ func (r rabbitmq) inspect(ctx context.Context, destinations []driver.Destination
 		var q struct {
 			Messages  uint64 `json:"messages"`
 			Consumers uint64 `json:"consumers"`
-			Stats     struct {
+			Stats     *struct {
 				Publish      uint64 `json:"publish"`
 				Ack          uint64 `json:"ack"`
 				DeliverNoAck uint64 `json:"deliver_no_ack"`
 				GetNoAck     uint64 `json:"get_no_ack"`
 			} `json:"message_stats"`
 		}
-		if err := r.get(ctx, r.under("api", "queues", r.vhost, name), nil, &q); err != nil {
+		err = r.get(ctx, r.under("api", "queues", r.vhost, name), nil, &q)
+		first := r.first(d)
+		if err != nil {
 			return n, err
 		}
-		return driver.DestinationCount{
-			Depth: driver.Counted(q.Messages), Added: driver.Counted(q.Stats.Publish),
-			Acknowledged: driver.Counted(q.Stats.Ack + q.Stats.DeliverNoAck + q.Stats.GetNoAck), Consumers: driver.Counted(q.Consumers),
-		}, nil
+		n.Depth, n.Consumers = driver.Counted(q.Messages), driver.Counted(q.Consumers)
+		switch s := q.Stats; {
+		case s != nil:
+			n.Added, n.Acknowledged = driver.Counted(s.Publish), driver.Counted(s.Ack+s.DeliverNoAck+s.GetNoAck)
+		case first:
+			n.Added, n.Acknowledged = driver.Counted(0), driver.Counted(0)
+		}
+		return n, nil
 	})
+}
+
+// first tells whether a destination has not been asked for before.
+func (r *rabbitmq) first(d driver.Destination) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.asked[d]
+	r.asked[d] = true
+	return first
 }

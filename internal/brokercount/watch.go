@@ -271,6 +271,9 @@ func (w *Watch) Growth(n, destination int) (g Growth) {
 		g.Why = b.why
 	default:
 		g.Added, g.Acknowledged = grown(c.first.Added, c.last.Added), grown(c.first.Acknowledged, c.last.Acknowledged)
+		if c.first.Added.Known && !c.last.Added.Known {
+			g.Why = "the broker has not counted messages of these destinations"
+		}
 	}
 	return g
 }

@@ -184,3 +184,18 @@ func TestTooManyDestinations(t *testing.T) {
 	require.Zero(t, s.asked)
 	require.Contains(t, w.Growth(0, 3).Why, "at most 200 destinations")
 }
+
+// TestNotCounted: a broker that counted nothing of a destination at first, and does not say what it counted later, has not counted.
+func TestNotCounted(t *testing.T) {
+	s := &scripted{}
+	s.set(0, 0, 0)
+	w := begun(t, s)
+	s.mu.Lock()
+	s.now = driver.DestinationCount{Depth: driver.Counted(3)}
+	s.mu.Unlock()
+	w.Ask(t.Context())
+	require.Equal(t, Growth{Depth: driver.Counted(3), Why: "the broker has not counted messages of these destinations"}, w.Growth(0, 0))
+	s.set(0, 7, 7)
+	w.Ask(t.Context())
+	require.Equal(t, Growth{Depth: driver.Counted(0), Added: driver.Counted(7), Acknowledged: driver.Counted(7)}, w.Growth(0, 0))
+}

@@ -16,7 +16,8 @@ import (
 // These brokers take part in `make features` only: see scripts/features.sh.
 
 func TestConformanceRabbitMQ4(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
+		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	for _, kind := range []string{kindClassic, kindQuorum} {
 		t.Run(kind, func(t *testing.T) {
 			lacks := map[drivertest.Feature]string{
@@ -35,6 +36,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: r.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 				Broker: r.Title() + ", " + kind + " queues", Options: options, Lacks: lacks,
+				Inspector: managed(t, r.ManagementURL(), false),
 				Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 					t.Helper()
 					declareQueue(t, r.AMQPURL(), dest, options)
@@ -102,10 +104,10 @@ func TestConformanceArtemis219(t *testing.T) {
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: a.Title(), Lacks: activemqLacks(),
+		Broker: a.Title(), Lacks: activemqLacks(), Inspector: managed(t, a.ManagementURL(), true),
 		Inspect: inspect(a.AMQPURL(), activemq),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()

@@ -14,7 +14,8 @@ import (
 // These brokers take part in `make features` only: see scripts/features.sh.
 
 func TestConformanceRabbitMQ4(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
+		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	lacks := func(more ...drivertest.Feature) map[drivertest.Feature]string {
 		lacks := map[drivertest.Feature]string{
 			drivertest.Group:    "RabbitMQ has no message groups",
@@ -44,7 +45,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			drivertest.Run(t, drivertest.Config{
 				Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Broker: c.name, Options: c.options, Lacks: c.lacks,
+				Broker: c.name, Options: c.options, Lacks: c.lacks, Inspector: managed(t, r.ManagementURL(), false),
 				Inspect: stomptest.Broker{
 					URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password,
 					Destination: func(d driver.Destination) []string { return append(stomptest.Slashed(d), c.headers...) },
@@ -81,10 +82,10 @@ func TestConformanceArtemis219(t *testing.T) {
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  a.Title(),
+		Broker: a.Title(), Inspector: managed(t, a.ManagementURL(), true),
 		Inspect: inspectAMQP(a.AMQPURL()),
 		Lacks:   classicLacks(),
 		Victim: func(t testing.TB) (string, func()) {
