@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 
 acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; three quarters of an hour, on an idle machine
 	$(GO) run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
+
+limits: ## make 20 runs of loads that have no limit, none of which may name one, for docs/benchmarks.md; on an idle machine
+	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/benchmarks.md
 
 bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...
