@@ -286,12 +286,13 @@ func grown(first, last driver.Count) driver.Count {
 // Note is why a broker did not answer, or not always.
 type Note struct{ Broker, Text string }
 
-// Notes returns a note for each broker that failed to answer.
+// Notes returns a note for each broker that did not answer the last question, or the first. One that was late in between, as brokers
+// on a busy machine are, has lost nothing but a depth.
 func (w *Watch) Notes() (list []Note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.brokers {
-		if b.why != "" {
+		if b.why != "" && b.failed {
 			list = append(list, Note{b.name, b.why})
 		}
 	}
