@@ -43,8 +43,8 @@ type artemisAnswer struct {
 	body      []byte // JSON
 }
 
-// settle implements control: to an accepted request there is an answer. Why a request is refused Artemis does not say (2.56 tells of a
-// null pointer); in a running broker it is the user.
+// settle implements control: to an accepted request there is an answer. Why a request is refused Artemis does not say
+// (2.56 tells of a null pointer); in a running broker it is the user.
 func (m *artemisPair) settle(_, _ uint32, state wire.State) {
 	if m.s.c.outcome("", &state).State == driver.Accepted {
 		return
@@ -138,7 +138,8 @@ func (c *connection) openArtemis(ctx context.Context) (*artemisPair, error) {
 		err = c.put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
 	}
 	if err == nil {
-		attach.Role, attach.InitialDeliveryCount, attach.SenderSettleMode = wire.RoleSender, wire.Some[uint32](0), wire.SenderUnsettled
+		attach.Role, attach.InitialDeliveryCount = wire.RoleSender, wire.Some[uint32](0)
+		attach.SenderSettleMode = wire.SenderUnsettled
 		attach.Source = wire.Terminus{Kind: wire.DescSource}
 		attach.Target = wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(artemisNode)}
 		err = s.attach(ctx, &m.link, &attach)
