@@ -84,8 +84,8 @@ func describe(version string, steps bool) descriptions {
 func (m *descriptions) messages(d *describer) {
 	m.sent = d.load("messages_sent_total", "Messages handed to the protocol's driver.")
 	m.blocked = d.load("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit.")
-	m.waits = d.load("send_waits_total", "Waits of a producer, by what for: slot (max-pending messages were in flight), credit (the broker's "+
-		"leave to send) and socket (the network took no more).", "for")
+	m.waits = d.load("send_waits_total", "Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave "+
+		"none) and socket (the network took no more).", "for")
 	m.completed = d.load("messages_completed_total", "Messages that the broker acknowledged.")
 	m.completedBytes = d.load("payload_completed_bytes_total", "Payload of the acknowledged messages.")
 	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.", "state", "class")
