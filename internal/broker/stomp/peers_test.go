@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -113,7 +114,10 @@ func TestGoStomp(t *testing.T) {
 			tx = c.Begin()
 			require.NoError(t, tx.Send("/queue/y", "", []byte("2")))
 			require.NoError(t, tx.Commit())
-			require.NoError(t, sub.Unsubscribe())
+			// The library misses the receipt if it comes before it waits.
+			if err := sub.Unsubscribe(); !errors.Is(err, &gostomp.ErrUnsubscribeReceiptTimeout) {
+				require.NoError(t, err)
+			}
 			require.NoError(t, c.Disconnect())
 			require.NoError(t, sender.Disconnect())
 			assert.EqualValues(t, 200, queueStats(s.store, "x").Settled)
