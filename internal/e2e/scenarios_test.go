@@ -203,7 +203,7 @@ func TestShippedScenariosEmbedded(t *testing.T) {
 // TestShippedScenariosOnArtemis: the totals are those of the broker's queues.
 func TestShippedScenariosOnArtemis(t *testing.T) {
 	t.Parallel()
-	a := shared.Artemis(t)
+	a := brokertest.StartArtemis(t) // its own: the commands of the documentation use the same queues
 	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "artemis" }) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
