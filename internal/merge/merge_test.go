@@ -68,10 +68,11 @@ func inShards(t *testing.T, base string, p *plan.Plan, ahead ...time.Duration) (
 	t.Helper()
 	var running sync.WaitGroup
 	for i, by := range ahead {
-		dirs = append(dirs, filepath.Join(base, fmt.Sprintf("shard-%d", i+1)))
+		dir := filepath.Join(base, fmt.Sprintf("shard-%d", i+1))
+		dirs = append(dirs, dir)
 		shard := *p
 		shard.Shard, shard.RunID, shard.ClockShift = plan.Shard{Number: i + 1, Of: len(ahead)}, 77, by
-		running.Go(func() { carryOut(t, dirs[i], shard) })
+		running.Go(func() { carryOut(t, dir, shard) })
 	}
 	running.Wait()
 	return dirs
