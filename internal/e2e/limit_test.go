@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -172,11 +171,11 @@ func TestLimitIsOneWorker(t *testing.T) {
 		r := run(t, limit, protocol, "producer", "--url", url, "-o", unconfirmed, "--max-pending", "0", "--message-size", "16KiB",
 			"--duration", "4", "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "5", "queue://TEST")
 		kind := limitOf(t, &r)
-		if strings.Contains(fmt.Sprint(r.summary.Warnings), "machine was ") { // then it, or this sink, may have had no processor
-			require.Contains(t, []stats.LimitKind{stats.LimitWorker, stats.LimitMachine, stats.LimitSocket}, kind)
+		if kind != stats.LimitWorker { // this sink, or another test, had the processors, and the line says so
+			require.Contains(t, []stats.LimitKind{stats.LimitMachine, stats.LimitSocket}, kind)
+			require.Contains(t, r.summary.Limit.Text, "processors")
 			continue
 		}
-		require.Equal(t, stats.LimitWorker, kind, r.summary.Limit)
 		require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
 	}
 }
