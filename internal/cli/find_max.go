@@ -171,7 +171,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 		measured *= holdTimes
 	}
 	if e.Summary == nil || e.Interrupted || e.Abandoned || e.Err != nil || e.Closing != nil {
-		return search.Point{}, &endingError{f.a.ended(e)}
+		return search.Point{}, &endingError{f.a.endedOneOf(e)}
 	}
 	point := judgePoint(e.Summary, measured)
 	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit) // a broker may have had its say in them

@@ -247,6 +247,15 @@ func (a *app) ended(e run.Ending) int {
 	return status
 }
 
+// endedOneOf is ended of a run of several: one that was interrupted has the status by which none follows, whatever else is to be said of it.
+func (a *app) endedOneOf(e run.Ending) int {
+	status := a.ended(e)
+	if e.Interrupted || e.Abandoned {
+		return exitInterrupted
+	}
+	return status
+}
+
 // problems prints what makes a run a failure.
 func (a *app) problems(s *stats.Summary) {
 	for i, problem := range s.Problems {

@@ -155,14 +155,17 @@ func (a *app) executeAll(list []prepared) int {
 			a.errors.say("scenario " + p.plan.Name)
 		}
 		var next int
+		var interrupted bool
 		if p.sweep != nil {
 			next = p.sweep.do()
+			interrupted = p.sweep.interrupted
 		} else {
 			p.plan.MakeBodies()
-			next = a.execute(p.plan, p.settings)
+			e := a.newRun(p.plan, p.settings).Do()
+			next, interrupted = a.ended(e), e.Interrupted || e.Abandoned
 		}
 		status = graver(status, next)
-		if next == exitInterrupted {
+		if interrupted {
 			break
 		}
 	}

@@ -58,6 +58,8 @@ type sweeper struct {
 	dir      string
 	shared   *run.Embedded
 	prepared map[string]bool // hashes of plans of steps that are carried out once, and were
+
+	interrupted bool // a signal ended the sweep; its exit status may be that of a run that failed before
 }
 
 // isSweep tells whether a file is about more than one run.

@@ -136,7 +136,7 @@ func (w *sweeper) do() int {
 			continue
 		}
 		if begun && w.pause() {
-			status = graver(status, exitInterrupted)
+			status, w.interrupted = graver(status, exitInterrupted), true
 			break
 		}
 		begun = true
@@ -146,7 +146,7 @@ func (w *sweeper) do() int {
 			return graver(status, exitFailed)
 		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
-			status = graver(status, next)
+			status, w.interrupted = graver(status, next), next == exitInterrupted
 			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
 			break
 		}
@@ -205,8 +205,8 @@ func (w *sweeper) one(r *sweep.Run) int {
 	}
 	into(ready.plan, ready.settings, dir)
 	if err := w.separate(r, ready); err != nil {
-		w.a.errors.print(err)
-		return exitConnect
+		r.State = sweep.Unfinished
+		return w.notSeparated(err)
 	}
 	var status int
 	if w.search {
@@ -219,6 +219,19 @@ func (w *sweeper) one(r *sweep.Run) int {
 		w.printRun(r)
 	}
 	return status
+}
+
+// errStopped says that a signal came before a run.
+var errStopped = errors.New("interrupted while the queues were emptied")
+
+// notSeparated says why a run cannot be kept apart from those before it, and returns the exit status.
+func (w *sweeper) notSeparated(err error) int {
+	if errors.Is(err, errStopped) {
+		w.a.errors.say(err.Error())
+		return exitInterrupted
+	}
+	w.a.errors.print(err)
+	return exitConnect
 }
 
 // separate keeps a run apart from those before it.
@@ -241,7 +254,7 @@ func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 		defer cancel()
 		err, ended := run.UntilSignal(w.a.Signals, func() error { return run.Empty(ctx, ready.plan) })
 		if !ended {
-			return errors.New("interrupted while the queues were emptied")
+			return errStopped
 		}
 		return err
 	}
@@ -255,7 +268,7 @@ func (w *sweeper) load(r *sweep.Run, ready prepared) int {
 	of := w.a.newRun(ready.plan, ready.settings)
 	of.Shared = w.shared
 	e := of.Do()
-	status := w.a.ended(e)
+	status := w.a.endedOneOf(e)
 	r.State = sweep.Unfinished
 	if s := e.Summary; s != nil && !e.Interrupted && !e.Abandoned && e.Err == nil && e.Closing == nil {
 		r.State, r.Status = sweep.Done, status

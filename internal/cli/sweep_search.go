@@ -72,7 +72,7 @@ func (w *sweeper) probe(r *sweep.Run, rate string, hold bool, demands []threshol
 	}
 	ready.plan = repeated(ready.plan)
 	if err := w.separate(r, ready); err != nil {
-		return run.Ending{}, err
+		return run.Ending{}, &endingError{w.notSeparated(err)}
 	}
 	p, step := ready.plan, &ready.plan.Steps[0]
 	if hold {

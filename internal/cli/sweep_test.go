@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -132,30 +133,65 @@ func TestSweepResumes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished.
+// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished: whether or not that run
+// kept its thresholds, as part of a search, and in a preparation. Scenarios that would follow do not.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
-	file, log := sweepFile(t, strings.Replace(sixCells, "count: 100", "count: 1000000000", 1))
-	dir := filepath.Join(t.TempDir(), "result")
-	signals := make(chan os.Signal)
-	done := make(chan ended, 1)
-	go func() { done <- callWith(signals, nil, "run", file, "--result", dir) }()
-	require.Eventually(t, func() bool { _, err := os.Stat(log); return err == nil }, patience, tick)
-	require.Eventually(t, func() bool {
-		text, err := os.ReadFile(filepath.Join(dir, "001_senders.producers=1_heap=1g", "repeat-1", result.RowsFile))
-		return err == nil && strings.Count(string(text), "\n") > 1 // a second has passed
-	}, patience, tick)
-	signals <- syscall.SIGINT
-	got := <-done
-	require.Equal(t, exitInterrupted, got.status, got.stderr)
-	require.Contains(t, got.stderr, "the sweep ends early: 0 of 10 runs are finished; the same command goes on with it")
-	require.Len(t, linesOf(t, log), 1)
-	s, err := sweep.Read(dir)
-	require.NoError(t, err)
-	require.Equal(t, sweep.Unfinished, s.Runs[0].State)
-	one, err := result.Read(filepath.Join(dir, s.Runs[0].Folder))
-	require.NoError(t, err)
-	require.True(t, one.Complete)
+	endless := strings.Replace(sixCells, "count: 100", "count: 1000000000", 1)
+	const header = "name: x\nbroker: {url: \"mem://NAME\"}\nbefore: echo x >> LOG\nrepeats: 2\n" +
+		"groups:\n  senders: {role: producer, destination: queue://A, rate: 100}\n"
+	for name, c := range map[string]struct{ text, left string }{
+		"kept":         {endless, "0 of 10"},
+		"not kept":     {endless + "  - completed == 0\n", "0 of 10"},
+		"a search":     {header + "duration: 1h\nsearch: {from: 100, thresholds: [completed == 0]}\n", "0 of 2"},
+		"not prepared": {header + "steps: [{name: fill, once: true, duration: 1h, thresholds: [completed == 0]}, {name: load, duration: 1h}]\n", "0 of 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(c.text, `thresholds: [lost == 0, "median(completed) == 100"]`, "thresholds:\n  - lost == 0", 1)
+			file, log := sweepFile(t, text)
+			next, nextLog := sweepFile(t, strings.Replace(text, "name: ", "name: next-", 1))
+			dir := t.TempDir()
+			signals := make(chan os.Signal)
+			done := make(chan ended, 1)
+			go func() { done <- callWith(signals, nil, "run", file, next, "--result", dir) }()
+			require.Eventually(t, func() bool { return rowsBelow(dir) > 1 }, patience, tick) // a second has passed
+			select {
+			case signals <- syscall.SIGINT:
+			case <-time.After(patience):
+				require.Fail(t, "nobody takes the signal")
+			}
+			select {
+			case got := <-done:
+				require.Equal(t, exitInterrupted, got.status, got.stderr)
+				require.Contains(t, got.stderr, "the sweep ends early: "+c.left+" runs are finished; the same command goes on with it")
+			case <-time.After(patience):
+				require.Fail(t, "the sweep goes on")
+			}
+			require.Len(t, linesOf(t, log), 1)
+			require.NoFileExists(t, nextLog)
+			s, err := sweep.Read(filepath.Join(dir, strings.Fields(text)[1]))
+			require.NoError(t, err)
+			require.Empty(t, s.Prepared)
+			if name == "not prepared" {
+				require.Equal(t, sweep.Waiting, s.Runs[0].State)
+				return
+			}
+			require.Equal(t, sweep.Unfinished, s.Runs[0].State)
+		})
+	}
+}
+
+// rowsBelow returns how many rows the results below a folder have, as far as they are written.
+func rowsBelow(dir string) (n int) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // it is not there yet
+		if err == nil && d.Name() == result.RowsFile {
+			text, _ := os.ReadFile(path) //nolint:gosec // of the test's own folder
+			n += strings.Count(string(text), "\n")
+		}
+		return nil
+	})
+	return n
 }
 
 // TestSweepFailures: a run that fails does not end the sweep, unless it is asked to; the worst run gives the exit status, and does not
