@@ -51,6 +51,26 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// TestRateOfReceiveOnly: a run that read 3000 messages in a second and a half, and waited two seconds more to be idle, has a rate of 2000 a
+// second, as in its own summary; a result without figures has only its rows.
+func TestRateOfReceiveOnly(t *testing.T) {
+	row := func(length int64, n uint64) result.Row {
+		return result.Row{Phase: result.Measure, Length: length, Counts: result.Counts{Consumers: &result.Consumers{Received: n}}}
+	}
+	rate := 2000.0
+	read := &result.Result{
+		Complete: true, Rows: []result.Row{row(1e6, 2000), row(1e6, 1000), row(15e5, 0)},
+		Figures: &result.Figures{Span: 15e5, Averages: result.Averages{Received: &rate}},
+	}
+	old := *read
+	old.Figures = nil
+	sets := []compare.Set{{Results: []*result.Result{read}}, {Results: []*result.Result{&old}}}
+	rows := compare.Sets(sets, metrics(t, "sent.avg", "completed.avg", "received.avg"))
+	require.Len(t, rows, 1, "nobody sent")
+	assert.InDelta(t, 2000, rows[0].Cells[0].Median, 0)
+	assert.InDelta(t, 3000/3.5, rows[0].Cells[1].Median, 1e-9)
+}
+
 // TestEnough: the least probability of n against n values is 2/C(2n,n).
 func TestEnough(t *testing.T) {
 	assert.Equal(t, 4, compare.Enough(1)) // 2/70

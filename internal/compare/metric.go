@@ -27,15 +27,24 @@ func Usual() []string {
 // load; latencies are of the messages due after the warm-up. Their names are those of thresholds.
 func Metrics() []Metric {
 	list := []Metric{
-		{Name: "sent.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
-			return field(c.Producers, func(p *result.Producers) uint64 { return p.Sent })
-		})},
-		{Name: "completed.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
-			return field(c.Producers, func(p *result.Producers) uint64 { return p.Completed })
-		})},
-		{Name: "received.avg", Unit: threshold.PerSecond, Higher: true, of: rate(func(c *result.Counts) (uint64, bool) {
-			return field(c.Consumers, func(k *result.Consumers) uint64 { return k.Received })
-		})},
+		{
+			Name: "sent.avg", Unit: threshold.PerSecond, Higher: true,
+			of: rate(func(f *result.Figures) *float64 { return f.Sent }, func(c *result.Counts) (uint64, bool) {
+				return field(c.Producers, func(p *result.Producers) uint64 { return p.Sent })
+			}),
+		},
+		{
+			Name: "completed.avg", Unit: threshold.PerSecond, Higher: true,
+			of: rate(func(f *result.Figures) *float64 { return f.Completed }, func(c *result.Counts) (uint64, bool) {
+				return field(c.Producers, func(p *result.Producers) uint64 { return p.Completed })
+			}),
+		},
+		{
+			Name: "received.avg", Unit: threshold.PerSecond, Higher: true,
+			of: rate(func(f *result.Figures) *float64 { return f.Received }, func(c *result.Counts) (uint64, bool) {
+				return field(c.Consumers, func(k *result.Consumers) uint64 { return k.Received })
+			}),
+		},
 	}
 	for _, l := range []struct {
 		name string
@@ -98,9 +107,18 @@ func field[T any](of *T, get func(*T) uint64) (uint64, bool) {
 	return get(of), true
 }
 
-// rate returns the average of a count over the measured time, messages per second.
-func rate(count func(*result.Counts) (uint64, bool)) func(*result.Result) (float64, bool) {
+// rate returns an average rate of the measured time, in messages per second: that of the figures of the result, which
+// leaves the silence out in which a run that only receives waits for its end. Results of older versions have no
+// figures: of them it is the count of the rows.
+func rate(
+	figure func(*result.Figures) *float64, count func(*result.Counts) (uint64, bool),
+) func(*result.Result) (float64, bool) {
 	return func(r *result.Result) (float64, bool) {
+		if r.Figures != nil {
+			if v := figure(r.Figures); v != nil {
+				return *v, true
+			}
+		}
 		var n uint64
 		var length int64
 		known := false
