@@ -200,11 +200,13 @@ func (s *Sweep) Title(values map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed and order if the plan is the same.
-// Unfinished are the runs that it had begun, as it left them.
+// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the plan is the same: those of
+// another plan get destinations and groups of their own, as of these the earlier ones may be in use. Unfinished are the runs that it had
+// begun, as it left them.
 func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
-	s.ID, s.Prepared = earlier.ID, earlier.Prepared
+	s.Prepared = earlier.Prepared
 	if earlier.Plan == s.Plan {
+		s.ID = earlier.ID
 		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled
 		s.Runs = slices.Clone(earlier.Runs)
 	}

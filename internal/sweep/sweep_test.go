@@ -83,8 +83,9 @@ func TestResume(t *testing.T) {
 	require.Equal(t, 2, s.Runs[3].Attempts)
 
 	changed := newSweep(1, false, 0)
-	changed.Plan = "q"
+	changed.Plan, changed.ID = "q", "new"
 	finished, _ = changed.Resume(read)
+	require.Equal(t, "new", changed.ID, "fresh destinations and groups of another plan are not those of before")
 	require.Equal(t, 3, finished)
 	for _, r := range changed.Runs {
 		if r.State == Done {
