@@ -129,14 +129,14 @@ func (w *sweeper) do() int {
 			w.a.errors.say("note: " + line)
 		}
 	}
-	status, begun := exitOK, false
+	status, begun, early := exitOK, false, false
 	for i := range w.state.Runs {
 		r := &w.state.Runs[i]
 		if r.State == sweep.Done {
 			continue
 		}
 		if begun && w.pause() {
-			status, w.interrupted = graver(status, exitInterrupted), true
+			status, w.interrupted, early = graver(status, exitInterrupted), true, true
 			break
 		}
 		begun = true
@@ -145,11 +145,17 @@ func (w *sweeper) do() int {
 			w.a.errors.print(err)
 			return graver(status, exitFailed)
 		}
+		if r.State != sweep.Done { // conclude counts the others
+			status = graver(status, next)
+		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
-			status, w.interrupted = graver(status, next), next == exitInterrupted
+			status, w.interrupted, early = graver(status, next), next == exitInterrupted, true
 			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
 			break
 		}
+	}
+	if left := len(w.state.Runs) - w.finished(); left > 0 && !early {
+		w.a.errors.say(fmt.Sprintf("note: %d of %d runs did not come to their end and have no figures%s", left, len(w.state.Runs), w.again()))
 	}
 	return w.conclude(status)
 }

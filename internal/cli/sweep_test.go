@@ -228,6 +228,27 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
+// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end.
+func TestSweepUnfinished(t *testing.T) {
+	t.Parallel()
+	file, _ := sweepFile(t, `
+name: unprepared
+broker: {url: "mem://NAME", options: {reject: 1}}
+matrix: {readers.consumers: [1, 2]}
+repeats: 2
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 10}
+  readers: {role: consumer, destination: queue://A}
+steps:
+  - {name: fill, once: true, groups: [senders], before: echo x >> LOG}
+  - {name: read, groups: [readers], until: idle, idle-time: 100ms}
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitFailed, got.status, got.stderr)
+	require.Contains(t, got.stderr, "note: 4 of 4 runs did not come to their end and have no figures; the same command goes on with it\n")
+}
+
 // TestSweepSeparates: destinations are kept, purged or fresh.
 func TestSweepSeparates(t *testing.T) {
 	t.Parallel()
