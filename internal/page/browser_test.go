@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -242,6 +243,13 @@ func TestPageInBrowser(t *testing.T) {
 	key("latency", kb.Home, kb.ArrowRight)
 	assert.Equal(t, "2 s: 50% 791 us, 99% 1.29 ms, max 1.29 ms", b.value(t, "latency"))
 
+	// The second that stood still has no latency, and takes none of its neighbours, by keys and by the mouse.
+	key("latency", kb.Home, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight)
+	assert.Equal(t, "5 s: 50% -, 99% -, max -, stall (send): 1.00 s at 4.00 s", b.value(t, "latency"))
+	stalled := eval[[]float64](t, b, `(() => { const e = document.querySelector('#latency .u-over'); e.scrollIntoView({ block: 'center' }); const o = e.getBoundingClientRect(); return [o.left + o.width * 5 / 7.1, o.top + o.height / 2]; })()`)
+	b.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, stalled[0], stalled[1]))
+	b.until(t, `[...document.querySelectorAll('#latency .value')].every(v => v.textContent === '-')`)
+
 	// Without the warm-up, the first second is the third.
 	toggle := func(chart, label string) {
 		t.Helper()
@@ -395,5 +403,35 @@ func TestMatrixInBrowser(t *testing.T) {
 		assert.Empty(t, b.violations(t), dark)
 		b.picture(t, fmt.Sprintf("matrix-dark-%v", dark))
 	}
+	b.quiet(t, url)
+}
+
+// TestLiveErrorInBrowser: a page that cannot be made is told once, and the browser waits for the next one.
+func TestLiveErrorInBrowser(t *testing.T) {
+	t.Parallel()
+	s, err := NewServer("127.0.0.1:0", "--web")
+	require.NoError(t, err)
+	r, _ := resultOf(t, usual())
+	page := pageOf("run", runOf(t, "run", r, result.Latencies{}))
+	s.Publish(func() (*Page, error) { return page, nil }, false)
+	b := newBrowser(t)
+	url := "http://" + s.Address().String() + "/"
+	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+	s.Publish(func() (*Page, error) { return nil, errors.New("the disk is gone") }, false)
+	b.until(t, `document.getElementById('live').textContent === 'the disk is gone'`)
+	eval[bool](t, b, `new Promise(done => setTimeout(() => done(true), 500))`)
+	again := pageOf("run again", runOf(t, "run", r, result.Latencies{}))
+	s.Publish(func() (*Page, error) { return again, nil }, true)
+	b.until(t, `document.getElementById('live').textContent === 'The run has ended' && document.title.includes('run again')`)
+	require.NoError(t, s.Close())
+	b.mu.Lock()
+	polls := 0
+	for _, r := range b.requests {
+		if strings.Contains(r, "/data?") {
+			polls++
+		}
+	}
+	b.mu.Unlock()
+	assert.LessOrEqual(t, polls, 10, "one for each version, and one for each pollTime that passes")
 	b.quiet(t, url)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 )
 
-// Times of a server. A browser that asks for what is newer waits for so long at most, and then asks again; one that has not yet seen the
-// end of the run is waited for when the server is closed, if it was there shortly before.
+// Times of a server. A browser that asks for what is newer waits for so long at most, well below the time that listen gives a request, and
+// then asks again; one that has not yet seen the end of the run is waited for when the server is closed, if it was there shortly before.
 const (
-	pollTime  = 10 * time.Second
+	pollTime  = 5 * time.Second
 	seenTime  = 3 * time.Second
 	leaveTime = 2 * time.Second
 )
 
 // Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only reads. The page
-// is rendered when somebody asks for it, once for each change.
+// is rendered when somebody asks for it, once for each change, and the run that publishes does not wait for that.
 type Server struct {
 	http *listen.HTTP
 
@@ -32,12 +32,21 @@ type Server struct {
 	final    bool
 	closing  bool
 	build    func() (*Page, error)
-	made     uint64 // the version that page is
-	page     *Page
-	err      error
-	answer   []byte // of /data, for made
-	waiting  int    // browsers that were answered and have not asked again
+	waiting  int // browsers that were answered and have not asked again
 	answered time.Time
+
+	rendering sync.Mutex // of rendered; locked before mu
+	rendered  rendered
+}
+
+// rendered is a version of the page, and what was made of it so far.
+type rendered struct {
+	version uint64
+	final   bool
+	page    *Page
+	err     error
+	html    []byte // the answer of /
+	data    []byte // the answer of /data
 }
 
 // NewServer returns a server that listens on address, HOST:PORT or :PORT, which is on loopback; setting names the flag in errors.
@@ -118,20 +127,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is nothing to show yet", http.StatusServiceUnavailable)
 		return
 	}
-	s.mu.Lock()
-	p, err := s.current()
-	version := s.made
-	s.mu.Unlock()
-	var b bytes.Buffer
-	if err == nil {
-		err = p.html(&b, version)
-	}
+	text, err := s.html()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(text)
 }
 
 // serveData answers with what is newer than the version after, as soon as there is something, or with the same when the time is over.
@@ -147,8 +149,8 @@ func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	if !s.await(r.Context(), after) && r.Context().Err() != nil {
 		return
 	}
-	s.mu.Lock()
 	answer, final := s.data()
+	s.mu.Lock()
 	s.answered = time.Now()
 	if !final {
 		s.waiting++
@@ -179,13 +181,31 @@ func (s *Server) await(ctx context.Context, after uint64) bool {
 	}
 }
 
-// current returns the page of the last version. The lock is held.
-func (s *Server) current() (*Page, error) {
-	if s.made != s.version {
-		s.page, s.err = s.build()
-		s.made, s.answer = s.version, nil
+// current returns the last version. The lock of rendering is held, so that build is called by one at a time.
+func (s *Server) current() *rendered {
+	s.mu.Lock()
+	version, final, build := s.version, s.final, s.build
+	s.mu.Unlock()
+	if s.rendered.version != version {
+		s.rendered = rendered{version: version, final: final}
+		s.rendered.page, s.rendered.err = build()
 	}
-	return s.page, s.err
+	return &s.rendered
+}
+
+// html returns the page of the last version.
+func (s *Server) html() ([]byte, error) {
+	s.rendering.Lock()
+	defer s.rendering.Unlock()
+	r := s.current()
+	if r.html == nil && r.err == nil {
+		var b bytes.Buffer
+		if err := r.page.html(&b, r.version); err != nil {
+			return nil, err
+		}
+		r.html = b.Bytes()
+	}
+	return r.html, r.err
 }
 
 // news is the answer to a browser that follows.
@@ -198,24 +218,27 @@ type news struct {
 	Error   string     `json:"error,omitempty"`
 }
 
-// data returns the answer of the last version. The lock is held.
+// data returns the answer of the last version, and whether nothing newer comes.
 func (s *Server) data() (answer []byte, final bool) {
-	if s.version == 0 {
-		return []byte(`{"version":0}`), s.closing
+	s.rendering.Lock()
+	defer s.rendering.Unlock()
+	r := s.current()
+	if r.version == 0 {
+		return []byte(`{"version":0}`), false
 	}
-	p, err := s.current()
-	if s.answer == nil {
-		u := news{Version: s.made, Final: s.final}
+	if r.data == nil {
+		u := news{Version: r.version, Final: r.final}
+		err := r.err
 		if err == nil {
-			u.Title = p.Title + " - perfmq report"
-			u.Words, err = p.words()
-			data := dataOf(p)
+			u.Title = r.page.Title + " - perfmq report"
+			u.Words, err = r.page.words()
+			data := dataOf(r.page)
 			u.Data = &data
 		}
 		if err != nil {
-			u = news{Version: s.made, Final: s.final, Error: err.Error()}
+			u = news{Version: r.version, Final: r.final, Error: err.Error()}
 		}
-		s.answer, _ = json.Marshal(u) // numbers and texts
+		r.data, _ = json.Marshal(u) // numbers and texts
 	}
-	return s.answer, s.final
+	return r.data, r.final
 }

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func get(t *testing.T, method, url, host string) (int, string, http.Header) {
@@ -155,4 +154,82 @@ func TestFollow(t *testing.T) {
 	cancel()
 	require.NoError(t, <-done)
 	require.Error(t, Follow(t.Context(), s, func() { t.Error("it was ready") }, t.TempDir()))
+}
+
+// TestFeedOfAFailedRun: the last page of a run tells what was wrong with it.
+func TestFeedOfAFailedRun(t *testing.T) {
+	t.Parallel()
+	f, err := NewFeed("127.0.0.1:0")
+	require.NoError(t, err)
+	url := "http://" + f.Address() + "/"
+	r := told(t)
+	require.NoError(t, f.Start(r.Head))
+	for i := range r.Rows {
+		require.NoError(t, f.Row(r.Rows[i]))
+	}
+	assert.NotContains(t, fetch(t, url+"data?after=0").Words, "messages lost: 2")
+	require.NoError(t, f.Finish(*r))
+	n := fetch(t, fmt.Sprintf("%sdata?after=%d", url, 1+len(r.Rows)))
+	assert.True(t, n.Final)
+	assert.Contains(t, n.Words, "Failed")
+	assert.Contains(t, n.Words, `<div class="problems"><ul><li>messages lost: 2</li>`)
+	require.NoError(t, f.Close())
+}
+
+// TestPollOfASilentServer: a browser that waits in vain is told that nothing has changed, before the time for its request is over.
+func TestPollOfASilentServer(t *testing.T) {
+	t.Parallel()
+	s, err := NewServer("127.0.0.1:0", "--web")
+	require.NoError(t, err)
+	s.Publish(func() (*Page, error) { return &Page{Title: "silent"}, nil }, false)
+	status, text, _ := get(t, http.MethodGet, "http://"+s.Address().String()+"/data?after=1", "")
+	assert.Equal(t, http.StatusOK, status)
+	var n answered
+	require.NoError(t, json.Unmarshal([]byte(text), &n), "%q", text)
+	assert.Equal(t, uint64(1), n.Version)
+	require.NoError(t, s.Close())
+}
+
+// TestRenderedOnce: a page is rendered once for each version, and the run that publishes never waits for that.
+func TestRenderedOnce(t *testing.T) {
+	t.Parallel()
+	s, err := NewServer("127.0.0.1:0", "--web")
+	require.NoError(t, err)
+	defer s.Close()
+	url := "http://" + s.Address().String() + "/"
+	p := &Page{Title: "first"}
+	s.Publish(func() (*Page, error) { return p, nil }, false)
+	_, before, _ := get(t, http.MethodGet, url, "")
+	p.Title = "changed behind its back"
+	_, after, _ := get(t, http.MethodGet, url, "")
+	assert.Contains(t, before, "<h1>first</h1>")
+	assert.True(t, before == after, "it was rendered again") //nolint:testifylint // the difference has thousands of lines
+
+	rendering, release := make(chan bool), make(chan bool)
+	s.Publish(func() (*Page, error) {
+		rendering <- true
+		<-release
+		return &Page{Title: "slow"}, nil
+	}, false)
+	shown := make(chan string)
+	go func() {
+		_, text, _ := get(t, http.MethodGet, url, "")
+		shown <- text
+	}()
+	<-rendering
+	published := make(chan bool)
+	go func() {
+		s.Publish(func() (*Page, error) { return &Page{Title: "next"}, nil }, false)
+		close(published)
+	}()
+	select {
+	case <-published:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the page")
+	}
+	close(release)
+	assert.Contains(t, <-shown, "<h1>slow</h1>")
+	<-published
+	_, text, _ := get(t, http.MethodGet, url, "")
+	assert.Contains(t, text, "<h1>next</h1>")
 }

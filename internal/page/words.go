@@ -39,7 +39,7 @@ func (r *Run) story() story {
 	s.Mark, s.Verdict = r.verdict()
 	o := &r.Result.Outcome
 	s.Reason = o.Reason
-	if !r.Live {
+	if !r.Live || r.Result.Complete {
 		s.Problems = o.Problems
 	}
 	for i := range r.Result.Thresholds {

@@ -233,10 +233,11 @@ class Chart {
     }));
   }
 
-  /* valueOf finds the value of a curve at an index of the common x, or the nearest one that the curve has. */
+  /* valueOf finds the index of a curve's value at an index of the common x, or the nearest one at which the curve has a point. It is -1 where
+     that point has no value (null): only points of other curves (undefined) are passed over. */
   valueOf(c, index) {
     const column = this.data[c.first];
-    for (let d = 0; d < 40; d++) for (const i of [index - d, index + d]) if (column[i] != null) return i;
+    for (let d = 0; d < 40; d++) for (const i of [index - d, index + d]) if (column[i] !== undefined) return column[i] === null ? -1 : i;
     return -1;
   }
 
@@ -289,7 +290,7 @@ class Chart {
     const i = Math.min(to, Math.max(from, next));
     const shown = this.curves.find(c => !this.hidden.has(c.label)) || this.curves[0];
     const j = this.valueOf(shown, i);
-    const y = j < 0 ? 0 : this.data[shown.first][j];
+    const y = j < 0 ? this.u.scales.y.min : this.data[shown.first][j];
     this.u.setCursor({ left: this.u.valToPos(xs[i], 'x'), top: this.u.valToPos(y, 'y') });
     this.index = this.last = i;
     this.read(i);
@@ -563,8 +564,9 @@ async function follow() {
       if (!answer.ok) throw new Error(answer.status);
       const next = await answer.json();
       failures = 0;
-      if (next.data && String(next.version) !== version) {
-        version = String(next.version);
+      const changed = String(next.version) !== version;
+      version = String(next.version); // of an error, too: else it is asked for again at once
+      if (next.data && changed) {
         data = next.data;
         if (next.title) document.title = next.title;
         replace(next.words);
