@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -87,7 +88,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 		}
 		// The three full seconds at least that the minimum is of are a part of the measured time.
 		if c.least != nil && c.average != nil &&
-			enoughSeconds*fullSecond*c.least.PerSecond > *c.average*float64(f.Span)*1.001 {
+			float64(stats.EnoughSeconds*fullSecond)*c.least.PerSecond > *c.average*float64(f.Span)*1.001 {
 			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond), number(*c.average))
 		}
 		if !complete || rows == nil {

@@ -23,7 +23,11 @@ func number(v float64) string {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "-"
 	case math.Abs(v) >= 99.95 || v == math.Trunc(v):
-		return count(uint64(math.Round(math.Abs(v))))
+		whole := count(uint64(math.Round(math.Abs(v))))
+		if v < 0 {
+			return "-" + whole
+		}
+		return whole
 	case math.Abs(v) >= 9.995:
 		return fmt.Sprintf("%.1f", v)
 	default:

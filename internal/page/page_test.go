@@ -297,6 +297,23 @@ func TestThinning(t *testing.T) {
 	assert.Equal(t, at, s.points[len(s.points)-1].to)
 }
 
+// TestThinnedBacklog: of several seconds the page keeps the greatest backlog, though the broker was not asked in the last of them.
+func TestThinnedBacklog(t *testing.T) {
+	t.Parallel()
+	s := &series{limit: 5}
+	for i, backlog := range []int64{500, 20, 30, -1, -1, -1, -1, -1, -1, -1, -1, -1} {
+		row := rowsOf([]load{{step: "load", phase: result.Measure, backlog: backlog}})[0]
+		row.Elapsed = int64(i+1) * second
+		s.add(&row)
+	}
+	require.Len(t, s.points, 6, "each stands for two seconds")
+	for i, want := range []float64{500, 30} {
+		assert.True(t, s.points[i].hasBacklog)
+		assert.Equal(t, want, s.points[i].backlog)
+	}
+	assert.False(t, s.points[2].hasBacklog)
+}
+
 // TestCurve: the value at a rank is that of the message there, the last one the maximum.
 func TestCurve(t *testing.T) {
 	t.Parallel()

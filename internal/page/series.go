@@ -32,8 +32,8 @@ type point struct {
 	from, to, length          int64
 	phase, step               string
 	sent, completed, received rate
-	latencies                 []tail // as result.Names
-	backlog                   float64
+	latencies                 []tail  // as result.Names
+	backlog                   float64 // the most that is known
 	hasBacklog                bool
 	inFlight                  float64 // the most
 	cpu, busy, all            int64
@@ -90,7 +90,7 @@ func (p *point) add(next *point) {
 		p.latencies[i].p99.join(next.latencies[i].p99)
 		p.latencies[i].max.join(next.latencies[i].max)
 	}
-	p.backlog, p.hasBacklog = next.backlog, next.hasBacklog
+	p.backlog, p.hasBacklog = max(p.backlog, next.backlog), p.hasBacklog || next.hasBacklog // 0 where it is not known
 	p.inFlight = max(p.inFlight, next.inFlight)
 	p.cpu, p.busy, p.all = p.cpu+next.cpu, p.busy+next.busy, p.all+next.all
 	p.cores, p.memory = next.cores, max(p.memory, next.memory)

@@ -2,17 +2,16 @@ package page
 
 import (
 	"slices"
+	"time"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// The lowest and highest rates are those of full seconds, as the summary of a run has them.
-const (
-	fullSecond    = 700_000 // microseconds from which a row counts as one
-	enoughSeconds = 3       // so many must there be
-)
+// fullSecond is [stats.FullSecond] in the microseconds of a result.
+const fullSecond = int64(stats.FullSecond / time.Microsecond)
 
-// best are the lowest and highest rate of the full seconds of a run, or a step.
+// best are the lowest and highest rate of the full seconds of a run, or a step, as its summary has them.
 type best struct {
 	seconds int
 	rates   extent
@@ -26,7 +25,7 @@ func (b *best) add(n uint64, length int64) {
 	b.rates.add(perSecond(n, length))
 }
 
-func (b *best) known() bool { return b.seconds >= enoughSeconds }
+func (b *best) known() bool { return b.seconds >= stats.EnoughSeconds }
 
 // part is what the measured rows of a run, or a step, come to.
 type part struct {

@@ -138,18 +138,30 @@ func (s *Shaded) table() *Table {
 	return t
 }
 
-// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold.
+// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a link or a mention of,
+// escaped or not, become code.
 func plain(text string) string {
+	words := strings.Split(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(text), " ")
+	for i, word := range words {
+		if strings.Contains(word, "@") || strings.Contains(word, "://") || strings.Contains(strings.ToLower(word), "www.") {
+			body := strings.TrimRight(word, ".,:;")
+			words[i] = "`" + escaped(body, "`|\\", func(r rune) string { return fmt.Sprintf("\\u%04x", r) }) + "`" + word[len(body):]
+		} else {
+			words[i] = escaped(word, "\\`*_[]<>|#&~!$", func(r rune) string { return "\\" + string(r) })
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// escaped replaces the runes in special, and says which those are that cannot be printed.
+func escaped(word, special string, escape func(rune) string) string {
 	var b strings.Builder
-	for _, r := range text {
+	for _, r := range word {
 		switch {
-		case r == '\n' || r == '\r' || r == '\t':
-			b.WriteByte(' ')
-		case strings.ContainsRune("\\`*_[]<>|#&~!$", r):
-			b.WriteByte('\\')
-			b.WriteRune(r)
+		case strings.ContainsRune(special, r):
+			b.WriteString(escape(r))
 		case !strconv.IsPrint(r):
-			fmt.Fprintf(&b, "\\\\u%04x", r)
+			fmt.Fprintf(&b, "\\u%04x", r)
 		default:
 			b.WriteRune(r)
 		}

@@ -143,7 +143,7 @@ func (r *Run) sentences() (list []string) {
 	}
 	var late []string
 	for _, x := range []struct{ name, text string }{
-		{"response", "confirmed %s after they were due"}, {"ack", "confirmed within %s"}, {"transfer", "received within %s of their sending"},
+		{"response", "confirmed within %s of their due time"}, {"ack", "confirmed within %s"}, {"transfer", "received within %s of their sending"},
 	} {
 		latency := r.Result.Latencies.Get(x.name)
 		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 {

@@ -49,7 +49,7 @@ func (m *marker) add(s *Snapshot) {
 	}
 	delta, length := m.count(&s.Delta), s.To.Sub(s.From)
 	rate := float64(delta) / length.Seconds()
-	if length >= fullSecond && s.Phase != Drain {
+	if length >= FullSecond && s.Phase != Drain {
 		m.rate = rate
 	} else if m.rate > 0 {
 		rate = m.rate

@@ -3,11 +3,11 @@ package stats
 import "time"
 
 const (
-	// fullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
+	// FullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
 	// some tenths late, and the interval after a late cut is shorter by that; leaving it out might hide a stall.
-	fullSecond = 700 * time.Millisecond
-	// enoughSeconds is how many full seconds there must be for the lowest rate to mean anything.
-	enoughSeconds = 3
+	FullSecond = 700 * time.Millisecond
+	// EnoughSeconds is how many full seconds there must be for the lowest rate to mean anything.
+	EnoughSeconds = 3
 )
 
 // Minimum holds the lowest rates over the full seconds of the measurement: warm-up, drain and the shorter intervals at
@@ -49,11 +49,11 @@ type Lowest struct {
 }
 
 // Known tells whether there were enough full seconds, which is three, for the minimum to be worth telling.
-func (l *Lowest) Known() bool { return l.Seconds >= enoughSeconds }
+func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
 
 // add takes an interval of the measurement; receiving tells that something had been received before it.
 func (m *Minimum) add(s *Snapshot, receiving bool) {
-	if s.To.Sub(s.From) < fullSecond {
+	if s.To.Sub(s.From) < FullSecond {
 		return
 	}
 	m.Completed.add(s, s.Delta.Completed, 1)
@@ -69,7 +69,7 @@ func (m *Minimum) add(s *Snapshot, receiving bool) {
 
 // add takes an interval as [Minimum.add] does.
 func (m *Maximum) add(s *Snapshot, receiving bool) {
-	if s.To.Sub(s.From) < fullSecond {
+	if s.To.Sub(s.From) < FullSecond {
 		return
 	}
 	m.Completed.add(s, s.Delta.Completed, -1)
@@ -110,7 +110,7 @@ func (l *line) add(t, v float64) {
 // slope returns by how much the value grows per second; 0 if that is not known.
 func (l *line) slope() float64 {
 	d := l.n*l.tt - l.t*l.t
-	if l.n < enoughSeconds || d <= 0 {
+	if l.n < EnoughSeconds || d <= 0 {
 		return 0
 	}
 	return (l.n*l.tv - l.t*l.v) / d

@@ -46,7 +46,7 @@ type work struct {
 // interval looks at all workers.
 func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) {
 	length := now.Sub(c.last)
-	counts := length >= fullSecond && phase != Drain
+	counts := length >= FullSecond && phase != Drain
 	little := time.Duration(saturatedWait * float64(length))
 	for i := range m.workers {
 		at, worker := &m.workers[i], c.worker(i)
