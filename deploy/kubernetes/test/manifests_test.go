@@ -3,12 +3,16 @@ package kubernetes
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +29,11 @@ func decode(t *testing.T, name string) runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return decodeText(t, name, text)
+}
+
+func decodeText(t *testing.T, name string, text []byte) runtime.Object {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -127,5 +136,89 @@ func TestMergeJob(t *testing.T) {
 	}
 	if !slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteMany) {
 		t.Error(volume.Spec.AccessModes)
+	}
+}
+
+// shell runs commands in the root of the project, with commands of ours before those of the machine.
+func shell(t *testing.T, commands, bin string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "../../..", append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")), time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// The commands of docs/several-hosts.md come to their end with a run that fails, too, and start all pods at the moment that they name.
+func TestCommands(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/several-hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Kubernetes\n")
+	_, block, _ := strings.Cut(section, "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	const kubectl = `#!/bin/sh
+echo "$@" >>"$0.calls"
+case "$1 $3" in
+"create -") cat >"$0.job" ;;
+"get perfmq") [ -e "$0.asked" ] && echo FailureTarget Failed || >"$0.asked" ;;
+"get perfmq-merge") echo Complete ;;
+esac
+`
+	bin := t.TempDir()
+	for name, script := range map[string]string{"kubectl": kubectl, "sleep": "#!/bin/sh\n"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := time.Now()
+	shell(t, block, bin)
+	calls, err := os.ReadFile(filepath.Join(bin, "kubectl.calls"))
+	if err != nil || !strings.HasSuffix(string(calls), "logs job/perfmq-merge\n") {
+		t.Errorf("%v\n%s", err, calls)
+	}
+	created, err := os.ReadFile(filepath.Join(bin, "kubectl.job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := decodeText(t, "job.yaml", created).(*batchv1.Job).Spec.Template.Spec.Containers[0].Env
+	at := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == "PERFMQ_START_AT" })
+	if at < 0 {
+		t.Fatal(env)
+	}
+	start, err := time.Parse(time.RFC3339, env[at].Value)
+	if left := start.Sub(before); err != nil || left < 100*time.Second || left > 4*time.Minute {
+		t.Error(env[at], err)
+	}
+}
+
+// Another run has a Job of another name, and the Job that joins it takes its folders and leaves those of the first run alone.
+func TestAnotherRun(t *testing.T) {
+	renamed := func(name string) *batchv1.Job {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := regexp.MustCompile(`(?m)^#   (sed .*name: .*)$`).FindStringSubmatch(string(text))
+		if command == nil {
+			t.Fatal(name)
+		}
+		return decodeText(t, name, []byte(shell(t, command[1], ""))).(*batchv1.Job)
+	}
+	load, merge := renamed("job.yaml"), renamed("merge.yaml")
+	if load.Name != "perfmq-2" || merge.Name != "perfmq-2-merge" || load.Labels["app.kubernetes.io/name"] != "perfmq" {
+		t.Error(load.Name, merge.Name, load.Labels)
+	}
+	want := []string{"merge", "--result=/results/perfmq-2"}
+	for i := range *load.Spec.Completions {
+		want = append(want, fmt.Sprintf("/results/%s-%d", load.Name, i))
+	}
+	if args := merge.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, want) {
+		t.Error(args)
 	}
 }
