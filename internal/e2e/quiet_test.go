@@ -24,10 +24,17 @@ var (
 	quietPage = flag.String("quiet.page", "", "the page into which TestQuietRuns writes its table")
 )
 
-// The table of docs/benchmarks.md stands between these.
+// The table of docs/benchmarks.md stands between these. The section is appended if the page does not have it.
 const (
-	quietBegin = "<!-- quiet runs: written by make limits -->\n"
-	quietEnd   = "<!-- end of quiet runs -->"
+	quietBegin   = "<!-- quiet runs: written by make limits -->\n"
+	quietEnd     = "<!-- end of quiet runs -->\n"
+	quietSection = `
+## Runs in which nothing is wrong
+
+A load far below what broker and tester can do must not be told to have a limit, or anything else to look at. ` + "`make limits`" + ` makes 20 runs of each
+load, on an idle machine, and fails if one names another limit than the rate (for consumers alone: the producers) or finds something.
+
+` + quietBegin + quietEnd
 )
 
 // TestQuietRuns: loads far below what broker and tester can do have no limit but their rate, consumers alone none but their producers, and
@@ -68,7 +75,9 @@ func TestQuietRuns(t *testing.T) {
 	}
 	t.Logf("\n%s", &table)
 	if *quietPage != "" {
-		writeBetween(t, *quietPage, quietBegin, quietEnd, table.String())
+		text, err := os.ReadFile(*quietPage)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(*quietPage, []byte(withQuietRuns(t, string(text), table.String())), 0o644)) //nolint:gosec // a page of the project
 	}
 }
 
@@ -123,14 +132,26 @@ func counted[K ~string](n map[K]int) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// writeBetween replaces what a page has between two lines.
-func writeBetween(t *testing.T, page, begin, end, table string) {
+// withQuietRuns returns a page with that table.
+func withQuietRuns(t *testing.T, page, table string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	if !strings.Contains(page, quietBegin) {
+		page += quietSection
+	}
+	head, rest, _ := strings.Cut(page, quietBegin)
+	_, tail, ok := strings.Cut(rest, quietEnd)
+	require.True(t, ok, "the page has no line %s", quietEnd)
+	return head + quietBegin + "\n" + table + "\n" + quietEnd + tail
+}
+
+// TestQuietRunsPage: the table finds its place in docs/benchmarks.md, and the next one takes that.
+func TestQuietRunsPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/benchmarks.md")
 	require.NoError(t, err)
-	head, rest, ok := strings.Cut(string(text), begin)
-	require.True(t, ok, "%s has no line %s", page, begin)
-	_, tail, ok := strings.Cut(rest, end)
-	require.True(t, ok, "%s has no line %s", page, end)
-	require.NoError(t, os.WriteFile(page, []byte(head+begin+"\n"+table+"\n"+end+tail), 0o644)) //nolint:gosec // a page of the project
+	once := withQuietRuns(t, string(text), "| a table |\n")
+	require.Equal(t, 1, strings.Count(once, "\n## Runs in which nothing is wrong\n"))
+	require.Contains(t, once, quietBegin+"\n| a table |\n\n"+quietEnd)
+	again := withQuietRuns(t, once, "| another |\n")
+	require.Equal(t, strings.Replace(once, "| a table |", "| another |", 1), again)
 }
