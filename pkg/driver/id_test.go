@@ -98,9 +98,15 @@ func BenchmarkID(b *testing.B) {
 			driver.ParseID(text)
 		}
 	})
-	b.Run("read", func(b *testing.B) {
-		id := driver.ID{Run: 4611686018427387904, Number: driver.Unnumbered}
-		text := id.Append(nil)
+	origin := driver.ID{Run: 4611686018427387904, Number: driver.Unnumbered}
+	b.Run("parse origin", func(b *testing.B) {
+		text := origin.Append(nil)
+		for b.Loop() {
+			driver.ParseID(text)
+		}
+	})
+	b.Run("read origin", func(b *testing.B) {
+		text := origin.Append(nil)
 		var ids driver.IDReader
 		for b.Loop() {
 			ids.Read(text)
