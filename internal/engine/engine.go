@@ -148,7 +148,7 @@ func newRun(p *plan.Plan) *run {
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
 	if slices.ContainsFunc(groups, func(g *plan.Group) bool { return g.Reconnect }) {
-		r.outages = new(stats.Outages)
+		r.outages = stats.NewOutages()
 	}
 	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))

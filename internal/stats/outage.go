@@ -40,8 +40,10 @@ func (o *Outage) Length() time.Duration {
 // Outages collects the outages of a run. It is safe for concurrent use.
 type Outages struct {
 	awaiting atomic.Int32 // outages that wait for a confirmation or a receipt: nobody takes the lock while it is 0
-	// redelivering is until when messages may come again unmarked, nanoseconds since the Unix epoch; 0 before the first outage.
+	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and passed
+	// after that time.
 	redelivering atomic.Int64
+	start        time.Time // for a clock that nobody sets
 
 	mu   sync.Mutex
 	list []*outage
@@ -49,11 +51,16 @@ type Outages struct {
 
 type outage struct {
 	Outage
-	lost map[string]bool // workers that are not connected
-	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
-	// produces and consumes tell what the workers are: which signs are to be waited for.
-	produces, consumes bool
+	lost     map[string]bool // workers that are not connected
+	back     time.Duration   // how long after Start the last one so far was connected again; 0 for none
+	affected map[string]bool // workers that lost their connection and still need one; whether they produce
 }
+
+// passed is an [Outages.redelivering] that is over: nobody need read the clock.
+const passed = 1
+
+// NewOutages returns those of a run that has had none.
+func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
 // Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later calls for
 // the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
@@ -62,7 +69,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	defer s.mu.Unlock()
 	o := s.open()
 	if o == nil {
-		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
+		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}, affected: map[string]bool{}}
 		s.list = append(s.list, o)
 	}
 	if o.lost[worker] {
@@ -80,7 +87,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		s.redelivering.Store(math.MaxInt64)
 	}
 	before := o.waits()
-	o.produces, o.consumes = o.produces || produces, o.consumes || !produces
+	o.affected[worker] = produces
 	s.count(before, o)
 }
 
@@ -93,7 +100,14 @@ func (s *Outages) open() *outage {
 }
 
 // waits tells whether a confirmation or receipt is yet to come.
-func (o *outage) waits() bool { return o.produces && o.Confirmed == 0 || o.consumes && o.Received == 0 }
+func (o *outage) waits() bool {
+	for _, produces := range o.affected {
+		if produces && o.Confirmed == 0 || !produces && o.Received == 0 {
+			return true
+		}
+	}
+	return false
+}
 
 func (s *Outages) count(before bool, o *outage) {
 	switch now := o.waits(); {
@@ -140,7 +154,10 @@ func (s *Outages) Released(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.open(); o != nil && o.lost[worker] {
+		before := o.waits()
 		delete(o.lost, worker)
+		delete(o.affected, worker) // it will send or receive nothing more
+		s.count(before, o)
 		s.settle(o, now)
 	}
 }
@@ -150,7 +167,7 @@ func (s *Outages) settle(o *outage, now time.Time) {
 	if len(o.lost) == 0 {
 		o.Reconnected = o.back
 		if s.redelivering.Load() != 0 {
-			s.redelivering.Store(now.Add(redeliveryTime).UnixNano())
+			s.redelivering.Store(int64(now.Sub(s.start) + redeliveryTime))
 		}
 	}
 }
@@ -185,7 +202,19 @@ const redeliveryTime = 10 * time.Second
 // Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no lock.
 func (s *Outages) Explain(redelivered bool) bool {
 	until := s.redelivering.Load()
-	return until != 0 && (redelivered || time.Now().UnixNano() < until)
+	switch {
+	case until == 0:
+		return false
+	case redelivered, until == math.MaxInt64:
+		return true
+	case until == passed:
+		return false
+	}
+	if int64(time.Since(s.start)) < until {
+		return true
+	}
+	s.redelivering.CompareAndSwap(until, passed)
+	return false
 }
 
 // List returns the outages so far, by their start.

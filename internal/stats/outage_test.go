@@ -3,6 +3,7 @@ package stats_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ func TestOutages(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
-	var o stats.Outages
+	o := stats.NewOutages()
 	require.False(t, o.Open() || o.Awaiting() || o.Explain(true), "none yet")
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
@@ -62,4 +63,46 @@ func TestOutages(t *testing.T) {
 	o.Released("c", at(9))
 	require.Empty(t, o.List()[1].NotBack)
 	require.Zero(t, o.List()[1].Reconnected, "nobody was connected again")
+}
+
+// TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until ten seconds after it is
+// back, and for ever if it is marked.
+func TestOutagesExplain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
+		o := stats.NewOutages()
+		explain := func(unmarked, marked bool) {
+			t.Helper()
+			require.Equal(t, []bool{unmarked, marked}, []bool{o.Explain(false), o.Explain(true)})
+		}
+		explain(false, false)
+		o.Lost("p", true, false, lost, time.Now())
+		explain(false, false) // a producer has nothing to settle
+		o.Lost("c", false, false, lost, time.Now())
+		explain(true, true)
+		<-time.After(time.Hour)
+		explain(true, true)
+		o.Connected("p", time.Now())
+		o.Connected("c", time.Now())
+		<-time.After(10*time.Second - 1)
+		explain(true, true)
+		<-time.After(1)
+		explain(false, true)
+		explain(false, true)
+		o.Came(false, time.Now().Add(-time.Second), time.Now())
+		o.Came(true, time.Now().Add(-time.Second), time.Now())
+		o.Lost("c", false, false, lost, time.Now())
+		explain(true, true)
+	})
+}
+
+// TestOutagesAwaitNobody: a worker that has nothing more to do is not waited for.
+func TestOutagesAwaitNobody(t *testing.T) {
+	t.Parallel()
+	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
+	o := stats.NewOutages()
+	o.Lost("p", true, false, lost, time.Now())
+	require.True(t, o.Awaiting())
+	o.Released("p", time.Now())
+	require.False(t, o.Awaiting())
 }
