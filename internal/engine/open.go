@@ -103,19 +103,24 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	spec, ends := p.spec, driver.Completions(p.load)
-	var watched *watchedEnds
-	if reconnects(g, &g.Producer) {
-		watched = &watchedEnds{to: p.load}
-		ends = watched
-	}
+	spec, watching := p.spec, reconnects(g, &g.Producer)
+	var l *producerLink
+	var ends *watchedEnds // of the last connection
 	connect := func(ctx context.Context) (driver.Producer, error) {
+		if !watching {
+			return r.driver(&g.Producer).Producer(ctx, spec, p.load)
+		}
+		if ends != nil {
+			ends.late.Store(true)
+		}
+		ends = &watchedEnds{link: l, to: p.load}
 		return r.driver(&g.Producer).Producer(ctx, spec, ends)
 	}
 	opened, err := openAt(ctx, r, &g.Producer, connect)
-	if err == nil && watched != nil {
-		watched.link = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
-		opened = newReconnectingProducer(watched.link)
+	if err == nil && watching {
+		l = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
+		ends.link = l
+		opened = newReconnectingProducer(l)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -29,10 +31,13 @@ type link[T worked] struct {
 	now      T         // the last one that was opened
 	opened   time.Time // when
 	lost     bool      // now is closed, or being so
+	added    bool      // what now has waited for and counted is in waits and counters
 	done     bool      // the worker's task is done: it needs no connection
 	ended    bool      // Close was called: nothing is opened any more
 	waits    driver.Waits
 	counters []driver.Counter
+
+	silent atomic.Bool // nothing has come through the present connection yet
 }
 
 // worked is what producers and consumers of drivers have in common.
@@ -46,11 +51,13 @@ func reconnects(g *plan.Group, e *plan.Endpoint) bool {
 func newLink[T worked](
 	r *run, name string, produces bool, g *plan.Group, e *plan.Endpoint, opened T, connect func(context.Context) (T, error),
 ) *link[T] {
-	return &link[T]{
+	l := &link[T]{
 		name: name, produces: produces, timeout: g.ReconnectTimeout, closing: min(e.Open.ConnectTimeout, closeTimeout),
 		open:    func(ctx context.Context) (T, error) { return opening(ctx, *e, connect) },
 		outages: r.outages, down: driver.NewMeter(), now: opened, opened: time.Now(),
 	}
+	l.silent.Store(true)
+	return l
 }
 
 // current returns the connection of the present. It is for the worker's goroutine.
@@ -129,6 +136,7 @@ func (l *link[T]) drop(ctx context.Context) {
 	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) }) // it is lost: there is nothing to say
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.added = true
 	if waiter, ok := any(old).(driver.Waiter); ok {
 		l.waits = addWaits(l.waits, waiter.Waits())
 	}
@@ -146,7 +154,8 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 		defer cancel()
 		return errors.Join(errEnded, w.Close(ctx))
 	}
-	l.now, l.lost, l.opened = w, false, time.Now()
+	l.now, l.lost, l.added, l.opened = w, false, false, time.Now()
+	l.silent.Store(true)
 	l.mu.Unlock()
 	l.outages.Connected(l.name, time.Now())
 	return nil
@@ -154,9 +163,9 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 
 var errEnded = errors.New("the run is over")
 
-// came notes a confirmation or receipt, if an outage may end by it.
+// came notes the first confirmation or receipt of a connection: an outage may end by it. For the others it takes no lock.
 func (l *link[T]) came(confirmed bool) {
-	if l.outages.Awaiting() {
+	if l.silent.Load() && l.silent.CompareAndSwap(true, false) {
 		l.mu.Lock()
 		opened := l.opened
 		l.mu.Unlock()
@@ -187,10 +196,10 @@ func (l *link[T]) Counters() []driver.Counter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counting, ok := any(l.now).(driver.Counting)
-	if !ok || l.lost && len(l.counters) > 0 {
-		return l.counters
+	if !ok || l.added {
+		return slices.Clone(l.counters)
 	}
-	return stats.AddCounters(append([]driver.Counter(nil), l.counters...), counting.Counters())
+	return stats.AddCounters(slices.Clone(l.counters), counting.Counters())
 }
 
 // finish notes whether the worker's task is done, so that it needs no connection.
@@ -209,7 +218,7 @@ func (l *link[T]) waited() driver.Waits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.waits
-	if waiter, ok := any(l.now).(driver.Waiter); ok && !l.lost {
+	if waiter, ok := any(l.now).(driver.Waiter); ok && !l.added {
 		w = addWaits(w, waiter.Waits())
 	}
 	down := l.down.Wait().Time // nothing but the broker is waited for
@@ -306,10 +315,11 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// watchedEnds passes the ends of messages on, and notes those that belong to an outage.
+// watchedEnds passes the ends of the messages of one connection on, and notes those that belong to an outage.
 type watchedEnds struct {
 	link *producerLink
 	to   driver.Completions
+	late atomic.Bool // another connection has followed: the ends of this one tell nothing about that
 }
 
 // Done implements [driver.Completions].
@@ -326,10 +336,13 @@ func (w *watchedEnds) DoneAll(slots []driver.Slot, o driver.Outcome) {
 }
 
 func (w *watchedEnds) note(n int, o *driver.Outcome) {
-	switch o.State {
-	case driver.Accepted:
+	late := w.late.Load()
+	switch {
+	case o.State == driver.Accepted && !late:
 		w.link.came(true)
-	case driver.Unknown:
+	case o.State == driver.Unknown && late:
+		w.link.outages.InDoubt(n)
+	case o.State == driver.Unknown:
 		w.link.inDoubt(n, o)
 	}
 }

@@ -39,7 +39,6 @@ func (o *Outage) Length() time.Duration {
 
 // Outages collects the outages of a run. It is safe for concurrent use.
 type Outages struct {
-	awaiting atomic.Int32 // outages that wait for a confirmation or a receipt: nobody takes the lock while it is 0
 	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and passed
 	// after that time.
 	redelivering atomic.Int64
@@ -51,9 +50,8 @@ type Outages struct {
 
 type outage struct {
 	Outage
-	lost     map[string]bool // workers that are not connected
-	back     time.Duration   // how long after Start the last one so far was connected again; 0 for none
-	affected map[string]bool // workers that lost their connection and still need one; whether they produce
+	lost map[string]bool // workers that are not connected; whether they produce
+	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
 }
 
 // passed is an [Outages.redelivering] that is over: nobody need read the clock.
@@ -69,10 +67,10 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	defer s.mu.Unlock()
 	o := s.open()
 	if o == nil {
-		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}, affected: map[string]bool{}}
+		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
 		s.list = append(s.list, o)
 	}
-	if o.lost[worker] {
+	if _, ok := o.lost[worker]; ok {
 		return
 	}
 	if !slices.Contains(o.Workers, worker) {
@@ -81,14 +79,11 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	if done {
 		return
 	}
-	o.lost[worker] = true
+	o.lost[worker] = produces
 	o.Reconnected = 0
 	if !produces {
 		s.redelivering.Store(math.MaxInt64)
 	}
-	before := o.waits()
-	o.affected[worker] = produces
-	s.count(before, o)
 }
 
 // open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if there is none.
@@ -97,25 +92,6 @@ func (s *Outages) open() *outage {
 		return s.list[n-1]
 	}
 	return nil
-}
-
-// waits tells whether a confirmation or receipt is yet to come.
-func (o *outage) waits() bool {
-	for _, produces := range o.affected {
-		if produces && o.Confirmed == 0 || !produces && o.Received == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Outages) count(before bool, o *outage) {
-	switch now := o.waits(); {
-	case now && !before:
-		s.awaiting.Add(1)
-	case before && !now:
-		s.awaiting.Add(-1)
-	}
 }
 
 // Attempt counts an attempt to connect again that failed.
@@ -141,7 +117,10 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open()
-	if o == nil || !o.lost[worker] {
+	if o == nil {
+		return
+	}
+	if _, ok := o.lost[worker]; !ok {
 		return
 	}
 	delete(o.lost, worker)
@@ -153,29 +132,31 @@ func (s *Outages) Connected(worker string, now time.Time) {
 func (s *Outages) Released(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.open(); o != nil && o.lost[worker] {
-		before := o.waits()
+	o := s.open()
+	if o == nil {
+		return
+	}
+	if _, ok := o.lost[worker]; ok {
 		delete(o.lost, worker)
-		delete(o.affected, worker) // it will send or receive nothing more
-		s.count(before, o)
 		s.settle(o, now)
 	}
 }
 
-// settle notes when no worker is without a connection that needs one.
+// settle notes when no worker is without a connection that needs one, and from when on no consumer is.
 func (s *Outages) settle(o *outage, now time.Time) {
 	if len(o.lost) == 0 {
 		o.Reconnected = o.back
-		if s.redelivering.Load() != 0 {
-			s.redelivering.Store(int64(now.Sub(s.start) + redeliveryTime))
+	}
+	for _, produces := range o.lost {
+		if !produces {
+			return
 		}
 	}
+	s.redelivering.CompareAndSwap(math.MaxInt64, int64(now.Sub(s.start)+redeliveryTime))
 }
 
-// Awaiting tells whether the next confirmation or receipt on a new connection may end an outage. It takes no lock.
-func (s *Outages) Awaiting() bool { return s.awaiting.Load() > 0 }
-
-// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time.
+// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time. It is told of the
+// first one of each connection.
 func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +164,6 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		if !opened.After(o.Start) {
 			continue
 		}
-		before := o.waits()
 		at := &o.Received
 		if confirmed {
 			at = &o.Confirmed
@@ -191,7 +171,6 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		if *at == 0 {
 			*at = max(1, now.Sub(o.Start))
 		}
-		s.count(before, o)
 	}
 }
 

@@ -18,26 +18,24 @@ func TestOutages(t *testing.T) {
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 	o := stats.NewOutages()
-	require.False(t, o.Open() || o.Awaiting() || o.Explain(true), "none yet")
+	require.False(t, o.Open() || o.Explain(true), "none yet")
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
 	o.Lost("p", true, false, lost, at(1))
 	o.InDoubt(3)
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
-	require.True(t, o.Open() && o.Awaiting())
+	require.True(t, o.Open())
 	require.True(t, o.Explain(false), "messages may come again now")
 	o.Attempt()
 	o.Connected("p", at(3))
 	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
-	require.True(t, o.Awaiting())
 	o.Came(true, at(3), at(3.2))
 	o.Came(true, at(3), at(3.3))
-	require.True(t, o.Open() && o.Awaiting(), "nothing was received yet")
+	require.True(t, o.Open(), "the consumer is away")
 	o.Connected("c", at(4))
 	require.False(t, o.Open())
 	o.Came(false, at(4), at(4.5))
-	require.False(t, o.Awaiting())
 
 	// The next one: a producer whose task is done, and a consumer that does not come back.
 	o.Lost("p", true, true, lost, at(6))
@@ -82,27 +80,16 @@ func TestOutagesExplain(t *testing.T) {
 		explain(true, true)
 		<-time.After(time.Hour)
 		explain(true, true)
-		o.Connected("p", time.Now())
-		o.Connected("c", time.Now())
+		o.Connected("c", time.Now()) // the producer stays away
 		<-time.After(10*time.Second - 1)
 		explain(true, true)
 		<-time.After(1)
 		explain(false, true)
+		o.Connected("p", time.Now())
 		explain(false, true)
 		o.Came(false, time.Now().Add(-time.Second), time.Now())
 		o.Came(true, time.Now().Add(-time.Second), time.Now())
 		o.Lost("c", false, false, lost, time.Now())
 		explain(true, true)
 	})
-}
-
-// TestOutagesAwaitNobody: a worker that has nothing more to do is not waited for.
-func TestOutagesAwaitNobody(t *testing.T) {
-	t.Parallel()
-	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
-	o := stats.NewOutages()
-	o.Lost("p", true, false, lost, time.Now())
-	require.True(t, o.Awaiting())
-	o.Released("p", time.Now())
-	require.False(t, o.Awaiting())
 }
