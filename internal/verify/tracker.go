@@ -165,6 +165,7 @@ type stream struct {
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
+	explained   *roaring64.Bitmap // messages that an outage may have made come again, of which one copy has come; not in files
 
 	damaged      uint64
 	damagedFirst []int64
@@ -172,7 +173,7 @@ type stream struct {
 
 func newStream(key streamKey) *stream {
 	return &stream{
-		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(),
+		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(), explained: roaring64.New(),
 	}
 }
 
@@ -192,6 +193,9 @@ func (s *stream) add(d *span) {
 		if d.flags&redelivered != 0 {
 			s.marked.Add(n)
 		}
+		if d.flags&afterOutage != 0 {
+			s.explained.Add(n)
+		}
 		if d.flags&behind != 0 {
 			s.late.Add(n)
 			if d.flags&redelivered != 0 {
@@ -207,7 +211,7 @@ func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 func (s *stream) again(n uint64, flags uint8) {
 	s.duplicates++
 	s.doubled.Add(n)
-	if flags&afterOutage != 0 {
+	if flags&afterOutage != 0 || s.explained.CheckedRemove(n) { // the buffers of the consumers come in any order
 		s.afterOutage++
 	}
 	isMarked := flags&redelivered != 0
