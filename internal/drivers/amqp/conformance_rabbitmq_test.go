@@ -85,14 +85,32 @@ func openConnections(t *testing.T, r *brokertest.RabbitMQ) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(r.LogFile())
 	require.NoError(t, err)
+	return openInLog(string(text))
+}
+
+// openInLog returns the processes of the connections that the broker has not closed. The process of a connection that the client closed
+// while the plug-in was writing may crash ({writer,send_failed,{error,closed}}): then the log has its crash and no closing.
+func openInLog(log string) map[string]bool {
 	open := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(accepting|closing) AMQP connection (<[0-9.]+>)`).FindAllStringSubmatch(string(text), -1) {
-		open[m[2]] = m[1] == "accepting"
-		if !open[m[2]] {
-			delete(open, m[2])
+	for _, m := range regexp.MustCompile(`(accepting|closing) AMQP connection (<[0-9.]+>)|\[error\] (<[0-9.]+>) +crasher:`).FindAllStringSubmatch(log, -1) {
+		if m[1] == "accepting" {
+			open[m[2]] = true
+		} else {
+			delete(open, m[2]+m[3])
 		}
 	}
 	return open
+}
+
+func TestOpenInLog(t *testing.T) {
+	log := `2026-11-22 20:16:17.1+00:00 [info] <0.1.0> accepting AMQP connection <0.1.0> (127.0.0.1:1 -> 127.0.0.1:9)
+2026-11-22 20:16:17.2+00:00 [info] <0.2.0> accepting AMQP connection <0.2.0> (127.0.0.1:2 -> 127.0.0.1:9)
+2026-11-22 20:16:17.3+00:00 [info] <0.3.0> accepting AMQP connection <0.3.0> (127.0.0.1:3 -> 127.0.0.1:9)
+2026-11-22 20:16:17.4+00:00 [info] <0.1.0> closing AMQP connection <0.1.0> (127.0.0.1:1 -> 127.0.0.1:9)
+` + "\x1b[38;5;160m2026-11-22 20:16:17.5+00:00 [error] <0.2.0>   crasher:\x1b[0m\n" + `
+2026-11-22 20:16:17.6+00:00 [error] <0.5.0>     offender: [{pid,<0.3.0>},
+`
+	require.Equal(t, map[string]bool{"<0.3.0>": true}, openInLog(log))
 }
 
 // testTopicOnRabbitMQ: topics work for those who take it that each consumer leaves a queue behind, which is the truth.
