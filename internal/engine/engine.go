@@ -108,6 +108,7 @@ type run struct {
 	failures  chan failure  // of workers; has room for all of them
 	commands  []stats.Command
 	outages   *stats.Outages // nil if no group reconnects
+	comebacks comebacks
 
 	mu sync.Mutex // of subs, which the sampler looks at
 

@@ -39,6 +39,10 @@ func TestReconnect(t *testing.T) {
 			edit: func(p *flat) { p.Producers, p.Consumers, p.MaxPending = 7, 5, 10 },
 		},
 		{
+			name: "a long one", outages: []outage{{2 * time.Second, 20 * time.Second}},
+			edit: func(p *flat) { p.Producers, p.Consumers, p.Duration = 7, 5, 60*time.Second },
+		},
+		{
 			name: "closed loop", outages: []outage{{2 * time.Second, 500 * time.Millisecond}},
 			edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 3 },
 		},
@@ -78,6 +82,7 @@ func TestReconnect(t *testing.T) {
 						require.GreaterOrEqual(t, came, want.lasts)
 						require.Less(t, came, 3*want.lasts+200*time.Millisecond)
 					}
+					require.Less(t, o.Reconnected-o.Length(), 200*time.Millisecond, "the others need not wait for the ends of their pauses")
 					require.Equal(t, driver.ClassConnectionLost, o.Class)
 					require.Equal(t, want.lasts >= 500*time.Millisecond, o.Attempts > 0)
 					inDoubt += o.InDoubt
@@ -86,7 +91,7 @@ func TestReconnect(t *testing.T) {
 				require.Zero(t, s.Total.Failed+s.Total.Unsent)
 				require.Equal(t, s.Total.Sent, s.Total.Completed+inDoubt)
 				if !p.Rate.IsZero() {
-					require.EqualValues(t, 10_000, s.Total.Sent, "the schedule goes on, and what was due in an outage is sent after it")
+					require.EqualValues(t, 1000*p.Duration.Seconds(), s.Total.Sent, "the schedule goes on, and what was due in an outage is sent after it")
 				}
 				v := s.Verification.Total
 				require.Zero(t, v.Lost+v.Left+v.Damaged)

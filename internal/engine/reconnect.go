@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ type link[T worked] struct {
 	timeout  time.Duration // for connecting again; 0 for none
 	closing  time.Duration // bounds the closing of a lost connection
 	outages  *stats.Outages
+	others   *comeback                   // of the workers at the same broker
 	down     *driver.Meter               // waits to be connected again
 	remove   func(context.Context) error // removes what the connections leave at the broker; nil for nothing
 
@@ -54,7 +54,7 @@ func newLink[T worked](
 	l := &link[T]{
 		name: name, produces: produces, timeout: g.ReconnectTimeout, closing: min(e.Open.ConnectTimeout, closeTimeout),
 		open:    func(ctx context.Context) (T, error) { return opening(ctx, *e, connect) },
-		outages: r.outages, down: driver.NewMeter(), now: opened, opened: time.Now(),
+		outages: r.outages, others: r.comebacks.at(e.Open.URL), down: driver.NewMeter(), now: opened, opened: time.Now(),
 	}
 	l.silent.Store(true)
 	return l
@@ -84,17 +84,14 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 		deadline = timer.C
 	}
 	began, pause := time.Now(), firstPause
+	others := l.others.next()
 	for {
-		timer := time.NewTimer(jittered(pause))
-		select {
-		case <-timer.C:
-		case <-deadline:
-			timer.Stop()
+		if err := l.rest(ctx, pause, others, deadline); errors.Is(err, errGivenUp) {
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w", time.Since(began).Round(time.Millisecond), cause)
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		} else if err != nil {
+			return err
 		}
+		others = l.others.next()
 		w, err := l.open(ctx)
 		if err == nil {
 			return l.take(ctx, w)
@@ -118,11 +115,6 @@ func hopeless(err error) bool {
 	default:
 		return false
 	}
-}
-
-// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all come back at once.
-func jittered(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
 }
 
 // drop closes the lost connection.
@@ -158,6 +150,7 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 	l.silent.Store(true)
 	l.mu.Unlock()
 	l.outages.Connected(l.name, time.Now())
+	l.others.tell()
 	return nil
 }
 

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// comeback tells workers without a connection that another one is connected again to the same broker, so that they need not wait for the
+// end of pauses that grew while the broker was gone. It is safe for concurrent use.
+type comeback struct {
+	mu   sync.Mutex
+	told chan struct{}
+}
+
+// comebacks holds the one of each broker, by its URL.
+type comebacks struct{ sync.Map }
+
+func (c *comebacks) at(url string) *comeback {
+	b, _ := c.LoadOrStore(url, &comeback{told: make(chan struct{})})
+	return b.(*comeback) //nolint:forcetypeassert // there is nothing else in the map
+}
+
+// next returns a channel that is closed when the next worker is connected again.
+func (c *comeback) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told
+}
+
+func (c *comeback) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.told)
+	c.told = make(chan struct{})
+}
+
+var errGivenUp = errors.New("the time for connecting again is over")
+
+// rest waits for about a time, or shortly if another worker is connected again meanwhile. The error is that of ctx or errGivenUp.
+func (l *link[T]) rest(ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time) error {
+	timer := time.NewTimer(jittered(d))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-others:
+			others = nil
+			if d > firstPause {
+				timer.Reset(jittered(firstPause))
+			}
+		case <-deadline:
+			return errGivenUp
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all come back at once.
+func jittered(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
+}
