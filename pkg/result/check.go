@@ -3,6 +3,7 @@ package result
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 )
@@ -210,6 +211,9 @@ func numbers(v reflect.Value) error {
 			}
 		}
 	case reflect.Map:
+		if readings, ok := v.Interface().(map[string]float64); ok {
+			return finite(readings)
+		}
 		for entries := v.MapRange(); entries.Next(); {
 			if err := numbers(entries.Value()); err != nil {
 				return err
@@ -226,6 +230,17 @@ func numbers(v reflect.Value) error {
 	case reflect.Uint64:
 		if v.Uint() > maxCounter {
 			return errors.New("a number is too large")
+		}
+	}
+	return nil
+}
+
+// finite refuses values of chosen series that are no numbers. They are what an exporter serves: a temperature is below zero, and bytes
+// of disks are above 2^53.
+func finite(readings map[string]float64) error {
+	for name, v := range readings {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("the value of the series %q is no number", name)
 		}
 	}
 	return nil
