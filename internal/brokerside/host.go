@@ -42,14 +42,14 @@ func (s *sample) host(ctx context.Context) {
 
 // whole tells whether a disk is one of its own: no partition of another one, and not made of files, memory or other disks, whose bytes would
 // count twice.
-func whole(name string, all map[string]disk.IOCountersStat) bool {
+func whole[T any](name string, all map[string]T) bool {
 	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		return false
 	}
-	for other := range all {
-		if part, ok := strings.CutPrefix(name, other); ok && part != "" && strings.Trim(strings.TrimPrefix(part, "p"), "0123456789") == "" {
-			return false
-		}
+	disk := strings.TrimRight(name, "0123456789") // sda1 is a part of sda, nvme0n1p2 of nvme0n1, nvme0n10 is another disk
+	if before, ok := strings.CutSuffix(disk, "p"); ok && before != strings.TrimRight(before, "0123456789") {
+		disk = before
 	}
-	return true
+	_, there := all[disk]
+	return disk == name || !there
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -184,21 +185,21 @@ func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
 		}
 		return nil
 	}
-	s.cpu = micros(first("process_cpu_seconds_total"))
-	s.memory = count(first("process_resident_memory_bytes", "rabbitmq_process_resident_memory_bytes"))
-	s.threads = count(first("jvm_threads_live_threads", "jvm_threads_current", "process_threads"))
-	s.files = count(first("process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds"))
+	ofBroker := first
+	if families["node_exporter_build_info"] != nil { // whose own process the page is about
+		ofBroker = func(names ...string) *float64 {
+			return first(slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "process_") })...)
+		}
+	}
+	s.cpu = micros(ofBroker("process_cpu_seconds_total"))
+	s.memory = count(ofBroker("process_resident_memory_bytes", "rabbitmq_process_resident_memory_bytes"))
+	s.threads = count(ofBroker("jvm_threads_live_threads", "jvm_threads_current", "process_threads"))
+	s.files = count(ofBroker("process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds"))
 	s.heap = count(first("jvm_memory_used_bytes area=heap", "jvm_memory_bytes_used area=heap"))
 	s.collections = count(first("jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count", "erlang_vm_statistics_garbage_collection_number_of_gcs"))
 	s.collectionTime = micros(first("jvm_gc_pause_seconds_sum", "jvm_gc_collection_seconds_sum"))
-	s.load = first("node_load1", "system_load_average_1m")
-	s.diskRead, s.diskWritten = count(first("node_disk_read_bytes_total")), count(first("node_disk_written_bytes_total"))
-	if busy := families["node_disk_io_time_seconds_total"]; busy != nil {
-		s.diskTime = map[string]uint64{}
-		for _, m := range busy.GetMetric() {
-			s.diskTime[labelOf(m, "device")] = uint64(max(0, 1000*number1(m)))
-		}
-	}
+	s.load = share(first("node_load1", "system_load_average_1m"))
+	s.disks(families)
 	s.netIn, s.loopback = apart(families["node_network_receive_bytes_total"])
 	s.netOut, _ = apart(families["node_network_transmit_bytes_total"])
 	for i := range chosen {
@@ -211,20 +212,52 @@ func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
 	}
 }
 
+// disks takes the bytes of all disks and the time in which each was busy, by the names that the node exporter gives them.
+func (s *sample) disks(families map[string]*dto.MetricFamily) {
+	of := func(name string) map[string]float64 {
+		values := map[string]float64{}
+		for _, m := range families[name].GetMetric() {
+			values[labelOf(m, "device")] += number1(m)
+		}
+		maps.DeleteFunc(values, func(device string, _ float64) bool { return !whole(device, values) })
+		return values
+	}
+	bytes := func(name string) *uint64 {
+		values := of(name)
+		if len(values) == 0 {
+			return nil
+		}
+		sum := 0.0
+		for _, v := range values {
+			sum += v
+		}
+		return count(&sum)
+	}
+	s.diskRead, s.diskWritten = bytes("node_disk_read_bytes_total"), bytes("node_disk_written_bytes_total")
+	for device, seconds := range of("node_disk_io_time_seconds_total") {
+		if us := micros(&seconds); us != nil {
+			if s.diskTime == nil {
+				s.diskTime = map[string]uint64{}
+			}
+			s.diskTime[device] = uint64(*us) / 1000 //nolint:gosec // not negative
+		}
+	}
+}
+
 // apart adds up the bytes of network interfaces, those of the loopback apart.
 func apart(family *dto.MetricFamily) (others, loopback *uint64) {
 	if family == nil {
 		return nil, nil
 	}
-	others, loopback = new(uint64), new(uint64)
+	var sums [2]float64
 	for _, m := range family.GetMetric() {
-		to := others
+		to := &sums[0]
 		if labelOf(m, "device") == "lo" {
-			to = loopback
+			to = &sums[1]
 		}
-		*to += uint64(max(0, number1(m)))
+		*to += number1(m)
 	}
-	return others, loopback
+	return count(&sums[0]), count(&sums[1])
 }
 
 // valueOf adds up the series of a name that have the labels; nil if there are none. Sums and counts of summaries and histograms have names
@@ -253,6 +286,9 @@ func valueOf(families map[string]*dto.MetricFamily, name string, labels map[stri
 			sum = new(float64)
 		}
 		*sum += v
+	}
+	if sum != nil && math.IsInf(*sum, 0) {
+		return nil
 	}
 	return sum
 }
@@ -298,16 +334,24 @@ func labelOf(m *dto.Metric, name string) string {
 const most = 1 << 53
 
 func count(v *float64) *uint64 {
-	if v == nil || *v < 0 || *v > most {
+	if v == nil || !(*v >= 0 && *v <= most) { // nor is it NaN
 		return nil
 	}
 	n := uint64(*v)
 	return &n
 }
 
+// share returns a number of processors; nil for -1, by which a JVM says that the system does not tell.
+func share(v *float64) *float64 {
+	if v == nil || *v < 0 || *v > most {
+		return nil
+	}
+	return v
+}
+
 // micros returns seconds in microseconds.
 func micros(v *float64) *int64 {
-	if v == nil || *v < 0 || *v > most/1e6 {
+	if v == nil || !(*v >= 0 && *v <= most/1e6) {
 		return nil
 	}
 	n := int64(*v * 1e6)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 )
 
@@ -147,4 +149,94 @@ func TestMetricsURL(t *testing.T) {
 		require.Error(t, err, text)
 		require.NotContains(t, err.Error(), "p%zz")
 	}
+}
+
+// pageOf is what a sample takes from a page.
+func pageOf(t *testing.T, text string, chosen ...string) (s sample) {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	require.NoError(t, err)
+	var list []Series
+	for _, text := range chosen {
+		series, err := ParseSeries(text)
+		require.NoError(t, err)
+		list = append(list, series)
+	}
+	s.page(families, list)
+	return s
+}
+
+// A chosen series may be below zero and above any count; a sum that is no number is dropped. A load of -1 is how a JVM says that there is
+// none, and a counter that no broker can have is not believed.
+func TestValuesThatAreRead(t *testing.T) {
+	s := pageOf(t, `temperature -12.5
+bytes 1e18
+much{a="1"} 1.7e308
+much{a="2"} 1.7e308
+opposite{a="1"} +Inf
+opposite{a="2"} -Inf
+system_load_average_1m -1
+node_network_receive_bytes_total{device="eth0"} 1e300
+node_network_transmit_bytes_total{device="eth0"} NaN
+node_disk_read_bytes_total{device="sda"} -1
+node_disk_io_time_seconds_total{device="sda"} NaN
+`, "temperature", "bytes", "much", "opposite")
+	require.Equal(t, map[string]float64{"temperature": -12.5, "bytes": 1e18}, s.series)
+	require.Nil(t, s.load)
+	require.Nil(t, s.netIn)
+	require.Nil(t, s.netOut)
+	require.Nil(t, s.diskRead)
+	require.Empty(t, s.diskTime)
+}
+
+// The process of a node exporter is its own, not the broker's. Devices that lie on disks, and partitions, do not count beside these.
+func TestNodeExporter(t *testing.T) {
+	const ofProcess = `process_cpu_seconds_total 5
+process_resident_memory_bytes 1000
+process_threads 3
+process_open_fds 9
+`
+	s := pageOf(t, ofProcess)
+	require.EqualValues(t, 5_000_000, *s.cpu)
+	require.EqualValues(t, 1000, *s.memory)
+	s = pageOf(t, ofProcess+`node_exporter_build_info{version="1.8.2"} 1
+node_load1 0.5
+jvm_threads_live_threads 7
+`, "process_threads")
+	require.Nil(t, s.cpu)
+	require.Nil(t, s.memory)
+	require.Nil(t, s.files)
+	require.EqualValues(t, 7, *s.threads)
+	require.InDelta(t, 0.5, *s.load, 0)
+	require.Equal(t, map[string]float64{"process_threads": 3}, s.series, "it was asked for")
+
+	var text strings.Builder
+	for i, device := range []string{"sda", "nvme0n1", "nvme0n10", "sda1", "nvme0n1p2", "dm-0", "md127"} {
+		fmt.Fprintf(&text, "node_disk_read_bytes_total{device=%q} %d\n", device, 1<<i)
+		fmt.Fprintf(&text, "node_disk_written_bytes_total{device=%q} %d\n", device, 1000<<i)
+		fmt.Fprintf(&text, "node_disk_io_time_seconds_total{device=%q} %d\n", device, i+1)
+	}
+	s = pageOf(t, text.String())
+	require.EqualValues(t, 1+2+4, *s.diskRead)
+	require.EqualValues(t, 1000+2000+4000, *s.diskWritten)
+	require.Equal(t, map[string]uint64{"sda": 1000, "nvme0n1": 2000, "nvme0n10": 3000}, s.diskTime)
+	require.Nil(t, pageOf(t, `node_disk_read_bytes_total{device="dm-0"} 5`+"\n").diskRead, "not known, rather than none")
+}
+
+func TestWholeDisks(t *testing.T) {
+	all := map[string]int{}
+	names := []string{
+		"sda", "sda1", "sdaa", "sdaa12", "nvme1n1", "nvme1n10", "nvme1n1p1", "nvme1n10p3", "mmcblk0", "mmcblk0p1", "mmcblk0boot0", "xvda1", "loop0", "dm-1", "md0", "md0p1", "disk1", "disk10", "", "7", "p7", "vdp", "vdp1",
+	}
+	for _, name := range names {
+		all[name] = 0
+	}
+	var list []string
+	for _, name := range names {
+		if whole(name, all) {
+			list = append(list, name)
+		}
+	}
+	require.Equal(t, []string{"sda", "sdaa", "nvme1n1", "nvme1n10", "mmcblk0", "mmcblk0boot0", "xvda1", "disk1", "disk10", "", "p7", "vdp"}, list)
 }
