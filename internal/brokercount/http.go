@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/httpclient"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -37,63 +38,47 @@ type console interface {
 // HTTP asks a broker for its counters over HTTP. It finds out by itself which broker it is: Artemis or ActiveMQ Classic by Jolokia,
 // RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector].
 type HTTP struct {
-	base           *url.URL // without user and query
-	user, password string
-	vhost          string
-	client         *http.Client
-	transport      *http.Transport
-	console        console // nil until it is known
+	base    *url.URL // without user and query
+	vhost   string
+	client  *httpclient.Client
+	console console // nil until it is known
 }
 
 // CheckURL finds what is wrong with a management URL.
 func CheckURL(text string) error {
-	u, err := url.Parse(text)
+	_, err := parseURL(text)
+	return err
+}
+
+func parseURL(text string) (*url.URL, error) {
+	u, err := httpclient.ParseURL(text)
 	switch {
 	case err != nil:
-		return errors.New("it cannot be read") // the reason would show a password
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("it must begin with http:// or https://")
-	case u.Hostname() == "":
-		return errors.New("it has no host")
+		return nil, err
 	case u.Fragment != "":
-		return errors.New("it must not have a fragment")
+		return nil, errors.New("it must not have a fragment")
 	}
 	for key := range u.Query() {
 		if key != "vhost" {
-			return errors.New("only ?vhost=NAME may follow its path")
+			return nil, errors.New("only ?vhost=NAME may follow its path")
 		}
 	}
-	return nil
+	return u, nil
 }
 
 // Open returns an inspector. It does not connect yet.
 func Open(m Management) (*HTTP, error) {
-	if err := CheckURL(m.URL); err != nil {
+	u, err := parseURL(m.URL)
+	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, "check the management URL", "", "%w", err)
 	}
-	u, err := url.Parse(m.URL)
-	if err != nil {
-		return nil, errors.New("parse the management URL") // the reason would show a password
-	}
-	config, err := m.TLS.Config(u.Hostname())
+	client, err := httpclient.New(u, m.User, m.Password, m.TLS, 2)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassTLS, Op: "check the management URL", Err: err}
 	}
-	h := &HTTP{
-		base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, user: m.User, password: m.Password, vhost: "/",
-		transport: &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 2, IdleConnTimeout: 10 * time.Second},
-	}
-	if u.User != nil {
-		h.user = u.User.Username()
-		h.password, _ = u.User.Password()
-	}
+	h := &HTTP{base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, vhost: "/", client: client}
 	if vhost := u.Query().Get("vhost"); vhost != "" {
 		h.vhost = vhost
-	}
-	h.client = &http.Client{
-		Transport: h.transport,
-		// A redirect would take the password elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return h, nil
 }
@@ -107,7 +92,7 @@ func (h *HTTP) Lag() time.Duration {
 }
 
 // Close closes the connections.
-func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
+func (h *HTTP) Close() { h.client.Close() }
 
 // Inspect implements [driver.Inspector].
 func (h *HTTP) Inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
@@ -173,9 +158,6 @@ func (h *HTTP) do(ctx context.Context, method, path string, query url.Values, bo
 	request.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
-	}
-	if h.user != "" || h.password != "" {
-		request.SetBasicAuth(h.user, h.password)
 	}
 	response, err := h.client.Do(request)
 	if err != nil {

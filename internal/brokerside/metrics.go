@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/perfmq/perfmq/internal/httpclient"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -72,57 +73,34 @@ type Endpoint struct {
 
 // CheckURL finds what is wrong with the URL of an endpoint.
 func CheckURL(text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return errors.New("it cannot be read") // the reason would show a password
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("it must begin with http:// or https://")
-	case u.Hostname() == "":
-		return errors.New("it has no host")
-	}
-	return nil
+	_, err := httpclient.ParseURL(text)
+	return err
 }
 
 // scraper reads the metrics of an endpoint.
 type scraper struct {
-	url            *url.URL // without user
-	user, password string
-	client         *http.Client
-	transport      *http.Transport
-	series         []Series
+	url    *url.URL // without user
+	client *httpclient.Client
+	series []Series
 }
 
 func newScraper(e Endpoint, series []Series) (*scraper, error) {
-	if err := CheckURL(e.URL); err != nil {
+	u, err := httpclient.ParseURL(e.URL)
+	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, "check the URL of the broker's metrics", "", "%w", err)
 	}
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return nil, errors.New("read the URL of the broker's metrics") // the reason would show a password
-	}
-	config, err := e.TLS.Config(u.Hostname())
+	client, err := httpclient.New(u, "", "", e.TLS, 1)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassTLS, Op: "check the URL of the broker's metrics", Err: err}
 	}
-	s := &scraper{url: u, series: series, transport: &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 1, IdleConnTimeout: 10 * time.Second}}
-	if u.User != nil {
-		s.user = u.User.Username()
-		s.password, _ = u.User.Password()
-		u.User = nil
-	}
+	u.User = nil
 	if u.Path == "" || u.Path == "/" && u.RawQuery == "" {
 		u.Path = "/metrics"
 	}
-	s.client = &http.Client{
-		Transport: s.transport,
-		// A redirect would take the password elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return s, nil
+	return &scraper{url: u, series: series, client: client}, nil
 }
 
-func (s *scraper) close() { s.transport.CloseIdleConnections() }
+func (s *scraper) close() { s.client.Close() }
 
 // name is the URL without what may be secret.
 func (s *scraper) name() string {
@@ -138,32 +116,28 @@ func (s *scraper) look(ctx context.Context, to *sample) error {
 		return err
 	}
 	r.Header.Set("Accept", "text/plain; version=0.0.4")
-	if s.user != "" || s.password != "" {
-		r.SetBasicAuth(s.user, s.password)
-	}
 	answer, err := s.client.Do(r)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) { // it shows what follows the ?
-			err = failed.Err
-		}
 		return fmt.Errorf("%s: %w", s.name(), err)
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", s.name(), answer.Status)
+	switch status := answer.StatusCode; {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return driver.Errorf(driver.ClassAuth, "", "", "%s answers %s", s.name(), answer.Status)
+	case status != http.StatusOK:
+		return driver.Errorf(driver.ClassOther, "", "", "%s answers %s", s.name(), answer.Status)
 	}
 	page, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("%s: %w", s.name(), err)
 	case len(page) > maxPage:
-		return fmt.Errorf("the metrics at %s are more than %d bytes", s.name(), maxPage)
+		return driver.Errorf(driver.ClassTooLarge, "", "", "the metrics at %s are more than %d bytes", s.name(), maxPage)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
 	if err != nil {
-		return fmt.Errorf("the metrics at %s cannot be read: %w", s.name(), err)
+		return driver.Errorf(driver.ClassProtocol, "", "", "the metrics at %s cannot be read: %w", s.name(), err)
 	}
 	to.page(families, s.series)
 	return nil
