@@ -143,6 +143,30 @@ func TestScrapeThatFails(t *testing.T) {
 	}
 }
 
+// Each cause is noted, once.
+func TestCausesAreNoted(t *testing.T) {
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch n.Add(1) {
+		case 1, 2:
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			_, _ = w.Write([]byte("<html>"))
+		}
+	}))
+	defer server.Close()
+	w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: server.URL}})
+	require.NoError(t, err)
+	w.Start()
+	until(t, func() bool { return n.Load() >= 4 })
+	w.Stop()
+	notes := w.Sum().Notes
+	require.Len(t, notes, 3, notes)
+	require.Contains(t, notes[0], "answers 403 Forbidden")
+	require.Contains(t, notes[1], "cannot be read")
+	require.Regexp(t, "the broker's metrics were not answered [4-9] times", notes[2])
+}
+
 func TestMetricsURL(t *testing.T) {
 	for _, text := range []string{"localhost:9100", "ftp://x", "http://", "http://u:p%zz@h/"} {
 		_, err := Open(context.Background(), Config{Metrics: Endpoint{URL: text}})

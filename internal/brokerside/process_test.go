@@ -6,10 +6,13 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -178,6 +181,30 @@ func TestRestartIsTold(t *testing.T) {
 	w.Stop()
 	require.Greater(t, *w.Sum().Whole.CPU, before+250_000, "it counts on")
 	require.NotEqual(t, other.pid(), second.pid())
+}
+
+// When the process has ended, the figures of an endpoint do not go on where its own have ended: they may be of another process.
+func TestEndpointBesideProcess(t *testing.T) {
+	b := startBurner(t, 50, t.Name())
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		_, _ = fmt.Fprintf(w, "process_cpu_seconds_total %d\nprocess_resident_memory_bytes 1e15\njvm_memory_used_bytes{area=\"heap\"} 5\n", 1_000_000+1000*n)
+	}))
+	defer server.Close()
+	w, err := Open(t.Context(), Config{PID: b.pid(), Metrics: Endpoint{URL: server.URL}})
+	require.NoError(t, err)
+	w.Start()
+	until(t, func() bool { return w.Sum().Whole.Memory != nil })
+	b.kill()
+	until(t, func() bool { return len(w.Sum().Events) == 1 })
+	after := asked.Load()
+	until(t, func() bool { return asked.Load() >= after+2 })
+	w.Stop()
+	sum := w.Sum().Whole
+	require.Less(t, *sum.CPU, int64(600_000_000))
+	require.Less(t, *sum.Memory, uint64(1e12))
+	require.EqualValues(t, 5, *sum.Heap, "this host does not tell that")
 }
 
 func TestNoProcess(t *testing.T) {

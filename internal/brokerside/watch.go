@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -73,6 +75,7 @@ type Watch struct {
 	process *watched
 	scraper *scraper
 	log     *follower
+	own     sample // whatever this host has told: of that, no endpoint is believed
 
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -81,8 +84,8 @@ type Watch struct {
 	last    sample // the latest
 	pending *Use   // since the last Take
 	sum     Sum
-	noted   map[string]bool
-	missed  int // questions to the endpoint without an answer
+	noted   map[string]bool // by kind
+	missed  int             // questions to the endpoint without an answer
 }
 
 // Open finds what is to be watched, and takes the first sample. The error says what is not there.
@@ -95,6 +98,7 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 			errs = append(errs, err)
 		} else {
 			w.process = p
+			w.own.cpu = new(int64) // it tells that, or nobody does
 			w.sum.Source = append(w.sum.Source, fmt.Sprintf("process %d (%s)", p.pid, p.name))
 		}
 	}
@@ -204,14 +208,14 @@ func (w *Watch) look(ctx context.Context) sample {
 		}
 		page.cpuAt = time.Now()
 		page.diskAt = page.cpuAt
-		s.beside(&page)
+		w.beside(&s, &page)
 	}
 	if s.at.IsZero() {
 		s.at = time.Now()
 	}
 	if w.log != nil {
 		if err := w.log.look(); err != nil {
-			w.note("the broker's log cannot be read any more: " + err.Error())
+			w.note("log", "the broker's log cannot be read any more: "+err.Error())
 		}
 		errors, warnings := w.log.errors, w.log.warnings
 		s.errors, s.warnings = &errors, &warnings
@@ -222,36 +226,66 @@ func (w *Watch) look(ctx context.Context) sample {
 	return s
 }
 
-// beside fills in, from an endpoint, what this host does not tell.
-func (s *sample) beside(o *sample) {
+// beside fills in, from the page of an endpoint, what this host has never told. What it has told once and does not tell any more, as of a
+// process that has ended, stays unknown: the counters of two sources do not continue each other.
+func (w *Watch) beside(s, page *sample) {
+	w.own.fill(s)
+	page.without(&w.own)
+	s.fill(page)
+}
+
+// counters are what is counted or measured of a broker and its host by one source, in the same order for all samples; CPU, the times
+// of disks and the load are apart.
+func (s *sample) counters() []**uint64 {
+	return []**uint64{
+		&s.memory, &s.threads, &s.files, &s.heap, &s.collections, &s.diskRead, &s.diskWritten, &s.netIn, &s.netOut, &s.loopback,
+	}
+}
+
+// fill takes what o knows and s does not.
+func (s *sample) fill(o *sample) {
 	if s.cpu == nil {
 		s.cpu, s.cpuAt = o.cpu, o.cpuAt
 	}
-	fill(&s.collectionTime, o.collectionTime)
-	for _, pair := range [][2]**uint64{
-		{&s.memory, &o.memory},
-		{&s.threads, &o.threads},
-		{&s.files, &o.files},
-		{&s.heap, &o.heap},
-		{&s.collections, &o.collections},
-		{&s.diskRead, &o.diskRead},
-		{&s.diskWritten, &o.diskWritten},
-		{&s.netIn, &o.netIn},
-		{&s.netOut, &o.netOut},
-		{&s.loopback, &o.loopback},
-	} {
-		fill(pair[0], *pair[1])
-	}
-	fill(&s.load, o.load)
 	if s.diskTime == nil {
 		s.diskTime, s.diskAt = o.diskTime, o.diskAt
 	}
-	s.series = o.series
+	if s.collectionTime == nil {
+		s.collectionTime = o.collectionTime
+	}
+	if s.load == nil {
+		s.load = o.load
+	}
+	if s.series == nil {
+		s.series = o.series
+	}
+	from := o.counters()
+	for i, to := range s.counters() {
+		if *to == nil {
+			*to = *from[i]
+		}
+	}
 }
 
-func fill[T any](to **T, from *T) {
-	if *to == nil {
-		*to = from
+// without forgets what o knows.
+func (s *sample) without(o *sample) {
+	if o.cpu != nil {
+		s.cpu = nil
+	}
+	if o.diskTime != nil {
+		s.diskTime = nil
+	}
+	if o.collectionTime != nil {
+		s.collectionTime = nil
+	}
+	if o.load != nil {
+		s.load = nil
+	}
+	known := o.counters()
+	for i, to := range s.counters() {
+		if *known[i] != nil {
+			*to = nil
+		}
 	}
 }
 
@@ -285,24 +319,10 @@ func (w *Watch) add(s sample) {
 
 // keeping returns the sample with the counters of the one before that it does not know: a question without an answer loses nothing.
 func (s *sample) keeping(before *sample) sample {
-	kept := *s
-	if kept.cpu == nil {
-		kept.cpu, kept.cpuAt = before.cpu, before.cpuAt
-	}
-	if kept.diskTime == nil {
-		kept.diskTime, kept.diskAt = before.diskTime, before.diskAt
-	}
-	fill(&kept.collectionTime, before.collectionTime)
-	for _, pair := range [][2]**uint64{
-		{&kept.collections, &before.collections},
-		{&kept.diskRead, &before.diskRead},
-		{&kept.diskWritten, &before.diskWritten},
-		{&kept.netIn, &before.netIn},
-		{&kept.netOut, &before.netOut},
-		{&kept.loopback, &before.loopback},
-	} {
-		fill(pair[0], *pair[1])
-	}
+	kept, counters := *s, *before
+	counters.load, counters.series = nil, nil
+	counters.memory, counters.threads, counters.files, counters.heap = nil, nil, nil, nil
+	kept.fill(&counters)
 	return kept
 }
 
@@ -369,15 +389,15 @@ func (w *Watch) failed(err error) {
 	w.mu.Lock()
 	w.missed++
 	w.mu.Unlock()
-	w.note("the broker's metrics: " + err.Error())
+	w.note("metrics, "+driver.ClassOf(err).String(), "the broker's metrics: "+err.Error())
 }
 
 // note notes the first reason of each kind.
-func (w *Watch) note(text string) {
+func (w *Watch) note(kind, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.noted["note"] {
-		w.noted["note"] = true
+	if !w.noted[kind] {
+		w.noted[kind] = true
 		w.sum.Notes = append(w.sum.Notes, text)
 	}
 }
