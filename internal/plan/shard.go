@@ -161,6 +161,7 @@ func (v *validator) shards(p *Plan) {
 		if len(p.Steps) > 1 {
 			where = " of step " + s.Name
 		}
+		v.shareOfCount(p.Shard, s, where)
 		v.refuse(producers+consumers < of, fmt.Sprintf("give more --producers or --consumers, or at most %d shards", producers+consumers),
 			"--shard %s: there are only %d producers and consumers%s, so that a shard would have none", p.Shard, producers+consumers, where)
 		ends, what := producers, "producers"
@@ -169,5 +170,22 @@ func (v *validator) shards(p *Plan) {
 		}
 		v.refuse(producers+consumers >= of && ends < of && s.Duration == 0 && s.Idle == 0, fmt.Sprintf("add --duration, or give --%s %d", what, of),
 			"--shard %s: there are only %d %s%s, and a shard without any would not know when to end", p.Shard, ends, what, where)
+	}
+}
+
+// shareOfCount refuses a number of messages that is not enough for all consumers: a shard whose consumers are to receive none would receive
+// without a limit.
+func (v *validator) shareOfCount(shard Shard, s *Step, where string) {
+	for _, g := range s.Groups {
+		consumers := g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+		if g.Role.Produces() || g.Count == 0 {
+			continue
+		}
+		of := where
+		if g.Name != "" {
+			of = " of group " + g.Name + where
+		}
+		v.refuse(consumers > 0 && g.Count < uint64(consumers), fmt.Sprintf("give at least --message-count %d, or fewer consumers", consumers),
+			"--shard %s: --message-count %d%s is less than the %d consumers, so that a shard might receive without a limit", shard, g.Count, of, consumers)
 	}
 }
