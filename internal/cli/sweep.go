@@ -93,17 +93,17 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 			return nil, err
 		}
 		w.lengths[i+1] = w.lengthOf(ready.plan)
-		data, err := plan.JSON(ready.plan, a.secrets.Field)
-		if err != nil {
+		if err := w.hashCell(hash, values, ready); err != nil {
 			return nil, err
 		}
-		planHash, err := result.Hash(data)
-		if err != nil {
-			return nil, err
-		}
-		_, _ = fmt.Fprintf(hash, "%s %v\n", planHash, values) // a hash takes all
 	}
-	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale)
+	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // a hash takes all
+	if s := w.file.Search; s != nil {
+		_, _ = fmt.Fprintf(hash, "%q %q\n", s.Group, s.From)
+		for i := range s.Thresholds {
+			_, _ = fmt.Fprintf(hash, "%q\n", s.Thresholds[i].Text)
+		}
+	}
 	w.state.Plan = hex.EncodeToString(hash.Sum(nil))
 	if steps := repeated(w.first.plan).Steps; len(steps) > 1 {
 		for i := range steps {
@@ -112,6 +112,29 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	}
 	w.state.Arrange(w.cells)
 	return w, nil
+}
+
+// hashCell adds to a hash what is to be done in a cell. Labels, the embedded broker and what ends a run early are not in its plan.
+func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepared) error {
+	data, err := plan.JSON(ready.plan, w.a.secrets.Field)
+	if err != nil {
+		return err
+	}
+	of, err := result.Hash(data)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", of, values, ready.plan.Labels, ready.settings.Embedded, ready.settings.Faults)
+	aborts := func(list []threshold.Threshold) {
+		for i := range list {
+			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
+		}
+	}
+	aborts(ready.plan.Thresholds)
+	for i := range ready.plan.Steps {
+		aborts(ready.plan.Steps[i].Thresholds)
+	}
+	return nil
 }
 
 // newID returns a short text that tells a sweep from others.

@@ -13,6 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -131,6 +135,56 @@ func TestSweepResumes(t *testing.T) {
 	require.Equal(t, 2, s.Runs[3].Attempts)
 	_, err = result.Read(filepath.Join(dir, s.Runs[3].Folder))
 	require.NoError(t, err)
+}
+
+// TestSweepChanged: a sweep is not taken for one with other labels, demands of its search, or what ends a run early.
+func TestSweepChanged(t *testing.T) {
+	t.Parallel()
+	const text = `
+name: changing
+broker: {url: "mem://unreachable"}
+labels: {build: one}
+repeats: 2
+thresholds: [{threshold: failed == 0, abort: true}]
+groups:
+  senders: {role: producer, destination: queue://A, max-pending: 10}
+duration: 100ms
+`
+	const search = "search: {from: 50, thresholds: [completed > 7]}\n"
+	for name, c := range map[string]struct {
+		text, from, to string
+		flags          []string
+	}{
+		"nothing": {text, "", "", nil},
+		"label":   {text, "build: one", "build: two", nil},
+		"flag":    {text, "", "", []string{"--label", "build=two"}},
+		"abort":   {text, "abort: true", "abort: false", nil},
+		"demand":  {strings.Replace(text, ", abort: true", "", 1) + search, "completed > 7", "completed > 8", nil},
+		"from":    {strings.Replace(text, ", abort: true", "", 1) + search, "from: 50", "from: 51", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "result")
+			got := call(nil, "run", write(t, "a.yaml", c.text), "--result", dir)
+			require.Equal(t, exitConnect, got.status, got.stderr)
+			got = call(nil, append([]string{"run", write(t, "a.yaml", strings.Replace(c.text, c.from, c.to, 1)), "--result", dir}, c.flags...)...)
+			if name == "nothing" {
+				require.Equal(t, exitConnect, got.status, got.stderr)
+				return
+			}
+			require.Equal(t, exitUsage, got.status, got.stderr)
+			require.Contains(t, got.stderr, "has a sweep of another plan: the scenario, its variables or the flags have changed")
+		})
+	}
+	w, cell := &sweeper{a: &app{secrets: new(safetext.Secrets)}}, prepared{plan: new(plan.Plan), settings: new(setting.Values)}
+	seen := map[string]bool{}
+	for _, v := range []setting.Values{{}, {Embedded: true}, {Embedded: true, Faults: store.Faults{Rate: 5}}} {
+		var b strings.Builder
+		cell.settings = &v
+		require.NoError(t, w.hashCell(&b, nil, cell))
+		seen[b.String()] = true
+	}
+	require.Len(t, seen, 3)
 }
 
 // TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished: whether or not that run
