@@ -58,6 +58,7 @@ type sweeper struct {
 	dir      string
 	shared   *run.Embedded
 	prepared map[string]bool // hashes of plans of steps that are carried out once, and were
+	emptied  []string        // how the queues of all cells are emptied
 
 	interrupted bool // a signal ended the sweep; its exit status may be that of a run that failed before
 }
@@ -93,6 +94,11 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 			return nil, err
 		}
 		w.lengths[i+1] = w.lengthOf(ready.plan)
+		for _, how := range run.HowEmptied(ready.plan, ready.settings.Embedded) {
+			if !slices.Contains(w.emptied, how) {
+				w.emptied = append(w.emptied, how)
+			}
+		}
 		if err := w.hashCell(hash, values, ready); err != nil {
 			return nil, err
 		}
@@ -374,7 +380,7 @@ func (w *sweeper) describe() []string {
 	}
 	switch w.between {
 	case setting.BetweenPurge:
-		for _, how := range run.HowEmptied(w.first.plan, w.first.settings.Embedded) {
+		for _, how := range w.emptied {
 			lines = append(lines, "before each run "+how)
 		}
 	case setting.BetweenFresh:

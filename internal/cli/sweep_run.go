@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -227,19 +226,6 @@ func (w *sweeper) one(r *sweep.Run) int {
 	return status
 }
 
-// errStopped says that a signal came before a run.
-var errStopped = errors.New("interrupted while the queues were emptied")
-
-// notSeparated says why a run cannot be kept apart from those before it, and returns the exit status.
-func (w *sweeper) notSeparated(err error) int {
-	if errors.Is(err, errStopped) {
-		w.a.errors.say(err.Error())
-		return exitInterrupted
-	}
-	w.a.errors.print(err)
-	return exitConnect
-}
-
 // separate keeps a run apart from those before it.
 func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 	name := fmt.Sprintf("%s-%d-%d", w.state.ID, r.Cell, r.Repeat)
@@ -256,15 +242,27 @@ func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 		if ready.settings.Embedded {
 			return nil
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		err, ended := run.UntilSignal(w.a.Signals, func() error { return run.Empty(ctx, ready.plan) })
-		if !ended {
-			return errStopped
+		removed, err := run.Empty(w.a.Signals, ready.plan)
+		if removed > 0 && !w.first.settings.Silent {
+			were := fmt.Sprintf("%d messages were", removed)
+			if removed == 1 {
+				were = "1 message was"
+			}
+			w.a.errors.say("note: " + were + " removed from the queues before the run")
 		}
 		return err
 	}
 	return nil
+}
+
+// notSeparated says why a run cannot be kept apart from those before it, and returns the exit status.
+func (w *sweeper) notSeparated(err error) int {
+	if errors.Is(err, run.ErrStopped) {
+		w.a.errors.say(err.Error())
+		return exitInterrupted
+	}
+	w.a.errors.print(err)
+	return exitConnect
 }
 
 // load carries out a run with one load.
@@ -358,9 +356,8 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 		w.a.errors.say("note: preparing " + w.a.secrets.Line(w.state.Title(r.Values)))
 	}
 	if w.between == setting.BetweenPurge && !settings.Embedded {
-		if err := run.Empty(context.Background(), of); err != nil {
-			w.a.errors.print(err)
-			return exitConnect
+		if _, err := run.Empty(w.a.Signals, of); err != nil {
+			return w.notSeparated(err)
 		}
 	}
 	status := w.load(&p, prepared{plan: of, settings: &settings})

@@ -236,6 +236,35 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 }
 
+// TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, and no broker that cannot be reached.
+func TestSweepInterruptedPurge(t *testing.T) {
+	t.Parallel()
+	file := write(t, "purge.yaml", `
+name: purging
+broker: {url: "mem://silent", connect-timeout: 1m}
+between-runs: purge
+repeats: 2
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 10}
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	signals, done := make(chan os.Signal), make(chan ended, 1)
+	go func() { done <- callWith(signals, nil, "run", file, "--result", dir) }()
+	require.Eventually(t, func() bool { s, err := sweep.Read(dir); return err == nil && s.Runs[0].State == sweep.Running }, patience, tick)
+	select {
+	case signals <- syscall.SIGINT:
+	case <-time.After(patience):
+		require.Fail(t, "nobody takes the signal")
+	}
+	select {
+	case got := <-done:
+		require.Equal(t, exitInterrupted, got.status, got.stderr)
+		require.Contains(t, got.stderr, "interrupted while the queues were emptied\nnote: the sweep ends early: 0 of 2 runs are finished")
+	case <-time.After(patience):
+		require.Fail(t, "the sweep goes on")
+	}
+}
+
 // rowsBelow returns how many rows the results below a folder have, as far as they are written.
 func rowsBelow(dir string) (n int) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // it is not there yet
@@ -336,9 +365,16 @@ groups:
 					require.EqualValues(t, 10, *d.Depth)
 				}
 			}
+			removed := regexp.MustCompile("(?m)^note: (.*) removed from the queues before the run$").FindAllStringSubmatch(got.stderr, -1)
 			switch mode {
 			case "purge":
 				require.Contains(t, checked.stdout, "  before each run queue://A is purged\n")
+				require.Len(t, removed, 2, "before the first run there was nothing")
+				require.Equal(t, "10 messages were", removed[1][1])
+				one, _ := sweepFile(t, strings.NewReplacer("message-count: 10", "message-count: 1", "NAME", "NAMEone").Replace(text)+"between-runs: purge\n")
+				require.Contains(t, call(nil, "run", one).stderr, "note: 1 message was removed from the queues before the run\n")
+				cells, _ := sweepFile(t, strings.Replace(text, "queue://A", `"queue://${q}"`, 1)+"between-runs: purge\nvars: {q: A}\nmatrix: {q: [A, B]}\n")
+				require.Contains(t, call(nil, "scenario", "validate", cells).stdout, "  before each run queue://A is purged\n  before each run queue://B is purged\n")
 			case "fresh":
 				require.Len(t, seen, 3)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -13,8 +14,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// emptyIdle is for how long a queue must give nothing to be empty.
-const emptyIdle = 2 * time.Second
+const (
+	// emptyIdle is for how long a queue must give nothing to be empty.
+	emptyIdle = 2 * time.Second
+	// emptyLimit is how long emptying may last: a queue that something still sends to is never empty.
+	emptyLimit = 10 * time.Minute
+)
+
+// ErrStopped says that a signal came before all queues were empty.
+var ErrStopped = errors.New("interrupted while the queues were emptied")
 
 // queuesOf returns the queues of a plan, each as a group with one consumer of each of them.
 func queuesOf(p *plan.Plan) (groups []*plan.Group) {
@@ -59,30 +67,72 @@ func HowEmptied(p *plan.Plan, embedded bool) (list []string) {
 }
 
 // Empty takes the messages off all queues of a plan: the broker does it where its driver can ask it to, or a consumer does that reads
-// until nothing has come for a while. It ends with ctx.
-func Empty(ctx context.Context, p *plan.Plan) error {
-	var errs []error
-	for _, q := range queuesOf(p) {
-		errs = append(errs, empty(ctx, p, q))
+// until nothing has come for a while. It returns how many messages it took. A signal ends it with [ErrStopped], as soon as what is under
+// way has ended or [lastGrace] is over; after [emptyLimit] it fails.
+func Empty(signals <-chan os.Signal, p *plan.Plan) (removed uint64, err error) {
+	stopped, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	ctx, cancel := context.WithTimeoutCause(stopped, emptyLimit, driver.Errorf(driver.ClassTimeout, "empty the queues",
+		"does something else send to them? End it, or use between-runs: fresh", "they are not empty after %v", emptyLimit))
+	defer cancel()
+	type outcome struct {
+		removed uint64
+		err     error
 	}
-	return errors.Join(errs...)
+	done := make(chan outcome, 1)
+	go func() {
+		n, err := emptyAll(ctx, p)
+		done <- outcome{n, err}
+	}()
+	ended := ctx.Done()
+	var leave <-chan time.Time
+	for {
+		select {
+		case of := <-done:
+			if cause := context.Cause(ctx); cause != nil && (of.err != nil || errors.Is(cause, ErrStopped)) {
+				of.err = cause
+			}
+			return of.removed, of.err
+		case <-signals:
+			stop(ErrStopped)
+		case <-ended:
+			ended, leave = nil, time.After(lastGrace)
+		case <-leave:
+			return 0, context.Cause(ctx)
+		}
+	}
 }
 
-func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (err error) {
-	e := &q.Consumer
-	if e.Factory.Capabilities.Administers {
+// emptyAll empties the queues of a plan, one group after the other.
+func emptyAll(ctx context.Context, p *plan.Plan) (removed uint64, err error) {
+	var errs []error
+	for _, q := range queuesOf(p) {
+		n, err := empty(ctx, p, q)
+		removed += n
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// empty empties the queues of a group.
+func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (removed uint64, err error) {
+	if e := &q.Consumer; e.Factory.Capabilities.Administers {
 		d, err := e.Factory.Open(ctx, e.Open)
 		if err != nil {
-			return fmt.Errorf("purge: %w", err)
+			return 0, fmt.Errorf("purge: %w", err)
 		}
-		defer func() { err = errors.Join(err, d.Close(ctx)) }()
 		if admin, ok := d.(driver.Admin); ok {
 			for _, dest := range q.Destinations {
-				if _, err := admin.Purge(ctx, dest); err != nil {
-					return err
+				n, purging := admin.Purge(ctx, dest)
+				removed += n
+				if err = purging; err != nil {
+					break
 				}
 			}
-			return nil
+			return removed, errors.Join(err, d.Close(ctx))
+		}
+		if err := d.Close(ctx); err != nil {
+			return 0, fmt.Errorf("purge: %w", err)
 		}
 	}
 	reader := &plan.Plan{
@@ -90,13 +140,17 @@ func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (err error) {
 		Steps: []plan.Step{{Name: "empty", Idle: emptyIdle, Groups: []*plan.Group{q}}},
 	}
 	s, err := engine.Run(ctx, make(chan struct{}), reader, report.NewFan())
-	if err == nil && s.Err != nil {
-		err = s.Err
+	if s != nil {
+		removed = s.Total.Received + s.Total.Foreign
+		err = errors.Join(err, s.Err)
+	}
+	if err == nil {
+		err = ctx.Err() // the engine ends well when it is told to end
 	}
 	if err != nil {
-		return fmt.Errorf("empty the queues: %w", err)
+		return removed, fmt.Errorf("empty the queues: %w", err)
 	}
-	return nil
+	return removed, nil
 }
 
 // The options of RocketMQ by which consumers begin a topic anew.
