@@ -57,8 +57,8 @@ type sweeper struct {
 	state    *sweep.Sweep
 	dir      string
 	shared   *run.Embedded
-	prepared map[string]bool // hashes of plans of steps that are carried out once, and were
-	emptied  []string        // how the queues of all cells are emptied
+	prepared map[string]int // exit statuses of the preparations of this call, by their hashes
+	emptied  []string       // how the queues of all cells are emptied
 
 	interrupted bool // a signal ended the sweep; its exit status may be that of a run that failed before
 }
@@ -71,7 +71,7 @@ func (of *source) isSweep(file *scenario.File) bool {
 
 // newSweeper checks a sweep and the plans of all its cells. The error holds all mistakes of the first cell that has some.
 func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
-	w := &sweeper{a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{}, prepared: map[string]bool{}}
+	w := &sweeper{a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{}, prepared: map[string]int{}}
 	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
 	if err := w.configure(); err != nil {
 		return nil, err
@@ -292,6 +292,7 @@ func (w *sweeper) check(ready prepared) error {
 	if len(repeated(ready.plan).Steps) == 0 {
 		errs = append(errs, &plan.Mistake{Text: w.of.path + ": all steps are carried out once: there is nothing to repeat", Hint: "leave once: out of one of them"})
 	}
+	errs = append(errs, w.unprepared(ready.plan))
 	if w.between == setting.BetweenReread {
 		errs = append(errs, rereadable(ready.plan)...)
 	}

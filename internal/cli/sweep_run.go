@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +17,8 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-const (
-	// setAside has, in the folder of a sweep, what runs have left that did not come to their end.
-	setAside = "unfinished"
-	// preparations has the results of steps that are carried out once.
-	preparations = "prepare"
-)
+// setAside has, in the folder of a sweep, what runs have left that did not come to their end.
+const setAside = "unfinished"
 
 // open finds out what is left of the sweep in its folder, or makes the folder.
 func (w *sweeper) open() error {
@@ -83,9 +78,16 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), r.Attempts))
 	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all to read
 		return "", err
+	}
+	for n := max(1, r.Attempts); ; n++ { // a preparation begins to count anew in each call
+		to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), n))
+		if _, err := os.Lstat(filepath.Join(w.dir, to)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
 	}
 	if err := os.Rename(from, filepath.Join(w.dir, to)); err != nil {
 		return "", fmt.Errorf("set an unfinished result aside: %w", err)
@@ -93,16 +95,16 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	return to, nil
 }
 
-// folder makes room for the result of a run and returns where it goes; empty for nowhere.
-func (w *sweeper) folder(r *sweep.Run) (string, error) {
+// folder makes room for the result of a run and returns where it goes, empty for nowhere, and where an earlier one of that run is now.
+func (w *sweeper) folder(r *sweep.Run) (dir, earlier string, err error) {
 	if w.dir == "" {
-		return "", nil
+		return "", "", nil
 	}
-	if _, err := w.moveAway(r); err != nil {
-		return "", err
+	if earlier, err = w.moveAway(r); err != nil {
+		return "", "", err
 	}
-	dir := filepath.Join(w.dir, filepath.FromSlash(r.Folder))
-	return dir, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
+	dir = filepath.Join(w.dir, filepath.FromSlash(r.Folder))
+	return dir, earlier, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
 }
 
 func (w *sweeper) save() error {
@@ -118,7 +120,7 @@ func (w *sweeper) do() int {
 		w.a.errors.print(err)
 		return exitUsage
 	}
-	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && w.prepares() {
+	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && prepares(w.first.plan) {
 		w.shared = run.NewEmbedded()
 		defer w.shared.Close()
 	}
@@ -203,7 +205,7 @@ func (w *sweeper) one(r *sweep.Run) int {
 		return exitFailed
 	}
 	w.sayProgress(r)
-	dir, err := w.folder(r)
+	dir, _, err := w.folder(r)
 	if err != nil {
 		w.a.errors.print(err)
 		return exitFailed
@@ -224,45 +226,6 @@ func (w *sweeper) one(r *sweep.Run) int {
 		w.printRun(r)
 	}
 	return status
-}
-
-// separate keeps a run apart from those before it.
-func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
-	name := fmt.Sprintf("%s-%d-%d", w.state.ID, r.Cell, r.Repeat)
-	if r.Attempts > 1 {
-		name += fmt.Sprintf("-%d", r.Attempts)
-	}
-	ready.plan.Environ = append(ready.plan.Environ, fmt.Sprintf("PERFMQ_CELL=%d", r.Cell), fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))
-	switch w.between {
-	case setting.BetweenFresh:
-		ready.plan.Rename(func(destination string) string { return destination + "-" + name })
-	case setting.BetweenReread:
-		return run.Reread(ready.plan, "perfmq-"+name)
-	case setting.BetweenPurge:
-		if ready.settings.Embedded {
-			return nil
-		}
-		removed, err := run.Empty(w.a.Signals, ready.plan)
-		if removed > 0 && !w.first.settings.Silent {
-			were := fmt.Sprintf("%d messages were", removed)
-			if removed == 1 {
-				were = "1 message was"
-			}
-			w.a.errors.say("note: " + were + " removed from the queues before the run")
-		}
-		return err
-	}
-	return nil
-}
-
-// notSeparated says why a run cannot be kept apart from those before it, and returns the exit status.
-func (w *sweeper) notSeparated(err error) int {
-	if errors.Is(err, run.ErrStopped) {
-		w.a.errors.say(err.Error())
-		return exitInterrupted
-	}
-	w.a.errors.print(err)
-	return exitConnect
 }
 
 // load carries out a run with one load.
@@ -318,55 +281,4 @@ func demandOf(o *threshold.Outcome) sweep.Demand {
 		d.Measured = &o.Measured
 	}
 	return d
-}
-
-// prepares tells whether the scenario has steps that are carried out once.
-func (w *sweeper) prepares() bool {
-	for i := range w.first.plan.Steps {
-		if w.first.plan.Steps[i].Once {
-			return true
-		}
-	}
-	return false
-}
-
-// prepareCell carries out the steps of a cell that are carried out once, unless another cell has the same.
-func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
-	of := once(ready.plan)
-	if len(of.Steps) == 0 {
-		return exitOK
-	}
-	hash, err := hashOf(of)
-	if err != nil {
-		w.a.errors.print(err)
-		return exitUsage
-	}
-	if w.prepared[hash] || !ready.settings.Embedded && slices.Contains(w.state.Prepared, hash) {
-		return exitOK // an embedded broker of an earlier call is gone
-	}
-	p := sweep.Run{Cell: r.Cell, Values: r.Values, Folder: preparations + "/" + hash[:8], State: sweep.Running, Attempts: 1}
-	settings := *ready.settings
-	dir, err := w.folder(&p)
-	if err != nil {
-		w.a.errors.print(err)
-		return exitFailed
-	}
-	into(of, &settings, dir)
-	if !settings.Silent {
-		w.a.errors.say("note: preparing " + w.a.secrets.Line(w.state.Title(r.Values)))
-	}
-	if w.between == setting.BetweenPurge && !settings.Embedded {
-		if _, err := run.Empty(w.a.Signals, of); err != nil {
-			return w.notSeparated(err)
-		}
-	}
-	status := w.load(&p, prepared{plan: of, settings: &settings})
-	if status == exitThreshold {
-		status = exitOK
-	}
-	if status == exitOK {
-		w.prepared[hash] = true
-		w.state.Prepared = append(w.state.Prepared, hash)
-	}
-	return status
 }

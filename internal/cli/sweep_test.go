@@ -311,10 +311,11 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
-// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end.
+// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end. What prepares them is tried once in a
+// call, and each failed result is set aside; a call after it says that messages of before may be there.
 func TestSweepUnfinished(t *testing.T) {
 	t.Parallel()
-	file, _ := sweepFile(t, `
+	const text = `
 name: unprepared
 broker: {url: "mem://NAME", options: {reject: 1}}
 matrix: {readers.consumers: [1, 2]}
@@ -325,11 +326,47 @@ groups:
 steps:
   - {name: fill, once: true, groups: [senders], before: echo x >> LOG}
   - {name: read, groups: [readers], until: idle, idle-time: 100ms}
-`)
+`
+	file, log := sweepFile(t, text)
 	dir := filepath.Join(t.TempDir(), "result")
-	got := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitFailed, got.status, got.stderr)
-	require.Contains(t, got.stderr, "note: 4 of 4 runs did not come to their end and have no figures; the same command goes on with it\n")
+	for before := range 3 {
+		got := call(nil, "run", file, "--result", dir)
+		require.Equal(t, exitFailed, got.status, got.stderr)
+		require.Contains(t, got.stderr, "note: 4 of 4 runs did not come to their end and have no figures; the same command goes on with it\n")
+		require.Contains(t, got.stderr, "note: 002_readers.consumers=2/repeat-2 is left out: its preparation has failed\n")
+		require.Len(t, linesOf(t, log), before+1)
+		aside, err := filepath.Glob(filepath.Join(dir, setAside, preparations+"_*"))
+		require.NoError(t, err)
+		require.Len(t, aside, before)
+		require.Equal(t, before > 0, strings.Contains(got.stderr, "note: an earlier preparation has failed or was interrupted, and this one adds to the messages"))
+	}
+}
+
+// TestSweepPreparations: a preparation is shared by the cells that differ in nothing that it sees: a label is seen by commands alone. These
+// also see the cell that needs it first, and repeat 0.
+func TestSweepPreparations(t *testing.T) {
+	t.Parallel()
+	const text = `
+name: prepared
+broker: {url: "mem://NAME"}
+labels: {heap: 1g}
+matrix: {heap: [1g, 2g], readers.consumers: [1, 2]}
+groups:
+  senders: {role: producer, destination: queue://A, message-count: 10}
+  readers: {role: consumer, destination: queue://A}
+steps:
+  - {name: fill, once: true, groups: [senders]BEFORE}
+  - {name: read, groups: [readers], until: idle, idle-time: 100ms}
+`
+	file, log := sweepFile(t, strings.Replace(text, "BEFORE", `, before: "echo $PERFMQ_CELL/$PERFMQ_REPEAT $PERFMQ_LABEL_HEAP >> LOG"`, 1))
+	got := call(nil, "run", file)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, []string{"1/0 1g", "3/0 2g"}, linesOf(t, log))
+	file, _ = sweepFile(t, strings.NewReplacer("BEFORE", "", "mem://NAME", "mem://NAMEsilent").Replace(text))
+	got = call(nil, "run", file)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, 1, strings.Count(got.stderr, "note: preparing heap=1g readers.consumers=1\n"), got.stderr)
+	require.Equal(t, 1, strings.Count(got.stderr, "note: preparing"), got.stderr)
 }
 
 // TestSweepSeparates: destinations are kept, purged or fresh.
@@ -404,6 +441,8 @@ func TestSweepMistakes(t *testing.T) {
 		"settle: long":          "settle: ",
 		"between-runs: reread":  "what was received is gone",
 		"steps: [{once: true}]": "all steps are carried out once",
+		"between-runs: purge\nsteps: [{name: fill, once: true}, {name: load}]": "between-runs: purge: no run would find the messages of the steps with once: true",
+		"between-runs: fresh\nsteps: [{name: fill, once: true}, {name: load}]": "hint: between-runs: keep, or reread over RocketMQ",
 	} {
 		file, _ := sweepFile(t, sixCells+add+"\n")
 		got := call(nil, "run", file)
