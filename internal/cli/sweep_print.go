@@ -55,12 +55,20 @@ func (w *sweeper) sayProgress(r *sweep.Run) {
 func (w *sweeper) printRun(r *sweep.Run) {
 	var parts []string
 	for _, name := range w.state.Columns([]sweep.Row{{Figures: spreads(r.Figures)}}) {
-		parts = append(parts, name+" "+figure(name, r.Figures[name]))
+		bound := ""
+		if name == sweep.Found && r.AtLeast {
+			bound = "at least "
+		}
+		parts = append(parts, name+" "+bound+figure(name, r.Figures[name]))
 	}
 	verdict := ""
 	switch {
 	case r.State != sweep.Done:
 		verdict = "not finished"
+	case r.Aborted && r.Status == exitThreshold:
+		verdict = "ended early by a threshold that was not kept"
+	case r.NotHeld && r.Status == exitThreshold:
+		verdict = "no rate was held"
 	case r.Status == exitThreshold:
 		verdict = "a threshold was not kept"
 	case r.Status != exitOK:
@@ -198,8 +206,8 @@ func spreadText(row *sweep.Row, name string) string {
 	if !ok {
 		return "-"
 	}
-	text := figure(name, f.Median)
-	if row.Good > 1 {
+	text := row.Bound(name) + figure(name, f.Median)
+	if f.N > 1 {
 		text += fmt.Sprintf(" (%s-%s)", figure(name, f.Minimum), figure(name, f.Maximum))
 	}
 	return text
@@ -215,8 +223,11 @@ func (w *sweeper) printExtremes(rows []sweep.Row) {
 			continue
 		}
 		best, worst, _ := sweep.Extremes(rows, name)
-		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, figure(name, best.Figures[name].Median), w.state.Title(best.Values),
-			figure(name, worst.Figures[name].Median), w.state.Title(worst.Values))
+		if best == worst {
+			continue // no other cell has it
+		}
+		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median), w.state.Title(best.Values),
+			worst.Bound(name)+figure(name, worst.Figures[name].Median), w.state.Title(worst.Values))
 	}
 }
 

@@ -238,7 +238,7 @@ func (w *sweeper) load(r *sweep.Run, ready prepared) int {
 	status := w.a.endedOneOf(e)
 	r.State = sweep.Unfinished
 	if s := e.Summary; s != nil && !e.Interrupted && !e.Abandoned && e.Err == nil && e.Closing == nil {
-		r.State, r.Status = sweep.Done, status
+		r.State, r.Status, r.Aborted = sweep.Done, status, s.Aborted
 		w.note(r, s)
 	}
 	return status
@@ -256,7 +256,7 @@ func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 		}
 	}
 	r.Limits = nil
-	if len(s.Steps) > 1 {
+	if len(w.state.Steps) > 0 { // a run that ended early may have come to one of them
 		for i := range s.Steps {
 			step := &s.Steps[i]
 			keep(step.Name, step.Figures)

@@ -45,13 +45,22 @@ func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 		return w.probe(r, rate, hold, demands, dir)
 	}
 	found, status := f.find()
+	noteFound(r, found, status)
+	return status
+}
+
+// noteFound keeps what a search came to. Only a rate that was held is a figure.
+func noteFound(r *sweep.Run, found *search.Found, status int) {
 	r.State = sweep.Unfinished
 	if status == exitOK || status == exitThreshold || status == exitFailed && len(found.Points) > 0 {
 		r.State, r.Status = sweep.Done, status
 	}
-	r.Figures = map[string]float64{sweep.Found: found.Rate}
-	r.Limits = []sweep.Limit{limitOf(found)}
-	return status
+	r.Limits, r.Figures = []sweep.Limit{limitOf(found)}, nil
+	r.NotHeld = status != exitOK || !found.Held
+	r.AtLeast = !r.NotHeld && (found.Above == 0 || found.Failed.Tester)
+	if !r.NotHeld {
+		r.Figures = map[string]float64{sweep.Found: found.Rate}
+	}
 }
 
 // limitOf is what bounded the rate that a search found.

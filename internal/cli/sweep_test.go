@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -458,6 +459,71 @@ func TestSweepMistakes(t *testing.T) {
 	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
 }
 
+// TestNoteFound: a rate that was kept, but not held, is no figure; one at which the tester was the limit, or the search ended, is a bound.
+func TestNoteFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		found            search.Found
+		status           int
+		state            sweep.State
+		figures          map[string]float64
+		notHeld, atLeast bool
+	}{
+		"maximum":     {search.Found{Rate: 500, Above: 510, Held: true}, exitOK, sweep.Done, map[string]float64{sweep.Found: 500}, false, false},
+		"tester":      {search.Found{Rate: 500, Above: 510, Held: true, Failed: search.Point{Tester: true}}, exitOK, sweep.Done, map[string]float64{sweep.Found: 500}, false, true},
+		"no end":      {search.Found{Rate: 1e8, Held: true}, exitOK, sweep.Done, map[string]float64{sweep.Found: 1e8}, false, true},
+		"not held":    {search.Found{Rate: 500, Above: 510}, exitThreshold, sweep.Done, nil, true, false},
+		"nothing":     {search.Found{Above: 1}, exitThreshold, sweep.Done, nil, true, false},
+		"left behind": {search.Found{Rate: 500, Above: 510, Points: []search.Point{{Rate: 500}}}, exitFailed, sweep.Done, nil, true, false},
+		"interrupted": {search.Found{Rate: 500, Above: 510}, exitInterrupted, sweep.Unfinished, nil, true, false},
+	} {
+		r := sweep.Run{Figures: map[string]float64{sweep.Found: 7}}
+		noteFound(&r, &c.found, c.status)
+		require.Equal(t, c.state, r.State, name)
+		require.Equal(t, c.figures, r.Figures, name)
+		require.Equal(t, []bool{c.notHeld, c.atLeast}, []bool{r.NotHeld, r.AtLeast}, name)
+		w := &sweeper{state: &sweep.Sweep{Runs: []sweep.Run{r}}}
+		if w.state.Runs[0].Cell, w.state.Runs[0].Repeat, w.state.Runs[0].Values = 1, 1, map[string]string{}; c.atLeast {
+			require.Regexp(t, "^at least [0-9]+/s$", spreadText(&w.state.Rows()[0], sweep.Found), name)
+		}
+	}
+}
+
+// TestSweepAborted: runs that a threshold ended early, in the first of their steps, have figures under the name of that step, which are in no
+// median: those of a cell that aborted are none.
+func TestSweepAborted(t *testing.T) {
+	t.Parallel()
+	file, _ := sweepFile(t, `
+name: aborting
+broker: {url: "mem://NAME"}
+matrix: {options.reject: [1000000, 2]}
+repeats: 2
+groups:
+  senders: {role: producer, destination: queue://A, rate: 50}
+thresholds: [{threshold: "rejected < 5", abort: true}, "median(sent) > 5"]
+steps:
+  - {name: one, duration: 1500ms}
+  - {name: two, duration: 100ms}
+`)
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", file, "--result", dir)
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	require.NotContains(t, got.stdout, "not finished")
+	for _, r := range s.Runs {
+		require.Equal(t, sweep.Done, r.State)
+		require.Equal(t, r.Values["options.reject"] == "2", r.Aborted)
+		require.Contains(t, r.Figures, "one.sent")
+		require.NotContains(t, r.Figures, "sent")
+		_, came := r.Figures["two.sent"]
+		require.Equal(t, !r.Aborted, came)
+		require.Equal(t, !r.Aborted, r.Good())
+	}
+	rows := s.Rows()
+	require.Equal(t, []int{2, 0, 0, 2}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
+	require.Empty(t, rows[1].Figures)
+}
+
 // TestSweepSearch: a search in a file is one of --find-max for each cell; what was found is a figure of the sweep.
 func TestSweepSearch(t *testing.T) {
 	t.Parallel()
@@ -479,7 +545,11 @@ duration: 300ms
 	s, err := sweep.Read(dir)
 	require.NoError(t, err)
 	require.Equal(t, exitThreshold, s.Runs[1].Status)
-	require.Zero(t, s.Runs[1].Figures[sweep.Found])
+	require.Empty(t, s.Runs[1].Figures, "nothing was found")
+	require.True(t, s.Runs[1].NotHeld)
+	require.Contains(t, got.stdout, "--- options.latency=30ms: no rate was held")
+	require.Regexp(t, `(?m)^ *30ms +0 \(1 failed\) +-$`, got.stdout)
+	require.NotContains(t, got.stdout, "worst: ", "one cell has a rate")
 	require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, searchFile))
 	var found struct{ Rate float64 }
 	text, err := os.ReadFile(filepath.Join(dir, s.Runs[0].Folder, searchFile))

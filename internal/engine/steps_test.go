@@ -411,6 +411,7 @@ func TestThresholdsThatAbort(t *testing.T) {
 					kept = append(kept, sum.Thresholds[i].Kept)
 				}
 				require.Equal(t, tt.kept, kept)
+				require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Aborted)
 				if !tt.kept[0] || !tt.kept[1] {
 					require.Contains(t, sum.Reason, "threshold not kept: ")
 				}

@@ -35,7 +35,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		}
 	}
 	s := &stats.Summary{
-		Reason: end.reason, Interrupted: end.interrupted, Err: end.err,
+		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
 		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Maximum: c.Maximum(), Average: c.Average(),
 		Offered:    r.offered,

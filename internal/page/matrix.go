@@ -200,8 +200,8 @@ func (m *matrix) sentences() (list []string) {
 		if !g.higher {
 			best, worst = worst, best
 		}
-		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
-			g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
+		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
+			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
 	}
 	cells := 1
 	for _, a := range m.sweep.Axes {

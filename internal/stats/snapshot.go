@@ -262,6 +262,8 @@ type Summary struct {
 	Reason string
 	// Interrupted: the user asked for the end.
 	Interrupted bool
+	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	Aborted bool
 	// Err is what broke the run off, if something did.
 	Err error
 	// Problems says in plain words why Success is false, one item per problem.

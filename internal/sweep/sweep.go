@@ -84,6 +84,12 @@ type Run struct {
 	// Status is the exit status of a run that came to its end, and Problem why it failed.
 	Status  int    `json:"status"`
 	Problem string `json:"problem,omitempty"`
+	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	Aborted bool `json:"aborted,omitempty"`
+	// NotHeld: the run was a search without a rate that was kept when it was held. It has no figures.
+	NotHeld bool `json:"notHeld,omitempty"`
+	// AtLeast: the rate that a search found is one that the broker keeps, and nobody knows what more: the tester was the limit.
+	AtLeast bool `json:"atLeast,omitempty"`
 	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
@@ -96,8 +102,10 @@ type Run struct {
 // Took is how long the run lasted.
 func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
 
-// Good tells whether the run came to its end, with all that was sent accounted for: its figures count.
-func (r *Run) Good() bool { return r.State == Done && (r.Status == 0 || r.Status == 3) }
+// Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
+func (r *Run) Good() bool {
+	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted && !r.NotHeld
+}
 
 // Sweep is a sweep with the state of each of its runs.
 type Sweep struct {

@@ -180,8 +180,8 @@ func TestRows(t *testing.T) {
 	s.Runs[0].State = Unfinished // 30 of threads=1
 	rows := s.Rows()
 	require.Len(t, rows, 6)
-	require.Equal(t, Spread{10, 15, 20}, rows[0].Figures["completed.avg"])
-	require.Equal(t, Spread{10, 20, 30}, rows[1].Figures["completed.avg"])
+	require.Equal(t, Spread{10, 15, 20, 2}, rows[0].Figures["completed.avg"])
+	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
 	require.Equal(t, []int{2, 1, 3, 1}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
 	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
 	best, worst, ok := Extremes(rows, "completed.avg")
@@ -189,6 +189,26 @@ func TestRows(t *testing.T) {
 	require.Equal(t, []int{2, 1}, []int{best.Cell, worst.Cell})
 	_, _, ok = Extremes(rows, "received.avg")
 	require.False(t, ok)
+}
+
+// TestRowsOfParts: a run that a threshold ended early, and a search that could not hold its rate, count as failed, whatever their status and
+// figures. A rate that is a bound in one repeat is one in the cell.
+func TestRowsOfParts(t *testing.T) {
+	t.Parallel()
+	s := &Sweep{Repeats: 4}
+	s.Arrange(Cells(nil, nil))
+	for i, rate := range []float64{100, 200, 9, 5} {
+		s.Runs[i].State, s.Runs[i].Figures = Done, map[string]float64{Found: rate}
+	}
+	require.Empty(t, s.Rows()[0].Bound(Found))
+	s.Runs[1].AtLeast = true
+	s.Runs[2].Status, s.Runs[2].Aborted = 3, true
+	s.Runs[3].Status, s.Runs[3].NotHeld = 3, true
+	row := s.Rows()[0]
+	require.Equal(t, Spread{100, 150, 200, 2}, row.Figures[Found])
+	require.Equal(t, []int{2, 2}, []int{row.Good, row.Failed})
+	require.Equal(t, "at least ", row.Bound(Found))
+	require.Empty(t, row.Bound("ack.p50"))
 }
 
 // TestKnee: of a broker that serves 800 messages a second, and of which each thread gets 100.

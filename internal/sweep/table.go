@@ -5,14 +5,17 @@ import (
 	"slices"
 )
 
-// Spread is a figure over the repeats of a cell.
-type Spread struct{ Minimum, Median, Maximum float64 }
+// Spread is a figure over the repeats of a cell, of which N have it.
+type Spread struct {
+	Minimum, Median, Maximum float64
+	N                        int
+}
 
 // spreadOf returns the spread of values, of which there is one at least. The median of an even number is the mean of the middle two.
 func spreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
-	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1]}
+	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1], n}
 }
 
 // Median returns the middle of values, of which there is one at least.
@@ -23,10 +26,20 @@ type Row struct {
 	Cell    int
 	Values  map[string]string
 	Good    int // repeats that count
-	Failed  int // repeats that came to their end, but not well
+	Failed  int // repeats that came to their end, but not well, or not to that of their plan
 	Figures map[string]Spread
 	// Limits are the kinds of limits of its repeats by their steps, that of most repeats.
 	Limits map[string]Limit
+
+	atLeast bool // the rate that was found is a bound
+}
+
+// Bound is put before a figure that is the least that it may be: "at least ". It is empty for others.
+func (r *Row) Bound(name string) string {
+	if name == Found && r.atLeast {
+		return "at least "
+	}
+	return ""
 }
 
 // Rows returns the cells with the figures of their good runs. A cell of which no run has ended has a row, too.
@@ -54,6 +67,7 @@ func (s *Sweep) Rows() (rows []Row) {
 			default:
 				continue
 			}
+			row.atLeast = row.atLeast || r.AtLeast
 			for name, v := range r.Figures {
 				values[name] = append(values[name], v)
 			}
