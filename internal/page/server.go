@@ -32,6 +32,7 @@ type Server struct {
 	final    bool
 	closing  bool
 	build    func() (*Page, error)
+	asking   int // requests of browsers that follow
 	waiting  int // browsers that were answered and have not asked again
 	answered time.Time
 
@@ -96,11 +97,11 @@ func (s *Server) Close() error {
 	return s.http.Close()
 }
 
-// expected tells whether a browser is about to ask for the last page.
+// expected tells whether a browser is about to ask for the last page, or to be answered, perhaps with one before it.
 func (s *Server) expected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.final && s.waiting > 0 && time.Since(s.answered) < seenTime
+	return s.final && (s.asking > 0 || s.waiting > 0 && time.Since(s.answered) < seenTime)
 }
 
 // handler only reads. On loopback, another name than those of the machine comes from a web page of somebody else.
@@ -145,7 +146,13 @@ func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.waiting = max(0, s.waiting-1)
+	s.asking++
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.asking--
+		s.mu.Unlock()
+	}()
 	if !s.await(r.Context(), after) && r.Context().Err() != nil {
 		return
 	}

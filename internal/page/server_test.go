@@ -233,3 +233,32 @@ func TestRenderedOnce(t *testing.T) {
 	_, text, _ := get(t, http.MethodGet, url, "")
 	assert.Contains(t, text, "<h1>next</h1>")
 }
+
+// TestCloseDuringAPoll: a browser that is about to get the last page but one when the server is closed still gets the last one.
+func TestCloseDuringAPoll(t *testing.T) {
+	t.Parallel()
+	s, err := NewServer("127.0.0.1:0", "--web")
+	require.NoError(t, err)
+	url := "http://" + s.Address().String() + "/data?after=0"
+	rendering, release := make(chan bool), make(chan bool)
+	s.Publish(func() (*Page, error) {
+		rendering <- true
+		<-release
+		return &Page{Title: "running"}, nil
+	}, false)
+	closed, polled := make(chan error, 1), make(chan answered, 1)
+	go func() { polled <- fetch(t, url) }()
+	<-rendering
+	s.Publish(func() (*Page, error) { return &Page{Title: "ended"}, nil }, true)
+	go func() { closed <- s.Close() }()
+	select {
+	case <-closed:
+		assert.Fail(t, "it did not wait for the browser")
+	case <-time.After(100 * time.Millisecond): // Close looks every 20 ms
+	}
+	close(release)
+	n := <-polled
+	assert.False(t, n.Final)
+	assert.True(t, fetch(t, "http://"+s.Address().String()+"/data?after=1").Final)
+	require.NoError(t, <-closed)
+}
