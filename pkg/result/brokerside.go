@@ -62,7 +62,7 @@ type BrokerSide struct {
 
 // BrokerEvent is something that happened to the broker.
 type BrokerEvent struct {
-	// Time is when it was seen, by the clock of the tester.
+	// Time is when it was seen, by the wall clock of the tester.
 	Time int64 `json:"time"`
 	// Text is what happened.
 	Text string `json:"text"`
@@ -76,14 +76,4 @@ func (u *BrokerUse) clone() *BrokerUse {
 	c := *u
 	c.Series = maps.Clone(u.Series)
 	return &c
-}
-
-// mergeBrokerSide adds what the host of a part has watched.
-func (r *Result) mergeBrokerSide(part *Result) {
-	for _, s := range part.BrokerSide {
-		if s.Host == "" {
-			s.Host = part.name()
-		}
-		r.BrokerSide = append(r.BrokerSide, s)
-	}
 }

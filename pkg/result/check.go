@@ -33,6 +33,9 @@ func (h *Head) check() error {
 	if hash != h.PlanHash {
 		return errors.New("the hash is not that of the plan")
 	}
+	if h.Start > maxCounter {
+		return errors.New("a time is too large")
+	}
 	return numbers(reflect.ValueOf(h))
 }
 
@@ -48,6 +51,9 @@ func (r *Row) check() error {
 	}
 	if r.Length == 0 || r.Time == 0 {
 		return errors.New("a row without time or length")
+	}
+	if max(r.Time, r.Elapsed, r.Length) > maxCounter {
+		return errors.New("a time is too large")
 	}
 	if len(r.Groups) > MaxRowGroups+1 {
 		return fmt.Errorf("a row with more than %d groups", MaxRowGroups+1)

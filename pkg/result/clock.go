@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,20 +43,27 @@ const (
 // unbounded is no bound: beyond any run, and far enough from overflows.
 const unbounded = math.MaxInt64 / 4
 
-// clocks returns the offsets of the parts, in their order: shards of one run. One that is not known is nil.
-func clocks(parts []*Result) []*Clock {
+// errContradiction is of clocks about which messages tell what cannot be.
+var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set during the run, or drifted")
+
+// clocksOf returns the offsets of the parts, in their order: shards of one run. One that is not known is nil.
+func clocksOf(parts []*Result) ([]*Clock, error) {
 	list := make([]*Clock, len(parts))
 	var end int64
 	for _, p := range parts {
 		end = max(end, p.length())
 	}
-	starts, ends := offsets(parts, 0), offsets(parts, end)
+	starts, err := offsets(parts, 0)
+	if err != nil {
+		return list, err
+	}
+	ends, err := offsets(parts, end)
 	for i := range parts {
 		if starts[i] != nil && ends[i] != nil {
 			list[i] = &Clock{Start: *starts[i], End: *ends[i]}
 		}
 	}
-	return list
+	return list, err
 }
 
 // length returns how long the load and the drain took, as far as rows tell.
@@ -67,14 +75,11 @@ func (r *Result) length() (length int64) {
 }
 
 // offsets returns by how much the clock of each part was ahead of that of the first at a moment, in microseconds since the start.
-func offsets(parts []*Result, at int64) []*Offset {
+func offsets(parts []*Result, at int64) ([]*Offset, error) {
 	known := make([]*Offset, len(parts))
-	if len(parts) == 0 {
-		return known
-	}
-	most, ok := bounds(parts, at)
-	if !ok {
-		return known
+	most, err := bounds(parts, at)
+	if err != nil {
+		return known, err
 	}
 	for i := range parts {
 		high, low := most[0][i], most[i][0]
@@ -86,12 +91,11 @@ func offsets(parts []*Result, at int64) []*Offset {
 			known[i] = &Offset{}
 		}
 	}
-	return known
+	return known, nil
 }
 
-// bounds returns by how much the clock of part k was ahead of that of part i at most: most[i][k]. It is false if the bounds contradict
-// each other.
-func bounds(parts []*Result, at int64) (most [][]int64, ok bool) {
+// bounds returns by how much the clock of part k was ahead of that of part i at most: most[i][k].
+func bounds(parts []*Result, at int64) (most [][]int64, err error) {
 	of := map[int]int{} // places by number of the shard
 	most = make([][]int64, len(parts))
 	for i, p := range parts {
@@ -123,14 +127,13 @@ func bounds(parts []*Result, at int64) (most [][]int64, ok bool) {
 					most[i][k] = min(most[i][k], most[i][via]+d)
 				}
 			}
+			// At once: in a circle in which each clock is behind the one before, bounds double with each host.
+			if most[i][i] < 0 || slices.Min(most[i]) < -unbounded/2 {
+				return nil, errContradiction
+			}
 		}
 	}
-	for i := range parts {
-		if most[i][i] < 0 {
-			return nil, false
-		}
-	}
-	return most, true
+	return most, nil
 }
 
 // text says the offset in words, of a host whose clock it is, and the reference.

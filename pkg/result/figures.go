@@ -1,10 +1,5 @@
 package result
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Figures are rates of the measured part of a run or a step: of the time from the end of the warm-up to the end of the load. Those
 // of a role that the run does not have are missing.
 type Figures struct {
@@ -89,15 +84,6 @@ func (f *Figures) merge(other *Figures) (*Figures, error) {
 	return m, err
 }
 
-// mergeSpreads keeps those of each host, of groups with several workers there.
-func (r *Result) mergeSpreads(part *Result) {
-	for _, s := range part.Spreads {
-		s.Host = cmp.Or(s.Host, part.Host.Name)
-		r.Spreads = append(r.Spreads, s)
-	}
-	r.Spreads = slices.Clip(r.Spreads)
-}
-
 // Mark is the moment at which a step had so many messages.
 type Mark struct {
 	// Host is the host that counted, in merged results.
@@ -116,15 +102,6 @@ type Mark struct {
 	Momentary float64 `json:"momentary"`
 }
 
-// mergeMarks keeps those of each host.
-func (r *Result) mergeMarks(part *Result) {
-	for _, m := range part.Marks {
-		m.Host = cmp.Or(m.Host, part.Host.Name)
-		r.Marks = append(r.Marks, m)
-	}
-	r.Marks = slices.Clip(r.Marks)
-}
-
 // Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was something to do.
 type Stall struct {
 	// Host is the host that saw it, in merged results.
@@ -140,13 +117,4 @@ type Stall struct {
 	Length int64 `json:"length"`
 	// Warmup: it ended in a warm-up.
 	Warmup bool `json:"warmup,omitempty"`
-}
-
-// mergeStalls keeps those of each host.
-func (r *Result) mergeStalls(part *Result) {
-	for _, s := range part.Stalls {
-		s.Host = cmp.Or(s.Host, part.Host.Name)
-		r.Stalls = append(r.Stalls, s)
-	}
-	r.Stalls = slices.Clip(r.Stalls)
 }

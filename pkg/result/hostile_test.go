@@ -88,6 +88,8 @@ func TestReadRefuses(t *testing.T) {
 		{RowsFile, `"version":1`, `"version":0`, "rows.jsonl, line 1: the version"},
 		{RowsFile, `"phase":"measure"`, `"phase":"other"`, "rows.jsonl, line 3: there is no phase"},
 		{RowsFile, `"length":1000000`, `"length":0`, "line 2: a row without time or length"},
+		{RowsFile, `"length":1000000`, `"length":9007199254740993`, "line 2: a time is too large"},
+		{RowsFile, `"start":`, `"start":9`, "line 1: a time is too large"},
 		{RowsFile, `"elapsed":1000000`, `"elapsed":9000000`, "line 3: the rows are not in the order of time"},
 		{RowsFile, `"p50":`, `"p50":9`, "line 2: delay: the percentiles do not ascend"},
 		{RowsFile, `{"step"`, strings.Repeat(" ", maxLine) + `{"step"`, "line 2: it has more than"},

@@ -33,29 +33,30 @@ func Merge(results ...*Result) (*Result, error) {
 	slices.SortStableFunc(results, byShard)
 	first := results[0]
 	m := &Result{
-		Head: first.Head, Complete: true, End: first.End, Measured: &Counts{}, Expected: new(uint64), Missing: new(uint64),
+		Head: first.Head, Complete: true, Measured: &Counts{}, Expected: new(uint64), Missing: new(uint64),
 		Outcome: Outcome{Success: true, Reason: first.Outcome.Reason},
 	}
 	m.Labels, m.Shard = maps.Clone(first.Labels), nil
-	for _, r := range results {
-		if err := m.merge(r); err != nil {
+	clocks, contradiction := []*Clock(nil), error(nil)
+	if first.Shard != nil {
+		clocks, contradiction = clocksOf(results)
+	}
+	starts := startsOf(results, clocks)
+	m.Start = slices.Min(starts)
+	for i, r := range results {
+		if err := m.merge(r.onTimeLine(r.Start-starts[i], starts[i]-m.Start)); err != nil {
 			return nil, err
 		}
-	}
-	starts := make([]int64, len(results))
-	for i, r := range results {
-		starts[i] = r.Start
 	}
 	if first.Shard == nil {
 		m.mergeVerification(results)
 	} else {
-		m.mergeClocks(results, starts)
+		m.mergeClocks(results, clocks, contradiction)
 		if missing := Missing(results...); len(missing) > 0 {
 			m.Complete = false
 			m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("shards are missing: %s of %d", numbersText(missing), first.Shard.Of))
 		}
 	}
-	m.Start = slices.Min(starts)
 	var err error
 	m.Rows, err = mergeRows(results, starts)
 	return m, err
@@ -143,21 +144,9 @@ func (r *Result) merge(part *Result) (err error) {
 		}
 		r.Protocol[name] = sum
 	}
-	for _, w := range part.Workers {
-		w.Host = cmp.Or(w.Host, part.Host.Name)
-		r.Workers = append(r.Workers, w)
-	}
-	for _, c := range part.Commands { // each host has run its own
-		c.Host = cmp.Or(c.Host, part.Host.Name)
-		r.Commands = append(r.Commands, c)
-	}
+	r.mergeOfHost(part)
 	r.Limit = mergedLimit(r.Limit, part.Limit, part.name())
-	r.mergeSpreads(part)
-	r.mergeStalls(part)
-	r.mergeMarks(part)
-	r.mergeOutages(part)
 	r.mergeFindings(part)
-	r.mergeBrokerSide(part)
 	for _, b := range part.Brokers {
 		if !slices.Contains(r.Brokers, b) {
 			r.Brokers = append(r.Brokers, b)

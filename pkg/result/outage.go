@@ -1,10 +1,5 @@
 package result
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
 type Outage struct {
 	// Host is the host that saw it, in merged results.
@@ -31,13 +26,4 @@ type Outage struct {
 	// Class and Error are those of the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
-}
-
-// mergeOutages keeps those of each host.
-func (r *Result) mergeOutages(part *Result) {
-	for _, o := range part.Outages {
-		o.Host = cmp.Or(o.Host, part.Host.Name)
-		r.Outages = append(r.Outages, o)
-	}
-	r.Outages = slices.Clip(r.Outages)
 }

@@ -32,9 +32,8 @@ func numbersText(list []int) string {
 // notable is the error of transfer times, in microseconds, from which on a warning tells of it.
 const notable = 1000
 
-// mergeClocks fills in by how much the clocks of shards differed, and corrects the starts of these.
-func (r *Result) mergeClocks(results []*Result, starts []int64) {
-	known := clocks(results)
+// mergeClocks fills in by how much the clocks of shards differed, or says why that is not known.
+func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction error) {
 	var crossed uint64
 	worst, differing := 0, 0
 	var unknown []string
@@ -49,7 +48,6 @@ func (r *Result) mergeClocks(results []*Result, starts []int64) {
 			unknown = append(unknown, results[i].name())
 			continue
 		}
-		starts[i] -= int64(c.Start.Ahead)
 		if most := max(c.Start.bound(), c.End.bound()); most > notable {
 			differing++
 			if most > max(known[worst].Start.bound(), known[worst].End.bound()) {
@@ -57,9 +55,14 @@ func (r *Result) mergeClocks(results []*Result, starts []int64) {
 			}
 		}
 	}
+	if contradiction != nil {
+		r.Outcome.Warnings = append(r.Outcome.Warnings, "by how much the clocks of the hosts differ is not known: "+contradiction.Error()+
+			"; transfer times of messages between hosts are off by that, and the times of the hosts are not corrected")
+		return
+	}
 	if differing > 0 {
 		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most: "+
-			"transfer times of messages between hosts are off by that; rows and the verification are corrected",
+			"transfer times of messages between hosts are off by that; other times, rows and the verification are corrected",
 			known[worst].text(results[worst].name(), results[0].name()), differing, notable/1000))
 	}
 	if len(unknown) > 0 {

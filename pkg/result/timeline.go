@@ -1,0 +1,71 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+)
+
+// startsOf returns when the loads of results began, by the clock of the first one as far as the offsets are known.
+func startsOf(results []*Result, clocks []*Clock) []int64 {
+	starts := make([]int64, len(results))
+	for i, r := range results {
+		starts[i] = r.Start
+		if clocks != nil && clocks[i] != nil {
+			starts[i] -= int64(clocks[i].Start.Ahead)
+		}
+	}
+	return starts
+}
+
+// onTimeLine returns the result with its times as they are in the merged one: moments by the clock that its own is ahead of, and times since
+// the earliest start of a load, which was earlier than its own by so much. Its rows, and the parts that it is of, stay as they are.
+func (r *Result) onTimeLine(ahead, earlier int64) *Result {
+	c := *r
+	c.Parts = r.parts()
+	move := func(moment *int64) { *moment = max(0, *moment-ahead) }
+	move(&c.End)
+	c.Steps, c.Stalls, c.Outages = slices.Clone(r.Steps), slices.Clone(r.Stalls), slices.Clone(r.Outages)
+	for i := range c.Steps {
+		move(&c.Steps[i].Start)
+		move(&c.Steps[i].End)
+	}
+	for i := range c.Stalls {
+		move(&c.Stalls[i].Time)
+		c.Stalls[i].Elapsed += earlier
+	}
+	for i := range c.Outages {
+		move(&c.Outages[i].Time)
+		c.Outages[i].Elapsed += earlier
+	}
+	c.BrokerSide = slices.Clone(r.BrokerSide)
+	for i := range c.BrokerSide {
+		events := slices.Clone(c.BrokerSide[i].Events)
+		for k := range events {
+			move(&events[k].Time)
+		}
+		c.BrokerSide[i].Events = events
+	}
+	return &c
+}
+
+// mergeOfHost adds what each host has of its own, with its name.
+func (r *Result) mergeOfHost(part *Result) {
+	host := part.Host.Name
+	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })
+	r.Commands = ofHost(r.Commands, part.Commands, host, func(c *Command) *string { return &c.Host })
+	r.Spreads = ofHost(r.Spreads, part.Spreads, host, func(s *Spread) *string { return &s.Host })
+	r.Stalls = ofHost(r.Stalls, part.Stalls, host, func(s *Stall) *string { return &s.Host })
+	r.Marks = ofHost(r.Marks, part.Marks, host, func(m *Mark) *string { return &m.Host })
+	r.Outages = ofHost(r.Outages, part.Outages, host, func(o *Outage) *string { return &o.Host })
+	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
+}
+
+// ofHost appends items with the name of the host that they are of, unless they have one.
+func ofHost[T any](to, from []T, host string, of func(*T) *string) []T {
+	for _, item := range from {
+		name := of(&item)
+		*name = cmp.Or(*name, host)
+		to = append(to, item)
+	}
+	return to
+}
