@@ -51,6 +51,7 @@ func TestShardOfAJob(t *testing.T) {
 	r := call([]string{"PERFMQ_SHARD=5", "PERFMQ_RUN_ID=job-1", "JOB_COMPLETION_INDEX=1"}, "mem", "client", "--producers", "5", "--dry-run")
 	require.Equal(t, exitOK, r.status, r.stderr)
 	require.Regexp(t, `(?m)^  shard +2/5 of run [0-9]+$`, r.stdout)
+	require.Contains(t, r.stdout+r.stderr, "without --verify, neither a shard nor perfmq merge finds lost messages")
 }
 
 // Shards that are given nothing but the same moment come to the same run; another moment, or another plan, is another run.

@@ -284,6 +284,29 @@ func TestShardsFindFaults(t *testing.T) {
 	}
 }
 
+// Shards without --verify do not know what was to arrive, nor do all of them together: this is said, whether messages were lost or not.
+func TestShardsWithoutVerify(t *testing.T) {
+	for _, lose := range []int{0, 13} {
+		synctest.Test(t, func(t *testing.T) {
+			b, o := mem.New(), mem.DefaultOptions()
+			if lose > 0 {
+				o.LoseFirst, o.LoseOffset = lose, 100
+			}
+			require.NoError(t, b.Set(o))
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				p.Verify, g.Producers, g.Consumers, g.Count, g.Rate = false, 3, 3, 2000, schedule(t, "1000")
+			})
+			p.StartAt = time.Now().Add(time.Second)
+			m, err := merge.Read(inShards(t, t.TempDir(), p, 0, 0, 0), merge.Options{})
+			require.NoError(t, err)
+			require.EqualValues(t, lose, b.Stats().Lost)
+			require.Nil(t, m.Missing)
+			require.Contains(t, m.Outcome.Warnings, fmt.Sprintf("whether messages were lost is not known, since the shards ran without --verify: "+
+				"the broker accepted 2000, and %d were received", 2000-lose))
+		})
+	}
+}
+
 // Two processes, one with its clock up to 2 s ahead or behind: the offset lies within the error that is stated, which is half of the
 // fastest way there and back.
 func TestClockOffset(t *testing.T) {

@@ -80,6 +80,9 @@ func (p *Plan) Notes() []string {
 	if p.Shard.Of > 1 && len(p.Steps) > 1 {
 		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins everywhere at the same moment")
 	}
+	if p.Shard.Of > 1 && !p.Verify && p.Roles() == Client {
+		notes = append(notes, "without --verify, neither a shard nor perfmq merge finds lost messages")
+	}
 	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
 		notes = append(notes, "a shard alone cannot find what is lost: with --result DIR in each, perfmq merge can")
 	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
