@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -17,6 +20,7 @@ import (
 func (a *app) mergeCommand() *cobra.Command {
 	var dir string
 	var partial bool
+	var demands []string
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one", GroupID: groupOther,
@@ -26,21 +30,25 @@ Counts and histograms add up without loss, and rows are put together by the seco
 messages are joined: what was lost, doubled or damaged. By how much the clocks of the hosts differed is measured by the messages
 that went from one to another both ways: docs/several-hosts.md. Findings and limits are named by their hosts.
 
+The thresholds of the run (--threshold) are judged by the figures of all hosts together, and so are those given here. Those that a host
+did not keep by its own figures are printed, and do not count.
+
 Results of different plans, of different runs, and shards that are there twice or not at all are refused. The exit status is 0 if the
-run was a success on all hosts, 1 if it was not, and 2 if the results cannot be joined.`,
+run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold was not kept.`,
 		Example:               `  perfmq merge results/shard-* --result results/all`,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial) },
+		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")
 	flags.BoolVar(&partial, "partial", false, "join what is there, although shards are missing or were killed")
+	flags.StringArrayVar(&demands, "threshold", nil, "a `DEMAND` on the joined result, such as 'ack.p99 < 50ms', beside those of the run; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
 	return cmd
 }
 
 // merge joins the results in the folders, and says what they come to.
-func (a *app) merge(dirs []string, dir string, partial bool) error {
+func (a *app) merge(dirs []string, dir string, partial bool, demands []string) error {
 	if len(dirs) == 0 {
 		return a.usage(&plan.Mistake{Text: "there is no result to join", Hint: "perfmq merge DIR... --result DIR"})
 	}
@@ -49,8 +57,16 @@ func (a *app) merge(dirs []string, dir string, partial bool) error {
 			return a.usage(&plan.Mistake{Text: "--result: " + err.Error(), Hint: "name another folder, or remove this one"})
 		}
 	}
+	var thresholds []threshold.Threshold
+	for _, text := range demands {
+		t, err := setting.ParseThreshold(text)
+		if err != nil {
+			return a.usage(&plan.Mistake{Text: fmt.Sprintf("--threshold %q: %v", text, err), Hint: "perfmq scenario metrics lists all metrics"})
+		}
+		thresholds = append(thresholds, t)
+	}
 	m, err := merge.Read(dirs, merge.Options{
-		Partial: partial, Clean: func(v *verify.Result) *verify.Result { return report.CleanVerification(a.secrets, v) },
+		Partial: partial, Thresholds: thresholds, Clean: func(v *verify.Result) *verify.Result { return report.CleanVerification(a.secrets, v) },
 	})
 	if err != nil {
 		return a.usage(mergeMistake(err))
@@ -61,12 +77,13 @@ func (a *app) merge(dirs []string, dir string, partial bool) error {
 		return errReported
 	}
 	if dir != "" {
-		if err := merge.Write(dir, m); err != nil {
+		if err := merge.Write(dir, m.Result); err != nil {
 			a.errors.print(bare(err))
 			a.status = exitFailed
 			return errReported
 		}
 	}
+	a.judge(m.Judged) // the status has it
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}

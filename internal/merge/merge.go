@@ -5,7 +5,6 @@
 package merge
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -34,13 +34,21 @@ type Options struct {
 	Partial bool
 	// Clean makes the texts of a verification fit to be printed; nil leaves them as they are.
 	Clean func(*verify.Result) *verify.Result
+	// Thresholds are judged beside those of the plan, by the figures of all parts together.
+	Thresholds []threshold.Threshold
 }
 
-// Read returns one result of those in the folders, with their rows and histograms.
+// Merged is a merged result, and how it kept the thresholds.
+type Merged struct {
+	*result.Result
+	Judged []threshold.Outcome
+}
+
+// Read returns one result of those in the folders, with their rows and histograms. The thresholds of its plan are judged by its figures.
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
 // [*result.Error] or [*verify.FileError] for a file that cannot be used.
-func Read(dirs []string, o Options) (*result.Result, error) {
+func Read(dirs []string, o Options) (*Merged, error) {
 	var parts []*result.Result
 	from := map[string]string{} // folders by the name of their part
 	for _, dir := range dirs {
@@ -68,22 +76,19 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 	if missing := result.Missing(parts...); len(missing) > 0 && !o.Partial {
 		return nil, fmt.Errorf("%w: %s of %d", ErrMissing, strings.Trim(fmt.Sprint(missing), "[]"), parts[0].Shard.Of)
 	}
-	return m, joinVerification(m, parts, dirs, o)
-}
-
-// asked is what a plan says about the verification.
-type asked struct {
-	Verify        bool     `json:"verify"`
-	Allow         []string `json:"allow"`
-	FailOnForeign bool     `json:"fail-on-foreign"`
+	plan, err := planOf(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := joinVerification(m, &plan, parts, dirs, o); err != nil {
+		return nil, err
+	}
+	merged := &Merged{Result: m}
+	return merged, merged.judge(parts, &plan, o.Thresholds)
 }
 
 // joinVerification tells what became of each message, from the numbers of all parts. Results that are merged ones have none.
-func joinVerification(m *result.Result, parts []*result.Result, dirs []string, o Options) error {
-	var plan asked
-	if err := json.Unmarshal(m.Plan, &plan); len(m.Plan) > 0 && err != nil {
-		return fmt.Errorf("read the plan: %w", err)
-	}
+func joinVerification(m *result.Result, plan *planned, parts []*result.Result, dirs []string, o Options) error {
 	if m.Verification != nil {
 		return nil
 	}

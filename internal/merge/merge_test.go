@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -107,9 +109,11 @@ func TestShardsAreTheWhole(t *testing.T) {
 			for _, divided := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
 					b, o := mem.New(), mem.DefaultOptions()
-					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2*time.Second, time.Second
+					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2252*time.Millisecond, time.Second
 					require.NoError(t, b.Set(o))
 					p := newPlan(b.Factory(), c.edit)
+					p.StallThreshold = 500 * time.Millisecond
+					p.Thresholds = demands(t)
 					p.StartAt = time.Now().Add(time.Second)
 					if divided {
 						shards = inShards(t, base, p, make([]time.Duration, 5)...)
@@ -124,8 +128,9 @@ func TestShardsAreTheWhole(t *testing.T) {
 			require.NoError(t, err)
 
 			require.True(t, all.Outcome.Success, all.Outcome.Problems)
+			sameFigures(t, one, all)
 			// What is not of messages: waits.
-			for _, r := range []*result.Result{one, all} {
+			for _, r := range []*result.Result{one, all.Result} {
 				r.Total.Producers.Blocked, r.Measured.Producers.Blocked = 0, 0
 			}
 			require.Equal(t, one.Total, all.Total)
@@ -148,19 +153,67 @@ func TestShardsAreTheWhole(t *testing.T) {
 				}
 				return sent
 			}
-			require.InDeltaSlice(t, measured(one), measured(all), 5, "of each second; one due at its very end may count in the next")
+			require.InDeltaSlice(t, measured(one), measured(all.Result), 5, "of each second; one due at its very end may count in the next")
 			require.Len(t, all.Parts, 5)
 			require.NotContains(t, fmt.Sprint(all.Outcome.Warnings), "rate was not reached", "each shard knows its share of what was due")
 			require.NotNil(t, one.Figures.Offered)
 			require.InEpsilon(t, *one.Figures.Offered, *all.Figures.Offered, 0.001)
 
 			dir := filepath.Join(t.TempDir(), "all")
-			require.NoError(t, merge.Write(dir, all))
+			require.NoError(t, merge.Write(dir, all.Result))
 			again, err := result.Read(dir, result.RowHistograms())
 			require.NoError(t, err)
 			require.Equal(t, all.Latencies.Ack.Percentiles, again.Latencies.Ack.Percentiles)
 			require.Len(t, again.Rows, len(all.Rows))
 		})
+	}
+}
+
+// demands are one on each metric of a run that sends and receives at a rate and is verified.
+func demands(t *testing.T) (list []threshold.Threshold) {
+	t.Helper()
+	for _, m := range threshold.Metrics() {
+		if m.Needs&(threshold.Transactions|threshold.Reconnection) == 0 && !strings.HasPrefix(m.Name, "lateness.") {
+			d, err := threshold.Parse(m.Name + " >= " + map[threshold.Unit]string{threshold.Messages: "0", threshold.PerSecond: "50% of target", threshold.Time: "0s", threshold.Percent: "0%"}[m.Unit])
+			require.NoError(t, err)
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// sameFigures holds the figures by which merged shards are judged against those of the one process.
+func sameFigures(t *testing.T, one *result.Result, all *merge.Merged) {
+	t.Helper()
+	require.Len(t, all.Judged, len(one.Thresholds))
+	require.Len(t, all.Thresholds, len(one.Thresholds))
+	for i, want := range one.Thresholds {
+		got := all.Judged[i]
+		require.Equal(t, want.Threshold, got.Threshold.String())
+		if want.Metric == "tester.cpu" { // of this machine, in a bubble with a clock of its own
+			require.True(t, got.Known)
+			continue
+		}
+		require.NotNil(t, want.Measured, want.Threshold)
+		require.True(t, got.Known, want.Threshold)
+		switch {
+		case strings.HasSuffix(want.Metric, ".mean"): // in whole microseconds of each part
+			require.InDelta(t, *want.Measured, got.Measured, 1, want.Threshold)
+		case want.Unit == threshold.PerSecond.String():
+			require.InDelta(t, *want.Measured, got.Measured, 5, "%s: a message due at the very end of a second may count in the next", want.Threshold)
+		case want.Metric == "rate.missed":
+			require.InDelta(t, *want.Measured, got.Measured, 0.1, want.Threshold)
+		case want.Metric == "stall.max":
+			require.InDelta(t, *want.Measured, got.Measured, 20_000, want.Threshold)
+		default:
+			require.InDelta(t, *want.Measured, got.Measured, 0, want.Threshold)
+		}
+		require.Equal(t, want.Kept, got.Kept, want.Threshold)
+		require.Equal(t, want.Kept, all.Thresholds[i].Kept)
+	}
+	require.Equal(t, one.Outcome.Status, all.Outcome.Status)
+	for _, p := range all.Parts {
+		require.Len(t, p.Thresholds, len(one.Thresholds), "those of each host stay with it")
 	}
 }
 

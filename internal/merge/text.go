@@ -6,12 +6,13 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Text writes what a merged result came to: a line for each part, the totals, latencies, and how far they can be trusted. Texts of the
 // results are written as clean returns them.
-func Text(w io.Writer, m *result.Result, clean func(string) string) error {
+func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -31,14 +32,14 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", shard, clean(p.Host.Name), clock)
 	}
 	_ = table.Flush() // a strings.Builder takes all
-	verdict := "success"
+	outcome := "success"
 	if !m.Outcome.Success {
-		verdict = "fail"
+		outcome = "fail"
 	}
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
-	line("result", "%s", verdict)
+	line("result", "%s", outcome)
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
@@ -72,6 +73,7 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 			line("verified", "%d received, %d doubled, %d damaged; what was to arrive is not known", t.Received, t.Duplicates, t.Damaged)
 		}
 	}
+	writeThresholds(line, m, clean)
 	for _, text := range m.Outcome.Warnings {
 		line("warning", "%s", clean(text))
 	}
@@ -80,4 +82,36 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeThresholds writes how the thresholds were kept, and by which hosts alone they were not.
+func writeThresholds(line func(label, format string, args ...any), m *Merged, clean func(string) string) {
+	for i := range m.Judged {
+		line("threshold", "%s", clean(m.Judged[i].String()))
+	}
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		host := clean(p.Host.Name)
+		if p.Shard != nil {
+			host += fmt.Sprintf(" (shard %d)", p.Shard.Number)
+		}
+		for k := range p.Thresholds {
+			if t := &p.Thresholds[k]; !t.Kept {
+				line("of one host alone", "%s: %s", host, clean(verdict(t)))
+			}
+		}
+	}
+}
+
+// verdict says how a part alone kept a threshold.
+func verdict(t *result.Threshold) string {
+	parsed, err := threshold.Parse(t.Threshold)
+	if err != nil { // of another version
+		return t.Threshold
+	}
+	o := threshold.Outcome{Step: t.Step, Threshold: parsed, Kept: t.Kept}
+	if t.Measured != nil {
+		o.Known, o.Measured = true, *t.Measured
+	}
+	return o.String()
 }

@@ -307,7 +307,7 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Client:           j.run.Client,
 		ConsumerClient:   ifOther(j.run.ConsumerClient, j.run.Client),
 		Destinations:     notNil(j.run.Destinations),
-		Thresholds:       thresholds(s.Thresholds),
+		Thresholds:       Thresholds(s.Thresholds),
 		Marks:            marks(s.Marks),
 		Problems:         notNil(s.Problems),
 		Warnings:         notNil(s.Warnings),

@@ -158,7 +158,7 @@ func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
 			Loaded: s.Loaded.Seconds(), Due: s.Due,
 			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average, &s.Offered), jsonEnds: has.ends(&s.Total),
 			jsonHighest: has.highest(&s.Maximum),
-			Measured:    has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: thresholds(s.Thresholds),
+			Measured:    has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: Thresholds(s.Thresholds),
 			Groups: toJSONGroups(s.Groups),
 			Limit:  limit(&s.Limit),
 		})

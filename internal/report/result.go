@@ -135,7 +135,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	out := result.Result{
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
-		Thresholds: thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Thresholds: Thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
 		Limit:      limit(&s.Limit),
 		BrokerSide: brokerSide(s.Side),
 		Brokers:    brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),

@@ -5,8 +5,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// thresholds returns demands and what was measured, times in microseconds.
-func thresholds(outcomes []threshold.Outcome) (list []result.Threshold) {
+// Thresholds returns demands and what was measured, times in microseconds.
+func Thresholds(outcomes []threshold.Outcome) (list []result.Threshold) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		t := result.Threshold{

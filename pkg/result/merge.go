@@ -96,7 +96,7 @@ func (r *Result) parts() []Part {
 	if len(r.Parts) > 0 {
 		return r.Parts
 	}
-	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard}}
+	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard, Thresholds: r.Thresholds}}
 }
 
 // merge adds a part, but for its rows and its verification.
@@ -107,7 +107,7 @@ func (r *Result) merge(part *Result) (err error) {
 		return err
 	}
 	r.Parts = append(r.Parts, part.parts()...)
-	r.Thresholds = nil // each was about its part
+	r.Thresholds = nil // each was about its part, and stays with that
 	r.Complete = r.Complete && part.Complete
 	r.End = max(r.End, part.End)
 	r.Warmup = max(r.Warmup, part.Warmup)

@@ -158,6 +158,8 @@ type Part struct {
 	Shard *Shard `json:"shard,omitempty"`
 	// Clock is how far its clock was ahead of that of the first part; missing if that is not known.
 	Clock *Clock `json:"clock,omitempty"`
+	// Thresholds are how it kept the demands, by its own figures. Those of the result are about all parts together.
+	Thresholds []Threshold `json:"thresholds,omitempty"`
 }
 
 // Broker is what a broker said of itself, over one protocol.

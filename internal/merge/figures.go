@@ -1,0 +1,155 @@
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// scope is what thresholds are about: the whole of merged results, a step, or a group.
+type scope struct {
+	total     *result.Counts
+	measured  *result.Counts // nil if it is not known
+	averages  result.Averages
+	latencies *result.Latencies
+}
+
+// ofGroup makes it that of a group of a step. It is false if rows have no figures of the group, of which only the first ones have names.
+func (s *scope) ofGroup(at *result.Step, step *plannedStep, name string) bool {
+	i := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
+	k := slices.IndexFunc(step.Groups, func(g plannedGroup) bool { return g.Name == name })
+	if i < 0 || k < 0 || k >= result.MaxRowGroups {
+		return false
+	}
+	g := &at.Groups[i]
+	*s = scope{total: &g.Counts, measured: &g.Measured, latencies: &g.Latencies}
+	return true
+}
+
+// values are the values of metrics by name, in the units that thresholds have them in. A metric without a value is not there.
+type values map[string]float64
+
+// figures are the values that the sums tell.
+func (s *scope) figures() values {
+	f := values{}
+	if p := s.total.Producers; p != nil {
+		f["late"] = float64(p.Late)
+	}
+	if c := s.total.Consumers; c != nil {
+		f["foreign"] = float64(c.Foreign)
+	}
+	if s.measured != nil {
+		f.counts(s.measured)
+	}
+	for name, rate := range map[string]*float64{
+		"sent.avg": s.averages.Sent, "completed.avg": s.averages.Completed, "received.avg": s.averages.Received,
+	} {
+		if rate != nil {
+			f[name] = *rate
+		}
+	}
+	if due, unsent := s.averages.Due, s.averages.Unsent; due != nil && unsent != nil && *due > 0 {
+		f["rate.missed"] = 100 * float64(*unsent) / float64(*due)
+	}
+	for _, name := range result.Names() {
+		if l := s.latencies.Get(name); l != nil && l.Count > 0 {
+			f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
+			if p := l.Percentiles; p != nil {
+				f[name+".p50"], f[name+".p90"], f[name+".p99"] = float64(p.P50), float64(p.P90), float64(p.P99)
+				f[name+".p99.9"], f[name+".p99.99"] = float64(p.P999), float64(p.P9999)
+			}
+		}
+	}
+	return f
+}
+
+// counts are those of the messages that were due after the warm-up.
+func (f values) counts(measured *result.Counts) {
+	add := func(name string, n uint64) { f[name] = float64(n) }
+	if p := measured.Producers; p != nil {
+		add("sent", p.Sent)
+		add("completed", p.Completed)
+		add("rejected", p.Rejected)
+		add("released", p.Released)
+		add("modified", p.Modified)
+		add("failed", p.Failed)
+		add("unconfirmed", p.Unconfirmed)
+	}
+	if c := measured.Consumers; c != nil {
+		add("received", c.Received)
+		add("redelivered", c.Redelivered)
+		add("early", c.Early)
+		add("consumer.released", c.Released)
+		add("consumer.rejected", c.Rejected)
+	}
+	add("commits.failed", measured.CommitsFailed)
+}
+
+// whole adds what is known of whole runs only.
+func (f values) whole(m *result.Result) {
+	if m.Missing != nil {
+		f["missing"] = float64(*m.Missing)
+	}
+	if v := m.Verification; v != nil {
+		if v.Known {
+			f["lost"], f["left"] = float64(v.Total.Lost), float64(v.Total.Left)
+		}
+		f["duplicated"], f["out_of_order"], f["damaged"] = float64(v.Total.Duplicates), float64(v.Total.Disordered), float64(v.Total.Damaged)
+	}
+}
+
+// reconnections adds the outages: those of several hosts that were at the same time are one.
+func (f values) reconnections(list []result.Outage) {
+	var times []span
+	var inDoubt uint64
+	for i := range list {
+		times = append(times, span{list[i].Time, list[i].Length})
+		inDoubt += list[i].InDoubt
+	}
+	f.spans("outage", times)
+	f["in_doubt"] = float64(inDoubt)
+}
+
+// stalls adds those that ended after a warm-up, from a moment to another one: those of several hosts that were at the same time are one.
+func (f values) stalls(list []result.Stall, from, to int64) {
+	var times []span
+	for i := range list {
+		if s := &list[i]; !s.Warmup && s.Time >= from && s.Time <= to {
+			times = append(times, span{s.Time, s.Length})
+		}
+	}
+	f.spans("stall", times)
+}
+
+// span is a time, from a moment on.
+type span struct{ from, length int64 }
+
+// spans adds how many times there were, of which several that overlap are one, and the longest of any host.
+func (f values) spans(name string, list []span) {
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	count, until, longest := 0, int64(-1), int64(0)
+	for _, s := range list {
+		if s.from >= until {
+			count++
+		}
+		until, longest = max(until, s.from+s.length), max(longest, s.length)
+	}
+	f[name+".count"], f[name+".max"] = float64(count), float64(longest)
+}
+
+// testers adds the processor time of all testers, of the processors that they may use, in a step or, without a name, the whole run.
+func (f values) testers(parts []*result.Result, step string) {
+	var used, all float64
+	for _, p := range parts {
+		for i := range p.Rows {
+			if row := &p.Rows[i]; step == "" || row.Step == step {
+				used += float64(row.Tester.CPU)
+				all += float64(row.Length) * float64(row.Tester.Cores)
+			}
+		}
+	}
+	if all > 0 {
+		f["tester.cpu"] = 100 * used / all
+	}
+}

@@ -1,0 +1,239 @@
+package merge
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// planned is what a merge needs of the plan of a result.
+type planned struct {
+	Verify        bool          `json:"verify"`
+	Allow         []string      `json:"allow"`
+	FailOnForeign bool          `json:"fail-on-foreign"`
+	Stalls        string        `json:"stall-threshold"`
+	Thresholds    []string      `json:"thresholds"`
+	Steps         []plannedStep `json:"steps"`
+}
+
+type plannedStep struct {
+	Name       string         `json:"name"`
+	Duration   string         `json:"duration"`
+	Warmup     string         `json:"warmup"`
+	Thresholds []string       `json:"thresholds"`
+	Groups     []plannedGroup `json:"groups"`
+}
+
+type plannedGroup struct {
+	Name      string `json:"name"`
+	Producers int    `json:"producers"`
+	Rate      string `json:"rate"`
+	Reconnect bool   `json:"reconnect"`
+}
+
+func planOf(m *result.Result) (p planned, err error) {
+	if len(m.Plan) == 0 {
+		return p, nil
+	}
+	if err := json.Unmarshal(m.Plan, &p); err != nil {
+		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	return p, nil
+}
+
+// judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with these figures has. The
+// verdicts of the parts, each about its own figures, stay with these.
+func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold.Threshold) error {
+	whole, err := parsed(plan.Thresholds)
+	if err != nil {
+		return err
+	}
+	steps := make([][]threshold.Threshold, len(plan.Steps))
+	for i := range plan.Steps {
+		if steps[i], err = parsed(plan.Steps[i].Thresholds); err != nil {
+			return err
+		}
+	}
+	j := judging{merged: m.Result, parts: parts, plan: plan}
+	for _, p := range parts {
+		j.starts = append(j.starts, p.Start-ahead(m.Result, p))
+	}
+	m.Judged = j.judge(append(whole, others...), nil)
+	for i := range steps {
+		if len(steps[i]) == 0 {
+			continue
+		}
+		list := j.judge(steps[i], &plan.Steps[i])
+		for k := range list {
+			list[k].Step = plan.Steps[i].Name
+		}
+		m.Judged = append(m.Judged, list...)
+	}
+	m.Thresholds = report.Thresholds(m.Judged)
+	if o := &m.Outcome; slices.Contains([]int{0, statusThreshold, statusInterrupted}, o.Status) {
+		switch {
+		case !o.Success:
+			o.Status = statusFailed
+		case slices.ContainsFunc(m.Judged, func(o threshold.Outcome) bool { return o.Broken() }):
+			o.Status = statusThreshold
+		case o.Interrupted:
+			o.Status = statusInterrupted
+		default:
+			o.Status = 0
+		}
+	}
+	return nil
+}
+
+func parsed(texts []string) (list []threshold.Threshold, err error) {
+	for _, text := range texts {
+		t, err := threshold.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("a threshold of the plan, %q: %w", text, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// judging is what thresholds are judged by.
+type judging struct {
+	merged *result.Result
+	parts  []*result.Result
+	starts []int64 // of the loads of the parts, by one clock
+	plan   *planned
+}
+
+// judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same figures.
+func (j *judging) judge(list []threshold.Threshold, step *plannedStep) []threshold.Outcome {
+	if step == nil && len(j.plan.Steps) == 1 {
+		step = &j.plan.Steps[0]
+	}
+	known := map[string]values{} // by group
+	return threshold.Judge(list, func(group string) float64 { return j.target(step, group) }, func(name string) (float64, bool) {
+		metric, _ := threshold.Find(name)
+		f, ok := known[metric.Group]
+		if !ok {
+			f = j.figures(step, metric.Group)
+			known[metric.Group] = f
+		}
+		if metric.Group != "" {
+			name = strings.TrimPrefix(name, threshold.GroupPrefix+metric.Group+".")
+		}
+		v, ok := f[name]
+		return v, ok
+	})
+}
+
+// figures are those of a step, or of the whole of several steps, or of a group of a step. What the results do not tell is not there.
+func (j *judging) figures(step *plannedStep, group string) values {
+	m := j.merged
+	whole := step == nil || len(j.plan.Steps) == 1
+	s := scope{total: &m.Total, measured: m.Measured, latencies: &m.Latencies}
+	from, to := int64(0), m.End
+	if m.Figures != nil {
+		s.averages = m.Figures.Averages
+	}
+	var at *result.Step
+	if step != nil {
+		if at = stepOf(m, step.Name); at == nil {
+			return nil
+		}
+		if !whole {
+			s, from, to = step.scope(at), at.Start, at.End
+		}
+	}
+	rows := seconds{parts: j.parts, starts: j.starts, of: func(row *result.Row) *result.Counts { return &row.Counts }}
+	if step != nil {
+		rows.step, rows.read = step.Name, step.reads()
+	}
+	if group != "" && (step == nil || !step.is(group)) {
+		if at == nil || !s.ofGroup(at, step, group) {
+			return nil
+		}
+		rows.of = groupIn(group)
+		rows.averages(&s.averages)
+	}
+	f := s.figures()
+	rows.extremes(f)
+	if group != "" {
+		return f
+	}
+	f.testers(j.parts, rows.step)
+	if j.plan.Stalls != "" {
+		f.stalls(m.Stalls, from, to)
+	}
+	if whole {
+		f.whole(m)
+		if j.plan.reconnects() {
+			f.reconnections(m.Outages)
+		}
+	}
+	return f
+}
+
+// target returns the rate that a step, or a group in it, was to have, in messages per second; 0 if there is none.
+func (j *judging) target(step *plannedStep, group string) (perSecond float64) {
+	if step == nil {
+		return 0
+	}
+	at := stepOf(j.merged, step.Name)
+	if at == nil || at.Figures == nil {
+		return 0
+	}
+	loaded := time.Duration(at.Figures.Span) * time.Microsecond
+	if warmup, err := time.ParseDuration(step.Warmup); err == nil {
+		loaded += warmup
+	}
+	for _, g := range step.Groups {
+		if g.Producers == 0 || group != "" && g.Name != group {
+			continue
+		}
+		rate, err := load.ParseSchedule(g.Rate)
+		if err != nil { // it has none
+			return 0
+		}
+		perSecond += rate.Average(loaded)
+	}
+	return perSecond
+}
+
+func stepOf(m *result.Result, name string) *result.Step {
+	if i := slices.IndexFunc(m.Steps, func(s result.Step) bool { return s.Name == name }); i >= 0 {
+		return &m.Steps[i]
+	}
+	return nil
+}
+
+// scope is that of one of several steps.
+func (p *plannedStep) scope(at *result.Step) scope {
+	s := scope{total: &at.Counts, latencies: &at.Latencies}
+	if at.Figures != nil {
+		s.averages = at.Figures.Averages
+	}
+	if p.Warmup == "" {
+		s.measured = &at.Counts
+	}
+	return s
+}
+
+// is tells whether the group is all of the step.
+func (p *plannedStep) is(group string) bool { return len(p.Groups) == 1 && p.Groups[0].Name == group }
+
+// reads tells whether the step lasts until a backlog is read.
+func (p *plannedStep) reads() bool {
+	return p.Duration == "" && p.Warmup == "" && !slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Producers > 0 })
+}
+
+func (p *planned) reconnects() bool {
+	return slices.ContainsFunc(p.Steps, func(s plannedStep) bool {
+		return slices.ContainsFunc(s.Groups, func(g plannedGroup) bool { return g.Reconnect })
+	})
+}
