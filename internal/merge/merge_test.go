@@ -169,6 +169,68 @@ func TestShardsAreTheWhole(t *testing.T) {
 	}
 }
 
+// Groups of two steps in shards are judged as those of one process, by step: their counts, latencies and rates of a second.
+func TestShardsOfSteps(t *testing.T) {
+	base, shards := t.TempDir(), []string(nil)
+	whole := filepath.Join(base, "whole")
+	for _, divided := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b, o := mem.New(), mem.DefaultOptions()
+			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
+			require.NoError(t, b.Set(o))
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				p.Verify = false
+				group := func(name, rate string) *plan.Group {
+					of := *g
+					of.Name, of.Producers, of.Consumers, of.MaxPending, of.Rate = name, 4, 2, 0, schedule(t, rate)
+					of.Destinations = []driver.Destination{{Name: name}}
+					return &of
+				}
+				list := func(of ...string) (list []threshold.Threshold) {
+					for _, text := range of {
+						d, err := threshold.Parse(text)
+						require.NoError(t, err)
+						list = append(list, d)
+					}
+					return list
+				}
+				of := func(rate string) []threshold.Threshold {
+					return list("sent.avg >= 99% of target", "completed.min >= 90% of target", "ack.p99 < 1s", "sent > 0", "group.a.completed.avg >= "+rate, "group.a.completed.min >= 90% of target",
+						"group.b.received.max > 0", "group.b.transfer.p99 < 1s", "group.b.received > 0", "tester.cpu >= 0%")
+				}
+				p.Thresholds = list("sent == 5000", "completed.min >= 1", "transfer.max < 1s")
+				p.Steps = []plan.Step{
+					{Name: "slow", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "100"), group("b", "300")}, Thresholds: of("99")},
+					{Name: "fast", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
+				}
+			})
+			p.StartAt = time.Now().Add(time.Second)
+			if divided {
+				shards = inShards(t, base, p, 0, 0)
+				return
+			}
+			require.True(t, carryOut(t, whole, *p).Success)
+		})
+	}
+	one, err := result.Read(whole, result.RowHistograms())
+	require.NoError(t, err)
+	all, err := merge.Read(shards, merge.Options{})
+	require.NoError(t, err)
+	for i, want := range one.Thresholds {
+		got := all.Judged[i]
+		require.Equal(t, want.Step+want.Threshold, got.Step+got.Threshold.String())
+		require.Equal(t, want.Kept, got.Kept, got.String())
+		if want.Metric != "tester.cpu" {
+			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
+		}
+	}
+	require.Len(t, all.Judged, 23)
+	require.Zero(t, all.Outcome.Status, all.Judged)
+	for _, p := range all.Parts {
+		require.False(t, p.Thresholds[0].Kept, "none alone has sent 5000")
+	}
+}
+
 // demands are one on each metric of a run that sends and receives at a rate and is verified.
 func demands(t *testing.T) (list []threshold.Threshold) {
 	t.Helper()

@@ -41,7 +41,7 @@ func (s *seconds) extremes(f values) {
 		return
 	}
 	s.next = make([]int, len(s.parts))
-	first, last := s.receipts()
+	first, last, came := s.receipts()
 	var completed, received extremes
 	for i := range s.parts[0].Rows {
 		row := &s.parts[0].Rows[i]
@@ -53,8 +53,10 @@ func (s *seconds) extremes(f values) {
 		if !ok {
 			continue
 		}
-		completed.add(c)
-		if from+jitter >= first && (!s.read || to <= last+jitter) {
+		if row.Producers != nil {
+			completed.add(c)
+		}
+		if came && from+jitter >= first && (!s.read || to <= last+jitter) {
 			received.add(r)
 		}
 	}
@@ -114,9 +116,8 @@ func groupIn(name string) func(*result.Row) *result.Counts {
 	}
 }
 
-// receipts returns when the first row with a message received ended, and when the last one began.
-func (s *seconds) receipts() (first, last int64) {
-	known := false
+// receipts returns when the first row with a message received ended, and when the last one began. It is false if there is none.
+func (s *seconds) receipts() (first, last int64, known bool) {
 	for i, p := range s.parts {
 		for k := range p.Rows {
 			row := &p.Rows[k]
@@ -131,7 +132,7 @@ func (s *seconds) receipts() (first, last int64) {
 			first, last = min(first, to), max(last, from)
 		}
 	}
-	return first, last
+	return first, last, known
 }
 
 // rates returns the messages per second of all parts in a second: each row is even in itself. It is false if a part did not measure for
