@@ -240,6 +240,11 @@ func TestPageInBrowser(t *testing.T) {
 	assert.Equal(t, "1 s: completed 50/s, received 50/s, sent 50/s", b.value(t, "throughput"))
 	key("throughput", kb.ArrowRight, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight)
 	assert.Equal(t, "5 s: completed 0/s, received 0/s, sent 100/s, stall (send): 1.00 s at 4.00 s", b.value(t, "throughput"))
+	key("throughput", kb.ArrowRight)
+	assert.Equal(t, "6 s: completed 200/s, received 200/s, sent 100/s, outage: 800 ms at 5.50 s", b.value(t, "throughput"))
+	key("throughput", kb.End)
+	assert.Contains(t, b.value(t, "throughput"), "outage from 6.90 s on: no message came through after it")
+	assert.Contains(t, eval[string](t, b, `document.querySelector('#throughput .note').textContent`), "stalls in red, outages in violet")
 	key("latency", kb.Home, kb.ArrowRight)
 	assert.Equal(t, "2 s: 50% 791 us, 99% 1.29 ms, max 1.29 ms", b.value(t, "latency"))
 
@@ -329,6 +334,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	b := newBrowser(t)
 	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`\u2028"
 	r := told(t)
+	r.Outages[0].Host = evil
 	r.Scenario, r.Stalls[0].Side, r.Findings[0].Text, r.Outcome.Reason = evil, evil, evil, evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})
 	p := pageOf(evil, runOf(t, evil, r, result.Latencies{}), runOf(t, evil+"2", told(t), result.Latencies{}))

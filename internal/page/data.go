@@ -45,7 +45,7 @@ type (
 		P99 column `json:"p99"`
 		Max column `json:"max"`
 	}
-	// band is a time that is marked: a warm-up, a drain or a stall.
+	// band is a time that is marked: a warm-up, a drain, a stall or an outage.
 	band struct {
 		Kind string   `json:"kind"`
 		From number64 `json:"from"`
@@ -104,6 +104,7 @@ func (r *Run) data() runData {
 	for _, stall := range r.Result.Stalls {
 		d.Bands = append(d.Bands, band{"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length), stallText(&stall)})
 	}
+	d.Bands = append(d.Bands, r.outageBands()...)
 	for _, name := range result.Names() {
 		if c, ok := curvesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
 			d.Curves[name] = c

@@ -37,6 +37,27 @@ func told(t *testing.T) *result.Result {
 	r.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{
 		{Destination: "queue://TEST", Sent: 650, Added: &result.Compared{Count: 653, Least: 650, Most: 650}, Received: 650, Depth: &depth},
 	}}
+	r.Outages = []result.Outage{
+		{
+			Time: r.Start + 5_500_000, Elapsed: 5_500_000, Length: 800_000, Confirmed: 800_000, Received: 820_000, Reconnected: 750_000,
+			Workers: []string{"producer-0", "consumer-0"}, Attempts: 3, InDoubt: 7, Class: "connection-lost", Error: "read: EOF",
+		},
+		{
+			Time: r.Start + 6_900_000, Elapsed: 6_900_000, Workers: []string{"producer-0"}, NotBack: []string{"producer-0"}, Attempts: 1, Class: "connect",
+			Error: "connection refused",
+		},
+	}
+	r.Steps[0].Groups = []result.Group{
+		{
+			Name: "fast", Due: 410, Counts: result.Counts{Producers: &result.Producers{Sent: 400, Completed: 397, Rejected: 3}},
+			Latencies: result.Latencies{Ack: latencyOf([]int64{300, 500, 900}, 1), Response: latencyOf([]int64{400, 600, 5000}, 1)},
+		},
+		{Name: "slow", Counts: result.Counts{Producers: &result.Producers{Sent: 250, Completed: 250}}},
+		{
+			Name: "readers", Counts: result.Counts{Consumers: &result.Consumers{Received: 650}},
+			Latencies: result.Latencies{Transfer: latencyOf([]int64{700, 900, 2000}, 1)},
+		},
+	}
 	r.Brokers = []result.Broker{{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.56.0"}}
 	return r
 }
@@ -199,6 +220,7 @@ func TestHostileTexts(t *testing.T) {
 	r.BrokerCount.Destinations[0].Destination = evil
 	r.Brokers[0].Product = evil
 	r.Stalls[0].Side = evil
+	r.Outages[0].Error, r.Outages[0].Host, r.Steps[0].Groups[0].Name = evil, evil, evil
 	r.Thresholds[0].Threshold = evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})
 	r.Commands = []result.Command{{Step: evil, When: "before", Command: evil, Output: evil}}

@@ -163,11 +163,10 @@ func thresholdTable(r *Run) Table {
 }
 
 func stallTable(r *Run) Table {
-	const most = 50
 	t := Table{Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}}
 	for i := range r.Result.Stalls {
-		if i == most {
-			t.Note = fmt.Sprintf("The first %d of %d.", most, len(r.Result.Stalls))
+		if i == maxListed {
+			t.Note = fmt.Sprintf("The first %d of %d.", maxListed, len(r.Result.Stalls))
 			break
 		}
 		s := &r.Result.Stalls[i]

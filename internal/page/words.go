@@ -62,7 +62,7 @@ func (r *Run) story() story {
 		}
 	}
 	s.Limits = r.limits()
-	for _, t := range []Table{thresholdTable(r), stallTable(r), verified(r), brokerCounts(r), errorTable(r)} {
+	for _, t := range []Table{groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r), brokerCounts(r), errorTable(r)} {
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
 		}
@@ -153,6 +153,9 @@ func (r *Run) sentences() (list []string) {
 	}
 	if len(late) > 0 {
 		list = append(list, "99% were "+strings.Join(late, ", and 99% ")+".")
+	}
+	if outages := r.Result.Outages; len(outages) > 0 {
+		list = append(list, outageSentence(outages))
 	}
 	return list
 }

@@ -170,7 +170,7 @@ class Chart {
     if (this.u && !printing && Math.abs(this.u.width - this.width()) > 1) this.u.setSize({ width: this.width(), height: this.height });
   }
 
-  /* marks are behind the curves: warm-up, drain, stalls, steps. */
+  /* marks are behind the curves: warm-up, drain, stalls, outages, steps. */
   marks(u) {
     const { left, top, height, width } = u.bbox, ctx = u.ctx;
     ctx.save();
@@ -178,7 +178,7 @@ class Chart {
     for (const m of this.spec.marks || []) {
       const from = u.valToPos(m.from, 'x', true), to = u.valToPos(m.to, 'x', true);
       ctx.fillStyle = css('--' + m.kind);
-      ctx.fillRect(from, top, Math.max(m.kind === 'stall' ? 3 * devicePixelRatio : 1, to - from), height);
+      ctx.fillRect(from, top, Math.max(m.kind === 'stall' || m.kind === 'outage' ? 3 * devicePixelRatio : 1, to - from), height);
     }
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.fillStyle = ctx.strokeStyle = css('--soft');
@@ -271,7 +271,7 @@ class Chart {
       texts.push(`${c.label} ${text}`);
     }
     const to = this.data[0][index], from = index > 0 ? this.data[0][index - 1] : -Infinity;
-    for (const m of spec.marks || []) if (m.kind === 'stall' && m.from < to && m.to > from) texts.push(m.text);
+    for (const m of spec.marks || []) if ((m.kind === 'stall' || m.kind === 'outage') && m.from < to && m.to > from) texts.push(m.text);
     this.plot.setAttribute('aria-valuenow', index);
     this.plot.setAttribute('aria-valuetext', x + ': ' + texts.join(', '));
   }
@@ -346,6 +346,7 @@ function markNote() {
   const kinds = new Set(data.runs[0].bands.map(b => b.kind)), parts = [];
   if (kinds.has('warmup') || kinds.has('drain')) parts.push([kinds.has('warmup') && 'warm-up', kinds.has('drain') && 'drain'].filter(Boolean).join(' and ') + ' in grey');
   if (kinds.has('stall')) parts.push('stalls in red');
+  if (kinds.has('outage')) parts.push('outages in violet');
   if (data.lines.length) parts.push('thresholds dashed');
   return parts.length ? ' Marked: ' + parts.join(', ') + '.' : '';
 }

@@ -1,0 +1,111 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// maxListed bounds the rows of a table of moments: of stalls, of outages.
+const maxListed = 50
+
+// outageTable has the times in which workers had lost their connections.
+func outageTable(r *Run) Table {
+	t := Table{
+		Title: "Outages",
+		Head: []string{
+			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts", "in doubt", "first failure",
+		},
+		Words: true,
+	}
+	list := r.Result.Outages
+	if len(list) == 0 {
+		return t
+	}
+	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that was confirmed, or received, on a connection that " +
+		"was opened after that. Times are from its begin. Messages in doubt ended without an answer: the broker has them or not."
+	if len(list) > maxListed {
+		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, len(list))
+		list = list[:maxListed]
+	}
+	known := func(us int64, other string) string {
+		if us == 0 {
+			return other
+		}
+		return span(us)
+	}
+	for i := range list {
+		o := &list[i]
+		again := "-"
+		switch {
+		case len(o.NotBack) > 0:
+			again = fmt.Sprintf("%d of %d not", len(o.NotBack), len(o.Workers))
+		case o.Reconnected > 0:
+			again = "after " + span(o.Reconnected)
+		}
+		t.Rows = append(t.Rows, []string{
+			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"), fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt),
+			o.Class + ": " + o.Error,
+		})
+	}
+	return t
+}
+
+// outageName is when it began; in a merged result, at which host.
+func outageName(o *result.Outage) string {
+	name := seconds(o.Elapsed) + " s"
+	if o.Host != "" {
+		name = o.Host + ": " + name
+	}
+	return name
+}
+
+func outageText(o *result.Outage) string {
+	if o.Length == 0 {
+		return fmt.Sprintf("outage from %s on: no message came through after it", outageName(o))
+	}
+	return fmt.Sprintf("outage: %s at %s", span(o.Length), outageName(o))
+}
+
+// outageBands mark the outages. One after which no message came lasts to the end of the run.
+func (r *Run) outageBands() (list []band) {
+	end := int64(0)
+	if n := len(r.series.points); n > 0 {
+		end = r.series.points[n-1].to
+	}
+	for i := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
+		o := &r.Result.Outages[i]
+		to := o.Elapsed + o.Length
+		if o.Length == 0 {
+			to = max(o.Elapsed, end)
+		}
+		list = append(list, band{"outage", millis(o.Elapsed), millis(to), outageText(o)})
+	}
+	return list
+}
+
+// outageSentence tells how many there were, and how long.
+func outageSentence(list []result.Outage) string {
+	var sum, longest int64
+	open := 0
+	for i := range list {
+		sum, longest = sum+list[i].Length, max(longest, list[i].Length)
+		if list[i].Length == 0 {
+			open++
+		}
+	}
+	switch {
+	case len(list) == 1 && open == 0:
+		return "1 outage of " + span(sum) + "."
+	case len(list) == 1:
+		return "1 outage, after which no message came through."
+	}
+	text := fmt.Sprintf("%d outages", len(list))
+	if sum > 0 {
+		text += ", together " + span(sum) + ", the longest " + span(longest)
+	}
+	if open > 0 {
+		text += fmt.Sprintf("; no message came through after %d of them", open)
+	}
+	return text + "."
+}

@@ -1,0 +1,54 @@
+package page
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func TestOutageSentence(t *testing.T) {
+	t.Parallel()
+	ended, longer, open := result.Outage{Length: 800_000}, result.Outage{Length: 2 * second}, result.Outage{}
+	for want, list := range map[string][]result.Outage{
+		"1 outage of 800 ms.":                                                                      {ended},
+		"1 outage, after which no message came through.":                                           {open},
+		"2 outages, together 2.80 s, the longest 2.00 s.":                                          {longer, ended},
+		"2 outages; no message came through after 2 of them.":                                      {open, open},
+		"3 outages, together 2.80 s, the longest 2.00 s; no message came through after 1 of them.": {longer, ended, open},
+	} {
+		assert.Equal(t, want, outageSentence(list))
+	}
+}
+
+// TestManyOutages: a table and the charts have a bound, and the table says so.
+func TestManyOutages(t *testing.T) {
+	t.Parallel()
+	r, _ := resultOf(t, usual())
+	for i := range 600 {
+		r.Outages = append(r.Outages, result.Outage{Elapsed: int64(i) * 10_000, Length: 1000, Workers: []string{"producer-0"}, Class: "connection-lost"})
+	}
+	run, err := NewRun("run", r)
+	require.NoError(t, err)
+	table := outageTable(run)
+	assert.Len(t, table.Rows, 50)
+	assert.Contains(t, table.Note, "The first 50 of 600.")
+	assert.Len(t, run.outageBands(), 500)
+}
+
+// TestGroupTable: a group of a run of several steps has the name of its step before it; a step of one group has no row.
+func TestGroupTable(t *testing.T) {
+	t.Parallel()
+	r, _ := resultOf(t, usual())
+	run, err := NewRun("run", r)
+	require.NoError(t, err)
+	assert.Empty(t, groupTable(run).Rows)
+	run.Result.Steps = []result.Step{{Name: "fill"}, {Name: "read", Groups: told(t).Steps[0].Groups}}
+	assert.Equal(t, [][]string{
+		{"read · fast", "410", "400", "397", "3", "0.501", "0.900", "5.00", "-", "-", "-", "-"},
+		{"read · slow", "-", "250", "250", "0", "-", "-", "-", "-", "-", "-", "-"},
+		{"read · readers", "-", "-", "-", "-", "-", "-", "-", "650", "0.903", "2.00", "2.00"},
+	}, groupTable(run).Rows)
+}
