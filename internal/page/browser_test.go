@@ -219,7 +219,7 @@ func TestPageInBrowser(t *testing.T) {
 	r := told(t)
 	_, warmup := resultOf(t, usual())
 	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
-	assert.Equal(t, int64(5), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
+	assert.Equal(t, int64(9), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
 	b.picture(t, "run-desktop-light")
 
 	// Values by the mouse, in the middle of the chart: 3.55 s, of which the nearest second ended at 4 s.
@@ -254,6 +254,21 @@ func TestPageInBrowser(t *testing.T) {
 	stalled := eval[[]float64](t, b, `(() => { const e = document.querySelector('#latency .u-over'); e.scrollIntoView({ block: 'center' }); const o = e.getBoundingClientRect(); return [o.left + o.width * 5 / 7.1, o.top + o.height / 2]; })()`)
 	b.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, stalled[0], stalled[1]))
 	b.until(t, `[...document.querySelectorAll('#latency .value')].every(v => v.textContent === '-')`)
+
+	// What the broker used: half a processor, and nothing is known of the third second.
+	key("side-shares", kb.Home, kb.ArrowRight)
+	assert.Equal(t, "2 s: process, of one processor 50%, garbage collection 2%, busiest disk 20%", b.value(t, "side-shares"))
+	key("side-shares", kb.ArrowRight)
+	assert.Equal(t, "3 s: process, of one processor -, garbage collection -, busiest disk -", b.value(t, "side-shares"))
+	key("side-memory", kb.End)
+	assert.Contains(t, b.value(t, "side-memory"), "7.1 s: memory 508 MB, heap 254 MB, outage from")
+	key("side-bytes", kb.Home)
+	assert.Equal(t, "1 s: disk written 3 MB/s, network in 1.50 MB/s", b.value(t, "side-bytes"))
+	key("side-others", kb.Home)
+	assert.Equal(t, "1 s: warnings in the log 0/s", b.value(t, "side-others"))
+	b.call(t, `const s = document.querySelector('#side-others select'); s.value = 'depth{queue="TEST"}'; s.dispatchEvent(new Event('change'))`)
+	key("side-others", kb.Home)
+	assert.Equal(t, "1 s: depth{queue=\"TEST\"} -1", b.value(t, "side-others"))
 
 	// Without the warm-up, the first second is the third.
 	toggle := func(chart, label string) {
@@ -334,7 +349,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	b := newBrowser(t)
 	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`\u2028"
 	r := told(t)
-	r.Outages[0].Host = evil
+	r.Outages[0].Host, r.BrokerSide[0].Events[0].Text, r.Rows[0].BrokerSide.Series[evil] = evil, evil, 1
 	r.Scenario, r.Stalls[0].Side, r.Findings[0].Text, r.Outcome.Reason = evil, evil, evil, evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})
 	p := pageOf(evil, runOf(t, evil, r, result.Latencies{}), runOf(t, evil+"2", told(t), result.Latencies{}))

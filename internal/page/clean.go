@@ -90,6 +90,9 @@ func (d *chartData) clean() {
 		for k := range r.Steps {
 			r.Steps[k].Name = safetext.Line(r.Steps[k].Name)
 		}
+		for k := range r.Events {
+			r.Events[k].Name = safetext.Line(r.Events[k].Name)
+		}
 		for k := range r.Bands {
 			r.Bands[k].Text = safetext.Line(r.Bands[k].Text)
 		}

@@ -31,6 +31,8 @@ type (
 		Load      map[string][]number64  `json:"load"`
 		Bands     []band                 `json:"bands"`
 		Steps     []stepAt               `json:"steps"`
+		Events    []stepAt               `json:"events,omitempty"` // of the broker
+		Side      []sideData             `json:"side,omitempty"`   // what the broker and its host used
 		Curves    map[string]curves      `json:"curves"`
 		Pile      *pile                  `json:"pile,omitempty"`
 		Offered   number64               `json:"offered"` // the rate that was wanted; 0 without one
@@ -105,6 +107,7 @@ func (r *Run) data() runData {
 		d.Bands = append(d.Bands, band{"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length), stallText(&stall)})
 	}
 	d.Bands = append(d.Bands, r.outageBands()...)
+	d.Side, d.Events = r.side(), r.events()
 	for _, name := range result.Names() {
 		if c, ok := curvesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
 			d.Curves[name] = c

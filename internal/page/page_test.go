@@ -58,6 +58,7 @@ func told(t *testing.T) *result.Result {
 			Latencies: result.Latencies{Transfer: latencyOf([]int64{700, 900, 2000}, 1)},
 		},
 	}
+	watched(r)
 	r.Brokers = []result.Broker{{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.56.0"}}
 	return r
 }
@@ -220,6 +221,8 @@ func TestHostileTexts(t *testing.T) {
 	r.BrokerCount.Destinations[0].Destination = evil
 	r.Brokers[0].Product = evil
 	r.Stalls[0].Side = evil
+	r.BrokerSide[0].Sources[0], r.BrokerSide[0].FirstWarning, r.BrokerSide[0].Events[0].Text, r.BrokerSide[0].Notes[0] = evil, evil, evil, evil
+	r.BrokerSide[0].Whole.Series[evil], r.Rows[0].BrokerSide.Series[evil] = 1, 1
 	r.Outages[0].Error, r.Outages[0].Host, r.Steps[0].Groups[0].Name = evil, evil, evil
 	r.Thresholds[0].Threshold = evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})

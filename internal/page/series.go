@@ -39,12 +39,14 @@ type point struct {
 	cpu, busy, all            int64
 	cores                     int
 	memory                    uint64 // the most
+	side                      map[string]sidePoint
 }
 
 func newPoint(r *result.Row) point {
 	p := point{
 		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step, inFlight: float64(r.InFlight),
 		cpu: r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores, memory: r.Tester.Memory,
+		side: sidePoints(r.BrokerSide),
 	}
 	of := func(n uint64) rate {
 		e := nothing()
@@ -94,6 +96,7 @@ func (p *point) add(next *point) {
 	p.inFlight = max(p.inFlight, next.inFlight)
 	p.cpu, p.busy, p.all = p.cpu+next.cpu, p.busy+next.busy, p.all+next.all
 	p.cores, p.memory = next.cores, max(p.memory, next.memory)
+	p.side = joinSides(p.side, next.side)
 }
 
 // series are the points of a run, thinned as it gets longer: at most twice limit, each with the lowest and the highest of its rows.

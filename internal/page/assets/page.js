@@ -149,7 +149,7 @@ class Chart {
       width: this.width(), height: this.height, pxAlign: 1, padding: [12, 24, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false }, sync: this.sync ? { key: this.sync, setSeries: false } : undefined, points: { size: 7 } },
-      scales: { x: { time: false, distr: spec.xLog ? 3 : 1, range: spec.xRange }, y: { distr: spec.yLog ? 3 : 1, range: spec.yLog ? undefined : (u, min, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      scales: { x: { time: false, distr: spec.xLog ? 3 : 1, range: spec.xRange }, y: { distr: spec.yLog ? 3 : 1, range: spec.yLog ? undefined : (u, min, max) => [Math.min(0, min * 1.08 || 0), max > 0 ? max * 1.08 : 1] } },
       series, bands,
       axes: [
         { ...axis, values: (u, splits) => splits.map(spec.xTick), space: spec.xSpace || 70, incrs: spec.xIncrs, size: 34 },
@@ -328,7 +328,7 @@ function marksOf(chart) {
   if (many()) return {};
   const run = data.runs[0], keep = chart.state.warmup !== false;
   const marks = run.bands.filter(b => keep || b.kind !== 'warmup').map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
-  const steps = run.steps.length > 1 ? run.steps.map(s => ({ name: s.name, at: s.at / 1000 })) : [];
+  const steps = (run.steps.length > 1 ? run.steps : []).concat(run.events || []).map(s => ({ name: s.name, at: s.at / 1000 })).sort((a, b) => a.at - b.at);
   return { marks, steps };
 }
 
@@ -487,6 +487,35 @@ function tester(chart) {
   return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => v + '%', yText: v => number(v) + '%', note: 'Processor time of perfmq' + (many() ? ', in % of one processor.' : ' and of all programs of its machine.') };
 }
 
+/* side is a chart of what the broker and its host used: of one run all figures of it, of several runs one. */
+function side(name) {
+  return chart => {
+    const series = [];
+    let unit = '';
+    for (const run of data.runs) {
+      const keep = measured(run, chart);
+      const list = (run.side || []).filter(f => f.chart === name && (!chosen(name) || f.name === chart.state.figure));
+      list.forEach((f, i) => {
+        unit = f.unit;
+        series.push({ label: many() ? run.name : f.name, color: many() ? runColor(run) : '--c' + (i % 8 + 1), dash: many() ? runDash(run) : undefined,
+          x: keep(seconds(run.time)), value: keep(f.value), low: keep(f.low), high: keep(f.high) });
+      });
+    }
+    if (!series.length) return null;
+    const after = unit === '%' || unit === '/s' ? unit : unit && ' ' + unit;
+    return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => numberTick(v) + (unit === '%' ? unit : ''), yText: v => number(v) + after,
+      note: { shares: 'In % of the time; of a process with several busy processors above 100%.', memory: 'In MB.', bytes: 'In MB/s.', others: '' }[name] + thinnedNote() };
+  };
+}
+
+/* chosen tells whether a chart of the broker's side draws one figure at a time. */
+const chosen = name => many() || name === 'others';
+
+const sideControls = name => chart => {
+  const names = [...new Set(data.runs.flatMap(r => (r.side || []).filter(f => f.chart === name).map(f => f.name)))];
+  return names.length ? [...(chosen(name) ? [chart.choice('figure', 'Figure', names.map(n => [n, n]))] : []), ...warmupToggle(chart)] : [];
+};
+
 /* a matrix: a figure over an axis, a line for each combination of the others, with the noise of the repeats */
 function matrix(chart) {
   const g = (data.matrix || []).find(x => x.name === chart.state.figure);
@@ -511,6 +540,8 @@ new Chart(place, { id: 'backlog', title: 'Rate against backlog', define: piled, 
 new Chart(place, { id: 'waiting', title: 'Messages waiting', sync: 'time', define: waiting,
   controls: c => [...(many() ? [c.choice('of', 'Messages', [['inFlight', 'in flight'], ['backlog', 'at the broker']])] : []), ...warmupToggle(c)] });
 new Chart(place, { id: 'tester', title: "The tester's processors", sync: 'time', define: tester, controls: warmupToggle });
+for (const [name, title] of [['shares', 'The broker: processors, disk'], ['memory', 'The broker: memory'], ['bytes', 'The broker: disk and network'], ['others', 'The broker: other figures']])
+  new Chart(place, { id: 'side-' + name, title, sync: 'time', define: side(name), controls: sideControls(name) });
 
 /* arrange lets the last of an odd number of narrow charts have the whole width. */
 function arrange() {

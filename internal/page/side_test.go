@@ -1,0 +1,98 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func pointer[T any](v T) *T { return &v }
+
+// watched gives a result what a broker used: in each row but the third half a processor, 3 MB written, and one more MB of memory and heap, and
+// in the fourth a warning.
+func watched(r *result.Result) {
+	const depth = `depth{queue="TEST"}`
+	for i := range r.Rows {
+		if i == 2 { // nothing is known
+			continue
+		}
+		length := uint64(r.Rows[i].Length) //nolint:gosec // not negative
+		u := &result.BrokerUse{
+			Span: r.Rows[i].Length, CPU: pointer(r.Rows[i].Length / 2), CPUSpan: r.Rows[i].Length, CollectionTime: pointer(r.Rows[i].Length / 50),
+			DiskBusy: pointer(0.2), DiskWritten: pointer(3 * length), NetIn: pointer(length + length/2), Warnings: pointer(uint64(0)),
+			Memory: pointer(uint64(501+i) * 1e6), Heap: pointer(uint64(247+i) * 1e6), Series: map[string]float64{depth: float64(i - 1)},
+		}
+		if i == 3 {
+			*u.Warnings = 1
+		}
+		r.Rows[i].BrokerSide = u
+	}
+	r.BrokerSide = []result.BrokerSide{{
+		Sources: []string{"process 7 (java)"}, CPUMost: pointer(0.5), FirstWarning: "a slow disk",
+		Whole: result.BrokerUse{
+			Span: 6_100_000, CPU: pointer(int64(3_050_000)), CPUSpan: 6_100_000, Collections: pointer(uint64(4)), CollectionTime: pointer(int64(122_000)),
+			DiskBusy: pointer(0.2), DiskWritten: pointer(uint64(18_300_000)), NetIn: pointer(uint64(9_150_000)), Warnings: pointer(uint64(1)),
+			Memory: pointer(uint64(508e6)), Heap: pointer(uint64(254e6)), Series: map[string]float64{depth: 6},
+		},
+		Lowest: map[string]float64{depth: -1}, Highest: map[string]float64{depth: 6},
+		Events: []result.BrokerEvent{{Time: r.Start + 2_500_000, Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
+	}}
+	r.Marks = []result.Mark{{Step: "load", Of: "completed", Messages: 500, Elapsed: 5_750_000, Average: 86.96, Momentary: 200}}
+}
+
+// TestThinnedSide: of several seconds an amount has its average over the time in which it is known, a state the highest, both with the lowest
+// and highest second.
+func TestThinnedSide(t *testing.T) {
+	t.Parallel()
+	s := &series{limit: 2}
+	for i, cpu := range []int64{250_000, 750_000, -1, 100_000, 300_000, -1, -1, -1} {
+		row := rowsOf([]load{{step: "load", phase: result.Measure, backlog: -1}})[0]
+		row.Elapsed = int64(i+1) * second
+		if cpu >= 0 {
+			row.BrokerSide = &result.BrokerUse{
+				Span: second, CPU: &cpu, CPUSpan: second, Memory: pointer(uint64(cpu) * 1000), Series: map[string]float64{"s": float64(-cpu)}, //nolint:gosec // not negative
+			}
+		}
+		s.add(&row)
+	}
+	require.Len(t, s.points, 4)
+	r := &Run{series: s, Result: &result.Result{}}
+	list := r.side()
+	require.Len(t, list, 3)
+	assert.Equal(t, sideData{
+		Name: "process, of one processor", Chart: "shares", Unit: "%",
+		column: column{Value: []number64{50, 10, 30}, Low: []number64{25, 10, 30}, High: []number64{75, 10, 30}},
+	}, firstThree(list[0]))
+	assert.Equal(t, column{Value: []number64{750, 100, 300}, Low: []number64{250, 100, 300}, High: []number64{750, 100, 300}}, firstThree(list[1]).column)
+	assert.Equal(t, "s", list[2].Name)
+	assert.Equal(t, []number64{-250_000, -100_000, -300_000}, list[2].Value[:3])
+	for _, d := range list {
+		assert.True(t, math.IsNaN(float64(d.Value[3])), "nothing is known")
+	}
+}
+
+func firstThree(d sideData) sideData {
+	d.Value, d.Low, d.High = d.Value[:3], d.Low[:3], d.High[:3]
+	return d
+}
+
+// TestManySeries: a result of somebody else's may have any number of series.
+func TestManySeries(t *testing.T) {
+	t.Parallel()
+	r, _ := resultOf(t, usual())
+	for i := range r.Rows {
+		u := &result.BrokerUse{Series: map[string]float64{}}
+		for k := range 100 {
+			u.Series[fmt.Sprint(i, "-", k)] = 1
+		}
+		r.Rows[i].BrokerSide = u
+	}
+	run, err := NewRun("run", r)
+	require.NoError(t, err)
+	assert.Len(t, run.side(), maxSeries)
+}
