@@ -198,7 +198,7 @@ func (r *run) start(reporter report.Reporter) error {
 	}
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths, r.sampler.side = r.depths, r.plan.Side
+	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.plan.Side, r.outages
 	r.step.start = 0
 	return nil
 }
@@ -274,6 +274,9 @@ func (r *run) collect() {
 	}
 	r.watch()
 	r.collector.Beat(r.pulse)
+	if r.outages != nil {
+		r.outages.Watch(r.collector.LastSign)
+	}
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.Verify(r.progress)
 	}

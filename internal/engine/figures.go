@@ -113,6 +113,9 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	}), s.Groups)
 	if r.outages != nil {
 		inDoubt, longest := outageFigures(s.Outages)
+		if recovery, ok := longestRecovery(s.Outages); ok {
+			f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
+		}
 		f["outage.count"], f["outage.max"], f["in_doubt"] = float64(len(s.Outages)), float64(longest.Nanoseconds())/1e3, float64(inDoubt)
 	}
 	count := func(known bool, name string, n uint64) {

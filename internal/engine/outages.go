@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,46 @@ func outageFigures(list []stats.Outage) (inDoubt uint64, longest time.Duration) 
 		longest = max(longest, list[i].Length())
 	}
 	return inDoubt, longest
+}
+
+// longestRecovery returns the longest time that the load took to recover from an outage, or for which it was watched in vain. It is false
+// if there was an outage after which the load was not watched: it ended too soon, or nothing had come before.
+func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
+	for i := range list {
+		switch o := &list[i]; {
+		case o.Recovered > 0:
+			longest = max(longest, o.Recovered)
+		case o.Watched > 0:
+			longest = max(longest, o.Length()+o.Watched)
+		default:
+			return 0, false
+		}
+	}
+	return longest, true
+}
+
+// enoughWatched is how long a load must go on after an outage to tell that it has not recovered.
+const enoughWatched = 10 * time.Second
+
+// notRecovered says from which outages the load did not recover although it went on long enough and its rate was not to change.
+func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
+	steady := !slices.ContainsFunc(r.groups, func(g *group) bool {
+		_, constant := g.plan.Rate.Constant()
+		return !constant && !g.plan.Rate.IsZero()
+	})
+	for i := range s.Outages {
+		if o := &s.Outages[i]; steady && o.Recovered == 0 && o.Watched >= enoughWatched {
+			var before []string
+			if o.Before.Completed > 0 {
+				before = append(before, fmt.Sprintf("%.0f completed", o.Before.Completed))
+			}
+			if o.Before.Received > 0 {
+				before = append(before, fmt.Sprintf("%.0f received", o.Before.Received))
+			}
+			add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the rates before it (%s per second)",
+				o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), strings.Join(before, ", "))
+		}
+	}
 }
 
 // lostClass tells whether failures of a class are those of lost connections.

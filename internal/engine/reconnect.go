@@ -102,7 +102,7 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 		if hopeless(err) {
 			return err
 		}
-		l.outages.Attempt()
+		l.outages.Attempt(err)
 		cause, pause = err, min(2*pause, longestPause)
 	}
 }

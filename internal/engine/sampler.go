@@ -27,6 +27,7 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokercount.Depth
+	outages   *stats.Outages    // nil without --reconnect
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
@@ -140,6 +141,7 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
+	s.outages.Interval(snap)
 	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}

@@ -156,6 +156,7 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	notBack(s, add)
+	r.notRecovered(s, add)
 	r.nothingDone(s, add)
 	if r.plan.FailOnForeign && s.Total.Foreign > 0 {
 		add(aboutForeign, s.Total.Foreign)

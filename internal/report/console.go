@@ -117,6 +117,9 @@ func (c *Console) block(s *stats.Snapshot) error {
 		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies.Ack)
 		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies.Transfer)
 	}
+	if text := outageNow(s.Outages); text != "" {
+		fmt.Fprintf(&b, "%-*s %s\n", rateLabel, "--- outage:", text)
+	}
 	return c.print(b.String())
 }
 

@@ -33,6 +33,18 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
+// outageNow says what an outage that goes on is like; empty if there is none.
+func outageNow(p *stats.OutageProgress) string {
+	switch {
+	case p == nil || p.Since == 0:
+		return ""
+	case p.Down == 0:
+		return fmt.Sprintf("%.1f s, all workers connected again, no message yet", p.Since.Seconds())
+	default:
+		return fmt.Sprintf("%.1f s, %s not connected", p.Since.Seconds(), plural(p.Down, "worker"))
+	}
+}
+
 // outageLines returns a line for each outage.
 func outageLines(s *stats.Summary) (lines []string) {
 	for i := range s.Outages {
@@ -70,11 +82,30 @@ func outageLine(o *stats.Outage) string {
 	if o.Attempts > 0 {
 		fmt.Fprintf(&b, ", %s failed", plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
 	}
+	b.WriteString(recovery(o))
+	if o.Silent >= noteworthySilence {
+		fmt.Fprintf(&b, "; nothing had come for %s before it", seconds(o.Silent))
+	}
 	if o.InDoubt > 0 {
 		fmt.Fprintf(&b, "; %d in doubt", o.InDoubt)
 	}
 	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
 	return b.String()
+}
+
+// noteworthySilence is how long nothing must have come before an outage to be worth a word.
+const noteworthySilence = time.Second
+
+// recovery says whether the rates of before an outage were reached again.
+func recovery(o *stats.Outage) string {
+	switch {
+	case o.Recovered > 0:
+		return "; rate recovered after " + seconds(o.Recovered)
+	case o.Watched > 0:
+		return fmt.Sprintf("; rate not recovered in the %s that were left", seconds(o.Watched))
+	default:
+		return ""
+	}
 }
 
 // outages returns those of a result.
@@ -83,6 +114,8 @@ func outages(s *stats.Summary) (list []result.Outage) {
 		o := &s.Outages[i]
 		list = append(list, result.Outage{
 			Time: o.Start.UnixMicro(), Elapsed: o.Start.Sub(s.Start).Microseconds(), Length: o.Length().Microseconds(),
+			Silent: o.Silent.Microseconds(), Recovered: o.Recovered.Microseconds(), Watched: o.Watched.Microseconds(),
+			Before:    result.Rates{Completed: o.Before.Completed, Received: o.Before.Received},
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
 			Workers: o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
 			Error: safetext.Bounded(o.Error),

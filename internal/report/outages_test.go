@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,19 +18,45 @@ func TestOutageLines(t *testing.T) {
 	s := &stats.Summary{Success: true, Start: at.Add(-time.Second), Outages: []stats.Outage{
 		{
 			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
-			InDoubt: 7, Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
+			InDoubt: 7, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
 		},
 		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Class: driver.ClassConnect, Error: "refused"},
 	}}
 	require.Equal(t, "success, after 2 outages (1.5 s)", outcomeOf(s))
 	require.Equal(t, []string{
-		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; " +
+		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
 			"7 in doubt; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
 	}, outageLines(s))
+	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
 	list := outages(s)
+	require.EqualValues(t, 12_000_000, list[0].Silent)
+	require.EqualValues(t, 4_000_000, list[0].Recovered)
 	require.EqualValues(t, 1_500_000, list[0].Length)
 	require.EqualValues(t, 1_000_000, list[0].Elapsed)
 	require.Equal(t, at.UnixMicro(), list[0].Time)
 	require.Equal(t, "fail", outcomeOf(&stats.Summary{}))
+}
+
+// TestOutageLive: the console and the short format say what an outage is like while it goes on, and a row counts the workers without a connection.
+func TestOutageLive(t *testing.T) {
+	t.Parallel()
+	for text, p := range map[string]*stats.OutageProgress{
+		"": nil, "1.5 s, 1 worker not connected": {Count: 1, Down: 1, Since: 1500 * time.Millisecond},
+		"2.0 s, all workers connected again, no message yet": {Count: 1, Since: 2 * time.Second},
+	} {
+		var console, short bytes.Buffer
+		s := snapshot(stats.Measure, 0, stats.Counters{}, stats.Latencies{})
+		s.Outages = p
+		c := NewConsole(&console, ConsoleOptions{})
+		require.NoError(t, c.Start(clientRun(false)))
+		require.NoError(t, c.Interval(s))
+		require.Equal(t, text != "", strings.Contains(console.String(), "--- outage:"))
+		require.Contains(t, console.String(), text)
+		sh := NewShort(&short, ShortOptions{Lines: true})
+		require.NoError(t, sh.Start(clientRun(false)))
+		require.NoError(t, sh.Interval(s))
+		require.Contains(t, short.String(), text)
+		require.Equal(t, text != "", strings.Contains(short.String(), "outage: "))
+	}
 }

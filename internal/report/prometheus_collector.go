@@ -38,6 +38,7 @@ type collector struct {
 	workers  int
 	tester   testerFigures
 	stalls   stallFigures
+	outages  *stats.OutageProgress // nil without --reconnect
 	// histograms by name, phase and step; a latency that the run does not measure has none.
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
@@ -152,6 +153,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	}
 	c.tester.add(s)
 	c.stalls.add(s.Stalls)
+	c.outages = s.Outages
 	phase := stats.Measure.String()
 	if s.Phase == stats.Warmup {
 		phase = s.Phase.String()
@@ -206,6 +208,11 @@ func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.step, c.phase, c.inFlight, c.workers, c.final = "", ended, 0, 0, s
+	if c.outages != nil { // nobody waits for a connection any more
+		p := *c.outages
+		p.Since, p.Down = 0, 0
+		c.outages = &p
+	}
 	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
 	if !c.run.Several() {
 		c.steps[0].total = s.Total

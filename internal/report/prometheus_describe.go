@@ -21,6 +21,8 @@ type descriptions struct {
 	commits, commitsFailed, lateness, delayed, early *prometheus.Desc
 	consumerFailed                                   *prometheus.Desc
 	stalls, stallSeconds                             *prometheus.Desc
+	outages, outageSeconds, outage, disconnected     *prometheus.Desc
+	reconnects, reconnectFailures, inDoubt           *prometheus.Desc
 	verified, depth, backlog                         *prometheus.Desc
 	group                                            groupDescriptions
 	tester                                           testerDescriptions
@@ -63,6 +65,16 @@ func describe(version string, steps bool) descriptions {
 		stalls: d.of("stalls_total", "Times of --stall-threshold or longer in which the broker confirmed (send) or delivered (receive) nothing, "+
 			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
 		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
+
+		outages: d.of("outages_total", "Times in which workers had lost their connections; only with --reconnect."),
+		outageSeconds: d.of("outage_seconds_total", "How long these outages were, added up: each to the first message that was confirmed or "+
+			"received after it."),
+		outage:       d.of("outage_age_seconds", "How long ago the present outage began; 0 if there is none."),
+		disconnected: d.of("workers_disconnected", "Producers and consumers that have lost their connection and are not connected again."),
+		reconnects:   d.of("reconnects_total", "Connections that were opened again."),
+		reconnectFailures: d.of("reconnect_failures_total", "Attempts to connect again that failed, by the class of the failure; 0 before the "+
+			"first of a class.", "class"),
+		inDoubt: d.of("messages_in_doubt_total", "Messages that ended without an answer of the broker as their connection was lost."),
 
 		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),

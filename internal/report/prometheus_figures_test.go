@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // scrapeNative scrapes over protobuf, as a Prometheus that wants native histograms does.
@@ -124,6 +125,26 @@ func TestPrometheusTester(t *testing.T) {
 		"tester_pauses_total": 3, "tester_pause_max_seconds": 3, "tester_workers_saturated": 1,
 		"tester_clock_step_seconds_total direction=forward": 5, "tester_clock_step_seconds_total direction=backward": 0,
 	})
+}
+
+// TestPrometheusOutages: an outage while it goes on, and after it.
+func TestPrometheusOutages(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	require.NoError(t, p.Interval(s))
+	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
+	s.Outages = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
+	s.Outages.Attempts[driver.ClassTimeout] = 7
+	require.NoError(t, p.Interval(s))
+	want := map[string]float64{
+		"outages_total": 2, "outage_seconds_total": 5, "outage_age_seconds": 1, "workers_disconnected": 3, "reconnects_total": 4,
+		"messages_in_doubt_total": 6, "reconnect_failures_total class=timeout": 7, "reconnect_failures_total class=connect": 0,
+	}
+	scrape(t, url).require(t, want)
+	require.NoError(t, p.Summary(&stats.Summary{}))
+	want["outage_age_seconds"], want["workers_disconnected"] = 0, 0
+	scrape(t, url).require(t, want)
 }
 
 // TestPrometheusStalls: those of each side, by phase; a run that only sends has no other side.

@@ -136,6 +136,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if c.run.Consuming {
 		c.stalls.collect(&c.d, stats.ReceiveSide, emit)
 	}
+	c.collectOutages(emit)
 	for i := range c.steps {
 		if s := &c.steps[i]; c.shown(i) {
 			c.collectCounters(emit, &s.total, s.labels)

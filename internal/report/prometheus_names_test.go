@@ -34,6 +34,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
 		s.Verified = &verify.Progress{Received: 1}
 		s.Depths = []brokercount.Depth{{Destination: "queue://TEST", Messages: 7}}
+		s.Outages = &stats.OutageProgress{}
 		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
 		side := use(1, time.Second)
 		s.Side = &side

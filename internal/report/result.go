@@ -115,6 +115,9 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		leftover := latencies(&s.Leftover)
 		row.Leftover = &leftover
 	}
+	if s.Outages != nil {
+		row.Disconnected = s.Outages.Down
+	}
 	if v := s.Verified; v != nil {
 		progress := result.Progress(*v)
 		row.Verified = &progress

@@ -88,6 +88,9 @@ func (s *Short) status(n *stats.Snapshot, columns int) string {
 	if n.Phase != stats.Measure {
 		add(0, "%s", n.Phase)
 	}
+	if text := outageNow(n.Outages); text != "" {
+		add(0, "outage: %s", text)
+	}
 	speed := func(rank int, name string, count uint64) {
 		add(rank, "%s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
 	}

@@ -95,6 +95,22 @@ func (c *Collector) Watch(workers []Worker) {
 // Beat names the pulse of the tester. Call it before the first Collect.
 func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
 
+// LastSign tells when an answer of the broker, or a message, came last to any worker; false if none has come. Any goroutine may call it.
+func (c *Collector) LastSign() (time.Time, bool) {
+	var last time.Duration
+	for _, r := range c.producers {
+		r.mu.Lock()
+		last = max(last, r.quiet.sign)
+		r.mu.Unlock()
+	}
+	for _, r := range c.consumers {
+		r.mu.Lock()
+		last = max(last, r.quiet.sign)
+		r.mu.Unlock()
+	}
+	return c.start.Add(last), last > 0
+}
+
 // Verify names what tells how the verification stands. Call it before the first Collect.
 func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
 

@@ -15,17 +15,28 @@ import (
 // Outage is a time in which workers had lost their connections, of a run that opens them again.
 type Outage struct {
 	Start time.Time // the first failure that a worker was told of
+	// Silent is how long before Start the last answer or message had come to any worker: to notice the failure took no longer. It is 0
+	// if nothing had come.
+	Silent time.Duration
 	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a connection
 	// that was opened after it; 0 if none was.
 	Confirmed, Received time.Duration
 	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or needed it no more.
 	Reconnected time.Duration
-	Workers     []string // those that lost their connection, in the order of their failures
-	NotBack     []string // those of them that are not connected, sorted
-	Attempts    uint64   // to connect again, that failed
-	InDoubt     uint64   // messages that ended without an answer
-	Class       driver.Class
-	Error       string // of the first failure
+	// Recovered is how long after Start the three seconds began in which completions and receipts were back at 90% of Before, each; 0 if
+	// there were none. It is exact to a second.
+	Recovered time.Duration
+	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several outages from which
+	// the load had not recovered in between, those before the first.
+	Before Rates
+	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up to Recovered.
+	Watched  time.Duration
+	Workers  []string // those that lost their connection, in the order of their failures
+	NotBack  []string // those of them that are not connected, sorted
+	Attempts uint64   // to connect again, that failed
+	InDoubt  uint64   // messages that ended without an answer
+	Class    driver.Class
+	Error    string // of the first failure
 }
 
 // Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its start; 0 if there
@@ -44,8 +55,24 @@ type Outages struct {
 	redelivering atomic.Int64
 	start        time.Time // for a clock that nobody sets
 
-	mu   sync.Mutex
-	list []*outage
+	mu         sync.Mutex
+	lastSign   func() (time.Time, bool) // nil if nobody watches
+	list       []*outage
+	reconnects uint64
+	attempts   [driver.NumClasses]uint64
+	recovery   recovery
+}
+
+// OutageProgress is how things stand with outages at a moment.
+type OutageProgress struct {
+	Count      int           // outages so far
+	Down       int           // workers that are not connected
+	Since      time.Duration // how long ago the present outage began; 0 if there is none
+	Length     time.Duration // of all outages, added up, up to now
+	Reconnects uint64        // workers that were connected again
+	InDoubt    uint64        // messages that ended without an answer
+	// Attempts are those to connect again that failed, by the class of the failure.
+	Attempts [driver.NumClasses]uint64
 }
 
 type outage struct {
@@ -60,14 +87,22 @@ const passed = 1
 // NewOutages returns those of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
+// Watch names what tells when an answer or a message came last to any worker; false if none has come. It may be called without any lock.
+func (s *Outages) Watch(lastSign func() (time.Time, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastSign = lastSign
+}
+
 // Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later calls for
 // the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) {
+	silent := s.silent(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open()
 	if o == nil {
-		o = &outage{Outage: Outage{Start: now, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
+		o = &outage{Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
 		s.list = append(s.list, o)
 	}
 	if _, ok := o.lost[worker]; ok {
@@ -86,6 +121,21 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	}
 }
 
+// silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without the lock.
+func (s *Outages) silent(now time.Time) time.Duration {
+	s.mu.Lock()
+	open, lastSign := s.open() != nil, s.lastSign
+	s.mu.Unlock()
+	if open || lastSign == nil {
+		return 0
+	}
+	last, ok := lastSign()
+	if !ok {
+		return 0
+	}
+	return max(1, now.Sub(last))
+}
+
 // open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if there is none.
 func (s *Outages) open() *outage {
 	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length() == 0) {
@@ -95,9 +145,10 @@ func (s *Outages) open() *outage {
 }
 
 // Attempt counts an attempt to connect again that failed.
-func (s *Outages) Attempt() {
+func (s *Outages) Attempt(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.attempts[driver.ClassOf(err)]++
 	if o := s.open(); o != nil {
 		o.Attempts++
 	}
@@ -116,6 +167,7 @@ func (s *Outages) InDoubt(n int) {
 func (s *Outages) Connected(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reconnects++
 	o := s.open()
 	if o == nil {
 		return
@@ -208,6 +260,23 @@ func (s *Outages) List() []Outage {
 	}
 	slices.SortStableFunc(list, func(a, b Outage) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) })
 	return list
+}
+
+// progress tells how things stand.
+func (s *Outages) progress(now time.Time) *OutageProgress {
+	p := &OutageProgress{Count: len(s.list), Reconnects: s.reconnects, Attempts: s.attempts}
+	for _, o := range s.list {
+		p.InDoubt += o.InDoubt
+		length := o.Length()
+		if o == s.open() && now.After(o.Start) {
+			p.Down, p.Since = len(o.lost), now.Sub(o.Start)
+			if length == 0 {
+				length = p.Since
+			}
+		}
+		p.Length += length
+	}
+	return p
 }
 
 // Open tells whether a worker is not connected now.

@@ -27,7 +27,7 @@ func TestOutages(t *testing.T) {
 	o.Lost("c", false, false, lost, at(1.5))
 	require.True(t, o.Open())
 	require.True(t, o.Explain(false), "messages may come again now")
-	o.Attempt()
+	o.Attempt(lost)
 	o.Connected("p", at(3))
 	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
 	o.Came(true, at(3), at(3.2))

@@ -9,7 +9,8 @@ import (
 // are since the start of the run. Its user holds the lock of the recorder.
 type quiet struct {
 	limit time.Duration // shortest time worth noting; 0 for none
-	last  time.Duration // when something came last, or when the worker was ready for it
+	sign  time.Duration // when something came last; 0 for never
+	last  time.Duration // the same, or when the worker was ready for it
 	// waiting is since when the worker had something to wait for that ended without coming, and until when; never if there is none.
 	waiting, until time.Duration
 	gaps           []gap // since the last collection
@@ -30,7 +31,7 @@ func (q *quiet) came(since, now time.Duration) {
 	if q.limit > 0 && now-q.last >= q.limit {
 		q.note(now, min(since, q.waiting))
 	}
-	q.last, q.waiting, q.until = max(q.last, now), never, 0
+	q.sign, q.last, q.waiting, q.until = now, max(q.last, now), never, 0
 }
 
 // ended notes that what the worker had waited for since then will not come.

@@ -228,6 +228,8 @@ type Snapshot struct {
 	Saturated []string
 	// Stalls are those of each side that were found in the interval; they began earlier. One of both sides is there twice.
 	Stalls []Stall
+	// Outages tells how things stand with outages at the end of the interval; nil without --reconnect.
+	Outages *OutageProgress
 }
 
 // Seconds returns the length of the interval.

@@ -16,6 +16,16 @@ type Outage struct {
 	Received  int64 `json:"received,omitempty"`
 	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or needed it no more.
 	Reconnected int64 `json:"reconnected,omitempty"`
+	// Silent is the time before Time in which no answer and no message had come to any worker: to notice the failure took no longer.
+	Silent int64 `json:"silent,omitempty"`
+	// Recovered is the time from its start to the first of three seconds in which completions and receipts were back at 90% of Before,
+	// each; missing if there were none. It is exact to a second.
+	Recovered int64 `json:"recovered,omitempty"`
+	// Before are the medians of the ten seconds with messages before the outage; of several outages from which the load had not recovered
+	// in between, those before the first.
+	Before Rates `json:"before,omitzero"`
+	// Watched is how much of the load in the same step followed the first message that came through, up to Recovered.
+	Watched int64 `json:"watched,omitempty"`
 	// Workers are those that lost their connections; NotBack those of them that were not connected again.
 	Workers []string `json:"workers"`
 	NotBack []string `json:"notBack,omitempty"`
@@ -26,4 +36,12 @@ type Outage struct {
 	// Class and Error are those of the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
+}
+
+// Rates are messages per second.
+type Rates struct {
+	// Completed are the messages that the broker accepted.
+	Completed float64 `json:"completed"`
+	// Received are the messages that came to consumers.
+	Received float64 `json:"received"`
 }

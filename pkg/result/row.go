@@ -27,6 +27,8 @@ type Row struct {
 	Backlog *uint64 `json:"backlog,omitempty"`
 	// Workers is the number of open producers and consumers.
 	Workers int `json:"workers,omitempty"`
+	// Disconnected is the number of them that had lost their connection and were not connected again, with --reconnect.
+	Disconnected int `json:"disconnected,omitempty"`
 	// Latencies that became known in the interval: of messages due in the warm-up if Phase is that, else of those due
 	// after it.
 	Latencies Latencies `json:"latencies"`

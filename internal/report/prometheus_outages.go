@@ -1,0 +1,22 @@
+package report
+
+import "github.com/perfmq/perfmq/pkg/driver"
+
+// collectOutages emits how things stand with outages.
+func (c *collector) collectOutages(emit emitter) {
+	p := c.outages
+	if p == nil {
+		return
+	}
+	emit.counter(c.d.outages, uint64(p.Count)) //nolint:gosec // not negative
+	emit.seconds(c.d.outageSeconds, p.Length)
+	emit.gauge(c.d.outage, p.Since.Seconds())
+	emit.gauge(c.d.disconnected, float64(p.Down))
+	emit.counter(c.d.reconnects, p.Reconnects)
+	emit.counter(c.d.inDoubt, p.InDoubt)
+	for class := range driver.NumClasses { // rate() sees the first failure of the class that there is most often
+		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
+			emit.counter(c.d.reconnectFailures, n, class.String())
+		}
+	}
+}

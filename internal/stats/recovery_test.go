@@ -1,0 +1,156 @@
+package stats_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// seconds feeds outages with full seconds of a load, from 1000 s of the Unix epoch on.
+type seconds struct {
+	outages *stats.Outages
+	now     time.Time
+	step    string
+}
+
+func (s *seconds) pass(completed, received uint64, times int) (last *stats.Snapshot) {
+	for range times {
+		last = &stats.Snapshot{Step: s.step, Phase: stats.Measure, From: s.now, To: s.now.Add(time.Second)}
+		last.Delta.Completed, last.Delta.Received = completed, received
+		s.now = last.To
+		s.outages.Interval(last)
+	}
+	return last
+}
+
+// down begins an outage in the second that follows, and up ends it there.
+func (s *seconds) down() {
+	s.outages.Lost("p", true, false, errors.New("gone"), s.now.Add(200*time.Millisecond))
+}
+
+func (s *seconds) up() {
+	at := s.now.Add(400 * time.Millisecond)
+	s.outages.Connected("p", at)
+	s.outages.Came(true, at, at.Add(time.Millisecond))
+}
+
+func newSeconds() *seconds {
+	return &seconds{outages: stats.NewOutages(), now: time.Unix(1000, 0), step: "load"}
+}
+
+// TestRecoveryRates: which rates an outage is held against, and from when on they are there again.
+func TestRecoveryRates(t *testing.T) {
+	t.Parallel()
+	base := stats.Rates{Completed: 100, Received: 200}
+	t.Run("the last ten seconds, without silence", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(500, 500, 20)
+		s.pass(100, 200, 6)
+		s.pass(0, 0, 30)
+		s.pass(100, 200, 4)
+		s.down()
+		s.pass(20, 20, 1)
+		s.pass(0, 0, 4)
+		s.up()
+		s.pass(40, 120, 1)
+		s.pass(100, 179, 2) // receipts are below 90%
+		s.pass(90, 180, 2)
+		s.pass(89, 300, 1)
+		s.pass(90, 180, 3)
+		s.pass(1, 1, 10)
+		o := s.outages.List()[0]
+		require.Equal(t, base, o.Before)
+		require.Equal(t, 10800*time.Millisecond, o.Recovered)
+		require.Equal(t, 9*time.Second, o.Watched)
+	})
+	t.Run("two outages without recovery between them", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(100, 200, 10)
+		s.down()
+		s.up()
+		s.pass(50, 100, 20)
+		s.down()
+		s.up()
+		s.pass(50, 100, 5)
+		s.pass(100, 200, 3)
+		list := s.outages.List()
+		require.Equal(t, base, list[0].Before)
+		require.Equal(t, base, list[1].Before)
+		require.Equal(t, 24800*time.Millisecond, list[0].Recovered)
+		require.Equal(t, 4800*time.Millisecond, list[1].Recovered)
+		require.Equal(t, 28*time.Second, list[0].Watched)
+		require.Equal(t, 8*time.Second, list[1].Watched)
+	})
+	t.Run("an outage that no rate shows", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(100, 200, 10)
+		for range 3 {
+			s.down()
+			s.up()
+			s.pass(95, 190, 1)
+		}
+		for _, o := range s.outages.List() {
+			require.Equal(t, o.Length(), o.Recovered)
+		}
+	})
+	t.Run("another step", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(100, 200, 10)
+		s.down()
+		s.up()
+		s.pass(50, 100, 2)
+		s.step = "half"
+		s.pass(50, 100, 20)
+		s.down()
+		s.up()
+		s.pass(50, 100, 3)
+		list := s.outages.List()
+		require.Zero(t, list[0].Recovered)
+		require.Equal(t, 2*time.Second, list[0].Watched)
+		require.Equal(t, stats.Rates{Completed: 50, Received: 100}, list[1].Before)
+		require.Positive(t, list[1].Recovered)
+	})
+	t.Run("nothing before", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.down()
+		s.pass(0, 0, 3)
+		s.up()
+		s.pass(100, 200, 10)
+		require.Zero(t, s.outages.List()[0].Watched)
+	})
+}
+
+// TestOutageProgress: how things stand at the end of each second.
+func TestOutageProgress(t *testing.T) {
+	t.Parallel()
+	s := newSeconds()
+	require.Equal(t, &stats.OutageProgress{}, s.pass(10, 10, 1).Outages)
+	s.down()
+	s.outages.Attempt(errors.New("x"))
+	s.outages.InDoubt(3)
+	p := s.pass(0, 0, 2).Outages
+	require.Equal(t, 1800*time.Millisecond, p.Since)
+	require.Equal(t, 1800*time.Millisecond, p.Length)
+	require.Equal(t, []int{1, 1}, []int{p.Count, p.Down})
+	require.EqualValues(t, 3, p.InDoubt)
+	s.up()
+	p = s.pass(10, 10, 1).Outages
+	require.Equal(t, []int{1, 0}, []int{p.Count, p.Down})
+	require.Zero(t, p.Since)
+	require.Equal(t, 2201*time.Millisecond, p.Length)
+	require.EqualValues(t, 1, p.Reconnects)
+	var attempts uint64
+	for _, n := range p.Attempts {
+		attempts += n
+	}
+	require.EqualValues(t, 1, attempts)
+}
