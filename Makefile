@@ -15,13 +15,16 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test unit lint fmt fuzz fuzz-session features docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/perfmq
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/perfmq ./cmd/perfmq
+
+dist: ## build dist/: the binaries for Linux, macOS and Windows on amd64 and arm64, with their checksums
+	./scripts/dist.sh dist $(VERSION)
 
 man: ## write the man pages into bin/man
 	$(GO) run ./internal/mangen bin/man $(VERSION)

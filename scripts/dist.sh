@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds perfmq for each system that it is meant for, and their checksums. Usage: scripts/dist.sh DIR VERSION
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dir=$1 version=$2
+mkdir -p "$dir"
+rm -f "$dir"/perfmq-* "$dir"/SHA256SUMS
+for os in linux darwin windows; do
+	for arch in amd64 arm64; do
+		name=perfmq-$version-$os-$arch
+		[ "$os" = windows ] && name=$name.exe
+		CGO_ENABLED=0 GOOS=$os GOARCH=$arch "${GO:-go}" build -trimpath -ldflags "-s -w -X main.version=$version" -o "$dir/$name" ./cmd/perfmq
+	done
+done
+(cd "$dir" && sha256sum perfmq-* >SHA256SUMS && cat SHA256SUMS)
