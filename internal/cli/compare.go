@@ -35,8 +35,10 @@ Each figure is the median of the repeats with its 95% confidence interval, or wi
 difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm); with too few repeats
 it says that it cannot tell.
 
+Runs that failed or ended early are left out, unless all of a set have, and named.
+
 --fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with status 2 if
-there are too few repeats to tell.`,
+there are too few repeats to tell, and with status 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		DisableFlagsInUseLine: true,
@@ -63,6 +65,9 @@ func (a *app) compare(paths []string, in *comparison) error {
 		return a.usage(errs...)
 	}
 	differences := compare.Differences(sets)
+	for i := range sets {
+		sets[i].Sift()
+	}
 	a.clean(sets, differences)
 	if unlike := compare.Unlike(differences); len(unlike) > 0 && !in.unlike {
 		for _, d := range unlike {
@@ -150,6 +155,11 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 func (a *app) clean(sets []compare.Set, differences []compare.Difference) {
 	for i := range sets {
 		sets[i].Name = a.secrets.Line(sets[i].Name)
+		for _, r := range sets[i].Failed {
+			for k := range r.Outcome.Problems {
+				r.Outcome.Problems[k] = a.secrets.Line(r.Outcome.Problems[k])
+			}
+		}
 	}
 	for i := range differences {
 		d := &differences[i]
@@ -166,6 +176,9 @@ func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare
 	case "markdown":
 		err = compare.Markdown(a.Stdout, sets, rows, differences)
 	case "csv":
+		for _, note := range compare.Notes(sets) {
+			a.errors.say("note: " + note)
+		}
 		err = compare.CSV(a.Stdout, sets, rows)
 	default:
 		err = compare.Text(a.Stdout, sets, rows, differences)
@@ -177,7 +190,11 @@ func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare
 	for i := range sets {
 		names[i] = sets[i].Name
 	}
-	text, err := json.MarshalIndent(map[string]any{"sets": names, "metrics": rows, "differences": differences}, "", "  ")
+	failed := make([]int, len(sets))
+	for i := range sets {
+		failed[i] = len(sets[i].Failed)
+	}
+	text, err := json.MarshalIndent(map[string]any{"sets": names, "failed": failed, "metrics": rows, "differences": differences}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -189,6 +206,14 @@ func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare
 
 // judgeLimits says which limits were exceeded, and which cannot be judged.
 func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []compare.Row) error {
+	for i := 1; i < len(sets) && len(limits) > 0; i++ {
+		if n := len(sets[i].Failed); n > 0 {
+			a.errors.print(&plan.Mistake{
+				Text: fmt.Sprintf("--fail-if: %s: %d of the runs failed, whatever their figures: %s", sets[i].Name, n, compare.Failed(sets[i].Failed[0])),
+			})
+			a.status = exitFailed
+		}
+	}
 	for k := range limits {
 		l := &limits[k]
 		known := false
@@ -205,7 +230,7 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 					a.status = exitUsage
 				case exceeded:
 					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s changed by %s", l.Text, sets[i].Name, rows[r].Cells[i].String())})
-					if a.status != exitUsage {
+					if a.status == exitOK {
 						a.status = exitThreshold
 					}
 				}

@@ -73,6 +73,39 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, exitOK, r.status, r.stderr)
 }
 
+// TestCompareFailedRuns: the figures of failed runs are left out unless there are no others, and no gate lets such runs pass.
+func TestCompareFailedRuns(t *testing.T) {
+	t.Parallel()
+	good, mixed, bad := makeRepeats(t, "good", "1ms", 5), makeRepeats(t, "mixed", "1ms", 5), filepath.Join(t.TempDir(), "bad")
+	r := call(nil, "mem", "producer", "--message-count", "8", "-o", "latency=1ms", "-o", "reject=4", "--result", filepath.Join(mixed, "5"))
+	require.Equal(t, exitFailed, r.status, r.stderr)
+	r = call(nil, "mem", "producer", "--message-count", "8", "-o", "latency=1ms", "-o", "reject=4", "--result", bad)
+	require.Equal(t, exitFailed, r.status, r.stderr)
+
+	r = call(nil, "compare", "--unlike", good, mixed, bad)
+	assert.Equal(t, exitOK, r.status, r.stderr)
+	assert.Contains(t, r.stdout, "mixed (5 runs)")
+	assert.Contains(t, r.stdout, "note: mixed: 1 of 6 runs failed and are left out; the first: messages rejected by the broker: 2\n")
+	assert.Contains(t, r.stdout, "note: bad: the run failed, and its figures are those of a failed run: messages rejected by the broker: 2\n")
+	assert.Empty(t, r.stderr)
+
+	r = call(nil, "compare", "--unlike", "--format", "csv", good, mixed)
+	assert.Contains(t, r.stderr, "note: mixed: 1 of 6 runs failed")
+	assert.NotContains(t, r.stdout, "note")
+
+	file := filepath.Join(t.TempDir(), "comparison.json")
+	r = call(nil, "compare", "--unlike", "--fail-if", "rejected +1000000%", "--json", file, good, mixed)
+	assert.Equal(t, exitUsage, r.status, "rejected is no metric of comparisons")
+	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +1000000%", "--json", file, good, mixed)
+	assert.Equal(t, exitFailed, r.status)
+	assert.Contains(t, r.stderr, "error: --fail-if: mixed: 1 of the runs failed, whatever their figures: messages rejected by the broker: 2\n")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Regexp(t, `"failed": \[\s*0,\s*1\s*\]`, string(text))
+	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +1000000%", mixed, good)
+	assert.NotEqual(t, exitFailed, r.status, "the first one is what the others are held against")
+}
+
 // TestCompareMistakes: each with what to do.
 func TestCompareMistakes(t *testing.T) {
 	t.Parallel()

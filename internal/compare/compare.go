@@ -30,6 +30,7 @@ const (
 type Set struct {
 	Name    string
 	Results []*result.Result
+	Failed  []*result.Result // see [Set.Sift]
 }
 
 // Verdict is what a comparison came to.

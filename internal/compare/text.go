@@ -27,6 +27,9 @@ func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
 		fmt.Fprintf(&b, "  %s %s: %s\n", d.Kind, d.Name, strings.Join(blanks(d.Values), " | "))
 	}
 	b.WriteString("\n")
+	for _, note := range Notes(sets) {
+		b.WriteString("note: " + note + "\n")
+	}
 	for i := 1; i < len(sets); i++ {
 		b.WriteString(Summary(sets, rows, i) + "\n")
 	}
@@ -49,6 +52,9 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 	b.WriteString("\n")
 	for _, d := range differences {
 		fmt.Fprintf(&b, "- %s %s: %s\n", d.Kind, d.Name, strings.Join(blanks(d.Values), " / "))
+	}
+	for _, note := range Notes(sets) {
+		b.WriteString("\n" + note + "\n")
 	}
 	for i := 1; i < len(sets); i++ {
 		b.WriteString("\n" + Summary(sets, rows, i) + "\n")

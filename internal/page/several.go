@@ -64,6 +64,9 @@ func (p *Page) comparison() (t Table, summaries []string) {
 			metrics = append(metrics, m)
 		}
 	}
+	for i := range sets {
+		sets[i].Sift()
+	}
 	rows := compare.Sets(sets, metrics)
 	t = Table{Title: "Side by side", Head: []string{""}}
 	if len(sets) == 1 {
@@ -95,6 +98,9 @@ func (p *Page) comparison() (t Table, summaries []string) {
 			}
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	for _, note := range compare.Notes(sets) {
+		summaries = append(summaries, sentence(note)+".")
 	}
 	for i := 1; i < len(sets); i++ {
 		summaries = append(summaries, sentence(compare.Summary(sets, rows, i))+".")

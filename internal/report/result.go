@@ -279,7 +279,7 @@ const (
 // outcome tells how the run ended. The status is that of the run alone: another output may have failed besides.
 func outcome(s *stats.Summary) result.Outcome {
 	o := result.Outcome{
-		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted,
+		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Aborted: s.Aborted,
 		Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
 	}
 	switch {

@@ -221,6 +221,8 @@ type Outcome struct {
 	Reason string `json:"reason"`
 	// Interrupted: the user asked for the end.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	Aborted bool `json:"aborted,omitempty"`
 	// Problems say why the run is not a success.
 	Problems []string `json:"problems,omitempty"`
 	// Warnings say how far the numbers can be trusted.
