@@ -153,6 +153,9 @@ func (r *reader) block(g grammar) block {
 			r.line(latencyLine("--- transfer time:", 20))
 		}
 	}
+	if strings.HasPrefix(r.peek(), "--- outage:") { // in the second in which there was one
+		r.line(regexp.MustCompile(`^--- outage:    \d+\.\d s, (\d+ workers? not connected|all workers connected again, no message yet)$`))
+	}
 	return b
 }
 
