@@ -22,7 +22,8 @@ const maxAnswer = 4 << 20
 // Management is where a broker is managed over HTTP.
 type Management struct {
 	// URL is http or https, with or without user and password, and with or without a path: "http://localhost:8161",
-	// "http://localhost:8161/console/jolokia", "http://localhost:15672". Of RabbitMQ, ?vhost=NAME names the virtual host; default "/".
+	// "http://localhost:8161/console/jolokia", "http://localhost:15672". Of RabbitMQ, ?vhost=NAME names the virtual host;
+	// default "/".
 	URL string
 	// User and Password are used if the URL has none.
 	User, Password string
@@ -35,8 +36,8 @@ type console interface {
 	lag() time.Duration
 }
 
-// HTTP asks a broker for its counters over HTTP. It finds out by itself which broker it is: Artemis or ActiveMQ Classic by Jolokia,
-// RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector].
+// HTTP asks a broker for its counters over HTTP. It finds out by itself which broker it is: Artemis or ActiveMQ Classic
+// by Jolokia, RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector].
 type HTTP struct {
 	base    *url.URL // without user and query
 	vhost   string
@@ -76,7 +77,10 @@ func Open(m Management) (*HTTP, error) {
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassTLS, Op: "check the management URL", Err: err}
 	}
-	h := &HTTP{base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, vhost: "/", client: client}
+	h := &HTTP{
+		base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, vhost: "/",
+		client: client,
+	}
 	if vhost := u.Query().Get("vhost"); vhost != "" {
 		h.vhost = vhost
 	}
@@ -129,12 +133,14 @@ func (h *HTTP) find(ctx context.Context) (console, error) {
 		}
 	}
 	if driver.ClassOf(refused) == driver.ClassNotFound || driver.ClassOf(refused) == driver.ClassProtocol {
-		return nil, driver.Errorf(driver.ClassNotFound, "", hintManagement, "neither Jolokia nor RabbitMQ's management answers there")
+		return nil, driver.Errorf(driver.ClassNotFound, "", hintManagement,
+			"neither Jolokia nor RabbitMQ's management answers there")
 	}
 	return nil, refused
 }
 
-const hintManagement = "give the URL of Jolokia, such as http://HOST:8161/console/jolokia (Artemis) or http://HOST:8161/api/jolokia " +
+const hintManagement = "give the URL of Jolokia, such as http://HOST:8161/console/jolokia (Artemis) or " +
+	"http://HOST:8161/api/jolokia " +
 	"(ActiveMQ Classic), or of RabbitMQ's management plugin, such as http://HOST:15672"
 
 // do makes a request and decodes the answer, JSON.
@@ -170,11 +176,13 @@ func (h *HTTP) do(ctx context.Context, method, path string, query url.Values, bo
 	defer func() { _ = response.Body.Close() }()
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return driver.Errorf(driver.ClassAuth, "", "check user and password of --management-url, and what the user may do", "%s", response.Status)
+		return driver.Errorf(driver.ClassAuth, "", "check user and password of --management-url, and what the user may do",
+			"%s", response.Status)
 	case status == http.StatusNotFound:
 		return driver.Errorf(driver.ClassNotFound, "", "", "%s", response.Status)
 	case status >= 300 && status < 400:
-		return driver.Errorf(driver.ClassOther, "", "give that address", "it redirects to %.200q", response.Header.Get("Location"))
+		return driver.Errorf(driver.ClassOther, "", "give that address", "it redirects to %.200q",
+			response.Header.Get("Location"))
 	case status != http.StatusOK:
 		return driver.Errorf(driver.ClassOther, "", "", "%.100q", response.Status)
 	}
@@ -208,7 +216,9 @@ func (h *HTTP) under(parts ...string) string {
 }
 
 // each asks for destinations one by one.
-func each(destinations []driver.Destination, ask func(driver.Destination) (driver.DestinationCount, error)) ([]driver.DestinationCount, error) {
+func each(
+	destinations []driver.Destination, ask func(driver.Destination) (driver.DestinationCount, error),
+) ([]driver.DestinationCount, error) {
 	list := make([]driver.DestinationCount, 0, len(destinations))
 	for _, d := range destinations {
 		n, err := ask(d)

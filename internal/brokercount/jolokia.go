@@ -10,7 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// jolokia reads the beans of a Java program over HTTP (Jolokia reference, "Jolokia Protocol"): those of Artemis or ActiveMQ Classic.
+// jolokia reads the beans of a Java program over HTTP (Jolokia reference, "Jolokia Protocol"): those of Artemis or
+// ActiveMQ Classic.
 type jolokia struct {
 	*HTTP
 	path, origin string
@@ -35,8 +36,8 @@ const (
 	activemqBroker = "org.apache.activemq:type=Broker,brokerName=*"
 )
 
-// findJolokia tries the paths of both brokers' consoles, unless the URL has one. Jolokia may want an origin that it knows: that of the URL,
-// or localhost.
+// findJolokia tries the paths of both brokers' consoles, unless the URL has one. Jolokia may want an origin that it
+// knows: that of the URL, or localhost.
 func (h *HTTP) findJolokia(ctx context.Context) (console, error) {
 	paths := []string{h.base.EscapedPath() + "/"}
 	if !strings.Contains(h.base.Path, "jolokia") {
@@ -47,7 +48,10 @@ func (h *HTTP) findJolokia(ctx context.Context) (console, error) {
 	for _, path := range paths {
 		for _, origin := range []string{h.base.Scheme + "://" + h.base.Host, "http://localhost"} {
 			j := &jolokia{HTTP: h, path: path, origin: origin}
-			answers, err := j.ask(ctx, jolokiaRequest{Type: "search", Bean: artemisBroker}, jolokiaRequest{Type: "search", Bean: activemqBroker})
+			answers, err := j.ask(ctx, jolokiaRequest{Type: "search", Bean: artemisBroker}, jolokiaRequest{
+				Type: "search",
+				Bean: activemqBroker,
+			})
 			if err == nil {
 				return j.of(answers)
 			}
@@ -75,7 +79,8 @@ func (j *jolokia) of(answers []jolokiaAnswer) (console, error) {
 			return j, nil
 		}
 	}
-	return nil, driver.Errorf(driver.ClassOther, "", hintManagement, "Jolokia answers there, but has no broker of ActiveMQ")
+	return nil, driver.Errorf(driver.ClassOther, "", hintManagement,
+		"Jolokia answers there, but has no broker of ActiveMQ")
 }
 
 // ask sends some requests at once. There are as many answers.
@@ -98,7 +103,8 @@ func (j *jolokia) ask(ctx context.Context, requests ...jolokiaRequest) ([]joloki
 		return nil, driver.Errorf(driver.ClassProtocol, "", "", "the answer is not what was asked for: %w", err)
 	}
 	if len(answers) != len(requests) {
-		return nil, driver.Errorf(driver.ClassProtocol, "", "", "it gave %d answers to %d requests", len(answers), len(requests))
+		return nil, driver.Errorf(driver.ClassProtocol, "", "", "it gave %d answers to %d requests", len(answers),
+			len(requests))
 	}
 	return answers, nil
 }
@@ -174,7 +180,8 @@ func activemqRequest(d driver.Destination) jolokiaRequest {
 		kind = "Topic"
 	}
 	// As the broker names them (JMXSupport.encodeObjectNamePart).
-	name := strings.NewReplacer(":", "_", ",", "_", "'", "_", `"`, "_", "?", "&qe;", "=", "&amp;", "*", "&ast;").Replace(d.Name)
+	name := strings.NewReplacer(":", "_", ",", "_", "'", "_", `"`, "_", "?", "&qe;", "=", "&amp;", "*",
+		"&ast;").Replace(d.Name)
 	return jolokiaRequest{
 		Type: "read", Bean: activemqBroker + ",destinationType=" + kind + ",destinationName=" + name,
 		Attribute: []string{"QueueSize", "EnqueueCount", "DequeueCount", "ConsumerCount"},
@@ -185,7 +192,8 @@ func activemqCount(d driver.Destination, answer *jolokiaAnswer) (n driver.Destin
 	n = driver.NoDestination()
 	err = answer.read(func(attribute func(string) driver.Count) {
 		n = driver.DestinationCount{
-			Depth: attribute("QueueSize"), Added: attribute("EnqueueCount"), Acknowledged: attribute("DequeueCount"), Consumers: attribute("ConsumerCount"),
+			Depth: attribute("QueueSize"), Added: attribute("EnqueueCount"), Acknowledged: attribute("DequeueCount"),
+			Consumers: attribute("ConsumerCount"),
 		}
 	})
 	if d.Kind == driver.Topic { // these are of subscriptions, which take them with them

@@ -29,12 +29,13 @@ func (h *HTTP) findRabbitMQ(ctx context.Context) (console, error) {
 	return &rabbitmq{HTTP: h, asked: map[driver.Destination]bool{}}, nil
 }
 
-// lag is how old counters are at most: channels tell theirs each 5 s (collect_statistics_interval), and so the plugin looks at them.
+// lag is how old counters are at most: channels tell theirs each 5 s (collect_statistics_interval), and so the plugin
+// looks at them.
 func (*rabbitmq) lag() time.Duration { return 11 * time.Second }
 
-// inspect asks for queues alone: what a topic exchange counts is of all topics together. A queue whose messages have not been counted
-// yet has no statistics, nor has one that gets them over AMQP 1.0 in RabbitMQ 4, which does not count those by queue. The first answer
-// is where counting begins: that is 0. Later the counts are not known.
+// inspect asks for queues alone: what a topic exchange counts is of all topics together. A queue whose messages have
+// not been counted yet has no statistics, nor has one that gets them over AMQP 1.0 in RabbitMQ 4, which does not count
+// those by queue. The first answer is where counting begins: that is 0. Later the counts are not known.
 func (r *rabbitmq) inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {
 	return each(destinations, func(d driver.Destination) (n driver.DestinationCount, err error) {
 		name := strings.TrimPrefix(d.Name, "/amq/queue/")

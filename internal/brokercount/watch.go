@@ -71,8 +71,9 @@ type count struct {
 // Growth is by how much the counters of a destination have grown.
 type Growth struct {
 	Depth, Added, Acknowledged driver.Count
-	Gone                       bool   // the broker does not have the destination any more; the counts are the last ones before
-	Why                        string // why the growth is not known
+	// the broker does not have the destination any more; the counts are the last ones before
+	Gone bool
+	Why  string // why the growth is not known
 }
 
 // New returns a watch that asks nobody yet.
@@ -82,15 +83,16 @@ func New() *Watch {
 	return w
 }
 
-// Add takes the counters from which those of destinations grow, and asks for them each second from then on. It waits for the first
-// answer, for a time. The name is that of the broker in notes.
+// Add takes the counters from which those of destinations grow, and asks for them each second from then on. It waits
+// for the first answer, for a time. The name is that of the broker in notes.
 func (w *Watch) Add(ctx context.Context, name string, inspector driver.Inspector, destinations []driver.Destination) {
 	b := &broker{name: name, inspector: inspector, destinations: destinations, turn: make(chan struct{}, 1)}
 	w.mu.Lock()
 	w.brokers = append(w.brokers, b)
 	w.mu.Unlock()
 	if len(destinations) > MaxDestinations {
-		b.over, b.failed, b.why = true, true, fmt.Sprintf("it is asked for at most %d destinations, and the run has %d", MaxDestinations, len(destinations))
+		b.over, b.failed, b.why = true, true, fmt.Sprintf("it is asked for at most %d destinations, and the run has %d",
+			MaxDestinations, len(destinations))
 		return
 	}
 	w.ask(ctx, b)
@@ -105,7 +107,8 @@ func (w *Watch) Add(ctx context.Context, name string, inspector driver.Inspector
 	w.asking.Go(func() { w.follow(b) })
 }
 
-// settleFirst waits until what happened before the run is in the counters of a broker whose counters lag, if anything has.
+// settleFirst waits until what happened before the run is in the counters of a broker whose counters lag, if anything
+// has.
 func (w *Watch) settleFirst(ctx context.Context, b *broker) {
 	l, ok := b.inspector.(lagging)
 	if !ok || l.Lag() == 0 {
@@ -190,8 +193,8 @@ func (w *Watch) askFor(ctx context.Context, b *broker, limit time.Duration) (aga
 	return true
 }
 
-// see takes an answer. A destination that the broker removes, as brokers do with those that nobody uses any more, keeps its last counts;
-// when it is made again, or the broker has started again, the count has begun anew.
+// see takes an answer. A destination that the broker removes, as brokers do with those that nobody uses any more, keeps
+// its last counts; when it is made again, or the broker has started again, the count has begun anew.
 func (c *count) see(now *driver.DestinationCount) {
 	less := now.Added.N < c.last.Added.N || now.Acknowledged.N < c.last.Acknowledged.N
 	switch {
@@ -205,8 +208,8 @@ func (c *count) see(now *driver.DestinationCount) {
 	c.gone, c.last = false, *now
 }
 
-// Depths returns what the destinations had when last asked, if that is not long ago, in the order in which they were added. It does not
-// wait for any broker.
+// Depths returns what the destinations had when last asked, if that is not long ago, in the order in which they were
+// added. It does not wait for any broker.
 func (w *Watch) Depths() (list []Depth) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +256,8 @@ func (w *Watch) Lag() (lag time.Duration) {
 	return lag
 }
 
-// Growth returns by how much the counters of a destination of the broker that was added as the n-th have grown, as of the last answer.
+// Growth returns by how much the counters of a destination of the broker that was added as the n-th have grown, as of
+// the last answer.
 func (w *Watch) Growth(n, destination int) (g Growth) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,8 +290,8 @@ func grown(first, last driver.Count) driver.Count {
 // Note is why a broker did not answer, or not always.
 type Note struct{ Broker, Text string }
 
-// Notes returns a note for each broker that did not answer the last question, or the first. One that was late in between, as brokers
-// on a busy machine are, has lost nothing but a depth.
+// Notes returns a note for each broker that did not answer the last question, or the first. One that was late in
+// between, as brokers on a busy machine are, has lost nothing but a depth.
 func (w *Watch) Notes() (list []Note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,10 +40,11 @@ func (s *sample) host(ctx context.Context) {
 	}
 }
 
-// whole tells whether a disk is one of its own: no partition of another one, and not made of files, memory or other disks, whose bytes would
-// count twice.
+// whole tells whether a disk is one of its own: no partition of another one, and not made of files, memory or other
+// disks, whose bytes would count twice.
 func whole[T any](name string, all map[string]T) bool {
-	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		return false
 	}
 	disk := strings.TrimRight(name, "0123456789") // sda1 is a part of sda, nvme0n1p2 of nvme0n1, nvme0n10 is another disk

@@ -46,8 +46,8 @@ func follow(path string) (*follower, error) {
 	return f, err
 }
 
-// look reads what was added. A log that was cut off, or replaced by a new one of its name, is read from its beginning, the old one to its
-// end before.
+// look reads what was added. A log that was cut off, or replaced by a new one of its name, is read from its beginning,
+// the old one to its end before.
 func (f *follower) look() error {
 	err := f.read()
 	if renewed := f.renew(); renewed != nil {
@@ -140,8 +140,8 @@ const (
 	levelError
 )
 
-// levelOf returns the level of a line: the first word near its beginning that is one. Words count in capitals, as Log4j, Logback and
-// java.util.logging write them, or in brackets, as RabbitMQ does.
+// levelOf returns the level of a line: the first word near its beginning that is one. Words count in capitals, as
+// Log4j, Logback and java.util.logging write them, or in brackets, as RabbitMQ does.
 func levelOf(line string) level {
 	line = line[:min(len(line), levelWithin)]
 	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return !isWord(r) }) {

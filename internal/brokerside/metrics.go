@@ -31,7 +31,8 @@ const (
 	maxSeriesText = 512
 )
 
-// Series is a series of a Prometheus endpoint, or several that are added up: those of a name that have all of the labels.
+// Series is a series of a Prometheus endpoint, or several that are added up: those of a name that have all of the
+// labels.
 type Series struct {
 	Text   string // as it was given
 	Name   string
@@ -170,7 +171,8 @@ func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
 	s.threads = count(ofBroker("jvm_threads_live_threads", "jvm_threads_current", "process_threads"))
 	s.files = count(ofBroker("process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds"))
 	s.heap = count(first("jvm_memory_used_bytes area=heap", "jvm_memory_bytes_used area=heap"))
-	s.collections = count(first("jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count", "erlang_vm_statistics_garbage_collection_number_of_gcs"))
+	s.collections = count(first("jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count",
+		"erlang_vm_statistics_garbage_collection_number_of_gcs"))
 	s.collectionTime = micros(first("jvm_gc_pause_seconds_sum", "jvm_gc_collection_seconds_sum"))
 	s.load = share(first("node_load1", "system_load_average_1m"))
 	s.disks(families)
@@ -186,7 +188,8 @@ func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
 	}
 }
 
-// disks takes the bytes of all disks and the time in which each was busy, by the names that the node exporter gives them.
+// disks takes the bytes of all disks and the time in which each was busy, by the names that the node exporter gives
+// them.
 func (s *sample) disks(families map[string]*dto.MetricFamily) {
 	of := func(name string) map[string]float64 {
 		values := map[string]float64{}
@@ -234,8 +237,8 @@ func apart(family *dto.MetricFamily) (others, loopback *uint64) {
 	return count(&sums[0]), count(&sums[1])
 }
 
-// valueOf adds up the series of a name that have the labels; nil if there are none. Sums and counts of summaries and histograms have names
-// of their own.
+// valueOf adds up the series of a name that have the labels; nil if there are none. Sums and counts of summaries and
+// histograms have names of their own.
 func valueOf(families map[string]*dto.MetricFamily, name string, labels map[string]string) *float64 {
 	family, part := families[name], ""
 	for _, suffix := range []string{"_sum", "_count"} {
@@ -246,7 +249,11 @@ func valueOf(families map[string]*dto.MetricFamily, name string, labels map[stri
 	var sum *float64
 	for _, m := range family.GetMetric() {
 		has := func(name, value string) bool {
-			return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name && l.GetValue() == value })
+			return slices.ContainsFunc(m.GetLabel(), func(
+				l *dto.LabelPair,
+			) bool {
+				return l.GetName() == name && l.GetValue() == value
+			})
 		}
 		all := true
 		for name, value := range labels {

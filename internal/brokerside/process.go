@@ -19,8 +19,8 @@ type identity struct {
 	began int64
 }
 
-// watched is the broker's process. When it has ended, one that is started by the same command line takes its place: a broker that was
-// restarted.
+// watched is the broker's process. When it has ended, one that is started by the same command line takes its place: a
+// broker that was restarted.
 type watched struct {
 	process *process.Process
 	identity
@@ -110,7 +110,8 @@ func (w *watched) alike(ctx context.Context) (list []identity) {
 	return list
 }
 
-// successor goes over to a process that was started by the same command line since, and says so; it says nothing if there is none.
+// successor goes over to a process that was started by the same command line since, and says so; it says nothing if
+// there is none.
 func (w *watched) successor(ctx context.Context) string {
 	for _, id := range w.alike(ctx) {
 		if id == w.identity || slices.Contains(w.others, id) {

@@ -2,8 +2,8 @@ package brokerside
 
 import "maps"
 
-// Use is what a broker and its host used, and what its log told, in an interval or over several. What is not known is nil. Times are in
-// microseconds, sizes in bytes.
+// Use is what a broker and its host used, and what its log told, in an interval or over several. What is not known is
+// nil. Times are in microseconds, sizes in bytes.
 type Use struct {
 	Span           int64    // between the two samples of which the interval is made
 	CPU            *int64   // processor time of the process
@@ -45,7 +45,12 @@ func (u *Use) join(next *Use) {
 	} {
 		plus(sum[0], *sum[1])
 	}
-	for _, most := range [][2]**uint64{{&u.Memory, &next.Memory}, {&u.Threads, &next.Threads}, {&u.Files, &next.Files}, {&u.Heap, &next.Heap}} {
+	for _, most := range [][2]**uint64{
+		{&u.Memory, &next.Memory},
+		{&u.Threads, &next.Threads},
+		{&u.Files, &next.Files},
+		{&u.Heap, &next.Heap},
+	} {
 		highest(most[0], *most[1])
 	}
 	highest(&u.Load, next.Load)

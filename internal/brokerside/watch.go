@@ -131,7 +131,8 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 	return w, nil
 }
 
-// Start lets the first sample be taken, from which everything but the log counts, and others each second until Stop. It does not wait.
+// Start lets the first sample be taken, from which everything but the log counts, and others each second until Stop. It
+// does not wait.
 func (w *Watch) Start() {
 	if w == nil || w.stop != nil {
 		return
@@ -226,19 +227,20 @@ func (w *Watch) look(ctx context.Context) sample {
 	return s
 }
 
-// beside fills in, from the page of an endpoint, what this host has never told. What it has told once and does not tell any more, as of a
-// process that has ended, stays unknown: the counters of two sources do not continue each other.
+// beside fills in, from the page of an endpoint, what this host has never told. What it has told once and does not tell
+// any more, as of a process that has ended, stays unknown: the counters of two sources do not continue each other.
 func (w *Watch) beside(s, page *sample) {
 	w.own.fill(s)
 	page.without(&w.own)
 	s.fill(page)
 }
 
-// counters are what is counted or measured of a broker and its host by one source, in the same order for all samples; CPU, the times
-// of disks and the load are apart.
+// counters are what is counted or measured of a broker and its host by one source, in the same order for all samples;
+// CPU, the times of disks and the load are apart.
 func (s *sample) counters() []**uint64 {
 	return []**uint64{
-		&s.memory, &s.threads, &s.files, &s.heap, &s.collections, &s.diskRead, &s.diskWritten, &s.netIn, &s.netOut, &s.loopback,
+		&s.memory, &s.threads, &s.files, &s.heap, &s.collections, &s.diskRead, &s.diskWritten, &s.netIn, &s.netOut,
+		&s.loopback,
 	}
 }
 
@@ -317,7 +319,8 @@ func (w *Watch) add(s sample) {
 	}
 }
 
-// keeping returns the sample with the counters of the one before that it does not know: a question without an answer loses nothing.
+// keeping returns the sample with the counters of the one before that it does not know: a question without an answer
+// loses nothing.
 func (s *sample) keeping(before *sample) sample {
 	kept, counters := *s, *before
 	counters.load, counters.series = nil, nil
@@ -329,10 +332,13 @@ func (s *sample) keeping(before *sample) sample {
 // between returns what was used from one sample to the next.
 func between(from, to *sample) Use {
 	u := Use{
-		Span: to.at.Sub(from.at).Microseconds(), CPU: grown(from.cpu, to.cpu), Memory: to.memory, Threads: to.threads, Files: to.files,
-		Heap: to.heap, Collections: grown(from.collections, to.collections), CollectionTime: grown(from.collectionTime, to.collectionTime),
+		Span: to.at.Sub(from.at).Microseconds(), CPU: grown(from.cpu, to.cpu), Memory: to.memory, Threads: to.threads,
+		Files: to.files,
+		Heap:  to.heap, Collections: grown(from.collections, to.collections), CollectionTime: grown(from.collectionTime,
+			to.collectionTime),
 		Load: to.load, DiskRead: grown(from.diskRead, to.diskRead), DiskWritten: grown(from.diskWritten, to.diskWritten),
-		NetIn: grown(from.netIn, to.netIn), NetOut: grown(from.netOut, to.netOut), Loopback: grown(from.loopback, to.loopback),
+		NetIn: grown(from.netIn, to.netIn), NetOut: grown(from.netOut, to.netOut), Loopback: grown(from.loopback,
+			to.loopback),
 		Errors: grown(from.errors, to.errors), Warnings: grown(from.warnings, to.warnings), Series: to.series,
 	}
 	if u.CPUSpan = to.cpuAt.Sub(from.cpuAt).Microseconds(); u.CPU == nil || u.CPUSpan <= 0 {
@@ -371,7 +377,8 @@ func (w *Watch) Sum() *Sum {
 	defer w.mu.Unlock()
 	sum := w.sum
 	if w.missed > 1 {
-		sum.Notes = append(sum.Notes[:len(sum.Notes):len(sum.Notes)], fmt.Sprintf("the broker's metrics were not answered %d times", w.missed))
+		sum.Notes = append(sum.Notes[:len(sum.Notes):len(sum.Notes)],
+			fmt.Sprintf("the broker's metrics were not answered %d times", w.missed))
 	}
 	return &sum
 }

@@ -180,7 +180,8 @@ func (a *ActiveMQ) writeConfig() error {
 			return fmt.Errorf("create a folder of ActiveMQ: %w", err)
 		}
 	}
-	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(activemqEtc, "etc/activemq/*")
+	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(
+		activemqEtc, "etc/activemq/*")
 	if err != nil {
 		return fmt.Errorf("read the configuration of ActiveMQ: %w", err)
 	}
@@ -214,7 +215,8 @@ func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 	}
 	keys, trust := filepath.Join(a.dir, "certs", "server.jks"), filepath.Join(a.dir, "certs", "ca.jks")
 	data["KeyStore"], data["TrustStore"], data["StorePassword"] = keys, trust, jksPassword
-	return errors.Join(writeJKS(keys, a.certs.ServerKeyFile, a.certs.ServerCertFile), writeJKS(trust, "", "", a.certs.CAFile))
+	return errors.Join(writeJKS(keys, a.certs.ServerKeyFile, a.certs.ServerCertFile),
+		writeJKS(trust, "", "", a.certs.CAFile))
 }
 
 // Start starts a stopped or killed broker again, with the same ports, the same
@@ -240,12 +242,14 @@ func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
 	own := append(jvm("-XX:+UseG1GC"), "-Xms64M", "-Xmx"+a.cfg.heap)
 	if a.agent != "" {
-		own = append(own, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web, User, Password))
+		own = append(own, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web,
+			User, Password))
 	}
 	return append(
 		javaOptions(own, a.cfg.javaOptions),
 		"-Dlog4j2.disableJmx=true",
-		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"), // 5.16 finds log4j.properties on its class path
+		// 5.16 finds log4j.properties on its class path
+		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"),
 		"-Dorg.apache.activemq.default.directory.prefix="+a.dir+string(filepath.Separator),
 		"-Djava.io.tmpdir="+filepath.Join(a.dir, "tmp"),
 		"-Dactivemq.home="+a.home, "-Dactivemq.base="+a.dir,

@@ -34,8 +34,9 @@ func (a *ActiveMQ) Topic(ctx context.Context, name string) (DestinationStats, er
 
 func (a *ActiveMQ) destination(ctx context.Context, kind, name string) (s DestinationStats, err error) {
 	err = a.jolo.do(ctx, jolokiaRequest{
-		Type:      "read",
-		MBean:     "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=" + kind + ",destinationName=" + name,
+		Type: "read",
+		MBean: "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=" + kind + ",destinationName=" +
+			name,
 		Attribute: []string{"EnqueueCount", "DequeueCount", "ExpiredCount", "QueueSize"},
 	}, &s)
 	if errors.Is(err, errNoBean) {

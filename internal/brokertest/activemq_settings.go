@@ -51,7 +51,8 @@ func (c *activemqConfig) validate() error {
 		return err
 	}
 	if store > 0 && store < file {
-		return fmt.Errorf("storeUsage (%d bytes) is below journalMaxFileLength (%d bytes): the store would take no message", store, file)
+		return fmt.Errorf("storeUsage (%d bytes) is below journalMaxFileLength (%d bytes): the store would take no message",
+			store, file)
 	}
 	return checkJavaOptions(c.javaOptions)
 }

@@ -62,7 +62,8 @@ func (a *Artemis) writeConfig() error {
 		l.MaxBytes, l.MaxMessages = noLimit(l.MaxBytes), noLimit(l.MaxMessages)
 		data.Limits = append(data.Limits, limitTemplate{l, page})
 	}
-	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(artemisEtc, "etc/artemis/*")
+	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(
+		artemisEtc, "etc/artemis/*")
 	if err != nil {
 		return fmt.Errorf("read the configuration of Artemis: %w", err)
 	}

@@ -29,13 +29,16 @@ func ArtemisJava(ctx context.Context, dir, file string, args ...string) (*exec.C
 	}
 	libs := filepath.Join(home, "lib", "*")
 	javac := filepath.Join(filepath.Dir(java), "javac")
-	out, err := exec.CommandContext(ctx, javac, "-proc:none", "-d", dir, "-classpath", libs, file).CombinedOutput() //nolint:gosec // the harness's own
+	compile := exec.CommandContext(ctx, javac, "-proc:none", "-d", dir, "-classpath", libs, file) //nolint:gosec // ours
+	out, err := compile.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", file, javac, err, lastLines(string(out), 10))
+		return nil, fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", file, javac, err,
+			lastLines(string(out), 10))
 	}
 	class := strings.TrimSuffix(filepath.Base(file), ".java")
 	path := dir + string(os.PathListSeparator) + libs
-	cmd := exec.CommandContext(ctx, java, append(append(jvm(), "-Xmx256M", "-classpath", path, class), args...)...) //nolint:gosec // likewise
+	arguments := append(append(jvm(), "-Xmx256M", "-classpath", path, class), args...)
+	cmd := exec.CommandContext(ctx, java, arguments...) //nolint:gosec // likewise
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd, nil
 }

@@ -87,8 +87,9 @@ func (a *Artemis) Subscriptions(ctx context.Context, topic string) ([]QueueStats
 func (a *Artemis) queues(ctx context.Context, address, queue string) ([]QueueStats, error) {
 	byName := map[string]QueueStats{}
 	err := a.jolo.do(ctx, jolokiaRequest{
-		Type:      "read",
-		MBean:     brokerBean + ",component=addresses,address=" + address + ",subcomponent=queues,routing-type=*,queue=" + queue,
+		Type: "read",
+		MBean: brokerBean + ",component=addresses,address=" + address + ",subcomponent=queues,routing-type=*,queue=" +
+			queue,
 		Attribute: queueAttributes(),
 	}, &byName)
 	if errors.Is(err, errNoBean) {

@@ -208,13 +208,15 @@ func (c *artemisConfig) acceptors(ports artemisPorts, certs *Certs) []acceptor {
 		return acceptor{name, fmt.Sprintf("tcp://%s:%d?%s", loopback, port, strings.Join(params, ";"))}
 	}
 	list := []acceptor{
-		make("artemis", ports.Core, common, amqp, "protocols=CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE;supportAdvisory=false;suppressInternalManagementObjects=false"),
+		make("artemis", ports.Core, common, amqp, "protocols=CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE;"+
+			"supportAdvisory=false;suppressInternalManagementObjects=false"),
 		make("amqp", ports.AMQP, common, amqp, "protocols=AMQP"),
 		make("stomp", ports.STOMP, common, "protocols=STOMP"),
 	}
 	if c.tls {
 		// PEM needs no password and no keytool; PEMCA is Artemis's name for a file of CA certificates.
-		ssl := fmt.Sprintf("sslEnabled=true;keyStoreType=PEM;keyStorePath=%s;trustStoreType=PEMCA;trustStorePath=%s;needClientAuth=%t;saslMechanisms=EXTERNAL,PLAIN,ANONYMOUS",
+		ssl := fmt.Sprintf("sslEnabled=true;keyStoreType=PEM;keyStorePath=%s;trustStoreType=PEMCA;trustStorePath=%s;"+
+			"needClientAuth=%t;saslMechanisms=EXTERNAL,PLAIN,ANONYMOUS",
 			url.PathEscape(certs.serverStore), url.PathEscape(certs.CAFile), c.clientCerts)
 		list = append(list, make("tls", ports.tls, common, amqp, "protocols=CORE,AMQP,STOMP", ssl))
 	}

@@ -86,7 +86,8 @@ func (a *Artemis) checkJournal() error {
 		return fmt.Errorf("read which journal Artemis uses: %w", err)
 	}
 	if bytes.Contains(text, []byte("AMQ221013")) { // using NIO journal
-		return errors.New("Artemis cannot use journal-type=ASYNCIO here and took NIO; install libaio (apt-get install libaio1), or set NIO")
+		return errors.New("Artemis cannot use journal-type=ASYNCIO here and took NIO; install libaio (apt-get install " +
+			"libaio1), or set NIO")
 	}
 	return nil
 }

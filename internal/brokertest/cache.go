@@ -140,15 +140,18 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 func mvnCopy(ctx context.Context, coordinates, file, name string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven), or put %s into the cache folder yourself", coordinates, name)
+		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven), or put %s into the "+
+			"cache folder yourself", coordinates, name)
 	}
 	dir := file + ".d"
 	defer func() { _ = os.RemoveAll(dir) }()
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact="+coordinates, "-DoutputDirectory="+dir)
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact="+coordinates, "-DoutputDirectory="+
+		dir)
 	cmd.Dir = os.TempDir() // where there is no pom.xml
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", coordinates, err, lastLines(string(out), 10))
+		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", coordinates,
+			err, lastLines(string(out), 10))
 	}
 	if err := os.Rename(filepath.Join(dir, name), file); err != nil {
 		return fmt.Errorf("fetch %s: mvn did not write the expected file: %w", coordinates, err)
@@ -171,7 +174,8 @@ func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependen
 	}
 	var pom strings.Builder
 	pom.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
-		`<groupId>perfmq</groupId><artifactId>classpath</artifactId><version>1</version><packaging>pom</packaging><dependencies>`)
+		`<groupId>perfmq</groupId><artifactId>classpath</artifactId><version>1</version>` +
+		`<packaging>pom</packaging><dependencies>`)
 	for _, d := range dependencies {
 		fmt.Fprintf(&pom, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version><exclusions>`,
 			d.group, d.artifact, d.version)
@@ -191,11 +195,12 @@ func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependen
 	if err := os.WriteFile(file, []byte(pom.String()), 0o600); err != nil {
 		return fmt.Errorf("fetch %s: %w", name, err)
 	}
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, "dependency:copy-dependencies", //nolint:gosec // our own arguments
-		"-DincludeScope=runtime", "-DoutputDirectory="+dir)
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, //nolint:gosec // our own arguments
+		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
 	cmd.Dir = work
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", name, err, lastLines(string(out), 10))
+		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", name, err,
+			lastLines(string(out), 10))
 	}
 	return nil
 }
@@ -241,7 +246,8 @@ func javaPath() (string, error) {
 	}
 	path, err := exec.LookPath("java")
 	if err != nil {
-		return "", errors.New("java is not in PATH: install a JDK 17 or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME")
+		return "", errors.New("java is not in PATH: install a JDK 17 or newer (Debian: apt-get install " +
+			"openjdk-17-jre-headless), or set JAVA_HOME")
 	}
 	return path, nil
 }

@@ -72,7 +72,10 @@ func (c *Certs) ClientConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the test client's certificate: %w", err)
 	}
-	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, ServerName: "localhost"}, nil
+	return &tls.Config{
+		RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		ServerName: "localhost",
+	}, nil
 }
 
 // issued is a certificate with its key.

@@ -39,7 +39,8 @@ func (s scratchRoot) command(dir, program string, args ...string) []string {
 		return append([]string{program}, args...)
 	}
 	return append([]string{
-		"/usr/bin/unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", enterScratch, "sh", string(s), dir, program,
+		"/usr/bin/unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", enterScratch, "sh", string(s), dir,
+		program,
 	}, args...)
 }
 
@@ -48,7 +49,8 @@ func (s scratchRoot) command(dir, program string, args ...string) []string {
 // told all their paths. They come from the mirror that apt-get uses.
 func debianRoot(ctx context.Context, suite string, packages ...string) (scratchRoot, error) {
 	if os.Geteuid() != 0 {
-		return "", fmt.Errorf("run %s of Debian %s in a root of its own: only root may do that", strings.Join(packages, " "), suite)
+		return "", fmt.Errorf("run %s of Debian %s in a root of its own: only root may do that", strings.Join(packages, " "),
+			suite)
 	}
 	cache, err := cacheDir()
 	if err != nil {

@@ -18,7 +18,9 @@ const inspectTime = time.Minute
 // InspectAMQP is [drivertest.Config.Inspect] by go-amqp, which shares no code with our drivers: it subscribes to an
 // address, of a queue or a topic, and the function that it returns waits for the next n messages. It logs in as User
 // if login is set.
-func InspectAMQP(tb testing.TB, url string, login bool, kind driver.Kind, address string, durable bool) func(n int) []drivertest.Header {
+func InspectAMQP(
+	tb testing.TB, url string, login bool, kind driver.Kind, address string, durable bool,
+) func(n int) []drivertest.Header {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), inspectTime)
 	defer cancel()

@@ -109,7 +109,10 @@ func (w *jksWriter) protected(key []byte) []byte {
 	der, err := asn1.Marshal(struct {
 		Algorithm algorithm
 		Data      []byte
-	}{algorithm{asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 42, 2, 17, 1, 1}, asn1.NullRawValue}, append(hidden, jksDigest(key)...)})
+	}{
+		algorithm{asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 42, 2, 17, 1, 1}, asn1.NullRawValue},
+		append(hidden, jksDigest(key)...),
+	})
 	if err != nil {
 		w.err = err
 	}

@@ -83,7 +83,8 @@ func (j *jolokia) do(ctx context.Context, r jolokiaRequest, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(answer.Value, out); err != nil {
-		return fmt.Errorf("decode the management's answer to %s %s %s: %w: %.300s", r.Type, r.MBean, r.Operation, err, answer.Value)
+		return fmt.Errorf("decode the management's answer to %s %s %s: %w: %.300s", r.Type, r.MBean, r.Operation, err,
+			answer.Value)
 	}
 	return nil
 }

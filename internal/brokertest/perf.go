@@ -42,7 +42,8 @@ func (a *Artemis) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(a.home, "bin", "artemis"), args...)
 	// As in the artemis.profile of an instance: without --add-opens the tool's clock has whole milliseconds, and its
 	// consumer fails on, and so receives again, each message that arrives within the millisecond of its sending.
-	cmd.Env = append(os.Environ(), "JAVA_ARGS="+strings.Join(append(jvm(), "-Xms64M", "-Xmx256M", "--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"), " "))
+	cmd.Env = append(os.Environ(), "JAVA_ARGS="+strings.Join(append(jvm(), "-Xms64M", "-Xmx256M", "--add-opens",
+		"java.base/jdk.internal.misc=ALL-UNNAMED"), " "))
 	cmd.SysProcAttr = sysProcAttr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

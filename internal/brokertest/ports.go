@@ -35,9 +35,9 @@ const (
 	defaultRocketMQPort   = 10911
 )
 
-// pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness is about to
-// take it, another one if it is taken or 0. The broker keeps its claim on the wanted ports until it is closed, or they are picked again.
-// As with freePorts, a stranger may take one before the broker binds it.
+// pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness is
+// about to take it, another one if it is taken or 0. The broker keeps its claim on the wanted ports until it is closed,
+// or they are picked again. As with freePorts, a stranger may take one before the broker binds it.
 func (d *daemon) pickPorts(wanted ...int) ([]int, error) {
 	ports, err := freePorts(len(wanted))
 	if err != nil {

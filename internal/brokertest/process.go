@@ -205,7 +205,8 @@ func (p *process) stop(grace time.Duration) error {
 		return nil
 	case <-timer.C:
 		p.kill()
-		return fmt.Errorf("stop %s: still there %v after SIGTERM, killed; the end of its log:\n%s", p.spec.name, grace, p.tail())
+		return fmt.Errorf("stop %s: still there %v after SIGTERM, killed; the end of its log:\n%s", p.spec.name, grace,
+			p.tail())
 	}
 }
 

@@ -25,7 +25,8 @@ type Prometheus struct {
 // prometheusReady is a line of its log.
 const prometheusReady = "Server is ready to receive web requests"
 
-// StartPrometheus starts a Prometheus with a configuration file for one test and ends it with the test. More arguments, such as
+// StartPrometheus starts a Prometheus with a configuration file for one test and ends it with the test. More arguments,
+// such as
 // --enable-feature=native-histograms, are passed on.
 func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
 	tb.Helper()

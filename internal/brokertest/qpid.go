@@ -122,7 +122,10 @@ func LaunchQpid(ctx context.Context, opts ...QpidOption) (*Qpid, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Qpid{daemon: daemon{title: "Qpid Broker-J", dir: dir, log: "qpid.log", owner: owner}, cfg: cfg, lib: lib, java: java}
+	q := &Qpid{
+		daemon: daemon{title: "Qpid Broker-J", dir: dir, log: "qpid.log", owner: owner}, cfg: cfg, lib: lib,
+		java: java,
+	}
 	if err := q.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}

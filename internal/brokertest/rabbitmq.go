@@ -75,7 +75,8 @@ func WithRabbitMQClientCerts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.tls, c.clientCerts = true, true }
 }
 
-// WithRabbitMQManagement adds the management plugin, which tells the broker's own counters over HTTP; see [RabbitMQ.ManagementURL].
+// WithRabbitMQManagement adds the management plugin, which tells the broker's own counters over HTTP; see
+// [RabbitMQ.ManagementURL].
 func WithRabbitMQManagement() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.management = true }
 }
@@ -126,7 +127,8 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		wanted := r.cfg.wanted
-		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps, wanted.management)
+		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps,
+			wanted.management)
 		if err != nil {
 			return err
 		}

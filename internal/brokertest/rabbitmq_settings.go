@@ -30,7 +30,8 @@ func (c *rabbitmqConfig) validate() error {
 		case own.MatchString(key):
 			errs = append(errs, fmt.Errorf("setting %s is not for setting: the broker is found and awaited by it", key))
 		case !value.MatchString(c.set[key]):
-			errs = append(errs, fmt.Errorf("setting %s: %q cannot be written in rabbitmq.conf: it is empty, begins or ends with "+
+			errs = append(errs, fmt.Errorf("setting %s: %q cannot be written in rabbitmq.conf: it is empty, begins or ends "+
+				"with "+
 				"a blank, begins with ', or has # or a control character", key, c.set[key]))
 		}
 	}

@@ -170,7 +170,8 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	}
 	if r.proc == nil || !r.proc.alive() {
 		r.proc, err = startProcess(ctx, r.spec("broker", "boot success",
-			javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"), r.cfg.javaOptions),
+			javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
+				r.cfg.javaOptions),
 			"org.apache.rocketmq.broker.BrokerStartup"))
 		if err != nil {
 			return err

@@ -124,7 +124,8 @@ func WithRocketMQLogin() RocketMQOption {
 		c.broker["authenticationProvider"] = provider + "DefaultAuthenticationProvider"
 		c.broker["authenticationMetadataProvider"] = provider + "LocalAuthenticationMetadataProvider"
 		c.broker["initAuthenticationUser"] = fmt.Sprintf(`{"username":%q,"password":%q}`, RocketMQUser, RocketMQPassword)
-		c.broker["innerClientAuthenticationCredentials"] = fmt.Sprintf(`{"accessKey":%q,"secretKey":%q}`, RocketMQUser, RocketMQPassword)
+		c.broker["innerClientAuthenticationCredentials"] = fmt.Sprintf(`{"accessKey":%q,"secretKey":%q}`, RocketMQUser,
+			RocketMQPassword)
 	}
 }
 
@@ -156,7 +157,8 @@ func (r *RocketMQ) writeConfig() error {
 	}
 	logging := []string{`<configuration><root level="OFF"/></configuration>`} // which 4.9 demands; 5 has its own
 	for name, lines := range map[string][]string{
-		"broker.conf": broker, "namesrv.conf": namesrv, "conf/logback_broker.xml": logging, "conf/logback_namesrv.xml": logging,
+		"broker.conf": broker, "namesrv.conf": namesrv, "conf/logback_broker.xml": logging,
+		"conf/logback_namesrv.xml": logging,
 	} {
 		err := os.WriteFile(filepath.Join(r.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 		if err != nil {

@@ -20,7 +20,8 @@ func (r *RocketMQ) classes() string { return filepath.Join(r.dir, "classes") }
 func (r *RocketMQ) JavaCommand(class string, args ...string) []string {
 	path := filepath.Join(r.lib, "*") + string(os.PathListSeparator) + r.classes()
 	full := append([]string{r.java}, jvm()...)
-	full = append(full, "-Xms128m", "-Xmx512m", "-Duser.home="+filepath.Join(r.dir, "tools-home"), "-Drocketmq.home.dir="+r.dir,
+	full = append(full, "-Xms128m", "-Xmx512m", "-Duser.home="+filepath.Join(r.dir, "tools-home"), "-Drocketmq.home.dir="+
+		r.dir,
 		"-Drocketmq.namesrv.addr="+r.NameServer(), "-classpath", path, class)
 	return append(full, args...)
 }
@@ -40,9 +41,11 @@ func (r *RocketMQ) Compile(ctx context.Context, name string, source []byte) erro
 		return fmt.Errorf("compile %s: %w", name, err)
 	}
 	javac := filepath.Join(filepath.Dir(java), "javac")
-	cmd := exec.CommandContext(ctx, javac, "-proc:none", "-d", r.classes(), "-classpath", filepath.Join(r.lib, "*"), file) //nolint:gosec // the harness's own
+	cmd := exec.CommandContext(ctx, javac, "-proc:none", "-d", r.classes(), //nolint:gosec // the harness's own
+		"-classpath", filepath.Join(r.lib, "*"), file)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", name, javac, err, lastLines(string(out), 10))
+		return fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", name, javac, err,
+			lastLines(string(out), 10))
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ..
 		return nil, err
 	}
 	full := append(jvm(), "-Xms128m", "-Xmx512m", "-Duser.home="+dir, "-Drocketmq.home.dir="+dir,
-		"-Drocketmq.client.logUseSlf4j=true", "-Drocketmq.namesrv.addr="+nameServer, "-classpath", filepath.Join(lib, "*"), class)
+		"-Drocketmq.client.logUseSlf4j=true", "-Drocketmq.namesrv.addr="+nameServer, "-classpath", filepath.Join(lib, "*"),
+		class)
 	cmd := exec.CommandContext(ctx, java, append(full, args...)...) //nolint:gosec // the harness's own
 	cmd.SysProcAttr = sysProcAttr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -31,19 +31,31 @@ type Shared struct {
 // one of its own, from [StartArtemis].
 func (s *Shared) Artemis(tb testing.TB) *Artemis {
 	tb.Helper()
-	return s.artemis.get(tb, func(ctx context.Context) (*Artemis, error) { return LaunchArtemis(ctx, s.ArtemisOptions...) })
+	return s.artemis.get(tb, func(ctx context.Context) (*Artemis,
+		error,
+	) {
+		return LaunchArtemis(ctx, s.ArtemisOptions...)
+	})
 }
 
 // ActiveMQ is the same with ActiveMQ Classic.
 func (s *Shared) ActiveMQ(tb testing.TB) *ActiveMQ {
 	tb.Helper()
-	return s.activemq.get(tb, func(ctx context.Context) (*ActiveMQ, error) { return LaunchActiveMQ(ctx, s.ActiveMQOptions...) })
+	return s.activemq.get(tb, func(ctx context.Context) (*ActiveMQ,
+		error,
+	) {
+		return LaunchActiveMQ(ctx, s.ActiveMQOptions...)
+	})
 }
 
 // RocketMQ is the same with RocketMQ.
 func (s *Shared) RocketMQ(tb testing.TB) *RocketMQ {
 	tb.Helper()
-	return s.rocketmq.get(tb, func(ctx context.Context) (*RocketMQ, error) { return LaunchRocketMQ(ctx, s.RocketMQOptions...) })
+	return s.rocketmq.get(tb, func(ctx context.Context) (*RocketMQ,
+		error,
+	) {
+		return LaunchRocketMQ(ctx, s.RocketMQOptions...)
+	})
 }
 
 // Close ends the brokers that were started. Main calls it.
@@ -76,7 +88,8 @@ func (l *lazy[B]) get(tb testing.TB, launch func(context.Context) (B, error)) B 
 		tb.Fatalf("this test needs a broker: %v", l.err)
 	}
 	if !l.broker.Alive() {
-		tb.Fatalf("the shared broker has ended; let the test that ended it start its own; the end of its log:\n%s", l.broker.LogTail())
+		tb.Fatalf("the shared broker has ended; let the test that ended it start its own; the end of its log:\n%s",
+			l.broker.LogTail())
 	}
 	return l.broker
 }

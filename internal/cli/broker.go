@@ -38,7 +38,8 @@ type brokerSettings struct {
 func (a *app) brokerCommand() *cobra.Command {
 	s := &brokerSettings{listen: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther, Args: noArguments,
+		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther,
+		Args: noArguments,
 		Long: "Serve a broker that keeps everything in memory: one store behind AMQP 1.0, STOMP and RocketMQ.\n" +
 			"It is for trying things out and for tests; its figures are not those of a product.\n\n" + brokerHelp(),
 		DisableFlagsInUseLine: true,
@@ -48,16 +49,20 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.SortFlags = false
 	ports := map[string]string{broker.AMQP: "5672", broker.STOMP: "61613", broker.RocketMQ: "9876"}
 	for _, protocol := range broker.Protocols() {
-		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
+		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+
+			" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
 	}
-	flags.StringVar(&s.control, "control", "127.0.0.1:8162", "serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
+	flags.StringVar(&s.control, "control", "127.0.0.1:8162",
+		"serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
 	flags.StringVar(&s.faults, "faults", "none", "begin with the faults of `LIST`")
 	flags.StringVar(&s.messages, "max-messages", "1000000", "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
-	flags.StringVar(&s.memory, "max-memory", "512MiB", "let all queues and subscriptions, with the buffers of connections, hold `SIZE` bytes")
+	flags.StringVar(&s.memory, "max-memory", "512MiB",
+		"let all queues and subscriptions, with the buffers of connections, hold `SIZE` bytes")
 	flags.StringVar(&s.whenFull, "when-full", "block", "block or reject senders to a full queue: `POLICY`")
 	flags.StringVar(&s.user, "user", "", "accept only `NAME`, with its password (default: anyone)")
-	flags.StringVar(&s.passwordFile, "password-file", "", "take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
+	flags.StringVar(&s.passwordFile, "password-file", "",
+		"take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
 	suggestWords(cmd, "faults", setting.SuggestFaults)
 	suggestWords(cmd, "when-full", func(string) []string { return []string{"block", "reject"} })
 	return cmd
@@ -147,11 +152,11 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 	return cfg, errs
 }
 
-// brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to collect.
-// Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector would not rest:
-// a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which would let full queues
-// take five times their size; this costs 128 MiB at most, whatever the queues hold, and full queues are collected all the more. Nothing touches it, so that it is no
-// memory by itself.
+// brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to
+// collect. Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector
+// would not rest: a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which
+// would let full queues take five times their size; this costs 128 MiB at most, whatever the queues hold, and full
+// queues are collected all the more. Nothing touches it, so that it is no memory by itself.
 const brokerHeadroom = 64 << 20
 
 func (a *app) runBroker(s *brokerSettings) error {
@@ -209,7 +214,8 @@ func (a *app) announce(b *broker.Broker, control string) {
 	if f := b.Store().Faults(); f != (store.Faults{}) {
 		fmt.Fprintf(&text, "%-9s %s\n", "faults", broker.FormatFaults(f))
 	}
-	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a product. Ctrl-C ends it.\n")
+	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a product. " +
+		"Ctrl-C ends it.\n")
 	_, _ = a.Stdout.Write([]byte(text.String())) // it serves all the same
 }
 
@@ -232,8 +238,8 @@ func (a *app) sayCounts(s broker.Stats) {
 	_, _ = a.Stdout.Write([]byte(text.String())) // it is over in any case
 }
 
-// describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription that
-// has ended takes its counts along: where there is no queue, nothing is known of what was stored.
+// describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription
+// that has ended takes its counts along: where there is no queue, nothing is known of what was stored.
 func describeDestination(d *store.DestinationStats) string {
 	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
 	if len(d.Queues) > 0 {

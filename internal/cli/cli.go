@@ -1,5 +1,5 @@
-// Package cli is the command line: it turns arguments and environment into a plan, has the engine carry it out, and says
-// how it went in a way that people and scripts understand.
+// Package cli is the command line: it turns arguments and environment into a plan, has the engine carry it out, and
+// says how it went in a way that people and scripts understand.
 //
 //	arguments + environment -> input (texts) -> settings (values) -> plan -> engine.Run -> exit status
 //
@@ -50,8 +50,9 @@ type app struct {
 	environ   setting.Environment
 	secrets   *safetext.Secrets
 	errors    *errorPrinter
-	work      func() int // what the command does when all that was given has been read and judged; nil if it is done by then
-	status    int
+	// what the command does when all that was given has been read and judged; nil if it is done by then
+	work   func() int
+	status int
 }
 
 // errReported says that the errors were printed and app.status is set.
@@ -59,8 +60,8 @@ var errReported = errors.New("reported")
 
 // Main carries out one command and returns the exit status of the process.
 //
-// Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing is open
-// yet that would have to be closed. The work after it looks at signals itself.
+// Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing
+// is open yet that would have to be closed. The work after it looks at signals itself.
 func Main(env Env) int {
 	a := newApp(env)
 	a.secrets = learnSecrets(env.Args, a.environ)
@@ -106,7 +107,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(), setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
+	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(),
+		setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
 }
 
 func (a *app) root() *cobra.Command {
@@ -125,7 +127,8 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
-	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"}, &cobra.Group{ID: groupOther, Title: "Other commands"})
+	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
+		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if !cmd.HasParent() && len(a.Args) > 0 && isRole(a.Args[0]) {
 			return a.protocolOfRole(a.Args[0])

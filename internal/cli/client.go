@@ -35,8 +35,10 @@ func (r *resolver) byChoice(f driver.Factory) driver.Factory {
 	}
 	switch {
 	case len(own) > 0:
-		r.refuse("choose native or library", "--client %s: the clients of %s are %s", setting.Quoted(r.Client), f.Name, strings.Join(names, ", "))
-	case r.Client != setting.LibraryClient && !slices.ContainsFunc(r.libraries, func(l driver.Factory) bool { return l.Client == r.Client }):
+		r.refuse("choose native or library", "--client %s: the clients of %s are %s", setting.Quoted(r.Client), f.Name,
+			strings.Join(names, ", "))
+	case r.Client != setting.LibraryClient && !slices.ContainsFunc(r.libraries,
+		func(l driver.Factory) bool { return l.Client == r.Client }):
 		r.refuse("choose native or library", "--client %s: there is no such client", setting.Quoted(r.Client))
 	default:
 		r.refuse("leave --client out"+r.othersWithLibraries(), "--client %s: %s has no client library", r.Client, f.Name)

@@ -29,16 +29,17 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
-		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results: repeats of one run.
+		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results:
+repeats of one run.
 
-Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than six. A
-difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm); with too few repeats
-it says that it cannot tell.
+Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than
+six. A difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm);
+with too few repeats it says that it cannot tell.
 
 Runs that failed or ended early are left out, unless all of a set have, and named.
 
---fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with status 2 if
-there are too few repeats to tell, and with status 1 if runs of it failed.`,
+--fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with
+status 2 if there are too few repeats to tell, and with status 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		DisableFlagsInUseLine: true,
@@ -48,12 +49,15 @@ there are too few repeats to tell, and with status 1 if runs of it failed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&in.metrics, "metric", nil, "compare this `METRIC` instead of the usual ones; may be repeated")
-	flags.StringArrayVar(&in.failIf, "fail-if", nil, "end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
+	flags.StringArrayVar(&in.failIf, "fail-if", nil,
+		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.unlike, "unlike", false, "compare runs of different plans, too")
 	flags.StringVar(&in.format, "format", "text", "how to write the comparison: `FORMAT` is text, markdown or csv")
 	flags.StringVar(&in.json, "json", "", "write the comparison as JSON to `FILE`")
-	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "markdown", "csv"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
+		cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "markdown", "csv"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -72,7 +76,8 @@ func (a *app) compare(paths []string, in *comparison) error {
 	if unlike := compare.Unlike(differences); len(unlike) > 0 && !in.unlike {
 		for _, d := range unlike {
 			errs = append(errs, &plan.Mistake{
-				Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(d.Values, " | ")), Hint: "compare runs of one plan, or add --unlike",
+				Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(d.Values, " | ")),
+				Hint: "compare runs of one plan, or add --unlike",
 			})
 		}
 		return a.usage(errs...)
@@ -120,7 +125,8 @@ func (in *comparison) parse() (metrics []compare.Metric, limits []compare.Limit,
 		limits = append(limits, l)
 	}
 	if in.format != "text" && in.format != "markdown" && in.format != "csv" {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be text, markdown or csv", setting.Quoted(in.format)), Hint: "for JSON add --json FILE"})
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be text, markdown or csv",
+			setting.Quoted(in.format)), Hint: "for JSON add --json FILE"})
 	}
 	return metrics, limits, errs
 }
@@ -134,7 +140,10 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 		s, err := compare.Read(path)
 		switch {
 		case errors.Is(err, result.ErrNoResult):
-			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "name a folder of --result DIR, or one that holds such folders"})
+			errs = append(errs, &plan.Mistake{
+				Text: err.Error(),
+				Hint: "name a folder of --result DIR, or one that holds such folders",
+			})
 		case errors.Is(err, compare.ErrIncomplete):
 			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or remove its folder"})
 		case err != nil:
@@ -170,7 +179,9 @@ func (a *app) clean(sets []compare.Set, differences []compare.Difference) {
 	}
 }
 
-func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare.Row, differences []compare.Difference) error {
+func (a *app) writeComparison(
+	in *comparison, sets []compare.Set, rows []compare.Row, differences []compare.Difference,
+) error {
 	var err error
 	switch in.format {
 	case "markdown":
@@ -194,7 +205,10 @@ func (a *app) writeComparison(in *comparison, sets []compare.Set, rows []compare
 	for i := range sets {
 		failed[i] = len(sets[i].Failed)
 	}
-	text, err := json.MarshalIndent(map[string]any{"sets": names, "failed": failed, "metrics": rows, "differences": differences}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{
+		"sets": names, "failed": failed, "metrics": rows,
+		"differences": differences,
+	}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -209,7 +223,8 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 	for i := 1; i < len(sets) && len(limits) > 0; i++ {
 		if n := len(sets[i].Failed); n > 0 {
 			a.errors.print(&plan.Mistake{
-				Text: fmt.Sprintf("--fail-if: %s: %d of the runs failed, whatever their figures: %s", sets[i].Name, n, compare.Failed(sets[i].Failed[0])),
+				Text: fmt.Sprintf("--fail-if: %s: %d of the runs failed, whatever their figures: %s", sets[i].Name, n,
+					compare.Failed(sets[i].Failed[0])),
 			})
 			a.status = exitFailed
 		}
@@ -226,10 +241,14 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 				exceeded, err := l.Exceeded(&rows[r], i)
 				switch {
 				case err != nil:
-					a.errors.print(&plan.Mistake{Text: "--fail-if " + err.Error(), Hint: fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows)))})
+					a.errors.print(&plan.Mistake{
+						Text: "--fail-if " + err.Error(),
+						Hint: fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows))),
+					})
 					a.status = exitUsage
 				case exceeded:
-					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s changed by %s", l.Text, sets[i].Name, rows[r].Cells[i].String())})
+					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s changed by %s", l.Text, sets[i].Name,
+						rows[r].Cells[i].String())})
 					if a.status == exitOK {
 						a.status = exitThreshold
 					}
@@ -237,7 +256,10 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 			}
 		}
 		if !known {
-			a.errors.print(&plan.Mistake{Text: "--fail-if " + l.Text + ": no result has that figure", Hint: "name a metric of these runs"})
+			a.errors.print(&plan.Mistake{
+				Text: "--fail-if " + l.Text + ": no result has that figure",
+				Hint: "name a metric of these runs",
+			})
 			a.status = exitUsage
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// withoutEffect returns the switches of artemis perf that scripts give and that change nothing here, each with the reason.
+// withoutEffect returns the switches of artemis perf that scripts give and that change nothing here, each with the
+// reason.
 func withoutEffect() [][2]string {
 	return [][2]string{
 		{"enable-msg-id", "messages are numbered by --verify; the protocols decide on message IDs themselves"},
@@ -55,21 +56,26 @@ func otherNames(name string) string {
 	}
 }
 
-// clientParameters are parameters of URLs that set up the client of Artemis and its connections to one broker. They mean nothing to other
-// clients; those that change what is sent, what is delivered or how a connection is encrypted are not among them.
+// clientParameters are parameters of URLs that set up the client of Artemis and its connections to one broker. They
+// mean nothing to other clients; those that change what is sent, what is delivered or how a connection is encrypted are
+// not among them.
 func clientParameters() []string {
 	return []string{
-		"autoGroup", "blockOnAcknowledge", "blockOnDurableSend", "blockOnNonDurableSend", "cacheLargeMessagesClient", "callFailoverTimeout",
-		"callTimeout", "clientFailureCheckPeriod", "confirmationWindowSize", "connectionTTL", "connectionTtl", "consumerWindowSize", "ha",
-		"initialConnectAttempts", "initialMessagePacketSize", "maxRetryInterval", "minLargeMessageSize", "nettyThreads", "producerWindowSize",
+		"autoGroup", "blockOnAcknowledge", "blockOnDurableSend", "blockOnNonDurableSend", "cacheLargeMessagesClient",
+		"callFailoverTimeout",
+		"callTimeout", "clientFailureCheckPeriod", "confirmationWindowSize", "connectionTTL", "connectionTtl",
+		"consumerWindowSize", "ha",
+		"initialConnectAttempts", "initialMessagePacketSize", "maxRetryInterval", "minLargeMessageSize", "nettyThreads",
+		"producerWindowSize",
 		"reconnectAttempts", "remotingThreads", "retryInterval", "retryIntervalMultiplier", "scheduledThreadPoolMaxSize",
-		"tcpNoDelay", "tcpReceiveBufferSize", "tcpSendBufferSize", "threadPoolMaxSize", "useEpoll", "useGlobalPools", "useKQueue",
+		"tcpNoDelay", "tcpReceiveBufferSize", "tcpSendBufferSize", "threadPoolMaxSize", "useEpoll", "useGlobalPools",
+		"useKQueue",
 		"useTopologyForLoadBalancing",
 	}
 }
 
-// withoutClientParameters returns a URL without such parameters, and the names of those that it had. With any other parameter it stays
-// as it is, for the driver to refuse.
+// withoutClientParameters returns a URL without such parameters, and the names of those that it had. With any other
+// parameter it stays as it is, for the driver to refuse.
 func withoutClientParameters(url string) (plain string, names []string) {
 	plain, query, ok := strings.Cut(url, "?")
 	if !ok {

@@ -18,14 +18,17 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory
 			continue // switches have no value; the shell completes files by itself
 		}
 		// The only error is that of a flag that does not exist or was registered twice.
-		_ = cmd.RegisterFlagCompletionFunc(s.Name, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		_ = cmd.RegisterFlagCompletionFunc(s.Name, func(_ *cobra.Command, _ []string, prefix string) ([]string,
+			cobra.ShellCompDirective,
+		) {
 			if s.Folders {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
 			if s.Suggest == nil {
 				return offer(s.Words, prefix)
 			}
-			return offer(s.Suggest(&setting.Context{Own: own, Factories: a.Factories, Libraries: a.libraries, Prefix: prefix}), prefix)
+			return offer(s.Suggest(&setting.Context{Own: own, Factories: a.Factories, Libraries: a.libraries, Prefix: prefix}),
+				prefix)
 		})
 	}
 }
@@ -68,7 +71,9 @@ func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]str
 
 // suggestWords lets the shell complete a flag of a few words.
 func suggestWords(cmd *cobra.Command, flag string, words func(prefix string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string,
+		cobra.ShellCompDirective,
+	) {
 		return offer(words(prefix), prefix)
 	}) // the only error is that of a flag that does not exist
 }

@@ -9,8 +9,8 @@ import (
 // embeddedHost stands for the broker in this process in URLs until its port is known.
 const embeddedHost = "embedded"
 
-// embedOver drops URLs that come from a weaker source than --embedded: a flag wins over the variable PERFMQ_URL, and both
-// over a file.
+// embedOver drops URLs that come from a weaker source than --embedded: a flag wins over the variable PERFMQ_URL, and
+// both over a file.
 func embedOver(v *setting.Values, embedded setting.Source) {
 	for name, url := range map[string]*string{"url": &v.URL, "consumer-url": &v.ConsumerURL} {
 		if v.Embedded && v.Source(name) < embedded {

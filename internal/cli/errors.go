@@ -52,15 +52,16 @@ func startStatus(err error, interrupted bool) int {
 		return exitUsage
 	}
 	switch driver.ClassOf(err) {
-	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge: // the broker is there, and what was asked of it is not
+	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge:
+		// the broker is there, and what was asked of it is not
 		return exitUsage
 	default: // a broker, or what is before it, that cannot be reached, does not want us or speaks something else
 		return exitConnect
 	}
 }
 
-// errorPrinter writes errors for people: each as a line "error:" and, if there is something to do, a line "hint:". It is
-// safe for concurrent use.
+// errorPrinter writes errors for people: each as a line "error:" and, if there is something to do, a line "hint:". It
+// is safe for concurrent use.
 type errorPrinter struct {
 	secrets *safetext.Secrets
 

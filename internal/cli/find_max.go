@@ -42,7 +42,8 @@ type maxFinder struct {
 	json     string        // file for what was found; empty for none
 	silent   bool
 	tried    int
-	// run puts a load of that rate on the broker, for a longer time to hold it. The result goes into the folder, if it is not empty.
+	// run puts a load of that rate on the broker, for a longer time to hold it. The result goes into the folder, if it is
+	// not empty.
 	run func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error)
 }
 
@@ -50,10 +51,14 @@ type maxFinder struct {
 func (r *resolver) searchMistakes() {
 	if r.ResultDir != "" {
 		if entries, err := os.ReadDir(r.ResultDir); err == nil && len(entries) > 0 {
-			r.refuse("name another folder, or remove this one", "--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
+			r.refuse("name another folder, or remove this one",
+				"--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
 		}
 	}
-	for _, name := range []string{"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency", "shard", "run-id", "start-at"} {
+	for _, name := range []string{
+		"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency",
+		"shard", "run-id", "start-at",
+	} {
 		if r.Has(name) {
 			r.refuse("leave one of them out", "--%s does not work with the several runs of --find-max", name)
 		}
@@ -76,11 +81,14 @@ func searchDefaults(v *setting.Values) {
 	}
 }
 
-// newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which messages do not
-// merely queue: at the broker, or in the tester.
-func (a *app) newMaxFinder(v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan) (*maxFinder, error) {
+// newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which
+// messages do not merely queue: at the broker, or in the tester.
+func (a *app) newMaxFinder(
+	v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan,
+) (*maxFinder, error) {
 	f := &maxFinder{
-		a: a, demands: append(append([]threshold.Threshold{}, v.FindMax...), v.Thresholds...), asked: len(v.FindMax), first: v.Rate.Peak(),
+		a: a, demands: append(append([]threshold.Threshold{}, v.FindMax...), v.Thresholds...), asked: len(v.FindMax),
+		first:    v.Rate.Peak(),
 		measured: v.Duration - v.Warmup, dir: v.ResultDir, json: v.JSONFile, silent: v.Silent,
 	}
 	f.run = func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error) {
@@ -104,7 +112,8 @@ func (a *app) newMaxFinder(v *setting.Values, role plan.Role, resolve func(*sett
 	return f, f.queueing(role == plan.Client)
 }
 
-// queueing adds the demands by which a rate that only queues does not count: at the broker, if the run also receives, or in the tester.
+// queueing adds the demands by which a rate that only queues does not count: at the broker, if the run also receives,
+// or in the tester.
 func (f *maxFinder) queueing(receives bool) error {
 	own := []string{"completed.avg >= 99% of target", "delay.p99 < 100ms"}
 	if receives {
@@ -174,24 +183,27 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 		return search.Point{}, &endingError{f.a.endedOneOf(e)}
 	}
 	point := judgePoint(e.Summary, measured)
-	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit) // a broker may have had its say in them
+	// a broker may have had its say in them
+	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit)
 	f.report(rate, hold, &point, e.Summary)
 	if e.Summary.Missing > 0 {
-		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
+		f.a.errors.write(fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would disturb "+
+			"the next load",
 			e.Summary.Missing), "purge the destination, and raise --drain-timeout")
 		return point, &endingError{exitFailed}
 	}
 	return point, nil
 }
 
-// slack is how many messages a load may stay behind its target beside the share that its demand allows: of low rates, one that is
-// on its way when the load ends is more than that.
+// slack is how many messages a load may stay behind its target beside the share that its demand allows: of low rates,
+// one that is on its way when the load ends is more than that.
 const slack = 2
 
 // judgePoint tells whether a load kept the demands. Its measured part had that length.
 func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	var p search.Point
-	if s.Limit.Kind != stats.LimitNone { // a load that reached its rate was bounded by that alone, though it did not keep a demand
+	// a load that reached its rate was bounded by that alone, though it did not keep a demand
+	if s.Limit.Kind != stats.LimitNone {
 		p.Limit = s.Limit.String()
 	}
 	var broken []string
@@ -211,7 +223,8 @@ func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	p.Why = strings.Join(broken, ", ")
 	if crowded := s.Health.Crowded(); !p.Kept && crowded && !s.Limit.OfTester() {
 		p.Tester = true
-		p.Limit = fmt.Sprintf("the machine (others than the tester, such as a broker on it, took %.0f%% of its processors)", 100*s.Health.OthersShare())
+		p.Limit = fmt.Sprintf("the machine (others than the tester, such as a broker on it, took %.0f%% of its processors)",
+			100*s.Health.OthersShare())
 	}
 	p.Tester = p.Tester || !p.Kept && s.Limit.OfTester()
 	return p
@@ -252,7 +265,8 @@ func (f *maxFinder) conclude(found *search.Found, err error) int {
 		f.a.errors.print(err)
 		return exitFailed
 	case !found.Held:
-		f.a.errors.write("no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried is "+
+		f.a.errors.write("no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried "+
+			"is "+
 			perSecond(found.Failed.Rate)+" msg/s: "+found.Failed.Why, "")
 		return exitThreshold
 	}
@@ -260,7 +274,8 @@ func (f *maxFinder) conclude(found *search.Found, err error) int {
 	case found.Above == 0:
 		f.print("--- at least %s msg/s: that is as far as the search goes\n", perSecond(found.Rate))
 	case found.Failed.Tester:
-		f.print("--- at least %s msg/s: at %s the limit was %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Limit)
+		f.print("--- at least %s msg/s: at %s the limit was %s\n", perSecond(found.Rate), perSecond(found.Above),
+			found.Failed.Limit)
 	default:
 		f.print("--- maximum: %s msg/s; at %s: %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Why)
 		if found.Failed.Limit != "" {

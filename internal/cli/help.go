@@ -91,7 +91,8 @@ func (a *app) commandHelp(b *strings.Builder, cmd *cobra.Command, all bool) {
 	if !cmd.HasParent() && len(a.Factories) > 0 {
 		name := a.Factories[0].Name
 		fmt.Fprintf(b, "\nExample\n  perfmq %s client --max-pending 100 --duration 30 --show-latency queue://TEST\n", name)
-		fmt.Fprintf(b, "\nperfmq %s client --help shows the flags of daily use, --help-all all flags, the environment and the exit statuses.\n", name)
+		fmt.Fprintf(b, "\nperfmq %s client --help shows the flags of daily use, --help-all all flags, the environment and "+
+			"the exit statuses.\n", name)
 	}
 }
 
@@ -107,7 +108,8 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the flags of a command that has no help of its own: all, or without those settings that are not of daily use.
+// listFlags lists the flags of a command that has no help of its own: all, or without those settings that are not of
+// daily use.
 func listFlags(b *strings.Builder, cmd *cobra.Command, all bool) {
 	first := true
 	brief := !all && cmd.LocalFlags().Lookup(flagHelpAll) != nil
@@ -203,7 +205,8 @@ func roleShort(role plan.Role, f *driver.Factory) string {
 }
 
 func roleLong(role plan.Role, f *driver.Factory) string {
-	return roleShort(role, f) + " The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages in flight, " +
+	return roleShort(role, f) + " The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits " +
+		"for messages in flight, " +
 		"and prints a summary. A second Ctrl-C ends it at once."
 }
 
@@ -294,23 +297,31 @@ func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role, most int
 	switch role {
 	case plan.Consumer:
 		example("receive for a minute and show latencies every second", "--duration 1m --show-latency "+dest)
-		example("4 consumers on each of 10 destinations, over 8 connections", "--num-destinations 10 --consumers 4 --num-connections 8 "+dest)
+		example("4 consumers on each of 10 destinations, over 8 connections",
+			"--num-destinations 10 --consumers 4 --num-connections 8 "+dest)
 	case plan.Producer:
-		example("exactly a million messages of 10 KiB, 100 in flight", "--message-count 1M --message-size 10KiB --max-pending 100 "+dest)
-		example("30000 msg/sec from 3 producers, checked first", "--producers 3 --rate 30000 --max-pending 100 --dry-run "+dest)
+		example("exactly a million messages of 10 KiB, 100 in flight",
+			"--message-count 1M --message-size 10KiB --max-pending 100 "+dest)
+		example("30000 msg/sec from 3 producers, checked first", "--producers 3 --rate 30000 --max-pending 100 --dry-run "+
+			dest)
 	default:
-		example("as fast as it goes, 100 in flight, a minute of which 20 s are warm-up", "--max-pending 100 --warmup 20 --duration 1m "+dest)
-		example("at a fixed rate, with latencies on the console and as an HDR log", "--rate 30000 --max-pending 100 --show-latency --hdr run.hdr "+dest)
+		example("as fast as it goes, 100 in flight, a minute of which 20 s are warm-up",
+			"--max-pending 100 --warmup 20 --duration 1m "+dest)
+		example("at a fixed rate, with latencies on the console and as an HDR log",
+			"--rate 30000 --max-pending 100 --show-latency --hdr run.hdr "+dest)
 		if f.Capabilities.Topic.DurableSubscription {
-			example("10 durable topics, 3 producers and 2 consumers on each", "--producers 3 --consumers 2 --num-destinations 10 --durable --clientID test "+topic)
+			example("10 durable topics, 3 producers and 2 consumers on each",
+				"--producers 3 --consumers 2 --num-destinations 10 --durable --clientID test "+topic)
 		}
 	}
 }
 
 func environmentHelp(b *strings.Builder) {
 	b.WriteString("\nEnvironment\n")
-	writeWrapped(b, "Each flag has a variable: PERFMQ_ and its name in upper case with _ for -, so PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB, "+
-		"PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag wins over its variable, which wins over the default; "+
+	writeWrapped(b, "Each flag has a variable: PERFMQ_ and its name in upper case with _ for -, so "+
+		"PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB, "+
+		"PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag wins over its variable, which wins "+
+		"over the default; "+
 		"an empty variable counts as not set. Give passwords as PERFMQ_PASSWORD or in a --password-file.", 2)
 }
 

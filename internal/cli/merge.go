@@ -24,17 +24,20 @@ func (a *app) mergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one", GroupID: groupOther,
-		Long: `Join results of --result that ran side by side with the same plan: the shards of a run (--shard), or runs of their own.
+		Long: `Join results of --result that ran side by side with the same plan: the shards of a run (--shard), or runs of
+their own.
 
-Counts and histograms add up without loss, and rows are put together by the second. Of shards with --verify, the numbers of all
-messages are joined: what was lost, doubled or damaged. By how much the clocks of the hosts differed is measured by the messages
-that went from one to another both ways: docs/several-hosts.md. Findings and limits are named by their hosts.
+Counts and histograms add up without loss, and rows are put together by the second. Of shards with --verify, the
+numbers of all messages are joined: what was lost, doubled or damaged. By how much the clocks of the hosts differed is
+measured by the messages that went from one to another both ways: docs/several-hosts.md. Findings and limits are named
+by their hosts.
 
-The thresholds of the run (--threshold) are judged by the figures of all hosts together, and so are those given here. Those that a host
-did not keep by its own figures are printed, and do not count.
+The thresholds of the run (--threshold) are judged by the figures of all hosts together, and so are those given here.
+Those that a host did not keep by its own figures are printed, and do not count.
 
-Results of different plans, of different runs, and shards that are there twice or not at all are refused. The exit status is 0 if the
-run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold was not kept.`,
+Results of different plans, of different runs, and shards that are there twice or not at all are refused. The exit
+status is 0 if the run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a
+threshold was not kept.`,
 		Example:               `  perfmq merge results/shard-* --result results/all`,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
@@ -42,7 +45,8 @@ run was a success on all hosts, 1 if it was not, 2 if the results cannot be join
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")
 	flags.BoolVar(&partial, "partial", false, "join what is there, although shards are missing or were killed")
-	flags.StringArrayVar(&demands, "threshold", nil, "a `DEMAND` on the joined result, such as 'ack.p99 < 50ms', beside those of the run; may be repeated")
+	flags.StringArrayVar(&demands, "threshold", nil,
+		"a `DEMAND` on the joined result, such as 'ack.p99 < 50ms', beside those of the run; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
 	return cmd
 }
@@ -61,12 +65,19 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	for _, text := range demands {
 		t, err := setting.ParseThreshold(text)
 		if err != nil {
-			return a.usage(&plan.Mistake{Text: fmt.Sprintf("--threshold %q: %v", text, err), Hint: "perfmq scenario metrics lists all metrics"})
+			return a.usage(&plan.Mistake{
+				Text: fmt.Sprintf("--threshold %q: %v", text, err),
+				Hint: "perfmq scenario metrics lists all metrics",
+			})
 		}
 		thresholds = append(thresholds, t)
 	}
 	m, err := merge.Read(dirs, merge.Options{
-		Partial: partial, Thresholds: thresholds, Clean: func(v *verify.Result) *verify.Result { return report.CleanVerification(a.secrets, v) },
+		Partial: partial, Thresholds: thresholds, Clean: func(
+			v *verify.Result,
+		) *verify.Result {
+			return report.CleanVerification(a.secrets, v)
+		},
 	})
 	if err != nil {
 		return a.usage(mergeMistake(err))

@@ -74,7 +74,8 @@ func (r *resolver) files(path string) (list []plan.Variant) {
 			return nil
 		}
 		if total += len(body); total > plan.MaxMessageSize {
-			r.refuse("send fewer or smaller ones", "--body-file %s: its files have more than %d bytes in all", path, plan.MaxMessageSize)
+			r.refuse("send fewer or smaller ones", "--body-file %s: its files have more than %d bytes in all", path,
+				plan.MaxMessageSize)
 			return nil
 		}
 		list = append(list, plan.Variant{Weight: 1, Body: body, BodySource: fmt.Sprintf("%s, %d bytes", file, len(body))})
@@ -98,8 +99,8 @@ func setKinds(g *plan.Group, list []plan.Variant) {
 	}
 }
 
-// messages returns the messages of a group of the file, perhaps as a step has them. What a message does not give it has from the
-// group, of which the lists are.
+// messages returns the messages of a group of the file, perhaps as a step has them. What a message does not give it has
+// from the group, of which the lists are.
 func (b *builder) messages(
 	of *scenario.Group, messages []scenario.Message, turn bool, f *driver.Factory, lists [][]scenario.Entry,
 ) (all []plan.Variant) {
@@ -164,7 +165,8 @@ func (b *builder) agree(m *scenario.Message) bool {
 	return true
 }
 
-// weigh makes one list of weights of those of messages and those of the kinds within each message, which share that of the message.
+// weigh makes one list of weights of those of messages and those of the kinds within each message, which share that of
+// the message.
 func weigh(weights []int, kinds [][]plan.Variant) error {
 	sums, multiple := make([]int, len(kinds)), 1
 	for i, list := range kinds {
@@ -181,7 +183,8 @@ func weigh(weights []int, kinds [][]plan.Variant) error {
 			multiple = multiple / gcd(multiple, sums[i]) * sums[i]
 		}
 		if multiple > load.MaxCycle {
-			return fmt.Errorf("the sizes and files of its messages cannot share their weights: the order would begin anew after more than %d messages only",
+			return fmt.Errorf("the sizes and files of its messages cannot share their weights: the order would begin anew "+
+				"after more than %d messages only",
 				load.MaxCycle)
 		}
 	}

@@ -22,10 +22,12 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	r.outputFile("--verify-file", r.VerifyFile)
 	r.resultFolder()
 	r.differentFiles(stdout, stderr)
-	if r.Silent && r.ShowLatency && r.Source("silent") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
+	if r.Silent && r.ShowLatency && r.Source("silent") == setting.CommandLine && r.Source(
+		"show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
 	}
-	if r.Format == run.RocketMQ && r.ShowLatency && r.Source("format") == setting.CommandLine && r.Source("show-latency") == setting.CommandLine {
+	if r.Format == run.RocketMQ && r.ShowLatency && r.Source("format") == setting.CommandLine && r.Source(
+		"show-latency") == setting.CommandLine {
 		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
 			"--format rocketmq has no lines for --show-latency")
 	}
@@ -34,7 +36,8 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 	}
 	if r.WebAddr != "" {
 		if err := listen.Check(r.WebAddr); err != nil {
-			r.refuse("write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same", "--web %s: %v", setting.Quoted(r.WebAddr), err)
+			r.refuse("write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same", "--web %s: %v", setting.Quoted(r.WebAddr),
+				err)
 		}
 	}
 	if r.MetricsAddr == "" {
@@ -50,7 +53,8 @@ func (r *resolver) outputs(stdout, stderr io.Writer) {
 		r.refuse(cmp.Or(driver.HintOf(err), "name a file that can be read"), "--metrics-web-config: %v", err)
 	}
 	if err := listen.Check(r.MetricsAddr); err != nil {
-		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v", setting.Quoted(r.MetricsAddr), err)
+		r.refuse("write HOST:PORT such as 127.0.0.1:9400, or :9400 for the same", "--metrics %s: %v",
+			setting.Quoted(r.MetricsAddr), err)
 	}
 }
 
@@ -92,7 +96,8 @@ func (r *resolver) resultFolder() {
 	}
 }
 
-// differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may share one.
+// differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may
+// share one.
 func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 	files := []namedFile{openFile("standard error", stderr)}
 	if !r.Silent {

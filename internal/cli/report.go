@@ -36,14 +36,14 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
-		Long: `Make one page of results of --result. A DIR is a result, a folder whose folders are results, which are repeats of one run, or
-the folder of a sweep. A run may still go on: the page is then about what is there.
+		Long: `Make one page of results of --result. A DIR is a result, a folder whose folders are results, which are repeats
+of one run, or the folder of a sweep. A run may still go on: the page is then about what is there.
 
-The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts of throughput and
-latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.
+The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts
+of throughput and latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.
 
---web serves the page instead, and keeps it up to date while the results grow, until Ctrl-C. --web of the commands that make a load
-serves the page of their own run.`,
+--web serves the page instead, and keeps it up to date while the results grow, until Ctrl-C. --web of the commands that
+make a load serves the page of their own run.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
   perfmq report --format markdown run
@@ -55,9 +55,12 @@ serves the page of their own run.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&in.format, "format", "html", "`FORMAT` is html, markdown or csv")
-	flags.StringVar(&in.output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+", else standard output)")
-	flags.StringVar(&in.web, "web", "", "serve the page on `[HOST]:PORT`, such as :8080, which is on loopback, until Ctrl-C")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(), cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVar(&in.output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
+		", else standard output)")
+	flags.StringVar(&in.web, "web", "", "serve the page on `[HOST]:PORT`, such as :8080, which is on loopback, until "+
+		"Ctrl-C")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(),
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -68,7 +71,8 @@ func (a *app) report(dirs []string, in *reporting) error {
 		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: "name folders of --result DIR"})
 	}
 	if !slices.Contains(reportFormats(), in.format) {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv", setting.Quoted(in.format))})
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
+			setting.Quoted(in.format))})
 	}
 	if in.web != "" {
 		return a.reportLive(dirs, in, errs)
@@ -81,8 +85,12 @@ func (a *app) report(dirs []string, in *reporting) error {
 		output = run.Standard
 	}
 	for _, dir := range dirs {
-		if output != run.Standard && slices.Contains(result.Files(), filepath.Base(output)) && sameFolder(dir, filepath.Dir(output)) {
-			errs = append(errs, &plan.Mistake{Text: "--output " + output + " is a file of the result", Hint: "name another file"})
+		if output != run.Standard && slices.Contains(result.Files(), filepath.Base(output)) && sameFolder(dir,
+			filepath.Dir(output)) {
+			errs = append(errs, &plan.Mistake{
+				Text: "--output " + output + " is a file of the result",
+				Hint: "name another file",
+			})
 		}
 	}
 	if len(errs) > 0 {
@@ -108,11 +116,15 @@ func (a *app) report(dirs []string, in *reporting) error {
 // reportLive serves the page until a signal comes.
 func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 	if in.output != "" || in.format != "html" {
-		errs = append(errs, &plan.Mistake{Text: "--web serves a page, and writes no file", Hint: "leave --format and --output out"})
+		errs = append(errs, &plan.Mistake{
+			Text: "--web serves a page, and writes no file",
+			Hint: "leave --format and --output out",
+		})
 	}
 	if err := listen.Check(in.web); err != nil {
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--web %s: %v", setting.Quoted(in.web), err), Hint: "write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same",
+			Text: fmt.Sprintf("--web %s: %v", setting.Quoted(in.web), err),
+			Hint: "write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same",
 		})
 	}
 	if len(errs) > 0 {
@@ -128,7 +140,9 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 		defer cancel()
 		followed := make(chan error, 1)
 		go func() {
-			followed <- page.Follow(ctx, s, func() { a.errors.say("the page is at http://" + s.Address().String() + "/; Ctrl-C ends it") }, dirs...)
+			followed <- page.Follow(ctx, s, func() {
+				a.errors.say("the page is at http://" + s.Address().String() + "/; Ctrl-C ends it")
+			}, dirs...)
 		}()
 		select {
 		case err = <-followed:
@@ -149,7 +163,10 @@ func (a *app) writeReport(output string, text []byte) error {
 		return err
 	}
 	if err := os.WriteFile(output, text, 0o644); err != nil { //nolint:gosec // a report is to be shown to others
-		return &plan.Mistake{Text: "write --output " + output + ": " + bare(err).Error(), Hint: "name a file that can be written"}
+		return &plan.Mistake{
+			Text: "write --output " + output + ": " + bare(err).Error(),
+			Hint: "name a file that can be written",
+		}
 	}
 	a.errors.say("wrote " + output)
 	return nil

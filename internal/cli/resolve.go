@@ -36,7 +36,10 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 // resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
 func (r *resolver) resolve(destinations []string) *plan.Plan {
 	p := r.whole()
-	p.Steps = []plan.Step{{Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Marks: r.Marks, Groups: []*plan.Group{r.group(destinations)}}}
+	p.Steps = []plan.Step{{
+		Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Marks: r.Marks,
+		Groups: []*plan.Group{r.group(destinations)},
+	}}
 	if r.Relative != nil {
 		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
 			"--rate %s: there is no earlier step", r.Relative)
@@ -53,7 +56,8 @@ func (r *resolver) whole() *plan.Plan {
 	}
 	return &plan.Plan{
 		BrokerSide: r.Side,
-		Labels:     r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker, Thresholds: r.Thresholds,
+		Labels:     r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker,
+		Thresholds:     r.Thresholds,
 		StallThreshold: r.StallThreshold,
 		BrokerCount:    r.BrokerCount != setting.CountOff,
 	}
@@ -64,8 +68,9 @@ func (r *resolver) group(destinations []string) *plan.Group {
 	g := &plan.Group{
 		Role: r.role, Producers: r.Producers, Consumers: r.Consumers, Shared: r.Shared,
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
-		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect, ReconnectTimeout: r.ReconnectTimeout,
-		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
+		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect,
+		ReconnectTimeout: r.ReconnectTimeout,
+		MaxPending:       r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
 		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
 		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
@@ -88,7 +93,10 @@ func (r *resolver) endpoints(g *plan.Group) {
 		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{Management: r.ManagementURL, Factory: r.byChoice(r.own), Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password)}
+	own := plan.Endpoint{
+		Management: r.ManagementURL, Factory: r.byChoice(r.own),
+		Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password),
+	}
 	switch r.role {
 	case plan.Producer:
 		g.Producer = own
@@ -106,9 +114,12 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 	f := r.own
 	switch {
 	case r.ConsumerProtocol != "":
-		i := slices.IndexFunc(r.factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, r.ConsumerProtocol) })
+		i := slices.IndexFunc(r.factories, func(f driver.Factory) bool {
+			return strings.EqualFold(f.Name, r.ConsumerProtocol)
+		})
 		if i < 0 {
-			r.refuse("known are "+strings.Join(setting.Names(r.factories), ", "), "unknown protocol --consumer-protocol %s", r.ConsumerProtocol)
+			r.refuse("known are "+strings.Join(setting.Names(r.factories), ", "), "unknown protocol --consumer-protocol %s",
+				r.ConsumerProtocol)
 			return own
 		}
 		f = r.factories[i]
@@ -151,7 +162,8 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	case slices.Contains(f.Schemes, scheme):
 		return url
 	case scheme == "":
-		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, setting.Quoted(plan.RedactURL(url)))
+		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag,
+			setting.Quoted(plan.RedactURL(url)))
 	default:
 		hint := f.Name + " URLs begin with " + strings.Join(setting.Schemes(f), ", ")
 		if other := r.byScheme(scheme); other != nil && flag == "--url" {
@@ -301,7 +313,8 @@ func (r *resolver) setOptions(g *plan.Group) {
 			if !slices.Contains(known[i], key) {
 				continue
 			}
-			if err := driver.SetOptions(side.Open.Options, []string{setting.PlainOption(side.Open.Options, assignment)}); err != nil && !reported[err.Error()] {
+			if err := driver.SetOptions(side.Open.Options,
+				[]string{setting.PlainOption(side.Open.Options, assignment)}); err != nil && !reported[err.Error()] {
 				reported[err.Error()] = true
 				r.refuse("", "-o: %v", err)
 			}
@@ -333,7 +346,8 @@ func (r *resolver) destinations(g *plan.Group, names []string) {
 	var usable []string
 	for _, name := range names {
 		if name == "true" || name == "false" {
-			r.refuse("write --FLAG="+name+"; a queue of that name is queue://"+name, "%s is no destination: switches take their value after =", name)
+			r.refuse("write --FLAG="+name+"; a queue of that name is queue://"+name,
+				"%s is no destination: switches take their value after =", name)
 			continue
 		}
 		usable = append(usable, name)

@@ -68,8 +68,8 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	return nil
 }
 
-// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a value, as where a
-// variable is not set: for pflag, the next flag is the value.
+// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a
+// value, as where a variable is not set: for pflag, the next flag is the value.
 func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name string) error) []error {
 	var errs []error
 	flags := cmd.Flags()
@@ -195,12 +195,15 @@ func (a *app) execute(p *plan.Plan, s *setting.Values) int { return a.ended(a.ne
 // newRun returns a run of a valid plan with the outputs that were asked for.
 func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 	return &run.Run{
-		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout, Stderr: a.Stderr, Signals: a.Signals,
+		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
+		Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 		Outputs: run.Outputs{
-			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, Interval: s.Interval, JSON: s.JSONFile, HDR: s.HDRFile, Result: s.ResultDir,
-			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, MetricsWeb: s.MetricsWeb, Linger: s.MetricsLinger, LingerScrape: s.LingerScrape, Web: s.WebAddr,
+			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, Interval: s.Interval, JSON: s.JSONFile,
+			HDR: s.HDRFile, Result: s.ResultDir,
+			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, MetricsWeb: s.MetricsWeb, Linger: s.MetricsLinger,
+			LingerScrape: s.LingerScrape, Web: s.WebAddr,
 		},
 	}
 }
@@ -247,7 +250,8 @@ func (a *app) ended(e run.Ending) int {
 	return status
 }
 
-// endedOneOf is ended of a run of several: one that was interrupted has the status by which none follows, whatever else is to be said of it.
+// endedOneOf is ended of a run of several: one that was interrupted has the status by which none follows, whatever else
+// is to be said of it.
 func (a *app) endedOneOf(e run.Ending) int {
 	status := a.ended(e)
 	if e.Interrupted || e.Abandoned {

@@ -52,8 +52,8 @@ func openFile(flag string, w io.Writer) namedFile {
 	return f
 }
 
-// same tells whether what is written to one would be found in the other. Devices such as /dev/null, and pipes, take what comes from
-// several.
+// same tells whether what is written to one would be found in the other. Devices such as /dev/null, and pipes, take
+// what comes from several.
 func (f *namedFile) same(o *namedFile) bool {
 	switch {
 	case f.info != nil && o.info != nil:

@@ -29,9 +29,10 @@ func (a *app) runCommand() *cobra.Command {
 	var given runFlags
 	var all *bool
 	cmd := &cobra.Command{
-		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps", GroupID: groupOther,
-		Long: `Carry out scenario files, one after the other. A file says which brokers there are, which groups of producers and
-consumers work on them, and what they do in each step. @NAME is one of the scenarios inside this program.
+		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps",
+		GroupID: groupOther,
+		Long: `Carry out scenario files, one after the other. A file says which brokers there are, which groups of producers
+and consumers work on them, and what they do in each step. @NAME is one of the scenarios inside this program.
 
 A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
 says; --duration and --message-count only where the file has them, if it has them anywhere. The output says to which.`,
@@ -49,11 +50,15 @@ says; --duration and --message-count only where the file has them, if it has the
 	flags := cmd.Flags()
 	in.addTo(flags)
 	a.completeFlags(cmd, in, a.Factories...)
-	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
-	flags.StringVar(&given.sweep.repeats, "repeats", "", "carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
+	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
+		"repeated")
+	flags.StringVar(&given.sweep.repeats, "repeats", "",
+		"carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
 	flags.StringVar(&given.sweep.seed, "seed", "", "the `SEED` of a shuffled sweep, as an earlier one has printed it")
-	flags.BoolVar(&given.sweep.changed, "changed", false, "go on with the sweep in --result although the scenario has changed; runs of equal cells are kept")
-	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and 100 messages at least; not rates, sizes or workers; "+
+	flags.BoolVar(&given.sweep.changed, "changed", false,
+		"go on with the sweep in --result although the scenario has changed; runs of equal cells are kept")
+	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and "+
+		"100 messages at least; not rates, sizes or workers; "+
 		"of a matrix, only the first and last value of each axis, once")
 	all = helpAll(flags)
 	return cmd
@@ -84,11 +89,15 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	errs := a.unknownFlags(cmd, in, func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
-		errs = append(errs, &plan.Mistake{Text: "there is no scenario file", Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp"})
+		errs = append(errs, &plan.Mistake{
+			Text: "there is no scenario file",
+			Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
+		})
 	}
 	scale, err := strconv.ParseFloat(given.scale, 64)
 	if err != nil || !(scale > 0 && scale <= 1) {
-		errs = append(errs, &plan.Mistake{Text: "--scale=" + setting.Quoted(given.scale) + ": must be a number above 0 and at most 1, such as 0.01"})
+		errs = append(errs, &plan.Mistake{Text: "--scale=" + setting.Quoted(given.scale) +
+			": must be a number above 0 and at most 1, such as 0.01"})
 	}
 	set, setErrs := variablesOf(given.set)
 	errs = append(errs, setErrs...)
@@ -103,9 +112,11 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 			continue
 		}
 		errs = append(errs, a.separate(ready, i, len(args))...)
-		if ready.settings.ResultDir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.settings.ResultDir == ready.settings.ResultDir }) {
+		if ready.settings.ResultDir != "" && slices.ContainsFunc(list,
+			func(o prepared) bool { return o.settings.ResultDir == ready.settings.ResultDir }) {
 			errs = append(errs, &plan.Mistake{
-				Text: "two scenarios are called " + ready.plan.Name + " and would write the same folder of --result", Hint: "give one of them another name:",
+				Text: "two scenarios are called " + ready.plan.Name + " and would write the same folder of --result",
+				Hint: "give one of them another name:",
 			})
 		}
 		list = append(list, ready)
@@ -134,14 +145,16 @@ func (a *app) separate(ready prepared, i, of int) (errs []error) {
 	for flag, path := range map[string]string{"--json": s.JSONFile, "--hdr": s.HDRFile, "--verify-file": s.VerifyFile} {
 		if path != "" && i == 0 {
 			errs = append(errs, &plan.Mistake{
-				Text: flag + " names one file for several scenarios", Hint: "run them one by one, or use --result, which makes a folder for each",
+				Text: flag + " names one file for several scenarios",
+				Hint: "run them one by one, or use --result, which makes a folder for each",
 			})
 		}
 	}
 	return errs
 }
 
-// executeAll carries scenarios out, one after the other, and returns the exit status that matters most. An interruption ends all.
+// executeAll carries scenarios out, one after the other, and returns the exit status that matters most. An interruption
+// ends all.
 func (a *app) executeAll(list []prepared) int {
 	status := exitOK
 	for i := range list {
@@ -200,7 +213,8 @@ func variablesOf(list []string) (map[string]string, []error) {
 // printScenario is --dry-run.
 func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: this is the plan of %s; nothing was connected or sent\n\n", cmd.CommandPath(), a.secrets.Line(p.plan.Name))
+	fmt.Fprintf(&b, "%s: this is the plan of %s; nothing was connected or sent\n\n", cmd.CommandPath(),
+		a.secrets.Line(p.plan.Name))
 	if err := plan.Print(&b, p.plan, a.secrets.Line); err != nil {
 		return err
 	}
@@ -221,27 +235,41 @@ func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 // scenarioCommand is perfmq scenario.
 func (a *app) scenarioCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "scenario", Short: "List, show, make and check scenarios, and list what runs can be judged by", GroupID: groupOther,
-		Args: cobra.ArbitraryArgs, RunE: a.wantCommand,
+		Use: "scenario", Short: "List, show, make and check scenarios, and list what runs can be judged by",
+		GroupID: groupOther,
+		Args:    cobra.ArbitraryArgs, RunE: a.wantCommand,
 	}
 	cmd.AddCommand(
-		&cobra.Command{Use: "list", Short: "List the scenarios inside this program", Args: noArguments, RunE: func(*cobra.Command, []string) error { return a.listScenarios() }},
-		&cobra.Command{Use: "show @NAME", Short: "Print a scenario inside this program", Args: cobra.ArbitraryArgs, RunE: a.showScenario, ValidArgsFunction: a.suggestShipped},
-		&cobra.Command{Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with", Args: cobra.ArbitraryArgs, RunE: a.initScenario},
+		&cobra.Command{
+			Use: "list", Short: "List the scenarios inside this program", Args: noArguments,
+			RunE: func(*cobra.Command, []string) error { return a.listScenarios() },
+		},
+		&cobra.Command{
+			Use: "show @NAME", Short: "Print a scenario inside this program", Args: cobra.ArbitraryArgs,
+			RunE: a.showScenario, ValidArgsFunction: a.suggestShipped,
+		},
+		&cobra.Command{
+			Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with",
+			Args: cobra.ArbitraryArgs, RunE: a.initScenario,
+		},
 		a.validateCommand(),
-		&cobra.Command{Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments, RunE: func(*cobra.Command, []string) error {
-			_, err := a.Stdout.Write(scenario.Schema(setting.Keys(setting.Names(a.Factories))))
-			return err
-		}},
+		&cobra.Command{
+			Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments,
+			RunE: func(*cobra.Command, []string) error {
+				_, err := a.Stdout.Write(scenario.Schema(setting.Keys(setting.Names(a.Factories))))
+				return err
+			},
+		},
 		&cobra.Command{
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
 			Long: `List the metrics of --threshold and of the thresholds in scenario files, with their units.
 
-Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per second
-of the time between the warm-up and the drain; for them a value may be "90% of target", the target being --rate.
+Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per
+second of the time between the warm-up and the drain; for them a value may be "90% of target", the target being
+--rate.
 
-group.NAME.METRIC is the same of one group of a scenario. The messages missing, the verification and the tester are of the whole
-run alone.`,
+group.NAME.METRIC is the same of one group of a scenario. The messages missing, the verification and the tester are of
+the whole run alone.`,
 			RunE: func(*cobra.Command, []string) error {
 				var b strings.Builder
 				w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -296,7 +324,8 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	default:
 		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one file"})
 	}
-	f, err := os.OpenFile(filepath.Clean(args[0]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // to be shared in version control
+	const fresh = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(filepath.Clean(args[0]), fresh, 0o644) //nolint:gosec // to be shared in version control
 	if errors.Is(err, fs.ErrExist) {
 		return a.usage(&plan.Mistake{Text: args[0] + " already exists", Hint: "name another file, or remove it"})
 	}
@@ -307,18 +336,21 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return a.usage(&plan.Mistake{Text: bare(err).Error(), Hint: "name a file that can be written"})
 	}
-	a.errors.say("wrote " + args[0] + "; perfmq scenario validate " + args[0] + " checks it, perfmq run " + args[0] + " carries it out")
+	a.errors.say("wrote " + args[0] + "; perfmq scenario validate " + args[0] + " checks it, perfmq run " + args[0] +
+		" carries it out")
 	return nil
 }
 
 func (a *app) validateCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
-		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs, ValidArgsFunction: a.suggestScenarios,
-		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. It prints how much memory each would
-need with perfmq run --embedded.`,
+		Use: "validate FILE|@NAME...", Short: "Check scenario files without connecting", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: a.suggestScenarios,
+		Long: `Check scenario files without connecting. All mistakes of all files are reported, with their lines. It prints
+how much memory each would need with perfmq run --embedded.`,
 	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be repeated")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
+		"repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		values, errs := variablesOf(set)
 		if len(args) == 0 {
@@ -332,7 +364,8 @@ need with perfmq run --embedded.`,
 				continue
 			}
 			p := ready.plan
-			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name), count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
+			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name),
+				count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
 				(run.EmbeddedMemory(p)+1<<20-1)>>20)
 			if ready.sweep != nil {
 				for _, line := range ready.sweep.describe() {

@@ -41,9 +41,11 @@ func (b *builder) broker(of *scenario.Broker) {
 	case i >= 0:
 		at.factory = b.app.Factories[i]
 	case named:
-		b.bad(of.Pos, "known are "+strings.Join(setting.Names(b.app.Factories), ", "), "the broker %s has the unknown protocol %s", of.Name, name)
+		b.bad(of.Pos, "known are "+strings.Join(setting.Names(b.app.Factories), ", "),
+			"the broker %s has the unknown protocol %s", of.Name, name)
 	default:
-		b.bad(of.Pos, "protocol: "+strings.Join(setting.Names(b.app.Factories), ", or protocol: "), "the broker %s has no protocol", of.Name)
+		b.bad(of.Pos, "protocol: "+strings.Join(setting.Names(b.app.Factories), ", or protocol: "),
+			"the broker %s has no protocol", of.Name)
 	}
 	if i < 0 {
 		at.factory = *b.factory

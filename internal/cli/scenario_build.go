@@ -47,7 +47,8 @@ func (b *builder) build() (*plan.Plan, *resolver) {
 	for _, secret := range b.file.Secrets() {
 		b.app.secrets.Add("", secret)
 	}
-	whole := b.resolver(b.settings(plan.Client, b.factory, scenario.InRun, "the run", b.file.Settings), plan.Client, b.factory)
+	whole := b.resolver(b.settings(plan.Client, b.factory, scenario.InRun, "the run", b.file.Settings), plan.Client,
+		b.factory)
 	b.embedded = whole.Embedded
 	b.plan = whole.whole()
 	b.plan.Name = b.file.Name
@@ -95,9 +96,11 @@ func (b *builder) labels() {
 	}
 }
 
-// settings returns the values that entries of the file, variables and flags come to, the later ones over the earlier; of variables
-// and flags those that have one of the places.
-func (b *builder) settings(role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry) *setting.Values {
+// settings returns the values that entries of the file, variables and flags come to, the later ones over the earlier;
+// of variables and flags those that have one of the places.
+func (b *builder) settings(
+	role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry,
+) *setting.Values {
 	v := setting.Defaults()
 	table := setting.Table(role, f)
 	for _, entries := range lists {
@@ -134,7 +137,8 @@ func (b *builder) beside(path string) string {
 	return filepath.Join(filepath.Dir(b.file.Path), path)
 }
 
-// over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not added.
+// over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not
+// added.
 func (b *builder) over(v *setting.Values, s *setting.Setting, to string) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.given(s.Name) {
 		return
@@ -192,7 +196,8 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	}
 	counted := slices.ContainsFunc(step.Groups, func(g *plan.Group) bool { return g.Count > 0 })
 	if of.Until == scenario.UntilCount && !counted {
-		b.bad(of.Pos, "message-count: 10000 in one of its groups", "the step %s lasts until a count, but no group of it has one", of.Name)
+		b.bad(of.Pos, "message-count: 10000 in one of its groups",
+			"the step %s lasts until a count, but no group of it has one", of.Name)
 	}
 	for _, t := range of.Thresholds {
 		if d, ok := b.demand(&t); ok {

@@ -57,7 +57,10 @@ func (a *app) prepare(name string, several int, of *source) (prepared, error) {
 	}
 	switch {
 	case of.sweep.seed != "":
-		return prepared{}, &plan.Mistake{Text: "--seed is given, but " + path + " is no sweep", Hint: "matrix: in the file, or --repeats N"}
+		return prepared{}, &plan.Mistake{
+			Text: "--seed is given, but " + path + " is no sweep",
+			Hint: "matrix: in the file, or --repeats N",
+		}
 	case of.sweep.changed:
 		return prepared{}, &plan.Mistake{Text: "--changed is given, but " + path + " is no sweep", Hint: "leave it out"}
 	}
@@ -91,7 +94,8 @@ func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	notes := b.notes()
 	if of.scale < 1 {
 		p.Scale(of.scale)
-		notes = append(notes, fmt.Sprintf("--scale %v: durations, counts and backlogs are shortened; the figures are those of a try", of.scale))
+		notes = append(notes, fmt.Sprintf("--scale %v: durations, counts and backlogs are shortened; the figures are those "+
+			"of a try", of.scale))
 	}
 	return prepared{plan: p, settings: whole.Values, notes: notes}, nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// learnSecrets notes what of the arguments and the environment must not be printed, before any of it is judged: mistakes are
-// printed as well, and a password may be where none belongs, such as in a URL given as destination. A flag is secret by its name,
-// also one that is mistyped.
+// learnSecrets notes what of the arguments and the environment must not be printed, before any of it is judged:
+// mistakes are printed as well, and a password may be where none belongs, such as in a URL given as destination. A flag
+// is secret by its name, also one that is mistyped.
 func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
@@ -45,8 +45,8 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 // givenText is a flag with its value, or an argument without a flag.
 type givenText struct{ name, value string }
 
-// flagTexts takes arguments apart without knowing which flags have values: what follows one is taken for its value, and an
-// argument by itself as well.
+// flagTexts takes arguments apart without knowing which flags have values: what follows one is taken for its value, and
+// an argument by itself as well.
 func flagTexts(args []string) (list []givenText) {
 	before := ""
 	for _, arg := range args {

@@ -66,12 +66,17 @@ type sweeper struct {
 // isSweep tells whether a file is about more than one run.
 func (of *source) isSweep(file *scenario.File) bool {
 	repeats, given := entry(file.Settings, setting.KeyRepeats)
-	return file.Matrix != nil || file.Search != nil || given && repeats != "1" || of.sweep.repeats != "" && of.sweep.repeats != "1"
+	return file.Matrix != nil || file.Search != nil || given && repeats != "1" ||
+		of.sweep.repeats != "" && of.sweep.repeats != "1"
 }
 
-// newSweeper checks a sweep and the plans of all its cells. The error holds all mistakes of the first cell that has some.
+// newSweeper checks a sweep and the plans of all its cells. The error holds all mistakes of the first cell that has
+// some.
 func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
-	w := &sweeper{a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{}, prepared: map[string]int{}}
+	w := &sweeper{
+		a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{},
+		prepared: map[string]int{},
+	}
 	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
 	if err := w.configure(); err != nil {
 		return nil, err
@@ -120,7 +125,8 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	return w, nil
 }
 
-// hashCell adds to a hash what is to be done in a cell. Labels, the embedded broker and what ends a run early are not in its plan.
+// hashCell adds to a hash what is to be done in a cell. Labels, the embedded broker and what ends a run early are not
+// in its plan.
 func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepared) error {
 	data, err := plan.JSON(ready.plan, w.a.secrets.Field)
 	if err != nil {
@@ -130,7 +136,8 @@ func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepare
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", of, values, ready.plan.Labels, ready.settings.Embedded, ready.settings.Faults)
+	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", of, values, ready.plan.Labels, ready.settings.Embedded,
+		ready.settings.Faults)
 	aborts := func(list []threshold.Threshold) {
 		for i := range list {
 			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
@@ -144,7 +151,9 @@ func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepare
 }
 
 // newID returns a short text that tells a sweep from others.
-func newID() string { return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) } //nolint:gosec // a name, not a secret
+func newID() string {
+	return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) //nolint:gosec // a name, not a secret
+}
 
 // configure reads the settings of the sweep.
 func (w *sweeper) configure() error {
@@ -158,7 +167,8 @@ func (w *sweeper) configure() error {
 				a.Values = []string{v}
 			}
 			if flag := a.Setting(); flag != "" && w.given(flag) {
-				errs = append(errs, w.wrong(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well", "leave one of them out"))
+				errs = append(errs, w.wrong(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well",
+					"leave one of them out"))
 			}
 			if w.of.scale < 1 && len(a.Values) > 2 {
 				a.Values = []string{a.Values[0], a.Values[len(a.Values)-1]}
@@ -197,7 +207,10 @@ func (w *sweeper) configure() error {
 		case err != nil:
 			errs = append(errs, &plan.Mistake{Text: "--seed=" + setting.Quoted(of) + ": must be a whole number"})
 		case !w.state.Shuffled:
-			errs = append(errs, &plan.Mistake{Text: "--seed is given, but the scenario is not shuffled", Hint: "order: shuffled in the file"})
+			errs = append(errs, &plan.Mistake{
+				Text: "--seed is given, but the scenario is not shuffled",
+				Hint: "order: shuffled in the file",
+			})
 		}
 		w.state.Seed = seed
 	}
@@ -283,14 +296,21 @@ func (w *sweeper) check(ready prepared) error {
 	var errs []error
 	s := ready.settings
 	for flag, given := range map[string]bool{
-		"json": s.JSONFile != "", "hdr": s.HDRFile != "", "verify-file": s.VerifyFile != "", "metrics-linger": s.MetricsLinger > 0,
+		"json": s.JSONFile != "", "hdr": s.HDRFile != "", "verify-file": s.VerifyFile != "",
+		"metrics-linger": s.MetricsLinger > 0,
 	} {
 		if given {
-			errs = append(errs, &plan.Mistake{Text: "--" + flag + " has no place in the several runs of a sweep", Hint: "use --result, which makes a folder for each run"})
+			errs = append(errs, &plan.Mistake{
+				Text: "--" + flag + " has no place in the several runs of a sweep",
+				Hint: "use --result, which makes a folder for each run",
+			})
 		}
 	}
 	if len(repeated(ready.plan).Steps) == 0 {
-		errs = append(errs, &plan.Mistake{Text: w.of.path + ": all steps are carried out once: there is nothing to repeat", Hint: "leave once: out of one of them"})
+		errs = append(errs, &plan.Mistake{
+			Text: w.of.path + ": all steps are carried out once: there is nothing to repeat",
+			Hint: "leave once: out of one of them",
+		})
 	}
 	errs = append(errs, w.unprepared(ready.plan))
 	if w.between == setting.BetweenReread {
@@ -308,7 +328,8 @@ func rereadable(p *plan.Plan) (errs []error) {
 		for _, g := range p.Steps[i].Groups {
 			if g.Role.Consumes() && !run.CanReread(&g.Consumer) {
 				errs = append(errs, &plan.Mistake{
-					Text: "between-runs: reread: over " + g.Consumer.Factory.Title + " what was received is gone", Hint: "only RocketMQ keeps it; fill the queue in each run",
+					Text: "between-runs: reread: over " + g.Consumer.Factory.Title + " what was received is gone",
+					Hint: "only RocketMQ keeps it; fill the queue in each run",
 				})
 			}
 		}

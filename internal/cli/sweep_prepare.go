@@ -31,8 +31,8 @@ func (w *sweeper) unprepared(p *plan.Plan) error {
 	}
 }
 
-// prepareCell carries out the steps of a cell that are carried out once, unless an earlier run has had the same. A preparation that has
-// failed is not tried again before the next call.
+// prepareCell carries out the steps of a cell that are carried out once, unless an earlier run has had the same. A
+// preparation that has failed is not tried again before the next call.
 func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	of := once(ready.plan)
 	if len(of.Steps) == 0 {
@@ -58,7 +58,10 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	if !settings.Embedded && slices.Contains(w.state.Prepared, hash) {
 		return exitOK // an embedded broker of an earlier call is gone
 	}
-	p := sweep.Run{Cell: r.Cell, Values: r.Values, Folder: preparations + "/" + hash[:8], State: sweep.Running, Attempts: 1}
+	p := sweep.Run{
+		Cell: r.Cell, Values: r.Values, Folder: preparations + "/" + hash[:8], State: sweep.Running,
+		Attempts: 1,
+	}
 	dir, earlier, err := w.folder(&p)
 	if err != nil {
 		w.a.errors.print(err)
@@ -68,7 +71,8 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	identify(of, &p)
 	say("preparing %s", cmp.Or(w.state.Title(r.Values), w.state.Name))
 	if earlier != "" && !settings.Embedded {
-		say("an earlier preparation has failed or was interrupted, and this one adds to the messages that it has sent: where that matters, "+
+		say("an earlier preparation has failed or was interrupted, and this one adds to the messages that it has sent: "+
+			"where that matters, "+
 			"purge the queues and begin again; its result is now %s", earlier)
 	}
 	status := w.load(&p, prepared{plan: of, settings: &settings})
@@ -95,7 +99,8 @@ func hashOfPreparation(p *plan.Plan) (string, error) {
 
 // identify lets the commands of a plan know which run they belong to.
 func identify(p *plan.Plan, r *sweep.Run) {
-	p.Environ = append(slices.Clip(p.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell), fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))
+	p.Environ = append(slices.Clip(p.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell), fmt.Sprintf("PERFMQ_REPEAT=%d",
+		r.Repeat))
 }
 
 // separate keeps a run apart from those before it.

@@ -226,7 +226,8 @@ func (w *sweeper) printExtremes(rows []sweep.Row) {
 		if best == worst {
 			continue // no other cell has it
 		}
-		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median), w.state.Title(best.Values),
+		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median),
+			w.state.Title(best.Values),
 			worst.Bound(name)+figure(name, worst.Figures[name].Median), w.state.Title(worst.Values))
 	}
 }
@@ -240,7 +241,8 @@ func (w *sweeper) printKnee(k *sweep.Knee) {
 		}
 	}
 	best := figure(k.Rate, k.BestRate) + " at " + k.Axis + "=" + k.Best
-	text := fmt.Sprintf("%s=%s: %s %s, within 5%% of the best, %s", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate), best)
+	text := fmt.Sprintf("%s=%s: %s %s, within 5%% of the best, %s", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate),
+		best)
 	switch {
 	case k.Open:
 		text = "none: " + k.Rate + " still rises to " + best

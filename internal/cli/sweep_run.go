@@ -35,11 +35,14 @@ func (w *sweeper) open() error {
 	entries, err := os.ReadDir(w.dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return &plan.Mistake{Text: "--result " + w.dir + ": the folder is not empty, and has no " + sweep.File, Hint: "name another folder"}
+		return &plan.Mistake{
+			Text: "--result " + w.dir + ": the folder is not empty, and has no " + sweep.File,
+			Hint: "name another folder",
+		}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--result: %w", bare(err))
 	}
-	if err := os.MkdirAll(w.dir, 0o755); err != nil { //nolint:gosec // results are for all to read
+	if err := os.MkdirAll(w.dir, 0o755); err != nil { //nolint:gosec // results are for all
 		return fmt.Errorf("make the folder of --result: %w", bare(err))
 	}
 	return w.save()
@@ -54,7 +57,8 @@ func (w *sweeper) resume(earlier *sweep.Sweep) error {
 		}
 	}
 	if seed := w.of.sweep.seed; seed != "" && earlier.Plan == w.state.Plan && w.state.Seed != earlier.Seed {
-		return &plan.Mistake{Text: fmt.Sprintf("--seed %s: the sweep in %s was begun with --seed %d", seed, w.dir, earlier.Seed), Hint: "leave --seed out"}
+		return &plan.Mistake{Text: fmt.Sprintf("--seed %s: the sweep in %s was begun with --seed %d", seed, w.dir,
+			earlier.Seed), Hint: "leave --seed out"}
 	}
 	finished, unfinished := w.state.Resume(earlier)
 	text := fmt.Sprintf("going on with the sweep in %s: %d of %d runs are finished", w.dir, finished, len(w.state.Runs))
@@ -72,13 +76,14 @@ func (w *sweeper) resume(earlier *sweep.Sweep) error {
 	return w.save()
 }
 
-// moveAway sets the result of a run aside that did not come to its end. It returns where it is now; empty if there is none.
+// moveAway sets the result of a run aside that did not come to its end. It returns where it is now; empty if there is
+// none.
 func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	from := filepath.Join(w.dir, filepath.FromSlash(r.Folder))
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all to read
+	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all
 		return "", err
 	}
 	for n := max(1, r.Attempts); ; n++ { // a preparation begins to count anew in each call
@@ -95,7 +100,8 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	return to, nil
 }
 
-// folder makes room for the result of a run and returns where it goes, empty for nowhere, and where an earlier one of that run is now.
+// folder makes room for the result of a run and returns where it goes, empty for nowhere, and where an earlier one of
+// that run is now.
 func (w *sweeper) folder(r *sweep.Run) (dir, earlier string, err error) {
 	if w.dir == "" {
 		return "", "", nil
@@ -120,7 +126,8 @@ func (w *sweeper) do() int {
 		w.a.errors.print(err)
 		return exitUsage
 	}
-	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && prepares(w.first.plan) {
+	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && prepares(
+		w.first.plan) {
 		w.shared = run.NewEmbedded()
 		defer w.shared.Close()
 	}
@@ -151,12 +158,14 @@ func (w *sweeper) do() int {
 		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
 			status, w.interrupted, early = graver(status, next), next == exitInterrupted, true
-			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(), len(w.state.Runs), w.again()))
+			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(),
+				len(w.state.Runs), w.again()))
 			break
 		}
 	}
 	if left := len(w.state.Runs) - w.finished(); left > 0 && !early {
-		w.a.errors.say(fmt.Sprintf("note: %d of %d runs did not come to their end and have no figures%s", left, len(w.state.Runs), w.again()))
+		w.a.errors.say(fmt.Sprintf("note: %d of %d runs did not come to their end and have no figures%s", left,
+			len(w.state.Runs), w.again()))
 	}
 	return w.conclude(status)
 }
@@ -260,7 +269,10 @@ func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 		for i := range s.Steps {
 			step := &s.Steps[i]
 			keep(step.Name, step.Figures)
-			r.Limits = append(r.Limits, sweep.Limit{Step: step.Name, Kind: string(step.Limit.Kind), Text: clean(step.Limit.String())})
+			r.Limits = append(r.Limits, sweep.Limit{
+				Step: step.Name, Kind: string(step.Limit.Kind),
+				Text: clean(step.Limit.String()),
+			})
 		}
 	} else {
 		keep("", s.Figures)
@@ -276,7 +288,10 @@ func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 }
 
 func demandOf(o *threshold.Outcome) sweep.Demand {
-	d := sweep.Demand{Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred, Target: o.Target}
+	d := sweep.Demand{
+		Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred,
+		Target: o.Target,
+	}
 	if o.Known {
 		d.Measured = &o.Measured
 	}

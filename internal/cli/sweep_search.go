@@ -15,7 +15,10 @@ import (
 // searchable refuses plans for which a search makes no sense.
 func searchable(p *plan.Plan) (errs []error) {
 	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
-		errs = append(errs, &plan.Mistake{Text: "a search wants one step with a duration", Hint: "duration: 6s, and no other steps but those with once: true"})
+		errs = append(errs, &plan.Mistake{
+			Text: "a search wants one step with a duration",
+			Hint: "duration: 6s, and no other steps but those with once: true",
+		})
 	}
 	return errs
 }
@@ -23,7 +26,10 @@ func searchable(p *plan.Plan) (errs []error) {
 // searchOne searches for the highest rate of a cell, and returns the exit status.
 func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 	step := &ready.plan.Steps[0]
-	f := &maxFinder{a: w.a, measured: (step.Duration - step.Warmup).Round(time.Millisecond), dir: ready.settings.ResultDir, silent: ready.settings.Silent}
+	f := &maxFinder{
+		a: w.a, measured: (step.Duration - step.Warmup).Round(time.Millisecond), dir: ready.settings.ResultDir,
+		silent: ready.settings.Silent,
+	}
 	for i := range w.file.Search.Thresholds {
 		t, err := threshold.Parse(w.file.Search.Thresholds[i].Text)
 		if err != nil {
@@ -74,7 +80,9 @@ func limitOf(found *search.Found) sweep.Limit {
 }
 
 // probe puts a load of one rate on the broker.
-func (w *sweeper) probe(r *sweep.Run, rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error) {
+func (w *sweeper) probe(
+	r *sweep.Run, rate string, hold bool, demands []threshold.Threshold, dir string,
+) (run.Ending, error) {
 	ready, err := w.build(r.Values, rate)
 	if err != nil {
 		return run.Ending{}, err

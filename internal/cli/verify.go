@@ -87,7 +87,10 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 			files = append(files, nameFile(path, path, false))
 		}
 		sameFiles(files, func(_, input *namedFile) {
-			errs = append(errs, &plan.Mistake{Text: "--json names the file " + input.path + ", which is to be read", Hint: "name another file"})
+			errs = append(errs, &plan.Mistake{
+				Text: "--json names the file " + input.path + ", which is to be read",
+				Hint: "name another file",
+			})
 		})
 	}
 	if len(errs) > 0 {
@@ -99,7 +102,8 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
 	}
 	if left := joined.Total.Left; left > 0 && !v.Allow.Lost {
-		problems = append(problems, fmt.Sprintf("messages accepted by the broker, but received by none of these consumers: %d of %d; they are still at the broker, "+
+		problems = append(problems, fmt.Sprintf("messages accepted by the broker, but received by none of these consumers: "+
+			"%d of %d; they are still at the broker, "+
 			"or with a consumer whose file was not given", left, joined.Total.Expected))
 	}
 	console := a.Stdout
@@ -183,14 +187,17 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	}
 	for run, shards := range verify.Absent(sides) {
 		if len(errs) == 0 {
-			refuse("give the files of all shards", "shards of run %d are missing: %s", run, strings.Join(shards[:min(10, len(shards))], ", "))
+			refuse("give the files of all shards", "shards of run %d are missing: %s", run,
+				strings.Join(shards[:min(10, len(shards))], ", "))
 		}
 	}
 	if len(errs) == 0 && !sent {
-		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE", "no file of a producer was given")
+		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE",
+			"no file of a producer was given")
 	}
 	if len(errs) == 0 && !received {
-		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE", "no file of a consumer was given")
+		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE",
+			"no file of a consumer was given")
 	}
 	return sides, errs
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It is empty for a run
-// whose figures count, which may have missed a threshold.
+// Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It
+// is empty for a run whose figures count, which may have missed a threshold.
 func Failed(r *result.Result) string {
 	o := &r.Outcome
 	switch {
@@ -57,7 +57,8 @@ func Notes(sets []Set) (notes []string) {
 		case n == 1:
 			notes = append(notes, fmt.Sprintf("%s: the run failed, and its figures are those of a failed run: %s", s.Name, why))
 		default:
-			notes = append(notes, fmt.Sprintf("%s: all %d runs failed, and the figures are those of failed runs; the first: %s", s.Name, n, why))
+			notes = append(notes, fmt.Sprintf("%s: all %d runs failed, and the figures are those of failed runs; the first: %s",
+				s.Name, n, why))
 		}
 	}
 	return notes

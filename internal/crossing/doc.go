@@ -5,7 +5,8 @@
 // # What crosses
 //
 // Between AMQP 1.0 and STOMP, on Artemis and on ActiveMQ Classic: bodies byte by byte, user properties as text, the
-// property time and with it the latencies, texts (an AMQP string, a SEND frame without content-length) and bytes as such, the numbers of verification, persistence, priority and expiry.
+// property time and with it the latencies, texts (an AMQP string, a SEND frame without content-length) and bytes as
+// such, the numbers of verification, persistence, priority and expiry.
 //
 // # What the brokers change
 //

@@ -263,7 +263,7 @@ func receiveSTOMP(t *testing.T, broker, url, queue string) *gostomp.Message {
 	t.Helper()
 	conn, err := gostomp.Dial("tcp", strings.TrimPrefix(url, "stomp://"))
 	require.NoError(t, err)
-	defer conn.MustDisconnect() //nolint:errcheck // the library misses the receipt of its DISCONNECT now and then
+	defer conn.MustDisconnect() // Disconnect of the library misses its receipt now and then
 	dest, kind := "/queue/"+queue, "ignored"
 	if broker == "artemis" {
 		dest, kind = queue, "ANYCAST"

@@ -6,12 +6,12 @@
 //	every result of every run is checked by check (check_test.go), then by its test against the broker
 //
 // What must hold for every run stands in one place: the console's lines are those of `artemis perf` to the character,
-// console and JSON agree, every message that was sent has exactly one end, the latencies have as many values as there are
-// messages, and the exit status agrees with the result. Tests add what is particular to them, above all that the totals
-// are the broker's.
+// console and JSON agree, every message that was sent has exactly one end, the latencies have as many values as there
+// are messages, and the exit status agrees with the result. Tests add what is particular to them, above all that the
+// totals are the broker's.
 //
-// Times are bounded generously, since machines that run tests are slow, but they are bounded: a run that does not end is
-// sent SIGQUIT, and its stacks are logged. No test asserts a latency or a throughput.
+// Times are bounded generously, since machines that run tests are slow, but they are bounded: a run that does not end
+// is sent SIGQUIT, and its stacks are logged. No test asserts a latency or a throughput.
 //
 // A test fails, and is never skipped, when no broker can be started. Tests share one broker; those that kill or freeze
 // theirs, or want another configuration, start their own.

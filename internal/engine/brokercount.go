@@ -44,8 +44,8 @@ func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
 	return inspector
 }
 
-// countFrom takes the counts of those destinations of the present step that no step had before, before any message of it is sent.
-// A place with producers is counted at their broker, others at that of the consumers.
+// countFrom takes the counts of those destinations of the present step that no step had before, before any message of
+// it is sent. A place with producers is counted at their broker, others at that of the consumers.
 func (r *run) countFrom(ctx context.Context) {
 	if r.counting == nil {
 		return
@@ -88,7 +88,8 @@ func (r *run) countFrom(ctx context.Context) {
 	}
 }
 
-// sameCounter tells whether both endpoints are counted by one broker: what two brokers count cannot be held against each other.
+// sameCounter tells whether both endpoints are counted by one broker: what two brokers count cannot be held against
+// each other.
 func sameCounter(a, b *plan.Endpoint) bool {
 	return a.Same(b) || a.Inspector != nil && a.Inspector == b.Inspector
 }
@@ -138,7 +139,8 @@ func (r *run) awaitCount(ctx context.Context, while time.Duration) {
 // countsAgree tells whether no later count can be nearer to the run.
 func (r *run) countsAgree() bool {
 	for _, d := range r.compareCounts(nil) {
-		if d.Added.Known && d.Added.Count < d.Added.Least || d.Acknowledged.Known && d.Acknowledged.Count < d.Acknowledged.Least {
+		if d.Added.Known && d.Added.Count < d.Added.Least ||
+			d.Acknowledged.Known && d.Acknowledged.Count < d.Acknowledged.Least {
 			return false
 		}
 	}
@@ -179,7 +181,8 @@ func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
 	return s
 }
 
-// compareCounts holds each destination's count against what its workers have done. Their totals are as of now if there are none.
+// compareCounts holds each destination's count against what its workers have done. Their totals are as of now if there
+// are none.
 func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.DestinationCount) {
 	for i := range r.counting.places {
 		c := &r.counting.places[i]
@@ -187,7 +190,10 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 		if r.counting.early {
 			g = brokercount.Growth{Why: "there was no time for the last count"}
 		}
-		d := stats.DestinationCount{Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N, DepthKnown: g.Depth.Known}
+		d := stats.DestinationCount{
+			Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N,
+			DepthKnown: g.Depth.Known,
+		}
 		var sends, receives bool
 		for i, p := range r.producers {
 			if p.place() != c.place {
@@ -212,7 +218,8 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 				received += workers[len(r.producers)+i].Total.Foreign
 			}
 			d.Received += received
-			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some brokers.
+			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
+			// brokers.
 			d.Failed += k.rec.GivenBack() + k.rec.Rejected()
 			d.Acknowledged.Most += received + k.rec.GivenBack()
 			d.Acknowledged.Least += received - min(received, k.rec.Redelivered()+k.rec.Rejected())

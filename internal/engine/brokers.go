@@ -8,7 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// brokers returns what the brokers said of themselves, as far as they did, in the order of the plan: the producers' first.
+// brokers returns what the brokers said of themselves, as far as they did, in the order of the plan: the producers'
+// first.
 func (r *run) brokers() (list []stats.Broker) {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {

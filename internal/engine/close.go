@@ -30,9 +30,9 @@ type closer struct {
 
 // closeAll closes all that is open and returns what it could not close. It takes no longer than the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
-// than closeTimeout left to say, after them. If the drain has left messages in flight, the broker may be one that answers
-// nothing any more: then a side has the connect time-out only as long as its workers close one after the other, and no more
-// than closeTimeout from one to the next.
+// than closeTimeout left to say, after them. If the drain has left messages in flight, the broker may be one that
+// answers nothing any more: then a side has the connect time-out only as long as its workers close one after the other,
+// and no more than closeTimeout from one to the next.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// comeback tells workers without a connection that another one is connected again to the same broker, so that they need not wait for the
-// end of pauses that grew while the broker was gone. It is safe for concurrent use.
+// comeback tells workers without a connection that another one is connected again to the same broker, so that they need
+// not wait for the end of pauses that grew while the broker was gone. It is safe for concurrent use.
 type comeback struct {
 	mu   sync.Mutex
 	told chan struct{}
@@ -39,7 +39,8 @@ func (c *comeback) tell() {
 
 var errGivenUp = errors.New("the time for connecting again is over")
 
-// rest waits for about a time, or shortly if another worker is connected again meanwhile. The error is that of ctx or errGivenUp.
+// rest waits for about a time, or shortly if another worker is connected again meanwhile. The error is that of ctx or
+// errGivenUp.
 func (l *link[T]) rest(ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time) error {
 	timer := time.NewTimer(jittered(d))
 	defer timer.Stop()
@@ -60,7 +61,8 @@ func (l *link[T]) rest(ctx context.Context, d time.Duration, others <-chan struc
 	}
 }
 
-// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all come back at once.
+// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all
+// come back at once.
 func jittered(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
 }

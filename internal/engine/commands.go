@@ -31,8 +31,8 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	})
 }
 
-// commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run, if nothing
-// else has. An interruption ends them, unless it is what has ended the step: then they run, for cleaning up.
+// commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run,
+// if nothing else has. An interruption ends them, unless it is what has ended the step: then they run, for cleaning up.
 func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *ending) {
 	if r.step.ended {
 		return
@@ -57,8 +57,8 @@ func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *endi
 	}
 }
 
-// shell carries out one command and keeps what it said. Its output is a file, not a pipe, so that a process that it starts in the
-// background, such as a broker, may keep it.
+// shell carries out one command and keeps what it said. Its output is a file, not a pipe, so that a process that it
+// starts in the background, such as a broker, may keep it.
 func (r *run) shell(ctx context.Context, when, text string) error {
 	output, err := os.CreateTemp("", "perfmq-command-")
 	if err != nil {
@@ -78,7 +78,8 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	switch {
 	case errors.As(err, &status):
 		c.Status = status.ExitCode()
-		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, c.Status, lastLine(said))
+		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, c.Status,
+			lastLine(said))
 	case err != nil:
 		c.Status = -1
 		err = fmt.Errorf("the command %q %s step %s: %w", text, when, r.step.plan.Name, err)

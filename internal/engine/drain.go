@@ -56,8 +56,9 @@ func (r *run) over(producing bool) func() (why string, done bool) {
 	}
 }
 
-// drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have received all that the
-// run has sent, or, where that is not known, nothing has come for a while. If some of it never comes, the drain time-out ends the wait.
+// drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have
+// received all that the run has sent, or, where that is not known, nothing has come for a while. If some of it never
+// comes, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
@@ -75,7 +76,8 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	}
 }
 
-// idle returns what tells whether the consumers of the present step have received nothing for a time, messages of others included.
+// idle returns what tells whether the consumers of the present step have received nothing for a time, messages of
+// others included.
 func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 	arrived := func() (n uint64) {
 		for _, c := range r.step.consumers() {
@@ -193,7 +195,8 @@ func (r *run) allConfirmed() bool {
 
 // expectedKnown tells whether the number of deliveries follows from the number of messages sent.
 func (r *run) expectedKnown() bool {
-	return r.role == plan.Client && r.plan.Shard.IsZero() && !slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
+	return r.role == plan.Client && r.plan.Shard.IsZero() && !slices.ContainsFunc(r.consumers,
+		func(c *consumer) bool { return c.spec.Selector != "" })
 }
 
 // tally compares what was completed with what was received, each subscription on its own, so that what one got twice

@@ -1,19 +1,21 @@
-// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains what is under way, closes
-// everything and says how it went.
+// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains what is under way,
+// closes everything and says how it went.
 //
 //	open -> load (warm-up | measure) -> drain -> close -> summary
 //	             next step <-----+
 //
-// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed. The
-// groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the numbers of
-// their messages are there from the beginning, so that one clock, one collector and one verification span all steps.
+// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
+// The groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the
+// numbers of their messages are there from the beginning, so that one clock, one collector and one verification span
+// all steps.
 //
-// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side by
-// side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left messages in
-// flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one thing does not
-// answer another. What is still open after that is reported by number instead of waited for.
+// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side
+// by side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left
+// messages in flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one
+// thing does not answer another. What is still open after that is reported by number instead of waited for.
 //
-// A load that nothing but --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
+// A load that nothing but --message-count ends is given up when the broker has shown no sign of life for the drain
+// time-out.
 //
 // A second goroutine, the sampler, cuts the run into snapshots and feeds the reporters. Nothing else talks to them.
 package engine
@@ -43,8 +45,9 @@ var ErrReporters = errors.New("start reporters")
 // Closing stop ends the load as the end of the duration does: no more sends, drain, close, summary. When ctx ends, the
 // drain is cut short as well and Run returns as soon as it can; what was measured until then is still reported.
 //
-// The error is not nil when no load was made: a worker could not be opened, or a reporter could not begin ([ErrReporters]). Its
-// class tells whether the broker could not be reached. Once load was made, the summary tells what went wrong and the error is nil.
+// The error is not nil when no load was made: a worker could not be opened, or a reporter could not begin
+// ([ErrReporters]). Its class tells whether the broker could not be reached. Once load was made, the summary tells what
+// went wrong and the error is nil.
 func Run(
 	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
 ) (*stats.Summary, error) {
@@ -79,7 +82,8 @@ func Run(
 	r.pulse.Stop()
 	for _, c := range r.consumers {
 		if c.kept { // the step that was to remove it did not come
-			left = append(left, c.spec.Name+": its durable subscription "+c.spec.Subscription+" stays at the broker, as the run ended early")
+			left = append(left, c.spec.Name+": its durable subscription "+c.spec.Subscription+
+				" stays at the broker, as the run ended early")
 		}
 	}
 	s := r.summarize(end, append(r.left, left...))
@@ -207,13 +211,17 @@ func (r *run) start(reporter report.Reporter) error {
 func (r *run) describe() stats.Run {
 	info := stats.Run{
 		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(), Rated: r.plan.Rated(),
-		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name, Labels: r.plan.Labels,
+		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name,
+		Labels: r.plan.Labels,
 	}
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)
 	}
 	for _, m := range r.members() {
-		info.Groups = append(info.Groups, stats.RunGroup{Name: m.Name, Sends: len(m.Producers) > 0, Receives: len(m.Consumers) > 0})
+		info.Groups = append(info.Groups, stats.RunGroup{
+			Name: m.Name, Sends: len(m.Producers) > 0,
+			Receives: len(m.Consumers) > 0,
+		})
 	}
 	seen := map[string]bool{}
 	for _, g := range r.groups {
@@ -322,7 +330,8 @@ func (r *run) watch() {
 	var list []stats.Worker
 	add := func(name, group string, destination driver.Destination, worker any, c *connections) {
 		w := stats.Worker{
-			Name: name, Group: group, Destination: destination.String(), Closed: worker == nil, Openings: c.opened, Before: c.counters, Denied: c.denied,
+			Name: name, Group: group, Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
+			Before: c.counters, Denied: c.denied,
 			SocketWaits: c.socketWaits,
 		}
 		w.Counters, _ = worker.(driver.Counting)

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, but for those
-// that only a whole run has. A metric without a value is not there.
+// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, but for
+// those that only a whole run has. A metric without a value is not there.
 func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	count := func(known bool, name string, n uint64) {
@@ -39,7 +39,9 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 			has  bool
 			n    uint64
 		}{
-			{"sent", has.sends, s.Average.Sent}, {"completed", has.sends, s.Average.Completed}, {"received", has.receives, s.Average.Received},
+			{"sent", has.sends, s.Average.Sent},
+			{"completed", has.sends, s.Average.Completed},
+			{"received", has.receives, s.Average.Received},
 		} {
 			if average.has {
 				f[average.name+".avg"] = float64(average.n) / seconds
@@ -70,8 +72,8 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 // shortest is the least time from the first to the last message of a backlog that is enough for a rate.
 const shortest = time.Millisecond
 
-// readTime returns how long the present step took to read a backlog: from its first to its last message. It is false for a step that
-// sends too, has a duration or a warm-up, or got nothing: its rates are of the whole time.
+// readTime returns how long the present step took to read a backlog: from its first to its last message. It is false
+// for a step that sends too, has a duration or a warm-up, or got nothing: its rates are of the whole time.
 func (r *run) readTime() (time.Duration, bool) {
 	s := r.step.plan
 	if s.Produces() || s.Duration > 0 || s.Warmup > 0 {
@@ -95,7 +97,8 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 	for i := range groups {
 		g := &groups[i]
 		of := sides{g.Sends, g.Receives}.figures(&stats.StepSummary{
-			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Maximum: g.Maximum, Average: g.Average,
+			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Maximum: g.Maximum,
+			Average: g.Average,
 			Offered: g.Offered,
 		})
 		for name, v := range of {
@@ -108,7 +111,8 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 // figuresOf are those of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
-		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum, Maximum: s.Maximum, Average: s.Average,
+		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum,
+		Maximum: s.Maximum, Average: s.Average,
 		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
 	if r.outages != nil {
@@ -116,7 +120,8 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 		if recovery, ok := longestRecovery(s.Outages); ok {
 			f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
 		}
-		f["outage.count"], f["outage.max"], f["in_doubt"] = float64(len(s.Outages)), float64(longest.Nanoseconds())/1e3, float64(inDoubt)
+		f["outage.count"], f["outage.max"], f["in_doubt"] = float64(len(s.Outages)), float64(longest.Nanoseconds())/1e3,
+			float64(inDoubt)
 	}
 	count := func(known bool, name string, n uint64) {
 		if known {

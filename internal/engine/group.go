@@ -132,8 +132,8 @@ type worker struct {
 	delay time.Duration // of its messages
 }
 
-// known are the workers made so far. A group that has more or fewer of them in a later step has those again whose identity is the
-// same, so that they keep their numbers and figures.
+// known are the workers made so far. A group that has more or fewer of them in a later step has those again whose
+// identity is the same, so that they keep their numbers and figures.
 type known struct {
 	producers map[worker]*producer
 	consumers map[worker]*consumer
@@ -178,7 +178,8 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 	return c
 }
 
-// free returns a name that no other worker has: readers-1, or readers-1.2 if there has been a readers-1 at another destination.
+// free returns a name that no other worker has: readers-1, or readers-1.2 if there has been a readers-1 at another
+// destination.
 func (k *known) free(name string) string {
 	free := name
 	for n := 2; k.names[free]; n++ {
@@ -209,7 +210,8 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
 	}
 	return load.NewProducer(load.ProducerConfig{
-		Sizes: sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger, Precise: !r.plan.CoarseTimers,
+		Sizes: sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
+		Precise: !r.plan.CoarseTimers,
 	}, r.clock, p.rec)
 }
 
@@ -234,8 +236,8 @@ func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed 
 	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
 }
 
-// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and what counts
-// their messages, stay.
+// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and what
+// counts their messages, stay.
 func (r *run) respec(u *use) {
 	u.group.plan = u.plan
 	process := processName()
@@ -255,7 +257,8 @@ func (r *run) respec(u *use) {
 	}
 }
 
-// sameWorkers tells whether a group that is open with the one setting can go on with the other: nothing but its load differs.
+// sameWorkers tells whether a group that is open with the one setting can go on with the other: nothing but its load
+// differs.
 func sameWorkers(a, b *plan.Group) bool {
 	if a.Role.Consumes() && !a.Role.Produces() && (a.Count > 0 || b.Count > 0) {
 		return false // its consumers stop one by one as the count is used up

@@ -154,7 +154,8 @@ func (r *run) broken() *threshold.Threshold {
 		figures map[string]float64
 		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.withProgress(withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole), whole.Groups)), r.wholeTarget},
+		{r.plan.Thresholds, r.withProgress(withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole),
+			whole.Groups)), r.wholeTarget},
 		{r.step.plan.Thresholds, withGroups(r.step.role().figures(&step), step.Groups), r.step.target},
 	} {
 		for i := range of.list {

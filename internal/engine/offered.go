@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// lateEnd is by how much the last message of a count may be sent late without the rate counting as missed: a load of some
-// milliseconds would miss it by the time of waking up.
+// lateEnd is by how much the last message of a count may be sent late without the rate counting as missed: a load of
+// some milliseconds would miss it by the time of waking up.
 const lateEnd = 10 * time.Millisecond
 
 // offered returns what the rates of the step wanted of its measured part; its load has ended.
@@ -45,7 +45,10 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		}
 	}
 	warm := min(s.plan.Warmup, span)
-	return stats.Offered{Due: u.share(due) - u.share(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase, Span: span - warm}
+	return stats.Offered{
+		Due: u.share(due) - u.share(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
+		Span: span - warm,
+	}
 }
 
 // lastSend returns when the group handed its last message over.

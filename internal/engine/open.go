@@ -38,8 +38,8 @@ func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Con
 
 var errInterrupted = errors.New("interrupted while connecting")
 
-// open opens the groups of the present step that are not open: their drivers, then all consumers, then all producers. It stops at
-// the first error.
+// open opens the groups of the present step that are not open: their drivers, then all consumers, then all producers.
+// It stops at the first error.
 func (r *run) open(ctx context.Context) error {
 	var consumers, producers []func(context.Context) error
 	for _, u := range r.step.uses {

@@ -19,8 +19,9 @@ func outageFigures(list []stats.Outage) (inDoubt uint64, longest time.Duration) 
 	return inDoubt, longest
 }
 
-// longestRecovery returns the longest time that the load took to recover from an outage, or for which it was watched in vain. It is false
-// if there was an outage after which the load was not watched: it ended too soon, or nothing had come before.
+// longestRecovery returns the longest time that the load took to recover from an outage, or for which it was watched in
+// vain. It is false if there was an outage after which the load was not watched: it ended too soon, or nothing had come
+// before.
 func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
 	for i := range list {
 		switch o := &list[i]; {
@@ -38,7 +39,8 @@ func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
 // enoughWatched is how long a load must go on after an outage to tell that it has not recovered.
 const enoughWatched = 10 * time.Second
 
-// notRecovered says from which outages the load did not recover although it went on long enough and its rate was not to change.
+// notRecovered says from which outages the load did not recover although it went on long enough and its rate was not to
+// change.
 func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 	steady := !slices.ContainsFunc(r.groups, func(g *group) bool {
 		_, constant := g.plan.Rate.Constant()
@@ -53,7 +55,8 @@ func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 			if o.Before.Received > 0 {
 				before = append(before, fmt.Sprintf("%.0f received", o.Before.Received))
 			}
-			add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the rates before it (%s per second)",
+			add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of "+
+				"the rates before it (%s per second)",
 				o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), strings.Join(before, ", "))
 		}
 	}
@@ -86,9 +89,11 @@ func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", inDoubt)
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
-		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Durable })
+		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
+			func(c *consumer) bool { return c.spec.Durable })
 	}) {
-		add("a subscription of a topic that is not durable ends with its connection: it gets no message that is sent in an outage (see --durable)")
+		add("a subscription of a topic that is not durable ends with its connection: it gets no message that is sent in an " +
+			"outage (see --durable)")
 	}
 	if v := s.Verification; v != nil && v.Total.AfterOutage > 0 {
 		add("messages delivered again because an outage cut off their settlement: %d", v.Total.AfterOutage)

@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// link is the connection of a worker that is opened again when it is lost. The worker's own goroutine opens and closes it; the rest
-// of the run sees one producer or consumer, whose counters and waits go on.
+// link is the connection of a worker that is opened again when it is lost. The worker's own goroutine opens and closes
+// it; the rest of the run sees one producer or consumer, whose counters and waits go on.
 type link[T worked] struct {
 	name     string
 	produces bool
@@ -43,13 +43,15 @@ type link[T worked] struct {
 // worked is what producers and consumers of drivers have in common.
 type worked interface{ Close(context.Context) error }
 
-// reconnects tells whether the workers of a group at a broker are connected again by us. Some client libraries do that by themselves.
+// reconnects tells whether the workers of a group at a broker are connected again by us. Some client libraries do that
+// by themselves.
 func reconnects(g *plan.Group, e *plan.Endpoint) bool {
 	return g.Reconnect && !e.Factory.Capabilities.Reconnects
 }
 
 func newLink[T worked](
-	r *run, name string, produces bool, g *plan.Group, e *plan.Endpoint, opened T, connect func(context.Context) (T, error),
+	r *run, name string, produces bool, g *plan.Group, e *plan.Endpoint, opened T, connect func(context.Context) (T,
+		error),
 ) *link[T] {
 	l := &link[T]{
 		name: name, produces: produces, timeout: g.ReconnectTimeout, closing: min(e.Open.ConnectTimeout, closeTimeout),
@@ -70,8 +72,8 @@ func (l *link[T]) current() T {
 // lostBy tells whether an error means that the connection, not the worker's task, has failed.
 func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
 
-// again closes the lost connection, so that all its messages end, and opens it again and again until that succeeds, ctx ends or the
-// time-out is over. The error is that of ctx, or says why the worker cannot go on.
+// again closes the lost connection, so that all its messages end, and opens it again and again until that succeeds, ctx
+// ends or the time-out is over. The error is that of ctx, or says why the worker cannot go on.
 func (l *link[T]) again(ctx context.Context, cause error) error {
 	l.outages.Lost(l.name, l.produces, false, cause, time.Now())
 	l.down.Begin()
@@ -87,7 +89,8 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 	others := l.others.next()
 	for {
 		if err := l.rest(ctx, pause, others, deadline); errors.Is(err, errGivenUp) {
-			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w", time.Since(began).Round(time.Millisecond), cause)
+			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
+				time.Since(began).Round(time.Millisecond), cause)
 		} else if err != nil {
 			return err
 		}
@@ -125,7 +128,8 @@ func (l *link[T]) drop(ctx context.Context) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
 	defer cancel()
-	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) }) // it is lost: there is nothing to say
+	// it is lost: there is nothing to say
+	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.added = true
@@ -156,7 +160,8 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 
 var errEnded = errors.New("the run is over")
 
-// came notes the first confirmation or receipt of a connection: an outage may end by it. For the others it takes no lock.
+// came notes the first confirmation or receipt of a connection: an outage may end by it. For the others it takes no
+// lock.
 func (l *link[T]) came(confirmed bool) {
 	if l.silent.Load() && l.silent.CompareAndSwap(true, false) {
 		l.mu.Lock()
@@ -275,8 +280,8 @@ func (p waitingProducer) Waits() driver.Waits { return p.waited() }
 // Waits implements [driver.Waiter].
 func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
 
-// reconnectingProducer is a producer whose connection is opened again when it is lost. A message that Send was given meanwhile
-// waits for that.
+// reconnectingProducer is a producer whose connection is opened again when it is lost. A message that Send was given
+// meanwhile waits for that.
 type reconnectingProducer struct {
 	*producerLink
 	present driver.Producer // current, of the goroutine that sends

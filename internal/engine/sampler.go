@@ -47,8 +47,8 @@ func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 	return s
 }
 
-// begin starts to cut the step whose load begins at start and, if its duration is not 0, ends after that; enter or finish then takes
-// the place of the cut at that moment.
+// begin starts to cut the step whose load begins at start and, if its duration is not 0, ends after that; enter or
+// finish then takes the place of the cut at that moment.
 func (s *sampler) begin(step *plan.Step, start time.Time) {
 	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()
@@ -117,8 +117,8 @@ func (s *sampler) soFar() (whole, step stats.StepSummary) {
 	return s.collector.SoFar()
 }
 
-// endStep ends the current interval and returns the figures of the step. What happens until the load of the following one begins
-// counts in that, so that the intervals of a step add up to its figures.
+// endStep ends the current interval and returns the figures of the step. What happens until the load of the following
+// one begins counts in that, so that the intervals of a step add up to its figures.
 func (s *sampler) endStep(following string) stats.StepSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()

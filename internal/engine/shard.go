@@ -18,7 +18,8 @@ func (r *run) remote() {
 	}
 }
 
-// nextOf returns the number, in the whole run, of the message that follows the first n of this shard, or of one that is due soon after.
+// nextOf returns the number, in the whole run, of the message that follows the first n of this shard, or of one that is
+// due soon after.
 func (u *use) nextOf(n uint64) uint64 {
 	own := uint64(max(1, len(u.producers)))
 	return n / own * uint64(max(1, u.allProducers)) //nolint:gosec // not negative

@@ -7,14 +7,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// silence notices a broker that has stopped answering. Without it, a run that only ends with its last message would wait
-// for ever for credit to send it; a run with a duration ends by that, and one with neither when its user wants it to.
+// silence notices a broker that has stopped answering. Without it, a run that only ends with its last message would
+// wait for ever for credit to send it; a run with a duration ends by that, and one with neither when its user wants it
+// to.
 type silence struct {
 	run   *run
 	limit time.Duration
 	seen  signs
-	// looked is when broken was called last, and lasted how long there has been no sign. Time in which nobody looked counts
-	// for little: what stops this process for a minute does not make the broker silent.
+	// looked is when broken was called last, and lasted how long there has been no sign. Time in which nobody looked
+	// counts for little: what stops this process for a minute does not make the broker silent.
 	looked time.Time
 	lasted time.Duration
 }
@@ -34,8 +35,8 @@ func (r *run) listen() *silence {
 	return &silence{run: r, limit: max(r.plan.DrainTimeout, minSilence), looked: time.Now()}
 }
 
-// broken returns an error if there was no sign of life for too long although messages are due. Call it each interval, from
-// one goroutine.
+// broken returns an error if there was no sign of life for too long although messages are due. Call it each interval,
+// from one goroutine.
 func (s *silence) broken() error {
 	r := s.run
 	if r.outages != nil && r.outages.Open() { // that is being dealt with
@@ -86,7 +87,8 @@ func (s *silence) broken() error {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
-		"look at the broker: is it stalled, or a queue full? --drain-timeout says how long to wait for it (10s at least); with --duration the run goes on until that is over",
+		"look at the broker: is it stalled, or a queue full? --drain-timeout says how long to wait for it (10s at least); "+
+			"with --duration the run goes on until that is over",
 		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent of %s %d: %d",
 		s.limit, waiting, of, count, unsent)
 }

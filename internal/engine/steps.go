@@ -56,8 +56,8 @@ func newStep(r *run, index int) *step {
 	return s
 }
 
-// distinctGroups returns the groups of all steps for which workers are made: a group once, and again for each step that wants
-// workers of it that the others cannot be.
+// distinctGroups returns the groups of all steps for which workers are made: a group once, and again for each step that
+// wants workers of it that the others cannot be.
 func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
@@ -69,15 +69,17 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 	return list
 }
 
-// canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the other: they are
-// as many, at the same destinations, and their messages have the same delay, by which those of one that come later are judged.
+// canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the
+// other: they are as many, at the same destinations, and their messages have the same delay, by which those of one that
+// come later are judged.
 func canReopen(a, b *plan.Group) bool {
-	return a.Name == b.Name && a.DeliveryDelay == b.DeliveryDelay && a.Producers == b.Producers && a.Consumers == b.Consumers && a.Shared == b.Shared &&
+	return a.Name == b.Name && a.DeliveryDelay == b.DeliveryDelay && a.Producers == b.Producers &&
+		a.Consumers == b.Consumers && a.Shared == b.Shared &&
 		slices.Equal(a.Destinations, b.Destinations)
 }
 
-// quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of such
-// groups ends the step.
+// quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of
+// such groups ends the step.
 func (s *step) quotaUsed(stop context.CancelFunc) func() {
 	return func() {
 		stop()
@@ -108,8 +110,8 @@ type sides struct{ sends, receives bool }
 
 func (s *step) role() sides { return sides{len(s.producers()) > 0, len(s.consumers()) > 0} }
 
-// target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if one of them has
-// none.
+// target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if one of
+// them has none.
 func (s *step) target(group string) (perSecond float64) {
 	for _, u := range s.uses {
 		switch {
@@ -193,8 +195,8 @@ func (r *run) settle(ctx context.Context) {
 	r.drained = time.Since(started)
 }
 
-// leave closes the groups that the following step does not have, or has with other workers, and those whose messages the broker
-// has not answered.
+// leave closes the groups that the following step does not have, or has with other workers, and those whose messages
+// the broker has not answered.
 func (r *run) leave(ctx context.Context, following *step) {
 	var leaving []*use
 	for _, u := range r.step.uses {
@@ -224,7 +226,8 @@ func (r *run) leave(ctx context.Context, following *step) {
 
 // endStep takes the figures of the step.
 func (r *run) endStep(end ending, sum stats.StepSummary) {
-	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded, r.dueInStep()
+	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded,
+		r.dueInStep()
 	r.due += sum.Due
 	sum.Offered = r.step.offered()
 	r.offered.Add(sum.Offered)
@@ -258,8 +261,8 @@ func (s *step) judged(figures map[string]float64) []threshold.Outcome {
 	return list
 }
 
-// groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if something of it
-// ended in this one, so that the groups add up to the step.
+// groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if
+// something of it ended in this one, so that the groups add up to the step.
 func (r *run) groupsOf(all []stats.GroupSummary) (list []stats.GroupSummary) {
 	for _, g := range all {
 		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })

@@ -134,11 +134,13 @@ func (r *run) subscriptionsOf(closing []*consumer) (list []*subscription) {
 	return list
 }
 
-// lasts tells whether it keeps messages while it has no consumer: a queue, or a durable subscription that is not removed when its
-// consumers close.
+// lasts tells whether it keeps messages while it has no consumer: a queue, or a durable subscription that is not
+// removed when its consumers close.
 func (s *subscription) lasts() bool {
 	return s.destination.Kind == driver.Queue ||
-		slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.kept || c.spec.Durable && c.spec.KeepSubscription })
+		slices.ContainsFunc(s.consumers, func(c *consumer) bool {
+			return c.kept || c.spec.Durable && c.spec.KeepSubscription
+		})
 }
 
 // end notes that a subscription has lost its last consumer, while the run goes on.
@@ -152,7 +154,8 @@ func (r *run) end(s *subscription) {
 
 // isParked tells whether a subscription keeps messages that no consumer of the present step is to receive.
 func (r *run) isParked(s *subscription) bool {
-	return s.lasts() && !slices.ContainsFunc(r.step.consumers(), func(c *consumer) bool { return slices.Contains(s.consumers, c) })
+	return s.lasts() && !slices.ContainsFunc(r.step.consumers(),
+		func(c *consumer) bool { return slices.Contains(s.consumers, c) })
 }
 
 // parked returns how many messages of a verified run are, by plan, still at the broker.

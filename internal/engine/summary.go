@@ -37,7 +37,8 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err,
 		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(), Maximum: c.Maximum(), Average: c.Average(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(),
+		Maximum: c.Maximum(), Average: c.Average(),
 		Offered:    r.offered,
 		Stalls:     c.StallsFound(),
 		Marks:      c.MarksPassed(),
@@ -67,15 +68,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	if s.ExpectedKnown && r.verify == nil {
 		s.Expected, s.Missing, excess = r.tally()
 	}
-	for class := range driver.NumClasses {
-		if n := s.Total.Failures[class]; n > 0 {
-			e := stats.ErrorClass{Class: class, Count: n}
-			if err := r.firstError(class); err != nil {
-				e.First = err.Error()
-			}
-			s.Errors = append(s.Errors, e)
-		}
-	}
+	s.Errors = r.errorClasses(&s.Total)
 	if r.outages != nil {
 		s.Outages = r.outages.List()
 	}
@@ -94,6 +87,20 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
 	}
 	return s
+}
+
+// errorClasses returns how many messages failed by class, with an example of each.
+func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
+	for class := range driver.NumClasses {
+		if n := total.Failures[class]; n > 0 {
+			e := stats.ErrorClass{Class: class, Count: n}
+			if err := r.firstError(class); err != nil {
+				e.First = err.Error()
+			}
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // lowestOf returns the lowest rates of those steps that have the workers.
@@ -151,7 +158,8 @@ func (r *run) problems(s *stats.Summary) {
 		if s.Total.Failures[class] <= inDoubt && lostClass(class) || s.Total.Failures[class] == 0 {
 			continue
 		}
-		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) { // else s.Err has told it
+		// else s.Err has told it
+		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) {
 			addError(s, err, fmt.Sprintf("first failure of class %s: ", class))
 		}
 	}
@@ -165,8 +173,10 @@ func (r *run) problems(s *stats.Summary) {
 		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total.Received, count)
 	}
 	if r.estranged(s) {
-		add("none of the %d messages received can be identified as one of this run: brokers that drop the properties of messages from %s to %s "+
-			"cause this, such as RabbitMQ before 4, and ActiveMQ Classic without transport.transformer=jms on its AMQP connector; "+
+		add("none of the %d messages received can be identified as one of this run: brokers that drop the properties of "+
+			"messages from %s to %s "+
+			"cause this, such as RabbitMQ before 4, and ActiveMQ Classic without transport.transformer=jms on its AMQP "+
+			"connector; "+
 			"they cannot be measured between these protocols, and messages counted as missing, lost or foreign may be neither",
 			s.Total.Foreign, r.protocols(producing, titleOf), r.protocols(consuming, titleOf))
 	}
@@ -232,11 +242,13 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 		if r.role == plan.Consumer {
 			clocks = ", and so do clocks of producer and consumer that differ"
 		}
-		add("messages delivered before their delay was over: %d of %d; a broker that does not delay causes this, such as ActiveMQ Classic "+
+		add("messages delivered before their delay was over: %d of %d; a broker that does not delay causes this, such as "+
+			"ActiveMQ Classic "+
 			"without schedulerSupport"+clocks, s.Total.Early, s.Total.Delayed)
 	}
 	if d := s.Total.Delayed; d > 0 && d < s.Total.Received {
-		add("transfer times are of both %d delayed messages, with their delays, and %d others; lateness is of the delayed ones", d, s.Total.Received-d)
+		add("transfer times are of both %d delayed messages, with their delays, and %d others; lateness is of the delayed "+
+			"ones", d, s.Total.Received-d)
 	}
 	if s.Total.NegativeAges > 0 {
 		add("b2c or s2c times below zero, counted as zero because the clocks of producer, broker and consumer differ: %d",
@@ -255,7 +267,8 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.Total.Foreign > 0 && !r.plan.FailOnForeign {
 		add(aboutForeign, s.Total.Foreign)
 	}
-	if len(r.consumers) > 0 && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() || s.Total.Completed > 0) {
+	if len(r.consumers) > 0 && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() ||
+		s.Total.Completed > 0) {
 		add("no message was received")
 	}
 }
@@ -271,7 +284,8 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	switch {
 	case s.Total.Sent == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
-		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or another limit of the broker, causes this")
+		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or another limit of the broker, " +
+			"causes this")
 	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
 		add("nothing was sent: the producers waited for the broker, or for the network, until the load ended")
 	case s.Total.Sent > 0:
@@ -279,20 +293,23 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// reached is the share of the messages due that must have been sent for a rate to count as reached: those that are due at
-// the very end may miss it by a moment.
+// reached is the share of the messages due that must have been sent for a rate to count as reached: those that are due
+// at the very end may miss it by a moment.
 const reached = 0.99
 
 // aboutRates says which rates were not reached.
 func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
-	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total.Sent >= r.due && o.Missed() > 1-reached { // late, but all of a count
-		add("the rate was not reached: before the last message was sent, %d were due in the measured time, %.1f%% more than there were", o.Due,
+	// late, but all of a count
+	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total.Sent >= r.due && o.Missed() > 1-reached {
+		add("the rate was not reached: before the last message was sent, %d were due in the measured time, %.1f%% more "+
+			"than there were", o.Due,
 			100*(float64(o.Due)/float64(max(o.Sent, 1))-1))
 		return
 	}
 	if len(r.steps) == 1 && r.unrated() == 0 {
 		if float64(s.Total.Sent) < reached*float64(r.due) {
-			add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no latency figure", s.Total.Sent, r.due)
+			add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no "+
+				"latency figure", s.Total.Sent, r.due)
 		}
 		return
 	}

@@ -16,14 +16,17 @@ func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	case l.OfTester():
 		add("the tester was the bottleneck: %s; %s", l.Text, l.Hint)
 	case h.CPUShare() > stats.MaxCPUShare:
-		add("the tester used %.0f%% of the %d processors it may use: latencies include CPU scheduling delay", 100*h.CPUShare(), h.Cores)
+		add("the tester used %.0f%% of the %d processors it may use: latencies include CPU scheduling delay",
+			100*h.CPUShare(), h.Cores)
 	}
 	if h.Crowded() {
-		add("the machine was %.0f%% busy, %.0f%% with others than the tester, such as a broker on the same machine: latencies include "+
+		add("the machine was %.0f%% busy, %.0f%% with others than the tester, such as a broker on the same machine: "+
+			"latencies include "+
 			"CPU scheduling delay", 100*h.MachineShare(), 100*h.OthersShare())
 	}
 	if h.Pauses > 0 {
-		add("the tester itself stood still %s, the longest for %s until %s (stopped, suspended, or without a processor): %d latencies include that",
+		add("the tester itself stood still %s, the longest for %s until %s (stopped, suspended, or without a processor): "+
+			"%d latencies include that",
 			times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly), s.Total.Paused)
 	}
 	if n := h.LateOwn(); h.Late(n) {

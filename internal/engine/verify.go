@@ -41,9 +41,9 @@ type consumersEnd struct {
 	drained bool // they had waited for more, the broker answered, and nothing came
 }
 
-// arrivals is for how long nothing has come to a subscription that was looked at. What came while this process, or its machine,
-// stood still waits to be received, so that time does not count. Neither does waiting for a broker that stands still: it is
-// asked for an answer, and has some time to deliver after that.
+// arrivals is for how long nothing has come to a subscription that was looked at. What came while this process, or its
+// machine, stood still waits to be received, so that time does not count. Neither does waiting for a broker that stands
+// still: it is asked for an answer, and has some time to deliver after that.
 type arrivals struct {
 	looked int64         // microseconds since the Unix epoch; 0 before the first look
 	last   int64         // when the last message came, as of then
@@ -53,8 +53,8 @@ type arrivals struct {
 	answered atomic.Int64 // when all consumers had their answer
 }
 
-// look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it was
-// called before, no more than most counts.
+// look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it
+// was called before, no more than most counts.
 func (v *arrivals) look(now, last int64, most time.Duration) {
 	if v.looked == 0 {
 		v.looked = now
@@ -67,8 +67,8 @@ func (v *arrivals) look(now, last int64, most time.Duration) {
 	v.looked, v.last = now, last
 }
 
-// inVain tells whether nothing has come for as long as patience, and whether the broker has answered in that time and nothing came
-// after that either. patience is above 0.
+// inVain tells whether nothing has come for as long as patience, and whether the broker has answered in that time and
+// nothing came after that either. patience is above 0.
 func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bool) {
 	answered := v.answered.Load()
 	quietly = patience > 0 && v.lasted >= patience
@@ -159,8 +159,8 @@ func (r *run) patience() time.Duration {
 	return min(quietTime, r.plan.DrainTimeout/2)
 }
 
-// watchArrivals looks what has come to the subscriptions. It is called from one goroutine, every watchInterval at least while they are
-// waited for: in the drain, or, for a run that only consumes, in all of the load.
+// watchArrivals looks what has come to the subscriptions. It is called from one goroutine, every watchInterval at least
+// while they are waited for: in the drain, or, for a run that only consumes, in all of the load.
 func (r *run) watchArrivals() {
 	if r.verify == nil {
 		return
@@ -179,8 +179,8 @@ func (r *run) watchArrivals() {
 	}
 }
 
-// probe asks the broker, in the name of each consumer of a subscription, for an answer. Consumers that cannot ask count as
-// answered.
+// probe asks the broker, in the name of each consumer of a subscription, for an answer. Consumers that cannot ask count
+// as answered.
 func (r *run) probe(v *arrivals, consumers []*consumer) {
 	defer v.asking.Store(false)
 	ctx, cancel := context.WithTimeout(r.verify.probing, probeTimeout)
@@ -203,8 +203,8 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 }
 
 // stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while, the
-// broker gave a sign of life in it, and nothing came after that either. An impatient user, or consumers that failed, did not
-// let them.
+// broker gave a sign of life in it, and nothing came after that either. An impatient user, or consumers that failed,
+// did not let them.
 func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
@@ -323,11 +323,13 @@ func (r *run) judge(s *stats.Summary) {
 			r.drained.Round(time.Millisecond), left, result.Total.Expected))
 	}
 	if left > 0 && r.verify.unanswered {
-		s.Warnings = append(s.Warnings, "the broker did not answer when it was asked, before the consumers ended: what it still holds is left, not lost")
+		s.Warnings = append(s.Warnings, "the broker did not answer when it was asked, before the consumers ended: what it "+
+			"still holds is left, not lost")
 	}
 	s.Problems = append(s.Problems, result.Problems(r.plan.Allow)...)
 	if n := result.Total.Disordered; n > 0 && r.plan.Allow.Disorder {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("messages received out of order: %d, %d of them marked as redelivered; first: %s",
+		s.Warnings = append(s.Warnings, fmt.Sprintf("messages received out of order: %d, %d of them marked as redelivered; "+
+			"first: %s",
 			n, result.Total.DisorderedRedelivered, result.First(verify.Disordered)))
 	}
 	if n := result.Total.Foreign; n > s.Total.Foreign {
@@ -345,7 +347,8 @@ func (r *run) judge(s *stats.Summary) {
 	path := r.plan.VerifyFile
 	if r.verify.taken(path) {
 		path = fmt.Sprintf("%s.%d", path, r.verify.id)
-		s.Problems = append(s.Problems, fmt.Sprintf("%s was written by another process during the run, so this side is in %s: give each process a file of its own",
+		s.Problems = append(s.Problems, fmt.Sprintf("%s was written by another process during the run, so this side is in "+
+			"%s: give each process a file of its own",
 			r.plan.VerifyFile, path))
 	}
 	if err := verify.WriteFile(path, side); err != nil {

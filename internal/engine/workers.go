@@ -9,7 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// startConsumers lets the consumers of the present step receive that do not yet, and gives all of them the work of the step.
+// startConsumers lets the consumers of the present step receive that do not yet, and gives all of them the work of the
+// step.
 func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
 		ctx := r.consuming
@@ -61,8 +62,8 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota,
 	}()
 }
 
-// startProducers returns a channel that is closed when all producers of the present step have ended, and a function that ends
-// them.
+// startProducers returns a channel that is closed when all producers of the present step have ended, and a function
+// that ends them.
 func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	var running []chan struct{}
@@ -72,8 +73,9 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			p.ended = ended
 			running = append(running, ended)
 			work := load.Load{
-				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start, Until: r.step.plan.Duration,
-				Mix: u.order,
+				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start,
+				Until: r.step.plan.Duration,
+				Mix:   u.order,
 			}
 			send := p.load.Run
 			worker, reconnects := p.driver.(finisher)

@@ -24,15 +24,16 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Client asks one server. It follows no redirects, which would take the password elsewhere. It is safe for concurrent use.
+// Client asks one server. It follows no redirects, which would take the password elsewhere. It is safe for concurrent
+// use.
 type Client struct {
 	user, password string
 	client         http.Client
 	transport      *http.Transport
 }
 
-// New returns a client of the server of u, with as many connections at most. User and password of u come before those that are given. The
-// error is about the files of the TLS settings.
+// New returns a client of the server of u, with as many connections at most. User and password of u come before those
+// that are given. The error is about the files of the TLS settings.
 func New(u *url.URL, user, password string, tls driver.TLS, connections int) (*Client, error) {
 	config, err := tls.Config(u.Hostname())
 	if err != nil {

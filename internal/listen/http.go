@@ -79,7 +79,8 @@ func Local(names []string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !ours(r.Host, names):
-			http.Error(w, fmt.Sprintf("this is not %q: ask for localhost, or for the address", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("this is not %q: ask for localhost, or for the address", r.Host),
+				http.StatusMisdirectedRequest)
 		case foreign(r):
 			http.Error(w, "web pages of other origins are not answered", http.StatusForbidden)
 		default:

@@ -66,7 +66,8 @@ func explain(what, flag, address string, err error) error {
 	hint := "give " + flag + " HOST:PORT, such as 127.0.0.1:0 for any free port"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		hint = "another program listens there, perhaps another perfmq: give another port by " + flag + "; port 0 takes a free one"
+		hint = "another program listens there, perhaps another perfmq: give another port by " + flag +
+			"; port 0 takes a free one"
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && IsLoopback(address):
 		hint = "this machine, or container, has no loopback interface: ip link set lo up"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -27,15 +27,17 @@ type Web struct {
 // maxWeb is how long a web configuration may be, in bytes.
 const maxWeb = 1 << 20
 
-// ReadWeb reads a web configuration file and those that it names, and finds their mistakes. An empty path is none. The file is read again
-// for each connection and request, so that certificates and users can change.
+// ReadWeb reads a web configuration file and those that it names, and finds their mistakes. An empty path is none. The
+// file is read again for each connection and request, so that certificates and users can change.
 func ReadWeb(path string) (Web, error) {
 	if path == "" {
 		return Web{}, nil
 	}
-	const hint = "it is a web configuration file of Prometheus's: tls_server_config, basic_auth_users; see docs/prometheus.md"
+	const hint = "it is a web configuration file of Prometheus's: tls_server_config, basic_auth_users; see " +
+		"docs/prometheus.md"
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return Web{}, driver.Errorf(driver.ClassOther, "", "it is read again for each request: name a file", "%s is no regular file", path)
+		return Web{}, driver.Errorf(driver.ClassOther, "", "it is read again for each request: name a file",
+			"%s is no regular file", path)
 	}
 	text, err := inputfile.Read(path, maxWeb)
 	if err != nil {
@@ -58,7 +60,8 @@ func webMistake(err error) string {
 	var prefix bcrypt.InvalidHashPrefixError
 	var version bcrypt.HashVersionTooNewError
 	var cost bcrypt.InvalidCostError
-	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, &prefix) || errors.As(err, &version) || errors.As(err, &cost) {
+	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, &prefix) || errors.As(err, &version) ||
+		errors.As(err, &cost) {
 		return "a password of basic_auth_users is no bcrypt hash, such as of htpasswd -nB USER"
 	}
 	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat what they read
@@ -67,7 +70,10 @@ func webMistake(err error) string {
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.
 func (w Web) Serve(l net.Listener, h http.Handler) *HTTP {
 	s := newHTTP(l, h)
-	flags := &web.FlagConfig{WebListenAddresses: &[]string{l.Addr().String()}, WebSystemdSocket: new(bool), WebConfigFile: &w.File}
+	flags := &web.FlagConfig{
+		WebListenAddresses: &[]string{l.Addr().String()}, WebSystemdSocket: new(bool),
+		WebConfigFile: &w.File,
+	}
 	go func() {
 		err := web.Serve(newBounded(l, maxConnections), s.server, flags, slog.New(slog.DiscardHandler))
 		if !errors.Is(err, http.ErrServerClosed) {

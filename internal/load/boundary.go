@@ -6,9 +6,10 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Boundary tells which messages of a run were due in the warm-up of the present step: of each producer those that carry a time
-// of the step, but an earlier one than the first that was due after the warm-up. So a message's transfer time counts in the
-// same phase as its other latencies, although it does not carry when it was due. It is safe for concurrent use.
+// Boundary tells which messages of a run were due in the warm-up of the present step: of each producer those that carry
+// a time of the step, but an earlier one than the first that was due after the warm-up. So a message's transfer time
+// counts in the same phase as its other latencies, although it does not carry when it was due. It is safe for
+// concurrent use.
 type Boundary struct {
 	phases *Phases
 	first  []atomic.Int64 // by producer: the time that its first message after the warm-up carries; 0 before that
@@ -20,8 +21,8 @@ func NewBoundary(producers int, phases *Phases) *Boundary {
 	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
 }
 
-// Remote says that a producer is in another process. Its messages are told apart by the times that they carry alone. Call it before
-// the first Begin.
+// Remote says that a producer is in another process. Its messages are told apart by the times that they carry alone.
+// Call it before the first Begin.
 func (b *Boundary) Remote(producer int) {
 	if b.remote == nil {
 		b.remote = map[int64]bool{}

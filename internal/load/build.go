@@ -95,8 +95,8 @@ func (b *builder) schedule() (Schedule, error) {
 	return Schedule{table: &t}, nil
 }
 
-// Scale returns the schedule with all lengths multiplied by a factor above 0. Rates stay. It is the same schedule if it has no
-// lengths, or if they would be too long.
+// Scale returns the schedule with all lengths multiplied by a factor above 0. Rates stay. It is the same schedule if it
+// has no lengths, or if they would be too long.
 func (s Schedule) Scale(factor float64) Schedule {
 	if s.table == nil {
 		return s

@@ -2,9 +2,9 @@ package load
 
 import "time"
 
-// Clock tells the time of a run: nanoseconds on the monotonic clock since the start of the load, and the wall-clock time
-// in the messages, which is that of the start plus the monotonic time since. So setting the machine's clock during a run
-// does not disturb the transfer times within this process.
+// Clock tells the time of a run: nanoseconds on the monotonic clock since the start of the load, and the wall-clock
+// time in the messages, which is that of the start plus the monotonic time since. So setting the machine's clock during
+// a run does not disturb the transfer times within this process.
 type Clock struct {
 	start time.Time
 	epoch int64 // microseconds since the Unix epoch at start
@@ -24,14 +24,16 @@ func (c *Clock) Begin() {
 	c.epoch = c.start.Add(c.ahead).UnixMicro()
 }
 
-// BeginAt starts the clock anew at a moment of the wall clock, which is about now: what is due at its start is due exactly then.
+// BeginAt starts the clock anew at a moment of the wall clock, which is about now: what is due at its start is due
+// exactly then.
 func (c *Clock) BeginAt(at time.Time) {
 	now := time.Now()
 	c.start = now.Add(at.Add(-c.ahead).Sub(now.Round(0)))
 	c.epoch = at.UnixMicro()
 }
 
-// Ahead lets the wall clock be taken for ahead of that of the machine, from the next Begin on: for tests of clocks that differ.
+// Ahead lets the wall clock be taken for ahead of that of the machine, from the next Begin on: for tests of clocks that
+// differ.
 func (c *Clock) Ahead(by time.Duration) { c.ahead = by }
 
 // Start returns when the clock was started.

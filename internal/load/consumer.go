@@ -37,8 +37,8 @@ type ConsumerConfig struct {
 	Boundary *Boundary
 	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
 	Phases *Phases
-	// Shard is the number of this process, from 1, among the Shards that the producers of the run are dealt out to in turn; both are 0 if
-	// it is the only one.
+	// Shard is the number of this process, from 1, among the Shards that the producers of the run are dealt out to in
+	// turn; both are 0 if it is the only one.
 	Shard, Shards int
 	// Pulse tells of the tester's pauses; it may be nil.
 	Pulse *stats.Pulse
@@ -125,7 +125,8 @@ func (c *Consumer) endWork() {
 	}
 }
 
-// count counts a message that does not come again, as far as its consumer is concerned: one that is accepted or rejected.
+// count counts a message that does not come again, as far as its consumer is concerned: one that is accepted or
+// rejected.
 func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver.Verdict, again bool) {
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{
@@ -171,7 +172,8 @@ func (c *ConsumerConfig) other(producer int64) int {
 	return shard
 }
 
-// foreign tells whether a message is of another run, as far as that can be told, and whether it says by itself of which it is.
+// foreign tells whether a message is of another run, as far as that can be told, and whether it says by itself of which
+// it is.
 func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) (foreign, legible bool) {
 	if c.cfg.Checker != nil {
 		switch c.cfg.Checker.Check(d, now) {

@@ -4,21 +4,22 @@
 // leave to send, the name of the message until it completes, and the index of its times. Two loops share this pool:
 //
 //   - the closed loop (no schedule) sends whenever a slot is free;
-//   - the open loop sends message n of the whole run at [Schedule.At](n), whatever happened to the messages before. If it
-//     is behind, it sends at once what is due, each message keeping its own intended time. So a stall of the broker
+//   - the open loop sends message n of the whole run at [Schedule.At](n), whatever happened to the messages before. If
+//     it is behind, it sends at once what is due, each message keeping its own intended time. So a stall of the broker
 //     shows in send delay and response time instead of vanishing (coordinated omission).
 //
-// Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any number
-// of producers, and spaces the producers evenly.
+// Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any
+// number of producers, and spaces the producers evenly.
 //
-// Of several kinds of messages a [Mix] says which one message n is: the shares are exact over all producers, and over each.
+// Of several kinds of messages a [Mix] says which one message n is: the shares are exact over all producers, and over
+// each.
 //
 // A [Consumer] drives one driver.Consumer and notes what comes.
 //
-// With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are checked;
-// load calls them and knows nothing else of verification.
+// With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are
+// checked; load calls them and knows nothing else of verification.
 //
-// The path of a message allocates nothing, takes only locks of its own worker's recorder and checker, and reads the clock
-// once to send, once when it completes and once when it is received; the open loop once more to see whether the message
-// is due, and again each time it had to wait.
+// The path of a message allocates nothing, takes only locks of its own worker's recorder and checker, and reads the
+// clock once to send, once when it completes and once when it is received; the open loop once more to see whether the
+// message is due, and again each time it had to wait.
 package load

@@ -52,8 +52,8 @@ func ParseShare(text string) (Share, error) {
 // has tells whether the n-th, counted from 1, is one of the share. Of the first n, n*Of/Out are, rounded down.
 func (s Share) has(n uint64) bool { return n%s.Out*s.Of%s.Out < s.Of }
 
-// Fail makes consumers fail on purpose: of the deliveries of all that have it a share gets another verdict than Accept. It is safe for
-// concurrent use.
+// Fail makes consumers fail on purpose: of the deliveries of all that have it a share gets another verdict than Accept.
+// It is safe for concurrent use.
 type Fail struct {
 	share   Share
 	verdict driver.Verdict

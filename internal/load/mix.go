@@ -8,22 +8,24 @@ import (
 // MaxCycle is how long the cycle of a [Mix] may be: the sum of its weights over their greatest common divisor.
 const MaxCycle = 1_000_000
 
-// Mix says of which variant each message of a load is, by weights. Of the first n messages each variant has n*weight/sum, by less
-// than one more or fewer; it is the same in every run. A Mix never changes: share it between goroutines.
+// Mix says of which variant each message of a load is, by weights. Of the first n messages each variant has
+// n*weight/sum, by less than one more or fewer; it is the same in every run. A Mix never changes: share it between
+// goroutines.
 type Mix struct {
 	// cycle holds variants; message n is of variant cycle[n mod len]. Nil if there is one variant only.
 	cycle []uint16
 }
 
-// NewMix returns the mix of variants with these weights, from 1 to [pkg/driver.MaxVariants] of them, all above 0. Equal weights make
-// them take turns. [CycleLength] must not be above [MaxCycle].
+// NewMix returns the mix of variants with these weights, from 1 to [pkg/driver.MaxVariants] of them, all above 0. Equal
+// weights make them take turns. [CycleLength] must not be above [MaxCycle].
 func NewMix(weights []int) Mix {
 	if len(weights) < 2 {
 		return Mix{}
 	}
-	// Job j of a variant may be put anywhere from floor(j*sum/weight) on, and must be before ceil((j+1)*sum/weight). Of those that may,
-	// the one that must be first is taken. Each then finds its place, since the weights add up to the length: no other order
-	// has an error below one at every place (Tijdeman, The chairman assignment problem, 1980; as Pfair scheduling of one processor).
+	// Job j of a variant may be put anywhere from floor(j*sum/weight) on, and must be before ceil((j+1)*sum/weight). Of
+	// those that may, the one that must be first is taken. Each then finds its place, since the weights add up to the
+	// length: no other order has an error below one at every place (Tijdeman, The chairman assignment problem, 1980; as
+	// Pfair scheduling of one processor).
 	divisor := 0
 	for _, w := range weights {
 		divisor = gcd(divisor, w)
@@ -54,7 +56,8 @@ func NewMix(weights []int) Mix {
 	return m
 }
 
-// CycleLength returns after how many messages a mix of these weights begins anew; math.MaxInt if that is more than it can be.
+// CycleLength returns after how many messages a mix of these weights begins anew; math.MaxInt if that is more than it
+// can be.
 func CycleLength(weights []int) int {
 	sum, divisor := 0, 0
 	for _, w := range weights {
@@ -92,10 +95,10 @@ func (j *jobs) Pop() any {
 	return last
 }
 
-// turns are the variants of the messages of one producer. In a round of all producers each sends one message, and together they send
-// what the cycle has for the round. If the number of producers and the length of the cycle have a common divisor, a producer would
-// never get to some places of the cycle, so producers swap their places in the rounds. Of each len(cycle) messages of a
-// producer each variant has its exact share.
+// turns are the variants of the messages of one producer. In a round of all producers each sends one message, and
+// together they send what the cycle has for the round. If the number of producers and the length of the cycle have a
+// common divisor, a producer would never get to some places of the cycle, so producers swap their places in the rounds.
+// Of each len(cycle) messages of a producer each variant has its exact share.
 type turns struct {
 	cycle  []uint16
 	at     int    // place in the cycle of the next message
@@ -113,7 +116,10 @@ func (m Mix) turns(l *Load) turns {
 	if length == 0 {
 		return turns{}
 	}
-	t := turns{cycle: m.cycle, at: l.Index % length, step: l.Total % length, rank: l.Index, total: l.Total, whole: math.MaxUint64}
+	t := turns{
+		cycle: m.cycle, at: l.Index % length, step: l.Total % length, rank: l.Index, total: l.Total,
+		whole: math.MaxUint64,
+	}
 	if divisor := gcd(l.Total, length); divisor > 1 {
 		t.rounds = length / divisor
 		t.left = t.rounds

@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Phases tells to which phase a moment of a run belongs: to the warm-up of the present step, or not. Its zero value is a run
-// without a warm-up. It is safe for concurrent use.
+// Phases tells to which phase a moment of a run belongs: to the warm-up of the present step, or not. Its zero value is
+// a run without a warm-up. It is safe for concurrent use.
 type Phases struct{ from, to atomic.Int64 }
 
 // NewPhases returns those of a run of one step, which begins with that warm-up.
@@ -18,8 +18,8 @@ func NewPhases(warmup time.Duration) *Phases {
 	return p
 }
 
-// Begin starts a step at a moment of the run, with the warm-up that it begins with. What was before the step counts as measured
-// from then on, also what was in the warm-up of an earlier one and has not ended since.
+// Begin starts a step at a moment of the run, with the warm-up that it begins with. What was before the step counts as
+// measured from then on, also what was in the warm-up of an earlier one and has not ended since.
 func (p *Phases) Begin(start, warmup time.Duration) {
 	p.to.Store(0) // never a window that belongs to no step
 	p.from.Store(int64(start))

@@ -9,9 +9,12 @@ import (
 // piece is a time in which the rate is constant or changes linearly. Its formulas are in integers:
 //
 //   - rates are in billionths of a message per second, at most 1e18;
-//   - the integral of the rate is in units of 1/2e18 of a message. A rate of r adds 2r units per nanosecond, and a ramp of
-//     a whole number of nanoseconds a whole number of units: the piece that follows begins with an exact number. All the
-//     messages of 292 years at the highest rate are below 2^125 units.
+//   - the integral of the rate is in units of 1/2e18 of a message. A rate of r adds 2r units per nanosecond, and a ramp
+//     of
+//
+// a whole number of nanoseconds a whole number of units: the piece that follows begins with an exact number. All the
+//
+//	messages of 292 years at the highest rate are below 2^125 units.
 type piece struct {
 	start    time.Duration
 	length   uint64 // nanoseconds, below 2^63; 0 if the piece goes on for ever
@@ -63,7 +66,8 @@ func (p *piece) integral(at time.Duration) wide {
 	return c
 }
 
-// solve returns the nanosecond of a ramp, from its start, in which the integral from its start exceeds x: the largest s with
+// solve returns the nanosecond of a ramp, from its start, in which the integral from its start exceeds x: the largest s
+// with
 //
 //	2 from s + (to-from) s² / length <= x
 //

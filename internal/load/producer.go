@@ -15,17 +15,19 @@ import (
 const LateLimit = 5 * time.Millisecond
 
 const (
-	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it nobody asks.
+	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it nobody
+	// asks.
 	slowSend = 100 * time.Microsecond
-	// slowUnknown is the same for drivers that cannot tell what they wait for: a longer one counts as a wait for the broker,
-	// a shorter one as the tester's own work.
+	// slowUnknown is the same for drivers that cannot tell what they wait for: a longer one counts as a wait for the
+	// broker, a shorter one as the tester's own work.
 	slowUnknown = time.Millisecond
 )
 
 // maxDue is the latest time after the start of a step at which a message is due, far beyond any run.
 const maxDue = math.MaxInt64 / 2
 
-// flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's answer.
+// flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's
+// answer.
 const flushTimeout = 5 * time.Second
 
 // ProducerConfig is what stays the same for one producer of a run.
@@ -45,8 +47,9 @@ type Load struct {
 	Schedule     Schedule      // of all producers together; zero for the closed loop
 	Count        uint64        // total of all producers; 0 for no limit
 	Start        time.Duration // of the step, from the start of the run: the first message is due then
-	Until        time.Duration // what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
-	Mix          Mix           // the variants of the messages; the zero value is variant 0 alone
+	// what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	Until time.Duration
+	Mix   Mix // the variants of the messages; the zero value is variant 0 alone
 }
 
 // Producer makes the load of one driver.Producer, step by step.
@@ -130,7 +133,10 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 
 // endOf returns what the recorder is told of a message that has ended.
 func (p *Producer) endOf(place *place) stats.End {
-	return stats.End{Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended, Actual: place.actual}
+	return stats.End{
+		Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended,
+		Actual: place.actual,
+	}
 }
 
 // note tells the ledger of what was not simply accepted.
@@ -159,9 +165,9 @@ func (p *Producer) Abandon() {
 	}
 }
 
-// Run sends what a step wants until ctx ends, the producer's share of the count is sent, or the schedule ends before Until and
-// all that was due is sent; then it returns nil. It returns an error if the driver refused a message: the producer cannot go on.
-// Messages may still be in flight when it returns. Runs follow each other.
+// Run sends what a step wants until ctx ends, the producer's share of the count is sent, or the schedule ends before
+// Until and all that was due is sent; then it returns nil. It returns an error if the driver refused a message: the
+// producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())
@@ -180,7 +186,8 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 	return err
 }
 
-// flush lets messages leave and end that wait for others: for more to be written with them, or for a transaction to be full.
+// flush lets messages leave and end that wait for others: for more to be written with them, or for a transaction to be
+// full.
 func (p *Producer) flush(ctx context.Context) error {
 	f, ok := p.producer.(driver.Flusher)
 	if !ok {
@@ -363,8 +370,8 @@ func (p *Producer) send(
 	return false, err
 }
 
-// stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the warm-up
-// carries a later one than those before it, so that consumers can tell them apart.
+// stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the
+// warm-up carries a later one than those before it, so that consumers can tell them apart.
 func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
 	stamp := max(p.clock.Epoch(actual), p.stamp)
 	if due == stats.Measure && !p.measured {

@@ -21,12 +21,13 @@ type Rate struct {
 // maxRate bounds rates so that two messages are due at different nanoseconds.
 const maxRate = 1_000_000_000
 
-// ParseRate reads a number of messages per second, such as 30000, 30k, 0.5 or 33.333: above zero, at most 1e9, and exact to nine
-// decimals.
+// ParseRate reads a number of messages per second, such as 30000, 30k, 0.5 or 33.333: above zero, at most 1e9, and
+// exact to nine decimals.
 func ParseRate(s string) (Rate, error) {
 	r, err := quantity.Number(strings.TrimPrefix(s, "+"))
 	if err != nil || r.Sign() == 0 || r.Cmp(big.NewRat(maxRate, 1)) > 0 {
-		return Rate{}, errors.New("must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5")
+		return Rate{}, errors.New("must be messages per second, a number above 0 and at most 1000000000, such as 30000, " +
+			"30k or 0.5")
 	}
 	perNano := new(big.Rat).Quo(r, big.NewRat(int64(time.Second), 1))
 	num, den := perNano.Num(), perNano.Denom()

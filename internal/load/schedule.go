@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Schedule says when each message of a load is due: a list of segments, each a rate or a change of it. The zero value is
-// the closed loop: no message has a time. A Schedule never changes: copy it, share it between goroutines.
+// Schedule says when each message of a load is due: a list of segments, each a rate or a change of it. The zero value
+// is the closed loop: no message has a time. A Schedule never changes: copy it, share it between goroutines.
 //
-// With C(t) the integral of the rate from the start of the load to t, message n is due when C begins to exceed n, rounded
-// down to a nanosecond. So message 0 of a rate is due at once, no message is due while the rate is 0, and the fraction of
-// a message that a segment leaves over is continued by the next rate above 0. C is an exact number: no error adds up, over
-// time or over segments.
+// With C(t) the integral of the rate from the start of the load to t, message n is due when C begins to exceed n,
+// rounded down to a nanosecond. So message 0 of a rate is due at once, no message is due while the rate is 0, and the
+// fraction of a message that a segment leaves over is continued by the next rate above 0. C is an exact number: no
+// error adds up, over time or over segments.
 type Schedule struct {
 	rate  Rate       // of a schedule that is one rate for ever
 	table *timetable // of any other
@@ -43,9 +43,9 @@ func (s Schedule) IsZero() bool { return s.table == nil && s.rate.IsZero() }
 // Constant returns the rate of a schedule that is one rate for ever.
 func (s Schedule) Constant() (r Rate, ok bool) { return s.rate, !s.rate.IsZero() }
 
-// At returns the intended time of message n (counted from 0 over all producers) from the start of the load, rounded down
-// to a nanosecond. It never decreases with n. It is math.MaxInt64 for messages after the end of the schedule, beyond the
-// range of a Duration (292 years), and of the closed loop.
+// At returns the intended time of message n (counted from 0 over all producers) from the start of the load, rounded
+// down to a nanosecond. It never decreases with n. It is math.MaxInt64 for messages after the end of the schedule,
+// beyond the range of a Duration (292 years), and of the closed loop.
 func (s Schedule) At(n uint64) time.Duration {
 	if s.table == nil {
 		return s.rate.At(n)
@@ -112,8 +112,8 @@ func (s Schedule) Peak() float64 {
 	return float64(s.table.peak) / float64(time.Second)
 }
 
-// Average returns the mean rate in messages per second over the given time from the start of the load, which may be beyond
-// the end of the schedule; 0 for a time of 0 and for the closed loop.
+// Average returns the mean rate in messages per second over the given time from the start of the load, which may be
+// beyond the end of the schedule; 0 for a time of 0 and for the closed loop.
 func (s Schedule) Average(span time.Duration) float64 {
 	switch {
 	case span <= 0:

@@ -68,9 +68,9 @@ func timeText(d time.Duration) string {
 	return text
 }
 
-// ParseSchedule reads segments separated by commas. Rates are numbers of messages per second of all producers together, as
-// in [ParseRate], with at most nine decimals. Times are such as 30s or 1m30s, and plain numbers of seconds; they are above
-// 0, and 292 years in all at most.
+// ParseSchedule reads segments separated by commas. Rates are numbers of messages per second of all producers together,
+// as in [ParseRate], with at most nine decimals. Times are such as 30s or 1m30s, and plain numbers of seconds; they are
+// above 0, and 292 years in all at most.
 //
 //	5000                                             a constant rate until the load ends: the last segment only
 //	5000 for 30s                                     a constant rate

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// slots are the places of the messages that one producer may have in flight. The producer takes places that were given back
-// all at once, so that it locks once per burst and not once per message.
+// slots are the places of the messages that one producer may have in flight. The producer takes places that were given
+// back all at once, so that it locks once per burst and not once per message.
 type slots struct {
 	places []place
 

@@ -10,8 +10,8 @@ import (
 )
 
 // fdSleeper sleeps on a timer of the kernel (timerfd_create(2)) that the runtime's network poller watches as it does a
-// socket. So the goroutine is woken when the timer fires instead of at the runtime's next full millisecond, and holds no
-// thread while it sleeps.
+// socket. So the goroutine is woken when the timer fires instead of at the runtime's next full millisecond, and holds
+// no thread while it sleeps.
 type fdSleeper struct {
 	fd     int
 	file   *os.File

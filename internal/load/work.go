@@ -41,7 +41,8 @@ func ParseWork(text string) (w Work, err error) {
 	one := func(text string) time.Duration {
 		d, parseErr := quantity.Duration(strings.TrimSpace(text), 0)
 		if parseErr != nil || d > MaxWork {
-			err = errors.New("must be a time such as 2ms, a range such as 1ms-5ms, or exp:2ms for an exponential distribution, up to 1h")
+			err = errors.New("must be a time such as 2ms, a range such as 1ms-5ms, or exp:2ms for an exponential " +
+				"distribution, up to 1h")
 		}
 		return d
 	}
@@ -88,8 +89,8 @@ func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worke
 	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
-// do works on a message that was received at that time, and returns when it was done and for how long only the rate held it
-// back. It returns early when the context ends.
+// do works on a message that was received at that time, and returns when it was done and for how long only the rate
+// held it back. It returns early when the context ends.
 func (w *worker) do(received time.Duration) (done, paced time.Duration) {
 	end := received
 	if work := w.job.Work.next(); work > 0 {

@@ -15,7 +15,8 @@ type scope struct {
 	latencies *result.Latencies
 }
 
-// ofGroup makes it that of a group of a step. It is false if rows have no figures of the group, of which only the first ones have names.
+// ofGroup makes it that of a group of a step. It is false if rows have no figures of the group, of which only the first
+// ones have names.
 func (s *scope) ofGroup(at *result.Step, step *plannedStep, name string) bool {
 	i := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
 	k := slices.IndexFunc(step.Groups, func(g plannedGroup) bool { return g.Name == name })
@@ -27,7 +28,8 @@ func (s *scope) ofGroup(at *result.Step, step *plannedStep, name string) bool {
 	return true
 }
 
-// values are the values of metrics by name, in the units that thresholds have them in. A metric without a value is not there.
+// values are the values of metrics by name, in the units that thresholds have them in. A metric without a value is not
+// there.
 type values map[string]float64
 
 // figures are the values that the sums tell.
@@ -95,7 +97,8 @@ func (f values) whole(m *result.Result) {
 		if v.Known {
 			f["lost"], f["left"] = float64(v.Total.Lost), float64(v.Total.Left)
 		}
-		f["duplicated"], f["out_of_order"], f["damaged"] = float64(v.Total.Duplicates), float64(v.Total.Disordered), float64(v.Total.Damaged)
+		f["duplicated"], f["out_of_order"], f["damaged"] = float64(v.Total.Duplicates), float64(v.Total.Disordered),
+			float64(v.Total.Damaged)
 	}
 }
 
@@ -111,7 +114,8 @@ func (f values) reconnections(list []result.Outage) {
 	f["in_doubt"] = float64(inDoubt)
 }
 
-// stalls adds those that ended after a warm-up, from a moment to another one: those of several hosts that were at the same time are one.
+// stalls adds those that ended after a warm-up, from a moment to another one: those of several hosts that were at the
+// same time are one.
 func (f values) stalls(list []result.Stall, from, to int64) {
 	var times []span
 	for i := range list {
@@ -138,7 +142,8 @@ func (f values) spans(name string, list []span) {
 	f[name+".count"], f[name+".max"] = float64(count), float64(longest)
 }
 
-// testers adds the processor time of all testers, of the processors that they may use, in a step or, without a name, the whole run.
+// testers adds the processor time of all testers, of the processors that they may use, in a step or, without a name,
+// the whole run.
 func (f values) testers(parts []*result.Result, step string) {
 	var used, all float64
 	for _, p := range parts {

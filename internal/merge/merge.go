@@ -1,5 +1,6 @@
-// Package merge joins the results of processes that ran side by side with one plan, such as the shards of a run on several load hosts:
-// counts, histograms and rows by pkg/result, and what became of each message from the numbers that every process has written.
+// Package merge joins the results of processes that ran side by side with one plan, such as the shards of a run on
+// several load hosts: counts, histograms and rows by pkg/result, and what became of each message from the numbers that
+// every process has written.
 //
 //	folders -> result.Merge -> clocks -> verify.Judge of all sides -> one result
 package merge
@@ -44,7 +45,8 @@ type Merged struct {
 	Judged []threshold.Outcome
 }
 
-// Read returns one result of those in the folders, with their rows and histograms. The thresholds of its plan are judged by its figures.
+// Read returns one result of those in the folders, with their rows and histograms. The thresholds of its plan are
+// judged by its figures.
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
 // [*result.Error] or [*verify.FileError] for a file that cannot be used.
@@ -87,7 +89,8 @@ func Read(dirs []string, o Options) (*Merged, error) {
 	return merged, merged.judge(parts, &plan, o.Thresholds)
 }
 
-// joinVerification tells what became of each message, from the numbers of all parts. Results that are merged ones have none.
+// joinVerification tells what became of each message, from the numbers of all parts. Results that are merged ones have
+// none.
 func joinVerification(m *result.Result, plan *planned, parts []*result.Result, dirs []string, o Options) error {
 	if m.Verification != nil {
 		return nil
@@ -100,7 +103,8 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 	for i, dir := range dirs {
 		side, err := verify.ReadFile(filepath.Join(dir, result.VerifyFile))
 		if errors.Is(err, fs.ErrNotExist) {
-			m.Outcome.Warnings = append(m.Outcome.Warnings, "what became of each message is not known: "+dir+" has no "+result.VerifyFile)
+			m.Outcome.Warnings = append(m.Outcome.Warnings, "what became of each message is not known: "+dir+" has no "+
+				result.VerifyFile)
 			return nil
 		}
 		if err != nil {
@@ -122,7 +126,8 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
 	}
 	if v.Known && v.Total.Left > 0 {
-		problems = append(problems, fmt.Sprintf("messages accepted by the broker that no part received: %d of %d; they are at the broker still",
+		problems = append(problems, fmt.Sprintf("messages accepted by the broker that no part received: %d of %d; they are "+
+			"at the broker still",
 			v.Total.Left, v.Total.Expected))
 	}
 	if v.Known {
@@ -142,29 +147,38 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 	return nil
 }
 
-// unverified warns of shards whose messages nobody has looked for: none of them knows what was to arrive, and counts of several processes do not
-// tell a lost message from one that came twice.
+// unverified warns of shards whose messages nobody has looked for: none of them knows what was to arrive, and counts of
+// several processes do not tell a lost message from one that came twice.
 func unverified(m *result.Result) []string {
 	p, c := m.Total.Producers, m.Total.Consumers
 	if m.Expected != nil || p == nil || c == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("whether messages were lost is not known, since the shards ran without --verify: the broker accepted %d, and %d were received",
+	return []string{fmt.Sprintf("whether messages were lost is not known, since the shards ran without --verify: the "+
+		"broker accepted %d, and %d were received",
 		p.Completed, c.Received)}
 }
 
 // withoutVerified drops the findings of single parts about messages of all parts.
 func withoutVerified(list []result.Finding) []result.Finding {
-	kinds := []string{"duplicated", "out-of-order", "damaged", "refused-arrived", "withheld-arrived", "unconfirmed-arrived", "lost", "left", "unwatched"}
+	kinds := []string{
+		"duplicated", "out-of-order", "damaged", "refused-arrived", "withheld-arrived",
+		"unconfirmed-arrived", "lost", "left", "unwatched",
+	}
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Finding) bool { return slices.Contains(kinds, f.Kind) })
 }
 
 // withoutNotes drops the warnings of single shards that other shards are not there.
 func withoutNotes(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return strings.Contains(text, verify.AbsentNote) })
+	return slices.DeleteFunc(slices.Clone(list), func(
+		text string,
+	) bool {
+		return strings.Contains(text, verify.AbsentNote)
+	})
 }
 
-// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not known.
+// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not
+// known.
 func ahead(m, part *result.Result) int64 {
 	for _, p := range m.Parts {
 		if p.RunID == part.RunID && p.Clock != nil && p.Shard != nil && part.Shard != nil && *p.Shard == *part.Shard {

@@ -7,22 +7,24 @@ import (
 )
 
 const (
-	// fullSecond is the length from which a row counts as a full second, in microseconds, and enoughSeconds how many there must be for
-	// the lowest or highest rate to mean anything: as in a run.
+	// fullSecond is the length from which a row counts as a full second, in microseconds, and enoughSeconds how many there
+	// must be for the lowest or highest rate to mean anything: as in a run.
 	fullSecond    = 700_000
 	enoughSeconds = 3
 	// jitter is by how much rows of several hosts end apart although they are of one second.
 	jitter = 100_000
 )
 
-// seconds are the seconds of the measurement in which all parts measured, those of the first part: the rates of all parts together.
+// seconds are the seconds of the measurement in which all parts measured, those of the first part: the rates of all
+// parts together.
 type seconds struct {
 	parts  []*result.Result
 	starts []int64                          // of the parts' loads, by one clock
 	of     func(*result.Row) *result.Counts // nil for a row without the group
 	step   string                           // empty for all
-	read   bool                             // a backlog is read: the second of the last message, and those behind it, do not count
-	next   []int                            // the first row of each part that may be in the second
+	// a backlog is read: the second of the last message, and those behind it, do not count
+	read bool
+	next []int // the first row of each part that may be in the second
 }
 
 // interval returns when a row of a part began and ended.
@@ -35,7 +37,8 @@ func (s *seconds) measures(row *result.Row) bool {
 	return row.Phase == result.Measure && (s.step == "" || row.Step == s.step)
 }
 
-// extremes adds the lowest and highest rates. Receiving counts from the first second at whose start something had been received.
+// extremes adds the lowest and highest rates. Receiving counts from the first second at whose start something had been
+// received.
 func (s *seconds) extremes(f values) {
 	if len(s.parts) == 0 {
 		return
@@ -64,8 +67,8 @@ func (s *seconds) extremes(f values) {
 	received.into(f, "received")
 }
 
-// averages sets the average rates of the measurement, where sums of the results do not tell them: of a group. A part that reads a backlog
-// waits for its end with nothing to read, so that its rows do not tell an average.
+// averages sets the average rates of the measurement, where sums of the results do not tell them: of a group. A part
+// that reads a backlog waits for its end with nothing to read, so that its rows do not tell an average.
 func (s *seconds) averages(to *result.Averages) {
 	if s.read {
 		return
@@ -94,7 +97,8 @@ func (s *seconds) averages(to *result.Averages) {
 		}
 		if length > 0 {
 			seconds := float64(length) / 1e6
-			sent, completed, received = sent+float64(n.Sent)/seconds, completed+float64(n.Completed)/seconds, received+float64(c.Received)/seconds
+			sent, completed, received = sent+float64(n.Sent)/seconds, completed+float64(n.Completed)/seconds, received+
+				float64(c.Received)/seconds
 		}
 	}
 	if sends {
@@ -116,7 +120,8 @@ func groupIn(name string) func(*result.Row) *result.Counts {
 	}
 }
 
-// receipts returns when the first row with a message received ended, and when the last one began. It is false if there is none.
+// receipts returns when the first row with a message received ended, and when the last one began. It is false if there
+// is none.
 func (s *seconds) receipts() (first, last int64, known bool) {
 	for i, p := range s.parts {
 		for k := range p.Rows {
@@ -135,8 +140,8 @@ func (s *seconds) receipts() (first, last int64, known bool) {
 	return first, last, known
 }
 
-// rates returns the messages per second of all parts in a second: each row is even in itself. It is false if a part did not measure for
-// most of it.
+// rates returns the messages per second of all parts in a second: each row is even in itself. It is false if a part did
+// not measure for most of it.
 func (s *seconds) rates(from, to int64) (completed, received float64, ok bool) {
 	for i, p := range s.parts {
 		var covered int64

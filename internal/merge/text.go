@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Text writes what a merged result came to: a line for each part, the totals, latencies, and how far they can be trusted. Texts of the
-// results are written as clean returns them.
+// Text writes what a merged result came to: a line for each part, the totals, latencies, and how far they can be
+// trusted. Texts of the results are written as clean returns them.
 func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
@@ -62,15 +62,18 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	}
 	for _, name := range result.Names() {
 		if l := m.Latencies.Get(name); l != nil && l.Percentiles != nil {
-			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", float64(l.Sum)/float64(l.Count), l.P50, l.P90, l.P99, l.P999, l.Max)
+			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", float64(l.Sum)/float64(l.Count), l.P50,
+				l.P90, l.P99, l.P999, l.Max)
 		}
 	}
 	if v := m.Verification; v != nil {
 		t := &v.Total
 		if v.Known {
-			line("verified", "%d expected, %d once, %d lost, %d left, %d doubled, %d damaged", t.Expected, t.Once, t.Lost, t.Left, t.Duplicates, t.Damaged)
+			line("verified", "%d expected, %d once, %d lost, %d left, %d doubled, %d damaged", t.Expected, t.Once, t.Lost,
+				t.Left, t.Duplicates, t.Damaged)
 		} else {
-			line("verified", "%d received, %d doubled, %d damaged; what was to arrive is not known", t.Received, t.Duplicates, t.Damaged)
+			line("verified", "%d received, %d doubled, %d damaged; what was to arrive is not known", t.Received, t.Duplicates,
+				t.Damaged)
 		}
 	}
 	writeThresholds(line, m, clean)

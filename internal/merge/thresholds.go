@@ -48,8 +48,8 @@ func planOf(m *result.Result) (p planned, err error) {
 	return p, nil
 }
 
-// judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with these figures has. The
-// verdicts of the parts, each about its own figures, stay with these.
+// judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with
+// these figures has. The verdicts of the parts, each about its own figures, stay with these.
 func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold.Threshold) error {
 	whole, err := parsed(plan.Thresholds)
 	if err != nil {
@@ -117,22 +117,24 @@ func (j *judging) judge(list []threshold.Threshold, step *plannedStep) []thresho
 		step = &j.plan.Steps[0]
 	}
 	known := map[string]values{} // by group
-	return threshold.Judge(list, func(group string) float64 { return j.target(step, group) }, func(name string) (float64, bool) {
-		metric, _ := threshold.Find(name)
-		f, ok := known[metric.Group]
-		if !ok {
-			f = j.figures(step, metric.Group)
-			known[metric.Group] = f
-		}
-		if metric.Group != "" {
-			name = strings.TrimPrefix(name, threshold.GroupPrefix+metric.Group+".")
-		}
-		v, ok := f[name]
-		return v, ok
-	})
+	return threshold.Judge(list, func(group string) float64 { return j.target(step, group) },
+		func(name string) (float64, bool) {
+			metric, _ := threshold.Find(name)
+			f, ok := known[metric.Group]
+			if !ok {
+				f = j.figures(step, metric.Group)
+				known[metric.Group] = f
+			}
+			if metric.Group != "" {
+				name = strings.TrimPrefix(name, threshold.GroupPrefix+metric.Group+".")
+			}
+			v, ok := f[name]
+			return v, ok
+		})
 }
 
-// figures are those of a step, or of the whole of several steps, or of a group of a step. What the results do not tell is not there.
+// figures are those of a step, or of the whole of several steps, or of a group of a step. What the results do not tell
+// is not there.
 func (j *judging) figures(step *plannedStep, group string) values {
 	m := j.merged
 	whole := step == nil || len(j.plan.Steps) == 1
@@ -229,7 +231,8 @@ func (p *plannedStep) is(group string) bool { return len(p.Groups) == 1 && p.Gro
 
 // reads tells whether the step lasts until a backlog is read.
 func (p *plannedStep) reads() bool {
-	return p.Duration == "" && p.Warmup == "" && !slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Producers > 0 })
+	return p.Duration == "" && p.Warmup == "" && !slices.ContainsFunc(p.Groups,
+		func(g plannedGroup) bool { return g.Producers > 0 })
 }
 
 func (p *planned) reconnects() bool {

@@ -12,8 +12,8 @@ import (
 // ErrImpossible is in the error for a result whose numbers contradict each other.
 var ErrImpossible = errors.New("no run can have these numbers")
 
-// check refuses a result whose numbers contradict each other: more succeeded than was sent, a minimum above the average of the same
-// seconds. Such a page would be believed.
+// check refuses a result whose numbers contradict each other: more succeeded than was sent, a minimum above the average
+// of the same seconds. Such a page would be believed.
 func check(r *result.Result, t *tally) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrImpossible, fmt.Sprintf(format, args...))
@@ -68,8 +68,8 @@ func checkLatencies(l *result.Latencies) error {
 	return nil
 }
 
-// checkFigures compares rates with the rows that they are of, which may be missing: then with each other alone. They are exact if they are
-// of all these rows.
+// checkFigures compares rates with the rows that they are of, which may be missing: then with each other alone. They
+// are exact if they are of all these rows.
 func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 	if f == nil {
 		return nil
@@ -84,12 +84,14 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 		{"received", f.Received, f.MinimumReceived, f.MaximumReceived, func(p *part) *best { return &p.bestReceived }},
 	} {
 		if c.least != nil && c.most != nil && c.least.PerSecond > c.most.PerSecond {
-			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", c.name, number(c.least.PerSecond), number(c.most.PerSecond))
+			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", c.name, number(c.least.PerSecond),
+				number(c.most.PerSecond))
 		}
 		// The three full seconds at least that the minimum is of are a part of the measured time.
 		if c.least != nil && c.average != nil &&
 			float64(stats.EnoughSeconds*fullSecond)*c.least.PerSecond > *c.average*float64(f.Span)*1.001 {
-			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond), number(*c.average))
+			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond),
+				number(*c.average))
 		}
 		if !complete || rows == nil {
 			continue
@@ -105,15 +107,16 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 			}
 			// Seconds in which there was nothing to receive, and steps without the workers, may be left out.
 			if exact && c.name == "completed" || e.given.PerSecond > rows.highest*1.001 {
-				return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, c.name, number(e.given.PerSecond), number(e.rows))
+				return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, c.name,
+					number(e.given.PerSecond), number(e.rows))
 			}
 		}
 	}
 	return checkAverages(f, rows, complete)
 }
 
-// checkAverages compares averages with the counts of the rows. The measured time may be longer than the rows: a short interval in which
-// nothing happened has none.
+// checkAverages compares averages with the counts of the rows. The measured time may be longer than the rows: a short
+// interval in which nothing happened has none.
 func checkAverages(f *result.Figures, rows *part, complete bool) error {
 	if !complete || rows == nil {
 		return nil
@@ -127,7 +130,8 @@ func checkAverages(f *result.Figures, rows *part, complete bool) error {
 		count uint64
 	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
 		if c.given != nil && !near(*c.given, perSecond(c.count, f.Span)) {
-			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given), number(perSecond(c.count, f.Span)))
+			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given),
+				number(perSecond(c.count, f.Span)))
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// The texts of a result may be anybody's. Templates and encoders escape what would be markup; here they lose what would steer the reader's
-// eye, such as marks that change the direction of writing, and what is beyond all measure.
+// The texts of a result may be anybody's. Templates and encoders escape what would be markup; here they lose what would
+// steer the reader's eye, such as marks that change the direction of writing, and what is beyond all measure.
 
 // maxItems bounds the items of a list and the rows of a table.
 const maxItems = 500
@@ -34,7 +34,8 @@ func (v *view) clean() {
 
 func (s *story) clean() {
 	s.Name, s.Reason = safetext.Line(s.Name), safetext.Line(s.Reason)
-	s.Numbers, s.Problems, s.Findings, s.Warnings = cleanList(s.Numbers), cleanList(s.Problems), cleanList(s.Findings), cleanList(s.Warnings)
+	s.Numbers, s.Problems, s.Findings, s.Warnings = cleanList(s.Numbers), cleanList(s.Problems), cleanList(s.Findings),
+		cleanList(s.Warnings)
 	for i := range s.Limits {
 		s.Limits[i].Step, s.Limits[i].Text = safetext.Line(s.Limits[i].Step), safetext.Line(s.Limits[i].Text)
 	}

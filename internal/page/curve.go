@@ -28,8 +28,8 @@ func (n number64) MarshalJSON() ([]byte, error) {
 // millis are microseconds as milliseconds.
 func millis(us int64) number64 { return number64(math.Round(float64(us) / 1000)) }
 
-// curve is a distribution by percentile, as HdrHistogram draws it: Value (microseconds) at 1 / (1 - p) of Rank. The last one is the
-// maximum, at the number of values.
+// curve is a distribution by percentile, as HdrHistogram draws it: Value (microseconds) at 1 / (1 - p) of Rank. The
+// last one is the maximum, at the number of values.
 type curve struct {
 	Rank  []number64 `json:"rank"`
 	Value []number64 `json:"value"`
@@ -41,7 +41,8 @@ type curves struct {
 	All      *curve `json:"all,omitempty"`
 }
 
-// ranksPerDecade is how many points there are from 90% to 99%. Curves share their ranks, so that they can be read side by side.
+// ranksPerDecade is how many points there are from 90% to 99%. Curves share their ranks, so that they can be read side
+// by side.
 const ranksPerDecade = 20
 
 func curvesOf(measured, warmup *result.Latency) (c curves, ok bool) {
@@ -169,15 +170,16 @@ func (c *column) bin(b *bin) {
 	switch {
 	case c == nil:
 	case b.length == 0:
-		c.Value, c.Low, c.High = append(c.Value, number64(math.NaN())), append(c.Low, number64(math.NaN())), append(c.High, number64(math.NaN()))
+		c.Value, c.Low, c.High = append(c.Value, number64(math.NaN())), append(c.Low, number64(math.NaN())),
+			append(c.High, number64(math.NaN()))
 	default:
 		c.Value = append(c.Value, number64(perSecond(b.rate.count, b.length)))
 		c.Low, c.High = append(c.Low, number64(b.rate.extent.low)), append(c.High, number64(b.rate.extent.high))
 	}
 }
 
-// backlogs returns the points whose backlog is known, with it: what the broker was found to hold, or, of a run that only sends,
-// what it has left there so far. Warm-ups are left out.
+// backlogs returns the points whose backlog is known, with it: what the broker was found to hold, or, of a run that
+// only sends, what it has left there so far. Warm-ups are left out.
 func (r *Run) backlogs() (points []*point, backlogs []float64, left bool) {
 	var completed float64
 	left = r.sends() && !r.receives()

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// The charts get their numbers as JSON: a column per curve, with null where there is no value. Times are in milliseconds from the
-// start of the load, latencies in microseconds, rates in messages per second.
+// The charts get their numbers as JSON: a column per curve, with null where there is no value. Times are in
+// milliseconds from the start of the load, latencies in microseconds, rates in messages per second.
 type (
 	chartData struct {
 		Runs   []runData `json:"runs"`
@@ -89,8 +89,9 @@ func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Final: r.Result.Complete, Thinned: s.span > 0, Seconds: float64(s.span) / 1e6,
-		Rates: map[string]column{}, Latencies: map[string]tailColumns{}, Load: map[string][]number64{}, Curves: map[string]curves{},
-		Time: []number64{}, Warmup: []int{}, Bands: []band{}, Steps: []stepAt{},
+		Rates: map[string]column{}, Latencies: map[string]tailColumns{}, Load: map[string][]number64{},
+		Curves: map[string]curves{},
+		Time:   []number64{}, Warmup: []int{}, Bands: []band{}, Steps: []stepAt{},
 	}
 	for i := range s.points {
 		p := &s.points[i]
@@ -104,7 +105,10 @@ func (r *Run) data() runData {
 	r.latencies(&d)
 	r.load(&d)
 	for _, stall := range r.Result.Stalls {
-		d.Bands = append(d.Bands, band{"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length), stallText(&stall)})
+		d.Bands = append(d.Bands, band{
+			"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length),
+			stallText(&stall),
+		})
 	}
 	d.Bands = append(d.Bands, r.outageBands()...)
 	d.Side, d.Events = r.side(), r.events()
@@ -168,7 +172,8 @@ func (r *Run) rates(d *runData) {
 			}
 			col.Value = append(col.Value, number64(v))
 			if d.Thinned {
-				col.Low, col.High = append(col.Low, number64(of.extent.low)), append(col.High, number64(of.extent.high)) // infinite: none
+				// infinite: none
+				col.Low, col.High = append(col.Low, number64(of.extent.low)), append(col.High, number64(of.extent.high))
 			}
 		}
 		d.Rates[c.name] = col
@@ -218,7 +223,10 @@ func (r *Run) load(d *runData) {
 		}
 		add(r.sends(), "inFlight", p.inFlight)
 		if !p.hasBacklog {
-			p = &point{backlog: math.NaN(), cpu: p.cpu, length: p.length, all: p.all, busy: p.busy, memory: p.memory, cores: p.cores}
+			p = &point{
+				backlog: math.NaN(), cpu: p.cpu, length: p.length, all: p.all, busy: p.busy, memory: p.memory,
+				cores: p.cores,
+			}
 		}
 		add(backlog, "backlog", p.backlog)
 		add(true, "cpu", 100*float64(p.cpu)/float64(max(1, p.length)))
@@ -227,14 +235,16 @@ func (r *Run) load(d *runData) {
 	}
 }
 
-// linesOf returns the thresholds that are levels of what the charts show. Of several runs, there is one page for one set of demands.
+// linesOf returns the thresholds that are levels of what the charts show. Of several runs, there is one page for one
+// set of demands.
 func linesOf(runs []*Run) []lineAt {
 	list := []lineAt{}
 	for _, r := range runs {
 		for i := range r.Result.Thresholds {
 			t := &r.Result.Thresholds[i]
 			parsed, err := threshold.Parse(t.Threshold)
-			if err != nil || parsed.OfTarget || parsed.Metric.Unit != threshold.Time && parsed.Metric.Unit != threshold.PerSecond {
+			if err != nil || parsed.OfTarget || parsed.Metric.Unit != threshold.Time &&
+				parsed.Metric.Unit != threshold.PerSecond {
 				continue
 			}
 			line := lineAt{Metric: parsed.Metric.Name, Value: number64(parsed.Value), Text: t.Threshold, Kept: t.Kept}

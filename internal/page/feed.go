@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Feed serves the page of the run that this process makes: it takes what a [result.Writer] takes, and keeps the thinned rows and sums in
-// memory. Row and Finish may be called while others read.
+// Feed serves the page of the run that this process makes: it takes what a [result.Writer] takes, and keeps the thinned
+// rows and sums in memory. Row and Finish may be called while others read.
 type Feed struct {
 	server *Server
 
@@ -31,7 +31,8 @@ func NewFeed(address string) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Feed{server: s, run: Run{Name: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}, nil
+	return &Feed{server: s, run: Run{Name: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}},
+		nil
 }
 
 // Address returns where it is served.
@@ -88,14 +89,15 @@ func (f *Feed) page() (*Page, error) {
 	return p, nil
 }
 
-// Times of a folder that is followed: it is looked at every second, and read anew if it has changed, but for most of the time nothing is done.
+// Times of a folder that is followed: it is looked at every second, and read anew if it has changed, but for most of
+// the time nothing is done.
 const (
 	lookEvery = time.Second
 	restFor   = 20 // times as long as reading took
 )
 
-// Follow serves the page of results in folders until ctx ends, and reads them anew as they grow. The first reading must succeed, then it
-// calls ready; what goes wrong later is shown on the page.
+// Follow serves the page of results in folders until ctx ends, and reads them anew as they grow. The first reading must
+// succeed, then it calls ready; what goes wrong later is shown on the page.
 func Follow(ctx context.Context, s *Server, ready func(), dirs ...string) error {
 	var seen string
 	for first := true; ; first = false {
@@ -133,7 +135,8 @@ func (p *Page) ended() bool {
 			return false
 		}
 	}
-	return p.matrix == nil || !slices.ContainsFunc(p.matrix.sweep.Runs, func(r sweep.Run) bool { return r.State != sweep.Done })
+	return p.matrix == nil || !slices.ContainsFunc(p.matrix.sweep.Runs,
+		func(r sweep.Run) bool { return r.State != sweep.Done })
 }
 
 // state is a text that changes when results do.

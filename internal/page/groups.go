@@ -6,10 +6,12 @@ import "github.com/perfmq/perfmq/pkg/result"
 func groupTable(r *Run) Table {
 	t := Table{
 		Title: "Groups",
-		Note: "Counts include the warm-up; due are the messages that the rate of the group wanted to be sent. Times are in ms, of the messages due after the warm-up. " +
+		Note: "Counts include the warm-up; due are the messages that the rate of the group wanted to be sent. Times are in " +
+			"ms, of the messages due after the warm-up. " +
 			"Ack: send to the broker's answer. Response: intended send to the answer. Transfer: send to the consumer.",
 		Head: []string{
-			"group", "due", "total", "succeeded", "failed", "ack 50%", "ack 99%", "response 99%", "total", "transfer 50%", "transfer 99%", "max transfer",
+			"group", "due", "total", "succeeded", "failed", "ack 50%", "ack 99%", "response 99%", "total", "transfer 50%",
+			"transfer 99%", "max transfer",
 		},
 		Groups: []Columns{{"", 1}, {"Send", 7}, {"Receive", 4}},
 	}
@@ -35,7 +37,8 @@ func groupCells(g *result.Group) []string {
 		cells = []string{count(p.Sent), count(p.Completed), count(failed(p))}
 	}
 	l := &g.Latencies
-	cells = append(append([]string{due}, cells...), percentileCell(l.Ack, 50), percentileCell(l.Ack, 99), percentileCell(l.Response, 99))
+	cells = append(append([]string{due}, cells...), percentileCell(l.Ack, 50), percentileCell(l.Ack, 99),
+		percentileCell(l.Response, 99))
 	received := "-"
 	if c := g.Counts.Consumers; c != nil {
 		received = count(c.Received)

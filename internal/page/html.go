@@ -41,7 +41,8 @@ type view struct {
 func (p *Page) view() *view {
 	runs := p.runs()
 	v := &view{
-		Title: p.Title, Several: len(runs) > 1, Messages: messages(runs), Latencies: latencyTable(runs), Tester: testers(runs),
+		Title: p.Title, Several: len(runs) > 1, Messages: messages(runs), Latencies: latencyTable(runs),
+		Tester: testers(runs),
 	}
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
@@ -141,9 +142,11 @@ func (v *view) embed(live bool) error {
 	if live {
 		policy += "; connect-src 'self'"
 	}
-	v.Policy = template.HTML(`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`) //nolint:gosec // of this program
+	v.Policy = template.HTML( //nolint:gosec // of this program
+		`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`)
 	licence, err := read("assets/uplot/LICENSE")
-	v.Licence = template.HTML("<!-- Charts are drawn with uPlot 1.6.32, https://github.com/leeoniya/uPlot\n\n" + string(licence) + "\n-->") //nolint:gosec // of this program
+	v.Licence = template.HTML( //nolint:gosec // of this program
+		"<!-- Charts are drawn with uPlot 1.6.32, https://github.com/leeoniya/uPlot\n\n" + string(licence) + "\n-->")
 	return err
 }
 

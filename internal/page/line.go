@@ -21,7 +21,10 @@ type line struct {
 // lines returns the run as a whole and, if there are several, its steps.
 func (r *Run) lines() []line {
 	res := r.Result
-	whole := line{run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, latencies: &res.Latencies, sends: r.sends(), receives: r.receives()}
+	whole := line{
+		run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total,
+		latencies: &res.Latencies, sends: r.sends(), receives: r.receives(),
+	}
 	whole.figures(res.Figures, r.tally, r)
 	list := []line{whole}
 	if len(res.Steps) < 2 {
@@ -29,7 +32,10 @@ func (r *Run) lines() []line {
 	}
 	for i := range res.Steps {
 		s := &res.Steps[i]
-		l := line{run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, latencies: &s.Latencies}
+		l := line{
+			run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts,
+			latencies: &s.Latencies,
+		}
 		l.sends, l.receives = r.does(s.Name)
 		rows := &tally{}
 		if i < len(r.tally.steps) && r.tally.steps[i].step == s.Name {
@@ -41,7 +47,8 @@ func (r *Run) lines() []line {
 	return list
 }
 
-// figures takes the rates of the result if it has them, else those of the rows. A merged result has no extremes, since these are of one run.
+// figures takes the rates of the result if it has them, else those of the rows. A merged result has no extremes, since
+// these are of one run.
 func (l *line) figures(f *result.Figures, rows *tally, r *Run) {
 	if f != nil {
 		l.sent, l.completed, l.received = f.Sent, f.Completed, f.Received
@@ -58,7 +65,8 @@ func (l *line) figures(f *result.Figures, rows *tally, r *Run) {
 			v := perSecond(n, p.length)
 			return &v
 		}
-		l.sent, l.completed, l.received = average(r.sends(), p.sent), average(r.sends(), p.completed), average(r.receives(), p.received)
+		l.sent, l.completed, l.received = average(r.sends(), p.sent), average(r.sends(), p.completed),
+			average(r.receives(), p.received)
 	}
 	completed, received := rows.bests()
 	if l.bestCompleted == nil && r.sends() {

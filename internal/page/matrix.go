@@ -56,7 +56,8 @@ type grid struct {
 	higher bool // more is better
 }
 
-// gridLine is the figure for one combination of the other axes: the median of the repeats, with the lowest and the highest.
+// gridLine is the figure for one combination of the other axes: the median of the repeats, with the lowest and the
+// highest.
 type gridLine struct {
 	Name  string     `json:"name"`
 	Value []number64 `json:"value"`
@@ -73,7 +74,10 @@ func (m *matrix) grids() (list []grid) {
 		if len(list) == maxGrids {
 			break
 		}
-		g := grid{Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us", format: func(v float64) string { return span(int64(v)) }}
+		g := grid{
+			Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us",
+			format: func(v float64) string { return span(int64(v)) },
+		}
 		if name == sweep.Found || strings.HasSuffix(name, "."+sweep.Found) || strings.HasSuffix(name, ".avg") {
 			g.Unit, g.higher, g.format = "messages/s", true, func(v float64) string { return number(v) + "/s" }
 		}
@@ -108,7 +112,8 @@ func (m *matrix) grids() (list []grid) {
 func newGridLine(name string, n int) gridLine {
 	l := gridLine{Name: name}
 	for range n {
-		l.Value, l.Low, l.High = append(l.Value, number64(math.NaN())), append(l.Low, number64(math.NaN())), append(l.High, number64(math.NaN()))
+		l.Value, l.Low, l.High = append(l.Value, number64(math.NaN())), append(l.Low, number64(math.NaN())),
+			append(l.High, number64(math.NaN()))
 	}
 	return l
 }
@@ -200,7 +205,8 @@ func (m *matrix) sentences() (list []string) {
 		if !g.higher {
 			best, worst = worst, best
 		}
-		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
+		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+
+			g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
 			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
 	}
 	cells := 1
@@ -230,7 +236,8 @@ func kneeText(k *sweep.Knee) string {
 	case k.Value == k.Best:
 		text += fmt.Sprintf(": %s with %s/s, the best", k.Best, number(k.BestRate))
 	default:
-		text += fmt.Sprintf(": %s with %s/s is within 5%% of the best, %s with %s/s", k.Value, number(k.ValueRate), k.Best, number(k.BestRate))
+		text += fmt.Sprintf(": %s with %s/s is within 5%% of the best, %s with %s/s", k.Value, number(k.ValueRate), k.Best,
+			number(k.BestRate))
 	}
 	if k.Doubled != "" {
 		text += fmt.Sprintf("; %s has doubled at %s", k.Latency, k.Doubled)

@@ -14,7 +14,8 @@ func outageTable(r *Run) Table {
 	t := Table{
 		Title: "Outages",
 		Head: []string{
-			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts", "in doubt", "first failure",
+			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts",
+			"in doubt", "first failure",
 		},
 		Words: true,
 	}
@@ -22,8 +23,10 @@ func outageTable(r *Run) Table {
 	if len(list) == 0 {
 		return t
 	}
-	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that was confirmed, or received, on a connection that " +
-		"was opened after that. Times are from its begin. Messages in doubt ended without an answer: the broker has them or not."
+	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
+		"was confirmed, or received, on a connection that " +
+		"was opened after that. Times are from its begin. Messages in doubt ended without an answer: the broker has them " +
+		"or not."
 	if len(list) > maxListed {
 		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, len(list))
 		list = list[:maxListed]
@@ -44,7 +47,8 @@ func outageTable(r *Run) Table {
 			again = "after " + span(o.Reconnected)
 		}
 		t.Rows = append(t.Rows, []string{
-			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"), fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt),
+			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"),
+			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt),
 			o.Class + ": " + o.Error,
 		})
 	}

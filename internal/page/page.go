@@ -1,16 +1,19 @@
-// Package page makes the report of results that people read: one self-contained HTML page with verdicts in words, tables and charts,
-// or the tables alone as Markdown or CSV. [Server] serves the same page of a run that goes on.
+// Package page makes the report of results that people read: one self-contained HTML page with verdicts in words,
+// tables and charts, or the tables alone as Markdown or CSV. [Server] serves the same page of a run that goes on.
 //
 // # How it is made
 //
 //	result.Read, or rows as they come -> Run (series, thinned; tally) -> Page -> words and tables: html/template
-//	                                                                          -> charts: JSON, drawn by assets/page.js on uPlot
 //
-// Everything in words is rendered here; the script draws charts from numbers, and on a live page puts in the words that the server has
-// rendered. So there is one renderer of each. The page holds all it needs and loads nothing: a Content-Security-Policy names the hashes of
-// its script and styles and forbids everything else. All text of results is escaped, by html/template and encoding/json.
+// -> charts: JSON, drawn by assets/page.js on uPlot
 //
-// Best and worst are computed from the rows; a result whose numbers contradict each other is refused with [ErrImpossible].
+// Everything in words is rendered here; the script draws charts from numbers, and on a live page puts in the words that
+// the server has rendered. So there is one renderer of each. The page holds all it needs and loads nothing: a
+// Content-Security-Policy names the hashes of its script and styles and forbids everything else. All text of results is
+// escaped, by html/template and encoding/json.
+//
+// Best and worst are computed from the rows; a result whose numbers contradict each other is refused with
+// [ErrImpossible].
 package page
 
 import (
@@ -75,8 +78,8 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read reads results, folders of results, which are repeats of one run, or a sweep, and returns the page about them. The runs may still
-// go on. Of a sweep with others beside it, each cell is a set of repeats.
+// Read reads results, folders of results, which are repeats of one run, or a sweep, and returns the page about them.
+// The runs may still go on. Of a sweep with others beside it, each cell is a set of repeats.
 //
 // The error is one of result.Read, or [ErrImpossible], or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {

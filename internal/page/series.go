@@ -44,9 +44,11 @@ type point struct {
 
 func newPoint(r *result.Row) point {
 	p := point{
-		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step, inFlight: float64(r.InFlight),
-		cpu: r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores, memory: r.Tester.Memory,
-		side: sidePoints(r.BrokerSide),
+		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step,
+		inFlight: float64(r.InFlight),
+		cpu:      r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores,
+		memory: r.Tester.Memory,
+		side:   sidePoints(r.BrokerSide),
 	}
 	of := func(n uint64) rate {
 		e := nothing()
@@ -99,7 +101,8 @@ func (p *point) add(next *point) {
 	p.side = joinSides(p.side, next.side)
 }
 
-// series are the points of a run, thinned as it gets longer: at most twice limit, each with the lowest and the highest of its rows.
+// series are the points of a run, thinned as it gets longer: at most twice limit, each with the lowest and the highest
+// of its rows.
 type series struct {
 	limit  int
 	span   int64 // how long a point may be; 0 while each is a row
@@ -128,7 +131,8 @@ func (s *series) take(p point) {
 	s.points = append(s.points, p)
 }
 
-// thin doubles the length of a point. Points that this does not bring together, of many short steps, are joined in pairs.
+// thin doubles the length of a point. Points that this does not bring together, of many short steps, are joined in
+// pairs.
 func (s *series) thin() {
 	before := s.points
 	s.span = max(2*s.span, 2_000_000)

@@ -13,16 +13,18 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 )
 
-// Times of a server. A browser that asks for what is newer waits for so long at most, well below the time that listen gives a request, and
-// then asks again; one that has not yet seen the end of the run is waited for when the server is closed, if it was there shortly before.
+// Times of a server. A browser that asks for what is newer waits for so long at most, well below the time that listen
+// gives a request, and then asks again; one that has not yet seen the end of the run is waited for when the server is
+// closed, if it was there shortly before.
 const (
 	pollTime  = 5 * time.Second
 	seenTime  = 3 * time.Second
 	leaveTime = 2 * time.Second
 )
 
-// Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only reads. The page
-// is rendered when somebody asks for it, once for each change, and the run that publishes does not wait for that.
+// Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only
+// reads. The page is rendered when somebody asks for it, once for each change, and the run that publishes does not wait
+// for that.
 type Server struct {
 	http *listen.HTTP
 
@@ -50,7 +52,8 @@ type rendered struct {
 	data    []byte // the answer of /data
 }
 
-// NewServer returns a server that listens on address, HOST:PORT or :PORT, which is on loopback; setting names the flag in errors.
+// NewServer returns a server that listens on address, HOST:PORT or :PORT, which is on loopback; setting names the flag
+// in errors.
 func NewServer(address, setting string) (*Server, error) {
 	l, err := listen.TCP(context.Background(), "the page", setting, address)
 	if err != nil {
@@ -64,8 +67,8 @@ func NewServer(address, setting string) (*Server, error) {
 // Address returns the address that is listened on, with the real port if 0 was asked for.
 func (s *Server) Address() net.Addr { return s.http.Addr() }
 
-// Publish says that there is something new. build makes the page, if somebody asks for it; it may be called by any goroutine, one at a time.
-// final says that nothing newer comes.
+// Publish says that there is something new. build makes the page, if somebody asks for it; it may be called by any
+// goroutine, one at a time. final says that nothing newer comes.
 func (s *Server) Publish(build func() (*Page, error), final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +140,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// serveData answers with what is newer than the version after, as soon as there is something, or with the same when the time is over.
+// serveData answers with what is newer than the version after, as soon as there is something, or with the same when the
+// time is over.
 func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseUint(r.FormValue("after"), 10, 64)
 	if err != nil {

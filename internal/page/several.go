@@ -72,7 +72,8 @@ func (p *Page) comparison() (t Table, summaries []string) {
 	if len(sets) == 1 {
 		t.Title = "Noise of the repeats"
 	}
-	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, how far they reach themselves."
+	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
+		"how far they reach themselves."
 	for i := range sets {
 		t.Head = append(t.Head, fmt.Sprintf("%s (%d)", sets[i].Name, len(sets[i].Results)))
 		if i > 0 {

@@ -22,8 +22,8 @@ type sideData struct {
 	Unit  string `json:"unit"`
 }
 
-// sideFigure is a figure of the broker's side. value returns an amount and the time in which it came together, whose quotient is drawn, or a
-// state, which has no time.
+// sideFigure is a figure of the broker's side. value returns an amount and the time in which it came together, whose
+// quotient is drawn, or a state, which has no time.
 type sideFigure struct {
 	name, chart, unit string
 	value             func(*result.BrokerUse) (amount, time float64, known bool)
@@ -33,8 +33,16 @@ type sideFigure struct {
 func sideFigures() []sideFigure {
 	type use = result.BrokerUse
 	return []sideFigure{
-		{"process, of one processor", "shares", "%", func(u *use) (float64, float64, bool) { return flow(u.CPU, 100, u.CPUSpan) }},
-		{"garbage collection", "shares", "%", func(u *use) (float64, float64, bool) { return flow(u.CollectionTime, 100, u.Span) }},
+		{"process, of one processor", "shares", "%", func(u *use) (float64, float64,
+			bool,
+		) {
+			return flow(u.CPU, 100, u.CPUSpan)
+		}},
+		{"garbage collection", "shares", "%", func(u *use) (float64, float64,
+			bool,
+		) {
+			return flow(u.CollectionTime, 100, u.Span)
+		}},
 		{"busiest disk", "shares", "%", func(u *use) (float64, float64, bool) { return level(u.DiskBusy, 100) }},
 		{"memory", "memory", "MB", func(u *use) (float64, float64, bool) { return level(u.Memory, 1e-6) }},
 		{"heap", "memory", "MB", func(u *use) (float64, float64, bool) { return level(u.Heap, 1e-6) }},
@@ -47,7 +55,11 @@ func sideFigures() []sideFigure {
 		{"threads", "others", "", func(u *use) (float64, float64, bool) { return level(u.Threads, 1) }},
 		{"open files", "others", "", func(u *use) (float64, float64, bool) { return level(u.Files, 1) }},
 		{"errors in the log", "others", "/s", func(u *use) (float64, float64, bool) { return flow(u.Errors, 1e6, u.Span) }},
-		{"warnings in the log", "others", "/s", func(u *use) (float64, float64, bool) { return flow(u.Warnings, 1e6, u.Span) }},
+		{"warnings in the log", "others", "/s", func(u *use) (float64, float64,
+			bool,
+		) {
+			return flow(u.Warnings, 1e6, u.Span)
+		}},
 	}
 }
 

@@ -70,7 +70,11 @@ func sideHost(u *result.BrokerUse) (list []Fact) {
 		name string
 		n    *uint64
 	}{
-		{"disk read", u.DiskRead}, {"disk written", u.DiskWritten}, {"network in", u.NetIn}, {"network out", u.NetOut}, {"loopback", u.Loopback},
+		{"disk read", u.DiskRead},
+		{"disk written", u.DiskWritten},
+		{"network in", u.NetIn},
+		{"network out", u.NetOut},
+		{"loopback", u.Loopback},
 	} {
 		if bytes.n != nil && u.Span > 0 {
 			list = append(list, Fact{bytes.name, number(float64(*bytes.n)/float64(u.Span)) + " MB/s on average"})
@@ -112,8 +116,9 @@ func sideTexts(s *result.BrokerSide) (list []Fact) {
 func marksTable(r *Run) Table {
 	t := Table{
 		Title: "Marks",
-		Note:  "After how long so many messages were completed, or received, the average rate up to then, and that of that second, in messages per second.",
-		Head:  []string{"messages", "", "after", "average/s", "momentary/s"},
+		Note: "After how long so many messages were completed, or received, the average rate up to then, and that of that " +
+			"second, in messages per second.",
+		Head: []string{"messages", "", "after", "average/s", "momentary/s"},
 	}
 	for i := range r.Result.Marks {
 		m := &r.Result.Marks[i]

@@ -28,7 +28,8 @@ type Columns struct {
 func messages(runs []*Run) Table {
 	t := Table{
 		Title: "Messages",
-		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of receiving from the first message on. RT is the time from the send to the " +
+		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of " +
+			"receiving from the first message on. RT is the time from the send to the " +
 			"broker's answer, transfer that from the send to the consumer, both in ms.",
 		Head: []string{
 			"run", "elapsed s", "total", "succeeded", "failed", "average/s", "min/s", "max/s", "average RT", "max RT",
@@ -90,7 +91,8 @@ func timeCells(l *result.Latency) []string {
 func latencyTable(runs []*Run) Table {
 	t := Table{
 		Title: "Latencies",
-		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the broker's answer. Response: intended send " +
+		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the broker's " +
+			"answer. Response: intended send " +
 			"to the answer. Transfer: send to the consumer.",
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
@@ -105,7 +107,8 @@ func latencyTable(runs []*Run) Table {
 				row[0] = r.Name + " · " + name
 			}
 			if p := l.Percentiles; p != nil {
-				row = append(row, ms(float64(p.P50)), ms(float64(p.P90)), ms(float64(p.P99)), ms(float64(p.P999)), ms(float64(p.P9999)))
+				row = append(row, ms(float64(p.P50)), ms(float64(p.P90)), ms(float64(p.P99)), ms(float64(p.P999)),
+					ms(float64(p.P9999)))
 			} else {
 				row = append(row, "-", "-", "-", "-", "-")
 			}
@@ -133,7 +136,8 @@ func testers(runs []*Run) Table {
 			late = count(p.Late)
 		}
 		t.Rows = append(t.Rows, []string{
-			r.Name, percent(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory, percent(x.MachineBusy, x.MachineAll),
+			r.Name, percent(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory,
+			percent(x.MachineBusy, x.MachineAll),
 			count(x.Pauses), ms(float64(x.PauseMax)), late,
 		})
 	}
@@ -204,7 +208,8 @@ func verified(r *Run) Table {
 			expected, lost, left = "-", "-", "-"
 		}
 		t.Rows = append(t.Rows, []string{
-			name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged), count(c.Foreign),
+			name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
+			count(c.Foreign),
 		})
 	}
 	for i := range v.Subscriptions {
@@ -223,7 +228,10 @@ func verified(r *Run) Table {
 
 // brokerCounts has what the brokers counted themselves, beside what the run did.
 func brokerCounts(r *Run) Table {
-	t := Table{Title: "The broker's own count", Head: []string{"destination", "sent", "added", "", "received", "acknowledged", "", "depth at the end"}}
+	t := Table{Title: "The broker's own count", Head: []string{
+		"destination", "sent", "added", "", "received",
+		"acknowledged", "", "depth at the end",
+	}}
 	b := r.Result.BrokerCount
 	if b == nil {
 		return t
@@ -247,7 +255,10 @@ func brokerCounts(r *Run) Table {
 		if d.Depth != nil {
 			depth = count(*d.Depth)
 		}
-		t.Rows = append(t.Rows, []string{d.Destination, count(d.Sent), added, addedIs, count(d.Received), acknowledged, acknowledgedIs, depth})
+		t.Rows = append(t.Rows, []string{
+			d.Destination, count(d.Sent), added, addedIs, count(d.Received), acknowledged,
+			acknowledgedIs, depth,
+		})
 	}
 	return t
 }

@@ -88,8 +88,8 @@ func (t *tally) add(r *result.Row) {
 	t.over = t.over || t.total.Completed > t.total.Sent
 }
 
-// bests returns the lowest and highest rates of the steps that sent, and of those that received, as a run of several steps has them; nil
-// where there are too few seconds.
+// bests returns the lowest and highest rates of the steps that sent, and of those that received, as a run of several
+// steps has them; nil where there are too few seconds.
 func (t *tally) bests() (completed, received *extent) {
 	join := func(to *extent, b *best, there bool) *extent {
 		if !there || !b.known() {

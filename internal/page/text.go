@@ -138,14 +138,15 @@ func (s *Shaded) table() *Table {
 	return t
 }
 
-// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a link or a mention of,
-// escaped or not, become code.
+// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a link
+// or a mention of, escaped or not, become code.
 func plain(text string) string {
 	words := strings.Split(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(text), " ")
 	for i, word := range words {
 		if strings.Contains(word, "@") || strings.Contains(word, "://") || strings.Contains(strings.ToLower(word), "www.") {
 			body := strings.TrimRight(word, ".,:;")
-			words[i] = "`" + escaped(body, "`|\\", func(r rune) string { return fmt.Sprintf("\\u%04x", r) }) + "`" + word[len(body):]
+			words[i] = "`" + escaped(body, "`|\\", func(r rune) string { return fmt.Sprintf("\\u%04x", r) }) + "`" +
+				word[len(body):]
 		} else {
 			words[i] = escaped(word, "\\`*_[]<>|#&~!$", func(r rune) string { return "\\" + string(r) })
 		}
@@ -169,12 +170,13 @@ func escaped(word, special string, escape func(rune) string) string {
 	return b.String()
 }
 
-// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times milliseconds. The
-// runs of a sweep have a column for each axis, at the end.
+// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times
+// milliseconds. The runs of a sweep have a column for each axis, at the end.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	names := []string{
-		"run", "step", "verdict", "start", "elapsed_s", "sent", "completed", "failed", "completed_avg", "completed_min", "completed_max",
+		"run", "step", "verdict", "start", "elapsed_s", "sent", "completed", "failed", "completed_avg", "completed_min",
+		"completed_max",
 		"received", "received_avg", "received_min", "received_max",
 	}
 	for _, latency := range result.Names() {
@@ -224,7 +226,8 @@ func (l *line) csv(r *Run) []string {
 	sent, completed, failed, known := l.produced()
 	received, consumed := l.consumed()
 	row := []string{
-		cell(safetext.Line(l.run)), cell(safetext.Line(l.step)), verdict, moment(l.result.Start), decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
+		cell(safetext.Line(l.run)), cell(safetext.Line(l.step)), verdict, moment(l.result.Start),
+		decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
 		whole(failed, known),
 	}
 	of := rates(l.completed, l.bestCompleted)
@@ -246,7 +249,10 @@ func (l *line) csv(r *Run) []string {
 		return append(row, "", "", "", "")
 	}
 	x := &l.result.Tester
-	cells := []string{decimal(100 * float64(x.CPU) / float64(max(1, l.elapsed))), whole(max(x.Memory, x.MemoryPeak), true), "", ""}
+	cells := []string{
+		decimal(100 * float64(x.CPU) / float64(max(1, l.elapsed))), whole(max(x.Memory, x.MemoryPeak), true),
+		"", "",
+	}
 	if x.MachineAll > 0 {
 		cells[2] = decimal(100 * float64(x.MachineBusy) / float64(x.MachineAll))
 	}

@@ -62,7 +62,10 @@ func (r *Run) story() story {
 		}
 	}
 	s.Limits = r.limits()
-	for _, t := range []Table{groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r), brokerCounts(r), sideTable(r), marksTable(r), errorTable(r)} {
+	for _, t := range []Table{
+		groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r),
+		brokerCounts(r), sideTable(r), marksTable(r), errorTable(r),
+	} {
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
 		}
@@ -73,7 +76,8 @@ func (r *Run) story() story {
 		if c.Status != nil {
 			status = fmt.Sprintf("status %d", *c.Status)
 		}
-		s.Commands = append(s.Commands, Fact{c.When + " " + c.Step, fmt.Sprintf("%s (%s, %s) %s", c.Command, status, span(c.Took), c.Output)})
+		s.Commands = append(s.Commands, Fact{c.When + " " + c.Step, fmt.Sprintf("%s (%s, %s) %s", c.Command, status,
+			span(c.Took), c.Output)})
 	}
 	return s
 }
@@ -132,7 +136,8 @@ func (r *Run) sentences() (list []string) {
 		return text
 	}
 	if sent, succeeded, lost, known := l.produced(); known {
-		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded), rates(l.completed, l.bestCompleted))
+		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded),
+			rates(l.completed, l.bestCompleted))
 		if lost > 0 {
 			text += fmt.Sprintf("; %s were not", count(lost))
 		}
@@ -143,7 +148,9 @@ func (r *Run) sentences() (list []string) {
 	}
 	var late []string
 	for _, x := range []struct{ name, text string }{
-		{"response", "confirmed within %s of their due time"}, {"ack", "confirmed within %s"}, {"transfer", "received within %s of their sending"},
+		{"response", "confirmed within %s of their due time"},
+		{"ack", "confirmed within %s"},
+		{"transfer", "received within %s of their sending"},
 	} {
 		latency := r.Result.Latencies.Get(x.name)
 		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 {
@@ -176,7 +183,8 @@ func (r *Run) facts() (list []Fact) {
 	add("run", res.RunID)
 	for i := range res.Brokers {
 		b := &res.Brokers[i]
-		add(strings.TrimSpace("broker "+strings.TrimSpace(b.Name+" "+b.Side)), strings.TrimSpace(b.Product+" "+b.Version)+" over "+b.Protocol)
+		add(strings.TrimSpace("broker "+strings.TrimSpace(b.Name+" "+b.Side)), strings.TrimSpace(b.Product+" "+b.Version)+
+			" over "+b.Protocol)
 	}
 	for i := range res.Versions.Clients {
 		c := &res.Versions.Clients[i]

@@ -20,10 +20,11 @@ type Fill string
 
 // The fills. The zero value is [Random].
 const (
-	// Random is text: letters and digits that an operator can look at on a broker's console, from a generator with a fixed seed
-	// (PCG). A broker or a link that compresses gains the quarter that plain text always gives.
+	// Random is text: letters and digits that an operator can look at on a broker's console, from a generator with a fixed
+	// seed (PCG). A broker or a link that compresses gains the quarter that plain text always gives.
 	Random Fill = "random"
-	// Compressible is the same text, of which each third part is one sentence again and again: deflate (gzip) makes it half as long.
+	// Compressible is the same text, of which each third part is one sentence again and again: deflate (gzip) makes it
+	// half as long.
 	Compressible Fill = "compressible"
 	// Zeros are bytes of value 0.
 	Zeros Fill = "zeros"
@@ -47,8 +48,8 @@ func (f Fill) describe() string {
 // Describe returns what a body made by [Body] is, for the printed plan.
 func (f Fill) Describe(size int) string { return fmt.Sprintf("%d bytes of %s", size, f.describe()) }
 
-// Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter one is the
-// beginning of a longer one.
+// Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter
+// one is the beginning of a longer one.
 func Body(size int, fill Fill) []byte {
 	body := make([]byte, size)
 	switch fill {
@@ -132,8 +133,8 @@ func CheckBody(f *driver.Factory, size int) error {
 	return nil
 }
 
-// bodyLimits returns the smallest body that a protocol allows, and the largest that its brokers take unless they are told
-// otherwise (0 if there is no such size), in bytes. [driver.Capabilities] does not know them.
+// bodyLimits returns the smallest body that a protocol allows, and the largest that its brokers take unless they are
+// told otherwise (0 if there is no such size), in bytes. [driver.Capabilities] does not know them.
 func bodyLimits(f *driver.Factory) (least, usual int) {
 	if f.Name == "rocketmq" {
 		return 1, 4 << 20 // maxMessageSize in broker.conf

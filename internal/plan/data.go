@@ -7,9 +7,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// JSON returns the plan as data, with all defaults, under the names of the settings; durations, rates and destinations are the texts
-// that the settings take. Names of output files, labels and passwords are not in it, so that runs that did the same have the same.
-// All texts, which are the user's, are as clean returns them.
+// JSON returns the plan as data, with all defaults, under the names of the settings; durations, rates and destinations
+// are the texts that the settings take. Names of output files, labels and passwords are not in it, so that runs that
+// did the same have the same. All texts, which are the user's, are as clean returns them.
 func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	d := dataOf(p)
 	text, err := json.Marshal(d)
@@ -84,7 +84,7 @@ type groupData struct {
 	Rate                string            `json:"rate,omitempty"`
 	Count               uint64            `json:"message-count,omitempty"`
 	Body                string            `json:"body,omitempty"`
-	Messages            []messageData     `json:"messages,omitempty"`     // instead of body, message-type, priority, group and property
+	Messages            []messageData     `json:"messages,omitempty"`     // instead of body and the like
 	MessageType         MessageType       `json:"message-type,omitempty"` // of bytes without it
 	Persistent          bool              `json:"persistent,omitempty"`
 	TTL                 string            `json:"ttl,omitempty"`
@@ -132,14 +132,18 @@ type endpointData struct {
 
 func dataOf(p *Plan) planData {
 	d := planData{
-		Name: p.Name, Threads: p.Threads, DrainTimeout: p.DrainTimeout.String(), Stall: duration(p.StallThreshold), WaitForBroker: duration(p.WaitForBroker), Verify: p.Verify,
+		Name: p.Name, Threads: p.Threads, DrainTimeout: p.DrainTimeout.String(), Stall: duration(p.StallThreshold),
+		WaitForBroker: duration(p.WaitForBroker), Verify: p.Verify,
 		FailOnForeign: p.FailOnForeign,
 	}
 	for _, a := range []struct {
 		allowed bool
 		what    string
 	}{
-		{p.Allow.Lost, "lost"}, {p.Allow.Duplicates, "duplicates"}, {p.Allow.Damaged, "damaged"}, {p.Allow.Disorder, "disorder"},
+		{p.Allow.Lost, "lost"},
+		{p.Allow.Duplicates, "duplicates"},
+		{p.Allow.Damaged, "damaged"},
+		{p.Allow.Disorder, "disorder"},
 	} {
 		if p.Verify && a.allowed {
 			d.Allow = append(d.Allow, a.what)
@@ -155,7 +159,10 @@ func dataOf(p *Plan) planData {
 }
 
 func stepOf(s *Step) stepData {
-	d := stepData{Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before, After: s.After, Once: s.Once, Marks: s.Marks}
+	d := stepData{
+		Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before,
+		After: s.After, Once: s.Once, Marks: s.Marks,
+	}
 	switch {
 	case s.Drained:
 		d.Until = "drained"
@@ -172,7 +179,10 @@ func stepOf(s *Step) stepData {
 }
 
 func groupOf(g *Group) groupData {
-	d := groupData{Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count, Reconnect: g.Reconnect, ReconnectTimeout: duration(g.ReconnectTimeout)}
+	d := groupData{
+		Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count, Reconnect: g.Reconnect,
+		ReconnectTimeout: duration(g.ReconnectTimeout),
+	}
 	for _, dest := range g.Destinations {
 		d.Destinations = append(d.Destinations, dest.String())
 	}
@@ -239,7 +249,8 @@ func messageOf(v *Variant) messageData {
 
 func endpointOf(e *Endpoint) *endpointData {
 	d := &endpointData{
-		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: RedactURL(e.Open.URL), User: e.Open.User,
+		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: RedactURL(e.Open.URL),
+		User:           e.Open.User,
 		ConnectTimeout: e.Open.ConnectTimeout.Round(time.Nanosecond).String(), Management: RedactURL(e.Management),
 	}
 	if e.Open.TLS != (driver.TLS{}) {

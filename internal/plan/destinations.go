@@ -46,7 +46,8 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 			errs = append(errs, err)
 			continue
 		case err != nil:
-			errs = append(errs, mistake("destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url", "%v", err))
+			errs = append(errs, mistake("destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is "+
+				"given by --url", "%v", err))
 			continue
 		}
 		for i := range n {

@@ -1,7 +1,7 @@
 // Package plan holds the resolved description of a run: what the flags, the environment and the defaults came to.
 //
-// A [Plan] is data. The command line or a scenario fills it in, [Plan.Validate] finds everything that is wrong with it, --dry-run
-// prints it, and the engine carries it out without looking at a flag again.
+// A [Plan] is data. The command line or a scenario fills it in, [Plan.Validate] finds everything that is wrong with it,
+// --dry-run prints it, and the engine carries it out without looking at a flag again.
 package plan
 
 import (
@@ -38,12 +38,13 @@ const UnlimitedPending = 1 << 20
 type Endpoint struct {
 	// Broker is the name of the broker in its scenario; empty for that of a command line.
 	Broker string
-	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the same;
-	// empty if the run has only one.
+	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the
+	// same; empty if the run has only one.
 	Site    string
 	Factory driver.Factory
 	Open    driver.OpenOptions
-	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has none.
+	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has
+	// none.
 	Management string
 	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
 	Inspector driver.Inspector
@@ -85,8 +86,8 @@ type Plan struct {
 	Threads int
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
 	DrainTimeout time.Duration
-	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none. It is not below
-	// [stats.PauseLimit].
+	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none. It is not
+	// below [stats.PauseLimit].
 	StallThreshold time.Duration
 	// WaitForBroker is for how long a broker that cannot be reached is tried again; 0 for not at all.
 	WaitForBroker time.Duration
@@ -113,7 +114,8 @@ type Plan struct {
 	Shard Shard
 	// RunID is the number that the messages carry; 0 for one that no other run has.
 	RunID int64
-	// StartAt is when the load of the first step begins, by the wall clock; the zero time for as soon as all workers are open.
+	// StartAt is when the load of the first step begins, by the wall clock; the zero time for as soon as all workers are
+	// open.
 	StartAt time.Time
 	// ClockShift is by how much the wall clock of this process is taken to be ahead, for tests of clocks that differ.
 	ClockShift time.Duration
@@ -129,22 +131,24 @@ type Step struct {
 	Duration time.Duration
 	// Warmup is the first part of the load, whose latencies do not enter the summary.
 	Warmup time.Duration
-	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last step
-	// of a run always does. A step without producers and without a duration ends when that is so.
+	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
+	// step of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
-	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may have sent
-	// all that they are to send before.
+	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may
+	// have sent all that they are to send before.
 	Idle time.Duration
-	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without producers, received.
+	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
+	// producers, received.
 	Marks []uint64
 	// Once: in a sweep, the step prepares the runs of a cell, before the first of them.
 	Once bool
-	// Groups work side by side. A group of the same name in the step before goes on with its connections and subscriptions,
-	// if nothing but its load is different.
+	// Groups work side by side. A group of the same name in the step before goes on with its connections and
+	// subscriptions, if nothing but its load is different.
 	Groups []*Group
 	// Thresholds are demands on the figures of the step.
 	Thresholds []threshold.Threshold
-	// Before and After are commands for the shell, which run before the groups of the step are opened and after it has ended.
+	// Before and After are commands for the shell, which run before the groups of the step are opened and after it has
+	// ended.
 	Before, After []string
 }
 
@@ -188,8 +192,8 @@ type Group struct {
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 
-	// Mix are the kinds of messages, if there are several; Body to Text, Priority, MessageGroup and Properties are without use
-	// then. Empty means that all messages are as these say.
+	// Mix are the kinds of messages, if there are several; Body to Text, Priority, MessageGroup and Properties are without
+	// use then. Empty means that all messages are as these say.
 	Mix []Variant
 	// Body is the payload of every message: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
 	Body     []byte `json:"-"`
@@ -211,12 +215,12 @@ type Group struct {
 	Selector         string
 	Credit           int // 0 for the driver's default
 	Transacted       bool
-	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers together
-	// receive at most per second; the zero values are none.
+	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers
+	// together receive at most per second; the zero values are none.
 	ConsumerWork load.Work
 	ConsumerRate load.Rate
-	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs says:
-	// reject or release.
+	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs
+	// says: reject or release.
 	ConsumerFail    load.Share
 	ConsumerFailAs  driver.Verdict
 	TransactionSize int // messages per transaction with Transacted; 0 is 1
@@ -239,7 +243,10 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	total := g.Producers * len(g.Destinations)
 	var variants []driver.Variant
 	for _, v := range g.Variants() {
-		variants = append(variants, driver.Variant{Body: v.Body, Text: v.Text, Priority: v.Priority, Group: v.MessageGroup, Properties: v.Properties})
+		variants = append(variants, driver.Variant{
+			Body: v.Body, Text: v.Text, Priority: v.Priority, Group: v.MessageGroup,
+			Properties: v.Properties,
+		})
 	}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
@@ -321,7 +328,8 @@ func (g *Group) transactionSize() int {
 	return max(g.TransactionSize, 1)
 }
 
-// worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have names.
+// worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have
+// names.
 func (g *Group) worker(role string, index int) string {
 	if g.Name != "" {
 		role = g.Name

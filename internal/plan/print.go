@@ -15,8 +15,8 @@ import (
 // maxListed is how many destinations are printed one by one.
 const maxListed = 20
 
-// Print writes the plan as aligned text: what --dry-run shows. The plan should be valid. Its texts, which are the user's, are
-// written as clean returns them.
+// Print writes the plan as aligned text: what --dry-run shows. The plan should be valid. Its texts, which are the
+// user's, are written as clean returns them.
 func Print(w io.Writer, p *Plan, clean func(string) string) error {
 	_, err := io.WriteString(w, describe(p, clean).text.String())
 	return err

@@ -97,7 +97,10 @@ func (pr *printer) verification() {
 		what    string
 		allowed bool
 	}{
-		{"lost", p.Allow.Lost}, {"duplicated", p.Allow.Duplicates}, {"damaged", p.Allow.Damaged}, {"out of order", p.Allow.Disorder},
+		{"lost", p.Allow.Lost},
+		{"duplicated", p.Allow.Duplicates},
+		{"damaged", p.Allow.Damaged},
+		{"out of order", p.Allow.Disorder},
 	} {
 		verdict := "a failure"
 		if l.allowed {
@@ -112,7 +115,9 @@ func (pr *printer) options() {
 	for _, g := range pr.plan.Groups() {
 		for _, e := range g.Sides() {
 			// The same protocol gets the same options on both sides.
-			if slices.ContainsFunc(printed, func(o *Endpoint) bool { return o.Broker == e.Broker && o.Factory.Name == e.Factory.Name }) {
+			if slices.ContainsFunc(printed, func(o *Endpoint) bool {
+				return o.Broker == e.Broker && o.Factory.Name == e.Factory.Name
+			}) {
 				continue
 			}
 			printed = append(printed, e)

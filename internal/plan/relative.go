@@ -76,10 +76,12 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	if m.Group != "" {
 		var names []string
 		if has, names = figuresOfGroup(m.Group, earlier[i:i+1]); names != nil {
-			v.refuse(true, "the groups of that step are "+strings.Join(names, ", "), "rate %q: the step %s has no group %s", r, r.Step, m.Group)
+			v.refuse(true, "the groups of that step are "+strings.Join(names, ", "), "rate %q: the step %s has no group %s", r,
+				r.Step, m.Group)
 			return
 		}
 	}
-	v.refuse(m.Needs&^has != 0, "choose a rate that the step has, such as completed.avg of producers or received.avg of consumers",
+	v.refuse(m.Needs&^has != 0, "choose a rate that the step has, such as completed.avg of producers or received.avg of "+
+		"consumers",
 		"rate %q: the step %s measures nothing of that", r, r.Step)
 }

@@ -8,8 +8,8 @@ const (
 	leastCount    = 100
 )
 
-// Scale shortens durations and counts by a factor from 0 to 1, to 2 s and 100 messages at least, if they were more. Rates, sizes and
-// workers stay.
+// Scale shortens durations and counts by a factor from 0 to 1, to 2 s and 100 messages at least, if they were more.
+// Rates, sizes and workers stay.
 func (p *Plan) Scale(factor float64) {
 	shorter := func(d time.Duration) time.Duration {
 		return max(time.Duration(float64(d)*factor), min(d, leastDuration))

@@ -16,8 +16,9 @@ import (
 // MaxShards bounds into how many processes a run can be divided.
 const MaxShards = 1000
 
-// Shard is the part of a run that one of several processes has. The producers and consumers of the run are dealt out in turn; each keeps
-// the name, the number and the due times that it has in the whole run. The zero value is the whole run.
+// Shard is the part of a run that one of several processes has. The producers and consumers of the run are dealt out in
+// turn; each keeps the name, the number and the due times that it has in the whole run. The zero value is the whole
+// run.
 type Shard struct {
 	Number int // from 1 to Of; 0 if the number is that of the completion index of a Kubernetes Job
 	Of     int
@@ -69,8 +70,8 @@ func (s Shard) At(completionIndex string) (Shard, error) {
 	return Shard{Number: i + 1, Of: s.Of}, nil
 }
 
-// RunNumber returns the number of a run that has that name: the name itself if that is a number from 1 to 2^63-1, or else the upper
-// 63 bits of its SHA-256.
+// RunNumber returns the number of a run that has that name: the name itself if that is a number from 1 to 2^63-1, or
+// else the upper 63 bits of its SHA-256.
 func RunNumber(name string) int64 {
 	if n, err := strconv.ParseInt(name, 10, 64); err == nil && n > 0 {
 		return n
@@ -88,8 +89,8 @@ type Moment struct {
 // IsZero tells whether there is none.
 func (m Moment) IsZero() bool { return m.At.IsZero() && m.In == 0 }
 
-// ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the Unix epoch, or a time
-// from now on such as +10s.
+// ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the
+// Unix epoch, or a time from now on such as +10s.
 func ParseMoment(text string) (Moment, error) {
 	if after, relative := strings.CutPrefix(text, "+"); relative {
 		d, err := quantity.Duration(after, time.Second)
@@ -105,25 +106,32 @@ func ParseMoment(text string) (Moment, error) {
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	nanos, fractionErr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
 	if err != nil || fractionErr != nil || seconds <= 0 || seconds > math.MaxInt32*8 || len(fraction) > 9 {
-		return Moment{}, errors.New("must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, or a time from now on such as +10s")
+		return Moment{}, errors.New("must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, " +
+			"or a time from now on such as +10s")
 	}
 	return Moment{At: time.Unix(seconds, int64(nanos))}, nil //nolint:gosec // below a second
 }
 
-// maxAhead is how far in the future a load may begin: a moment beyond that is a slip of the pen, or a clock that is wrong.
+// maxAhead is how far in the future a load may begin: a moment beyond that is a slip of the pen, or a clock that is
+// wrong.
 const maxAhead = 24 * time.Hour
 
 // Mistake returns what is wrong with a moment for the start of a load, now; nil if nothing is.
 func (m Moment) Mistake(now time.Time) *Mistake {
-	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) + ", as date -u -d '+1 minute' +%FT%TZ prints it"
+	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) +
+		", as date -u -d '+1 minute' +%FT%TZ prints it"
 	switch at := m.Of(now); {
 	case m.IsZero():
 		return nil
 	case !at.After(now):
-		return &Mistake{Text: fmt.Sprintf("--start-at %s is %s ago: this machine's clock shows %s", at.UTC().Format(time.RFC3339Nano),
+		return &Mistake{Text: fmt.Sprintf("--start-at %s is %s ago: this machine's clock shows %s",
+			at.UTC().Format(time.RFC3339Nano),
 			now.Sub(at).Round(time.Millisecond), now.UTC().Format(time.RFC3339Nano)), Hint: hint}
 	case at.Sub(now) > maxAhead:
-		return &Mistake{Text: fmt.Sprintf("--start-at %s is more than %s ahead", at.UTC().Format(time.RFC3339Nano), maxAhead), Hint: hint}
+		return &Mistake{
+			Text: fmt.Sprintf("--start-at %s is more than %s ahead", at.UTC().Format(time.RFC3339Nano), maxAhead),
+			Hint: hint,
+		}
 	}
 	return nil
 }
@@ -142,7 +150,8 @@ func (v *validator) shards(p *Plan) {
 		return
 	}
 	of := p.Shard.Of
-	v.refuse(p.RunID == 0, "give all shards the same --run-id, such as the name of the job, or the same --start-at with a moment that is not relative",
+	v.refuse(p.RunID == 0, "give all shards the same --run-id, such as the name of the job, or the same --start-at with "+
+		"a moment that is not relative",
 		"--shard %s: the messages of all shards carry the number of one run, which nothing tells here", p.Shard)
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -154,7 +163,8 @@ func (v *validator) shards(p *Plan) {
 			if g.Role.Consumes() {
 				consumers += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
 			}
-			v.refuse(g.Relative != nil, "give the rate in messages per second", "--shard %s: the rate of group %s is a share of what one process alone has reached",
+			v.refuse(g.Relative != nil, "give the rate in messages per second",
+				"--shard %s: the rate of group %s is a share of what one process alone has reached",
 				p.Shard, g.Name)
 		}
 		where := ""
@@ -162,19 +172,22 @@ func (v *validator) shards(p *Plan) {
 			where = " of step " + s.Name
 		}
 		v.shareOfCount(p.Shard, s, where)
-		v.refuse(producers+consumers < of, fmt.Sprintf("give more --producers or --consumers, or at most %d shards", producers+consumers),
-			"--shard %s: there are only %d producers and consumers%s, so that a shard would have none", p.Shard, producers+consumers, where)
+		v.refuse(producers+consumers < of, fmt.Sprintf("give more --producers or --consumers, or at most %d shards",
+			producers+consumers),
+			"--shard %s: there are only %d producers and consumers%s, so that a shard would have none", p.Shard, producers+
+				consumers, where)
 		ends, what := producers, "producers"
 		if producers == 0 {
 			ends, what = consumers, "consumers"
 		}
-		v.refuse(producers+consumers >= of && ends < of && s.Duration == 0 && s.Idle == 0, fmt.Sprintf("add --duration, or give --%s %d", what, of),
+		v.refuse(producers+consumers >= of && ends < of && s.Duration == 0 && s.Idle == 0,
+			fmt.Sprintf("add --duration, or give --%s %d", what, of),
 			"--shard %s: there are only %d %s%s, and a shard without any would not know when to end", p.Shard, ends, what, where)
 	}
 }
 
-// shareOfCount refuses a number of messages that is not enough for all consumers: a shard whose consumers are to receive none would receive
-// without a limit.
+// shareOfCount refuses a number of messages that is not enough for all consumers: a shard whose consumers are to
+// receive none would receive without a limit.
 func (v *validator) shareOfCount(shard Shard, s *Step, where string) {
 	for _, g := range s.Groups {
 		consumers := g.Consumers * len(g.Destinations) * max(g.Shared, 1)
@@ -185,7 +198,9 @@ func (v *validator) shareOfCount(shard Shard, s *Step, where string) {
 		if g.Name != "" {
 			of = " of group " + g.Name + where
 		}
-		v.refuse(consumers > 0 && g.Count < uint64(consumers), fmt.Sprintf("give at least --message-count %d, or fewer consumers", consumers),
-			"--shard %s: --message-count %d%s is less than the %d consumers, so that a shard might receive without a limit", shard, g.Count, of, consumers)
+		v.refuse(consumers > 0 && g.Count < uint64(consumers),
+			fmt.Sprintf("give at least --message-count %d, or fewer consumers", consumers),
+			"--shard %s: --message-count %d%s is less than the %d consumers, so that a shard might receive without a limit",
+			shard, g.Count, of, consumers)
 	}
 }

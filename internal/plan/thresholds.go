@@ -87,7 +87,8 @@ func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, 
 	}
 }
 
-// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are those that there are.
+// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are those that
+// there are.
 func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
 	found, names := false, []string{}
 	for i := range steps {
@@ -106,7 +107,8 @@ func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []str
 	return 0, names
 }
 
-// hasTarget tells whether there is a rate that a share can be of: in one step, of all its producers or of those of a group.
+// hasTarget tells whether there is a rate that a share can be of: in one step, of all its producers or of those of a
+// group.
 func hasTarget(group string, steps []Step) bool {
 	if len(steps) != 1 {
 		return false

@@ -14,8 +14,8 @@ import (
 // maxWorkers bounds producers and consumers of one process: each has goroutines, a recorder and a link of its own.
 const maxWorkers = 100_000
 
-// Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake] or
-// [*driver.Error] for each; it is nil if there are none.
+// Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake]
+// or [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate() error {
 	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP()}
 	v.times(p)
@@ -24,7 +24,8 @@ func (p *Plan) Validate() error {
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
-		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a rate that ends, or, without producers, until: drained",
+		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
+			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
 		v.thresholds(step.Thresholds, step.Has(p.Verify), p.Steps[i:i+1])
 		for _, g := range step.Groups {
@@ -78,7 +79,8 @@ func (p *Plan) Notes() []string {
 		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
 	}
 	if p.Shard.Of > 1 && len(p.Steps) > 1 {
-		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins everywhere at the same moment")
+		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins "+
+			"everywhere at the same moment")
 	}
 	if p.Shard.Of > 1 && !p.Verify && p.Roles() == Client {
 		notes = append(notes, "without --verify, neither a shard nor perfmq merge finds lost messages")
@@ -86,26 +88,31 @@ func (p *Plan) Notes() []string {
 	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
 		notes = append(notes, "a shard alone cannot find what is lost: with --result DIR in each, perfmq merge can")
 	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
-		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, perfmq verify can")
+		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, "+
+			"perfmq verify can")
 	}
 	return notes
 }
 
 func (g *Group) notes() (notes []string) {
 	if g.Role.Produces() && g.MaxPending == 0 {
-		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's own bound): "+
+		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's "+
+			"own bound): "+
 			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
 	}
 	if g.Role.Produces() && g.MaxPending > 0 && g.MaxPending < g.CommitInterval {
-		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together", g.CommitInterval))
+		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together",
+			g.CommitInterval))
 	}
 	if !g.Role.Produces() && g.CommitInterval > 0 {
-		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a consumer receives per transaction")
+		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a "+
+			"consumer receives per transaction")
 	}
 	if g.Role == Client && g.Producer.Factory.Name == g.Consumer.Factory.Name {
 		_, _, from, _ := splitUserinfo(g.Producer.Open.URL)
 		if _, _, to, _ := splitUserinfo(g.Consumer.Open.URL); from != to {
-			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass messages on")
+			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass "+
+				"messages on")
 		}
 	}
 	notes = append(notes, g.usual()...)
@@ -147,7 +154,8 @@ const positive = "leave it out, or give a number that is not negative"
 func (v *validator) times(p *Plan) {
 	v.refuse(p.Threads < 0, positive, "--threads %d is negative", p.Threads)
 	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
-		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold, stats.PauseLimit)
+		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold,
+		stats.PauseLimit)
 	v.refuse(p.DrainTimeout < 0, positive, "--drain-timeout %v is negative", p.DrainTimeout)
 }
 
@@ -206,7 +214,8 @@ func (v *validator) numbers() {
 	v.refuse(g.DeliveryDelay < 0, positive, "--delivery-delay %v is negative", g.DeliveryDelay)
 	v.refuse(g.DeliveryDelay > 0 && g.DeliveryDelay < time.Millisecond, "brokers know whole milliseconds",
 		"--delivery-delay %v is below a millisecond", g.DeliveryDelay)
-	v.refuse(g.TTL > 0 && g.DeliveryDelay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v", g.DeliveryDelay, g.TTL)
+	v.refuse(g.TTL > 0 && g.DeliveryDelay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
+		g.DeliveryDelay, g.TTL)
 	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
 		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
 	for _, m := range g.Variants() {
@@ -219,10 +228,13 @@ func (v *validator) workers() {
 	g := v.group
 	v.refuse(g.SharedConnections && g.ProducerConnections < 1, "--threads N is the number of shared connections",
 		"--shared-connections needs at least one connection")
-	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect", "--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
+	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect",
+		"--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
 	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
-	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command", "--producers %d: at least 1 is needed", g.Producers)
-	v.refuse(g.Role.Consumes() && g.Consumers < 1, "to send only, use the producer command", "--consumers %d: at least 1 is needed", g.Consumers)
+	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command",
+		"--producers %d: at least 1 is needed", g.Producers)
+	v.refuse(g.Role.Consumes() && g.Consumers < 1, "to send only, use the producer command",
+		"--consumers %d: at least 1 is needed", g.Consumers)
 }
 
 // workers returns the number of producers and consumers of the group.
@@ -261,13 +273,15 @@ func (v *validator) subscriptions() {
 	topics := g.hasKind(driver.Topic)
 	const useTopic = "name the destination topic://NAME; what waits in a queue is kept without it"
 	v.refuse(g.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
-	v.refuse(g.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages anyway",
+	v.refuse(g.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages "+
+		"anyway",
 		"--shared subscriptions exist on topics only")
 	v.refuse(g.Shared > 0 && topics && g.hasKind(driver.Queue), "measure queues and topics in two runs",
 		"--shared %d does not work with queues and topics in one run", g.Shared)
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
-	v.refuse(g.KeepSubscription && !g.Durable, "add --durable", "--keep-subscription works only with durable subscriptions")
+	v.refuse(g.KeepSubscription && !g.Durable, "add --durable",
+		"--keep-subscription works only with durable subscriptions")
 }
 
 func (g *Group) hasKind(kind driver.Kind) bool {
@@ -290,10 +304,22 @@ func (v *validator) producing(f *driver.Factory) {
 		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
 		{g.DeliveryDelay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
-		{some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority }, "--priority", "give messages a priority"},
-		{some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group }, "--group", "name a message group"},
-		{some(func(m *Variant) bool { return m.Text }), func(c *capabilities) bool { return c.Text }, "--message-type text", "send messages of text"},
-		{some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties }, "--property", "carry properties"},
+		{
+			some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority },
+			"--priority", "give messages a priority",
+		},
+		{
+			some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group },
+			"--group", "name a message group",
+		},
+		{
+			some(func(m *Variant) bool { return m.Text }), func(c *capabilities) bool { return c.Text }, "--message-type text",
+			"send messages of text",
+		},
+		{
+			some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties },
+			"--property", "carry properties",
+		},
 	} {
 		v.cannot(f, &s)
 	}
@@ -319,8 +345,14 @@ func (v *validator) consuming(f *driver.Factory) {
 	for _, s := range []setting{
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
-		{g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail-as reject", "reject messages"},
-		{g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail-as release", "give messages back"},
+		{
+			g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail-as reject",
+			"reject messages",
+		},
+		{
+			g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail-as release",
+			"give messages back",
+		},
 	} {
 		v.cannot(f, &s)
 	}

@@ -39,7 +39,8 @@ func (g *Group) Variants() []Variant {
 		return g.Mix
 	}
 	return []Variant{{
-		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Text: g.Text, Priority: g.Priority,
+		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Text: g.Text,
+		Priority:     g.Priority,
 		MessageGroup: g.MessageGroup, Properties: g.Properties,
 	}}
 }
@@ -79,7 +80,8 @@ func (g *Group) Bytes(n int64) (bytes int64) {
 	return bytes
 }
 
-// AcceptOwn raises what is accepted from the brokers to the longest body that the plan sends: it comes back, whatever its size.
+// AcceptOwn raises what is accepted from the brokers to the longest body that the plan sends: it comes back, whatever
+// its size.
 func (p *Plan) AcceptOwn() {
 	largest := 0
 	for i := range p.Steps {
@@ -105,8 +107,10 @@ func (v *validator) mix() {
 		total += min(list[i].Size(), MaxMessageSize+1)
 	}
 	v.refuse(len(list) == 1 && total > MaxMessageSize, "", "the body of %d bytes is larger than %d", total, MaxMessageSize)
-	v.refuse(len(list) > 1 && total > MaxMessageSize, "send fewer or smaller ones", "the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
-	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list), driver.MaxVariants)
+	v.refuse(len(list) > 1 && total > MaxMessageSize, "send fewer or smaller ones",
+		"the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
+	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list),
+		driver.MaxVariants)
 	for _, w := range g.weights() {
 		if w < 1 {
 			v.refuse(true, "", "the weight %d is not positive", w)

@@ -94,7 +94,8 @@ func (c *comparison) text() string {
 		doubt := "not confirmed"
 		switch {
 		case c.received > 0:
-			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.received), "rejected, given back or delivered again"
+			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.received),
+				"rejected, given back or delivered again"
 		case c.name == "acknowledged":
 			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Most), "delivered again"
 		}
@@ -159,7 +160,8 @@ func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
 		n := result.DestinationCount{
-			Destination: d.Destination, Sent: d.Sent, Added: compared(&d.Added), Received: d.Received, Acknowledged: compared(&d.Acknowledged),
+			Destination: d.Destination, Sent: d.Sent, Added: compared(&d.Added), Received: d.Received,
+			Acknowledged: compared(&d.Acknowledged),
 		}
 		if d.DepthKnown {
 			n.Depth = &d.Depth
@@ -169,7 +171,8 @@ func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
 	return out
 }
 
-// counted adds what the brokers count otherwise than the run. It makes no run a failure: others may have used the destination.
+// counted adds what the brokers count otherwise than the run. It makes no run a failure: others may have used the
+// destination.
 func (l *findingList) counted(c *stats.BrokerCount) {
 	if c == nil {
 		return
@@ -181,11 +184,13 @@ func (l *findingList) counted(c *stats.BrokerCount) {
 			compared         *stats.Compared
 		}{
 			{
-				result.BrokerFindings + "added", "messages that the broker counted beyond those of the run: other clients may have sent, or the broker may have duplicated some",
+				result.BrokerFindings + "added", "messages that the broker counted beyond those of the run: other clients may " +
+					"have sent, or the broker may have duplicated some",
 				"messages that the broker accepted and did not count", &d.Added,
 			},
 			{
-				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: other clients may have consumed",
+				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: " +
+					"other clients may have consumed",
 				"messages received that the broker does not count as consumed: it may deliver them again", &d.Acknowledged,
 			},
 		} {
@@ -199,7 +204,8 @@ func (l *findingList) counted(c *stats.BrokerCount) {
 	}
 }
 
-// collectDepths emits what destinations have at the broker. Of many destinations the first have a series each, the rest one together.
+// collectDepths emits what destinations have at the broker. Of many destinations the first have a series each, the rest
+// one together.
 func (c *collector) collectDepths(emit emitter) {
 	var rest uint64
 	for i, d := range c.depths {

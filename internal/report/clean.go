@@ -11,9 +11,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The texts of a run are a user's and a broker's: names, and what a broker remarked when it refused something. Here they lose
-// the secrets of the run and what is beyond all measure, the same for all outputs. Each output then escapes them as its format
-// needs.
+// The texts of a run are a user's and a broker's: names, and what a broker remarked when it refused something. Here
+// they lose the secrets of the run and what is beyond all measure, the same for all outputs. Each output then escapes
+// them as its format needs.
 
 func cleanRun(secrets *safetext.Secrets, run stats.Run) stats.Run {
 	run.Destinations = cleanTexts(secrets, run.Destinations)
@@ -112,7 +112,8 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.Commands = slices.Clone(s.Commands)
 	for i := range c.Commands {
 		command := &c.Commands[i]
-		command.Step, command.Command, command.Output = secrets.Short(command.Step), secrets.Field(command.Command), secrets.Field(command.Output)
+		command.Step, command.Command, command.Output = secrets.Short(command.Step), secrets.Field(command.Command),
+			secrets.Field(command.Output)
 	}
 	if s.Verification != nil {
 		c.Verification = CleanVerification(secrets, s.Verification)

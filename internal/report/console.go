@@ -60,9 +60,9 @@ func (c *Console) Start(run stats.Run) error {
 	return c.print("Connection brokerURL = " + c.options.URL + "\n")
 }
 
-// Interval prints a block. What remains of a second at the end of a phase, if that is shorter than shortest, goes into the
-// next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement, and none of
-// a step into one of the next.
+// Interval prints a block. What remains of a second at the end of a phase, if that is shorter than shortest, goes into
+// the next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement,
+// and none of a step into one of the next.
 func (c *Console) Interval(s *stats.Snapshot) error {
 	switch {
 	case c.short == nil:
@@ -124,10 +124,10 @@ func (c *Console) block(s *stats.Snapshot) error {
 }
 
 // Summary prints the totals of the run. Lines of ours that are always there are rejected, released and failed sends,
-// missing messages (if the number is known), why the run stopped, and how the tester itself fared. The lowest rates of a
-// second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
-// the protocol has them. The others only show what is not zero. Of several steps each has a block of its own, after which
-// follows what is to be read first: thresholds, warnings and problems.
+// missing messages (if the number is known), why the run stopped, and how the tester itself fared. The lowest rates of
+// a second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
+// the protocol has them. The others only show what is not zero. Of several steps each has a block of its own, after
+// which follows what is to be read first: thresholds, warnings and problems.
 func (c *Console) Summary(s *stats.Summary) error {
 	if err := c.remains(); err != nil {
 		return err
@@ -244,7 +244,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	}
 	if c.run.Consuming {
 		unlessZero("--- total redelivered:", s.Total.Redelivered, "")
-		unlessZero("--- consumer released:", s.Total.ConsumerReleased, "given back on purpose, to come again; not counted as received")
+		unlessZero("--- consumer released:", s.Total.ConsumerReleased,
+			"given back on purpose, to come again; not counted as received")
 		unlessZero("--- consumer rejected:", s.Total.ConsumerRejected, "rejected on purpose; counted as received")
 		unlessZero("--- total foreign:", s.Total.Foreign, "sent by others, not counted as received")
 		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
@@ -252,7 +253,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("--- total early:", s.Total.Early, "before their delay was over; not in the lateness")
 		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers, "received before sent, counted as 0: clocks differ")
 	}
-	unlessZero("--- ages below 0:", s.Total.NegativeAges, "b2c, s2c: received before born or stored, counted as 0: clocks differ")
+	unlessZero("--- ages below 0:", s.Total.NegativeAges,
+		"b2c, s2c: received before born or stored, counted as 0: clocks differ")
 	unlessZero("--- total off scale:", s.Total.OutOfRange, "latency above "+stats.MaxLatency.String()+", counted as that")
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// writeSteps writes a block for each of several steps: why its load ended and how long it took, the totals, warm-up included, with
-// the average rates of its measured time, and the latencies of the messages due in that.
+// writeSteps writes a block for each of several steps: why its load ended and how long it took, the totals, warm-up
+// included, with the average rates of its measured time, and the latencies of the messages due in that.
 func (c *Console) writeSteps(b *strings.Builder, steps []stats.StepSummary) {
 	for i := range steps {
 		c.writeStep(b, &steps[i])
@@ -61,14 +61,15 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	writeLimit(b, &s.Limit)
 }
 
-// writeGroups writes a table of the groups of a step, or of a run of one step, if there are several: totals, warm-up included, with
-// the average rate of the measured time, and the latencies of the messages due in that.
+// writeGroups writes a table of the groups of a step, or of a run of one step, if there are several: totals, warm-up
+// included, with the average rate of the measured time, and the latencies of the messages due in that.
 func writeGroups(b *strings.Builder, groups []stats.GroupSummary) {
 	if len(groups) < 2 {
 		return
 	}
 	rows := [][]string{{
-		"--- group", "sent", "completed", "not accepted", "received", "msg/sec", "send 50.00%", "send 99.00%", "transfer 50.00%", "transfer 99.00%",
+		"--- group", "sent", "completed", "not accepted", "received", "msg/sec", "send 50.00%", "send 99.00%",
+		"transfer 50.00%", "transfer 99.00%",
 	}}
 	for i := range groups {
 		rows = append(rows, groupRow(&groups[i]))
@@ -104,7 +105,8 @@ func groupRow(g *stats.GroupSummary) []string {
 		measured = g.Average.Received
 	}
 	row := []string{
-		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total.Sent), number(g.Sends, g.Total.Completed), number(g.Sends, refused),
+		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total.Sent), number(g.Sends, g.Total.Completed),
+		number(g.Sends, refused),
 		number(g.Receives, g.Total.Received), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
 	}
 	for _, l := range []*stats.Latency{g.Latencies.Ack, g.Latencies.Transfer} {

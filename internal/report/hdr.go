@@ -11,9 +11,9 @@ import (
 )
 
 // HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
-// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front for messages that
-// were due in the warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and stored. An
-// interval without a value has its line too, so that time series have no gaps.
+// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front for messages
+// that were due in the warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and
+// stored. An interval without a value has its line too, so that time series have no gaps.
 //
 // Values are microseconds. The column Interval_Max is in seconds, and every analyzer shows it so. Times are seconds
 // from the log's base time, the whole second in which the load began, and follow the steady clock: a clock that is set

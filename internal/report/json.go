@@ -49,7 +49,7 @@ type jsonInterval struct {
 	ResponseTime *jsonLatency `json:"responseTime,omitempty"`
 	B2CTime      *jsonLatency `json:"b2cTime,omitempty"`
 	S2CTime      *jsonLatency `json:"s2cTime,omitempty"`
-	CommitTime   *jsonLatency `json:"commitTime,omitempty"` // from asking the broker to commit a transaction to its confirmation
+	CommitTime   *jsonLatency `json:"commitTime,omitempty"` // from asking for a commit to its confirmation
 	Lateness     *jsonLatency `json:"lateness,omitempty"`   // of delayed messages, beyond their delay
 	Step         string       `json:"step,omitempty"`       // if there are several
 	Phase        string       `json:"phase"`
@@ -156,13 +156,13 @@ type jsonCounts struct {
 	OutOfRange        uint64                       `json:"outOfRange"`
 	NegativeAges      uint64                       `json:"negativeAges,omitempty"`
 	Unsent            uint64                       `json:"unsent,omitempty"` // part of failed
-	Paused            uint64                       `json:"paused,omitempty"` // latencies that include a pause of the tester
+	Paused            uint64                       `json:"paused,omitempty"` // latencies with a pause of the tester
 	Commits           uint64                       `json:"commits,omitempty"`
 	CommitsFailed     uint64                       `json:"commitsFailed,omitempty"`
 	Delayed           uint64                       `json:"receivedDelayed,omitempty"`  // held back as asked for
-	Early             uint64                       `json:"receivedEarly,omitempty"`    // part of them, before the delay was over
-	ConsumerReleased  uint64                       `json:"consumerReleased,omitempty"` // given back on purpose, not received
-	ConsumerRejected  uint64                       `json:"consumerRejected,omitempty"` // part of received, rejected on purpose
+	Early             uint64                       `json:"receivedEarly,omitempty"`    // part of them, too early
+	ConsumerReleased  uint64                       `json:"consumerReleased,omitempty"` // given back on purpose
+	ConsumerRejected  uint64                       `json:"consumerRejected,omitempty"` // part of received, on purpose
 }
 
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
@@ -218,7 +218,8 @@ func (j *JSON) described() (d jsonDescribed) {
 	return d
 }
 
-// jsonDescribed are the run as its messages name it, the plan under the names of the settings, the programs and the machine.
+// jsonDescribed are the run as its messages name it, the plan under the names of the settings, the programs and the
+// machine.
 type jsonDescribed struct {
 	RunID    string           `json:"runId,omitempty"`
 	Config   json.RawMessage  `json:"config,omitempty"`

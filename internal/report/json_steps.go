@@ -99,8 +99,10 @@ type jsonNumbers struct {
 
 func (has sides) numbers(s *stats.Summary) jsonNumbers {
 	return jsonNumbers{
-		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered), jsonHighest: has.highest(&s.Maximum),
-		Spreads: spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), Findings: append([]result.Finding{}, Observations(s)...),
+		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered),
+		jsonHighest: has.highest(&s.Maximum),
+		Spreads:     spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), Findings: append([]result.Finding{},
+			Observations(s)...),
 	}
 }
 
@@ -156,7 +158,8 @@ func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
 		out = append(out, jsonStep{
 			Name: s.Name, Reason: s.Reason, Start: s.Start.UnixMilli(), Time: s.End.UnixMilli(),
 			Loaded: s.Loaded.Seconds(), Due: s.Due,
-			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average, &s.Offered), jsonEnds: has.ends(&s.Total),
+			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average, &s.Offered),
+			jsonEnds:    has.ends(&s.Total),
 			jsonHighest: has.highest(&s.Maximum),
 			Measured:    has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: Thresholds(s.Thresholds),
 			Groups: toJSONGroups(s.Groups),
@@ -176,7 +179,8 @@ func toJSONGroups(list []stats.GroupSummary) (out []jsonGroup) {
 		has := sides{g.Sends, g.Receives}
 		out = append(out, jsonGroup{
 			Name: g.Name, Due: g.Due,
-			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average, &g.Offered), jsonHighest: has.highest(&g.Maximum), jsonEnds: has.ends(&g.Total),
+			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average, &g.Offered),
+			jsonHighest: has.highest(&g.Maximum), jsonEnds: has.ends(&g.Total),
 			Measured: has.measured(&g.Measured),
 		})
 	}

@@ -20,7 +20,8 @@ func writeMarks(b *strings.Builder, list []stats.Mark, steps bool) {
 		if steps {
 			step = oneLine(m.Step) + ": "
 		}
-		fmt.Fprintf(b, "--- mark: %s%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec\n", step, m.Messages, what,
+		fmt.Fprintf(b, "--- mark: %s%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec\n", step, m.Messages,
+			what,
 			m.At.Round(time.Millisecond), m.Average, m.Momentary)
 	}
 }
@@ -33,7 +34,10 @@ func marks(list []stats.Mark) (out []result.Mark) {
 		if m.Received {
 			of = "received"
 		}
-		out = append(out, result.Mark{Step: m.Step, Of: of, Messages: m.Messages, Elapsed: m.At.Microseconds(), Average: m.Average, Momentary: m.Momentary})
+		out = append(out, result.Mark{
+			Step: m.Step, Of: of, Messages: m.Messages, Elapsed: m.At.Microseconds(),
+			Average: m.Average, Momentary: m.Momentary,
+		})
 	}
 	return out
 }

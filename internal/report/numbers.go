@@ -11,8 +11,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeNumbers writes what the run came to on average, and at most: of the measured part, but for the elapsed time, which is from
-// the start of the load to the end of the drain, and the messages of each worker, which are those of the whole run.
+// writeNumbers writes what the run came to on average, and at most: of the measured part, but for the elapsed time,
+// which is from the start of the load to the end of the drain, and the messages of each worker, which are those of the
+// whole run.
 func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Health.MemoryPeak > 0 {
 		writeText(b, "--- tester memory:", megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
@@ -71,8 +72,8 @@ func (c *Console) writeMaximum(b *strings.Builder, m *stats.Maximum) {
 	}
 }
 
-// writeExtreme writes a lowest or highest rate, and when the second ended that had it: from the start of the load, and by the
-// wall clock, to find it in the broker's log.
+// writeExtreme writes a lowest or highest rate, and when the second ended that had it: from the start of the load, and
+// by the wall clock, to find it in the broker's log.
 func writeExtreme(b *strings.Builder, label string, l *stats.Lowest) {
 	if l.Known() {
 		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
@@ -129,7 +130,9 @@ func percent(share float64) string {
 }
 
 // figures returns the rates and extremes of a run or a step.
-func figures(a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool) *result.Figures {
+func figures(
+	a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool,
+) *result.Figures {
 	f := &result.Figures{Span: a.Span.Microseconds(), Averages: averages(a, o, producing, consuming)}
 	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
 		if !known || !l.Known() {
@@ -150,7 +153,8 @@ func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of
 		v := a.PerSecond(n)
 		return &v
 	}
-	of.Sent, of.Completed, of.Received = average(producing, a.Sent), average(producing, a.Completed), average(consuming, a.Received)
+	of.Sent, of.Completed, of.Received = average(producing, a.Sent), average(producing, a.Completed),
+		average(consuming, a.Received)
 	of.CompletedBytes, of.ReceivedBytes = average(producing, a.CompletedBytes), average(consuming, a.ReceivedBytes)
 	if o.Known() {
 		due, unsent := o.Due, o.Unsent()

@@ -21,24 +21,28 @@ const (
 	noticeable = 10 * time.Millisecond
 	// queueing is how many times the 99th percentile of ack that of transfer must be, and waiting that of response.
 	queueing, waiting = 10, 2
-	// growing is the share of what is completed by which a backlog must grow, and enoughBacklog how many messages that must be.
+	// growing is the share of what is completed by which a backlog must grow, and enoughBacklog how many messages that
+	// must be.
 	growing, enoughBacklog = 0.01, 100
 	// large is the share of what is completed that a backlog must be that did not grow steadily.
 	large = 0.1
 	// enoughTime is how long the measured part must be for its rates and percentiles to be compared.
 	enoughTime = 3 * time.Second
-	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages there must
-	// be for each worker.
+	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages
+	// there must be for each worker.
 	starved, enoughEach = 0.25, 100
 	// namedStalls is how many stalls a text names.
 	namedStalls = 3
 )
 
-// Observations returns what the figures of a run say beyond single messages: about its rates, latencies and workers, and when the broker
-// stood still. None makes the run a failure.
+// Observations returns what the figures of a run say beyond single messages: about its rates, latencies and workers,
+// and when the broker stood still. None makes the run a failure.
 func Observations(s *stats.Summary) (list []result.Finding) {
 	add := func(kind, subject string, n uint64, examples []string, format string, args ...any) {
-		list = append(list, result.Finding{Kind: kind, Subject: subject, Count: n, Examples: examples, Text: fmt.Sprintf(format, args...)})
+		list = append(list, result.Finding{
+			Kind: kind, Subject: subject, Count: n, Examples: examples,
+			Text: fmt.Sprintf(format, args...),
+		})
 	}
 	if o := &s.Offered; o.Missed() > missedShare {
 		add(rateMissed, "", o.Unsent(), nil, "the rate was missed by %s: %d of the %d messages that were due were not sent",
@@ -58,15 +62,18 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	byBroker := float64(s.Total.LateSends) < stats.MaxLateShare*float64(s.Total.Sent)
 	if times, ok := longer(l.Response, l.Ack, waiting); ok && byBroker {
 		add("late-sends-waited", "", times, nil,
-			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or --max-pending held them up",
+			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or "+
+				"--max-pending held them up",
 			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
 	switch n, perSecond := backlog(s); {
 	case held:
 	case perSecond > 0:
-		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all", perSecond, n)
+		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all",
+			perSecond, n)
 	case n > 0:
-		add("backlog", "", n, nil, "received is below completed: when the load ended, %d messages more waited than when the measured part began", n)
+		add("backlog", "", n, nil, "received is below completed: when the load ended, %d messages more waited than when "+
+			"the measured part began", n)
 	}
 	uneven(s.Workers, add)
 	return list
@@ -136,8 +143,8 @@ func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
 	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
 }
 
-// backlog returns by how many messages more was completed than received in the measured part, and how many per second that are; 0 per
-// second if they came at once, as when a broker lets producers fill its memory and then holds them up.
+// backlog returns by how many messages more was completed than received in the measured part, and how many per second
+// that are; 0 per second if they came at once, as when a broker lets producers fill its memory and then holds them up.
 func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	a := &s.Average
 	if !s.ExpectedKnown || s.Total.Completed == 0 || a.Span <= 0 {
@@ -158,7 +165,8 @@ func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	return uint64(more), more / a.Span.Seconds()
 }
 
-// uneven adds where workers of a group that compete for the same messages, or send to the same destination, got much less than others.
+// uneven adds where workers of a group that compete for the same messages, or send to the same destination, got much
+// less than others.
 func uneven(workers []stats.WorkerTotal, add adder) {
 	type key struct {
 		group, destination, subscription string
@@ -204,11 +212,13 @@ func uneven(workers []stats.WorkerTotal, add adder) {
 			examples = append(examples, fmt.Sprintf("%s %d", w.Name, w.Messages()))
 		}
 		if n == 1 {
-			add(kind, at.destination, 1, examples, "one %s %s %.0f%% of what the others %s: %s, the others %.0f on average", role, did,
+			add(kind, at.destination, 1, examples, "one %s %s %.0f%% of what the others %s: %s, the others %.0f on average",
+				role, did,
 				100*float64(list[0].Messages())/others, did, examples[0], float64(sum-list[0].Messages())/float64(len(list)-1))
 			continue
 		}
-		add(kind, at.destination, uint64(n), examples, "%d of %d %ss %s less than a quarter of what the others %s: %s at least, %s at most", n, len(list),
+		add(kind, at.destination, uint64(n), examples,
+			"%d of %d %ss %s less than a quarter of what the others %s: %s at least, %s at most", n, len(list),
 			role, did, did, examples[0], fmt.Sprintf("%s %d", list[len(list)-1].Name, list[len(list)-1].Messages()))
 	}
 }

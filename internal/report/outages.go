@@ -116,8 +116,9 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Time: o.Start.UnixMicro(), Elapsed: o.Start.Sub(s.Start).Microseconds(), Length: o.Length().Microseconds(),
 			Silent: o.Silent.Microseconds(), Recovered: o.Recovered.Microseconds(), Watched: o.Watched.Microseconds(),
 			Before:    result.Rates{Completed: o.Before.Completed, Received: o.Before.Received},
-			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
-			Workers: o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
+			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
+			Reconnected: o.Reconnected.Microseconds(),
+			Workers:     o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
 			Error: safetext.Bounded(o.Error),
 		})
 	}

@@ -6,16 +6,16 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// paced gives a reporter longer intervals: the snapshots of so much time as one. It is for people; what is written to files keeps its
-// seconds.
+// paced gives a reporter longer intervals: the snapshots of so much time as one. It is for people; what is written to
+// files keeps its seconds.
 type paced struct {
 	Reporter
 	every time.Duration
 	held  *stats.Snapshot
 }
 
-// Paced returns a reporter that passes on what it is given, intervals joined to that length. They end at the ends of phases and steps,
-// too.
+// Paced returns a reporter that passes on what it is given, intervals joined to that length. They end at the ends of
+// phases and steps, too.
 func Paced(r Reporter, every time.Duration) Reporter { return &paced{Reporter: r, every: every} }
 
 // Interval passes the joined interval on when it is long enough.

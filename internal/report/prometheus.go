@@ -21,13 +21,13 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). In a run with several steps, what belongs to messages has a label step; perfmq_step_info names the present one.
-// The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first
-// message whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
+// summary). In a run with several steps, what belongs to messages has a label step; perfmq_step_info names the present
+// one. The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first message
+// whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
 //
-// A histogram has classic buckets, 1, 2.5 and 5 times each power of ten from 10 us to 100 s, and is a native one, of schema 3,
-// for scrapers that ask for protobuf. Sums and counts are exact; since latencies are kept to two significant digits, one that
-// lies less than 1% below a bucket's bound may be counted in the next bucket, never in a lower one.
+// A histogram has classic buckets, 1, 2.5 and 5 times each power of ten from 10 us to 100 s, and is a native one, of
+// schema 3, for scrapers that ask for protobuf. Sums and counts are exact; since latencies are kept to two significant
+// digits, one that lies less than 1% below a bucket's bound may be counted in the next bucket, never in a lower one.
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
@@ -53,10 +53,13 @@ const (
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on an address, and nowhere else. It can be scraped at once; figures of the run are there
-// from Start on.
+// NewPrometheus returns a reporter that listens on an address, and nowhere else. It can be scraped at once; figures of
+// the run are there from Start on.
 func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
-	p := &Prometheus{collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web, scraped: make(chan struct{})}
+	p := &Prometheus{
+		collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web,
+		scraped: make(chan struct{}),
+	}
 	for _, c := range []prometheus.Collector{
 		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
@@ -107,8 +110,8 @@ func (p *Prometheus) Close() error {
 	return nil
 }
 
-// handler only reads. A listener that is meant for other machines is asked by whatever names they have for this one; on loopback,
-// another name than those of the machine comes from a web page.
+// handler only reads. A listener that is meant for other machines is asked by whatever names they have for this one; on
+// loopback, another name than those of the machine comes from a web page.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{

@@ -70,7 +70,10 @@ const namedSteps = 50
 const others = "others"
 
 func newCollector(version string) *collector {
-	return &collector{d: describe(version, false), version: version, phase: stats.Warmup.String(), histograms: map[histogramKey]*buckets{}}
+	return &collector{
+		d: describe(version, false), version: version, phase: stats.Warmup.String(),
+		histograms: map[histogramKey]*buckets{},
+	}
 }
 
 func (c *collector) start(run stats.Run) {

@@ -62,21 +62,27 @@ func describe(version string, steps bool) descriptions {
 		workers:  d.of("workers", "Open producers and consumers."),
 		inFlight: d.of("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
 
-		stalls: d.of("stalls_total", "Times of --stall-threshold or longer in which the broker confirmed (send) or delivered (receive) nothing, "+
+		stalls: d.of("stalls_total", "Times of --stall-threshold or longer in which the broker confirmed (send) or "+
+			"delivered (receive) nothing, "+
 			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
 		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
 
 		outages: d.of("outages_total", "Times in which workers had lost their connections; only with --reconnect."),
-		outageSeconds: d.of("outage_seconds_total", "How long these outages were, added up: each to the first message that was confirmed or "+
+		outageSeconds: d.of("outage_seconds_total", "How long these outages were, added up: each to the first message that "+
+			"was confirmed or "+
 			"received after it."),
-		outage:       d.of("outage_age_seconds", "How long ago the present outage began; 0 if there is none."),
-		disconnected: d.of("workers_disconnected", "Producers and consumers that have lost their connection and are not connected again."),
-		reconnects:   d.of("reconnects_total", "Connections that were opened again."),
-		reconnectFailures: d.of("reconnect_failures_total", "Attempts to connect again that failed, by the class of the failure; 0 before the "+
-			"first of a class.", "class"),
-		inDoubt: d.of("messages_in_doubt_total", "Messages that ended without an answer of the broker as their connection was lost."),
+		outage: d.of("outage_age_seconds", "How long ago the present outage began; 0 if there is none."),
+		disconnected: d.of("workers_disconnected", "Producers and consumers that have lost their connection and are not "+
+			"connected again."),
+		reconnects: d.of("reconnects_total", "Connections that were opened again."),
+		reconnectFailures: d.of("reconnect_failures_total",
+			"Attempts to connect again that failed, by the class of the failure; 0 before the "+
+				"first of a class.", "class"),
+		inDoubt: d.of("messages_in_doubt_total", "Messages that ended without an answer of the broker as their connection "+
+			"was lost."),
 
-		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, out_of_order, damaged "+
+		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, "+
+			"out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),
 		depth:    d.of("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),
 		backlog:  d.of("backlog_messages", "Messages that the broker has at all destinations of the run, as it told last."),
@@ -95,15 +101,19 @@ func describe(version string, steps bool) descriptions {
 // messages describes the counters of messages.
 func (m *descriptions) messages(d *describer) {
 	m.sent = d.load("messages_sent_total", "Messages handed to the protocol's driver.")
-	m.blocked = d.load("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit.")
-	m.waits = d.load("send_waits_total", "Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave "+
+	m.blocked = d.load("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or "+
+		"for credit.")
+	m.waits = d.load("send_waits_total", "Waits of a producer, by cause: slot (max-pending messages were in flight), "+
+		"credit (the broker gave "+
 		"none) and socket (the network took no more).", "for")
 	m.completed = d.load("messages_completed_total", "Messages that the broker acknowledged.")
 	m.completedBytes = d.load("payload_completed_bytes_total", "Payload of the acknowledged messages.")
-	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.", "state", "class")
+	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
+		"state", "class")
 	m.unsent = d.load("sends_unsent_total", "Part of the failed ones that the driver could not send.")
 	m.late = d.load("sends_late_total", "Sends that left late although neither broker nor max-pending held them up.")
-	m.strays = d.load("answers_stray_total", "Answers of the broker to no message in flight: they came too late, or twice.")
+	m.strays = d.load("answers_stray_total", "Answers of the broker to no message in flight: they came too late, or "+
+		"twice.")
 
 	m.received = d.load("messages_received_total", "Messages delivered to consumers.")
 	m.receivedBytes = d.load("payload_received_bytes_total", "Payload of the received messages.")
@@ -112,14 +122,19 @@ func (m *descriptions) messages(d *describer) {
 	m.unstamped = d.load("messages_unstamped_total", "Received messages without a usable time property.")
 	m.delayed = d.load("messages_delayed_total", "Received messages whose delivery a producer has asked to delay.")
 	m.early = d.load("messages_early_total", "Part of the delayed ones that came before their delay was over.")
-	m.consumerFailed = d.load("consumer_failed_total", "Messages that consumers gave back on purpose (release: not received, to come again) "+
-		"or rejected on purpose (reject: received).", "as")
-	m.negative = d.load("transfers_negative_total", "Messages received before they were sent, as clocks differ; transfer time zero.")
-	m.negativeAges = d.load("ages_negative_total", "Born or stored to consumer times below zero, as clocks differ; counted as zero.")
-	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+", counted as that.")
+	m.consumerFailed = d.load("consumer_failed_total",
+		"Messages that consumers gave back on purpose (release: not received, to come again) "+
+			"or rejected on purpose (reject: received).", "as")
+	m.negative = d.load("transfers_negative_total",
+		"Messages received before they were sent, as clocks differ; transfer time zero.")
+	m.negativeAges = d.load("ages_negative_total",
+		"Born or stored to consumer times below zero, as clocks differ; counted as zero.")
+	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+
+		", counted as that.")
 	m.paused = d.load("latencies_paused_total", "Latencies that include a pause of the tester itself.")
 	m.commits = d.load("commits_total", "Transactions that the broker confirmed.")
-	m.commitsFailed = d.load("commits_failed_total", "Transactions that the broker was asked to commit and did not confirm.")
+	m.commitsFailed = d.load("commits_failed_total",
+		"Transactions that the broker was asked to commit and did not confirm.")
 }
 
 // latencies describes the histograms.
@@ -128,8 +143,11 @@ func (m *descriptions) latencies(d *describer) {
 	m.ack = d.load("send_ack_seconds", "From the actual send to its acknowledgement.", "phase")
 	m.response = d.load("response_seconds", "From the intended send to its acknowledgement.", "phase")
 	m.transfer = d.load("transfer_seconds", "From the actual send to the delivery to a consumer.", "phase")
-	m.b2c = d.load("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.", "phase")
-	m.s2c = d.load("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.", "phase")
+	m.b2c = d.load("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.",
+		"phase")
+	m.s2c = d.load("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.",
+		"phase")
 	m.commit = d.load("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase")
-	m.lateness = d.load("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.", "phase")
+	m.lateness = d.load("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.",
+		"phase")
 }

@@ -20,19 +20,25 @@ func describeEnd(d *describer) endDescriptions {
 		missing:  d.of("messages_missing", "Messages acknowledged but not received when the run had ended, if known."),
 		expected: d.of("messages_expected", "Deliveries that the acknowledged messages ought to have caused, if known."),
 		end:      d.of("run_end_time_seconds", "When the run ended, drain included, in seconds since the Unix epoch."),
-		rate: d.of("run_rate", "Messages per second in the measured part: average, and the lowest and highest of a full second.",
+		rate: d.of("run_rate", "Messages per second in the measured part: average, and the lowest and highest of a full "+
+			"second.",
 			"messages", "value"),
-		missed:   d.of("run_rate_missed_ratio", "Share of the messages due that were not sent, from 0 to 1; only with a rate."),
-		limit:    d.of("run_limit_info", "What bounded the rate, as the summary's line limit; always 1.", "limit"),
-		findings: d.of("run_findings", "What the figures say beyond single messages, by kind: how often, or of how many messages.", "kind"),
+		missed: d.of("run_rate_missed_ratio", "Share of the messages due that were not sent, from 0 to 1; only with a "+
+			"rate."),
+		limit: d.of("run_limit_info", "What bounded the rate, as the summary's line limit; always 1.", "limit"),
+		findings: d.of("run_findings", "What the figures say beyond single messages, by kind: how often, or of how many "+
+			"messages.", "kind"),
 		problems: d.of("run_problems", "Problems that make the run a failure, as the summary lists them."),
 		warnings: d.of("run_warnings", "Warnings about the trust that the figures deserve, as the summary lists them."),
 		threshold: d.of("threshold_kept", "1 if a threshold was kept, 0 if it was not; of a step if it is about one.",
 			"threshold", "step"),
-		broker: d.of("broker_info", "What a broker said of itself; always 1.", "broker", "side", "protocol", "product", "version"),
-		counted: d.of("broker_counted_messages", "Messages that the brokers themselves have counted as added, and as acknowledged, by the run's "+
+		broker: d.of("broker_info", "What a broker said of itself; always 1.", "broker", "side", "protocol", "product",
+			"version"),
+		counted: d.of("broker_counted_messages", "Messages that the brokers themselves have counted as added, and as "+
+			"acknowledged, by the run's "+
 			"destinations.", "count"),
-		differs: d.of("broker_count_difference", "By how many messages these counts are above or below what the run allows; 0 if they agree.", "count"),
+		differs: d.of("broker_count_difference", "By how many messages these counts are above or below what the run "+
+			"allows; 0 if they agree.", "count"),
 	}
 }
 
@@ -73,7 +79,8 @@ func collectEnd(d *endDescriptions, run *stats.Run, s *stats.Summary, emit emitt
 	seen := map[stats.Broker]bool{}
 	for _, b := range s.Brokers {
 		b = stats.Broker{
-			Name: safetext.Line(b.Name), Side: b.Side, Protocol: b.Protocol, Product: safetext.Line(b.Product), Version: safetext.Line(b.Version),
+			Name: safetext.Line(b.Name), Side: b.Side, Protocol: b.Protocol, Product: safetext.Line(b.Product),
+			Version: safetext.Line(b.Version),
 		}
 		if !seen[b] && len(seen) < maxBrokers {
 			seen[b] = true

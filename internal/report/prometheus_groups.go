@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// groupDescriptions are the metrics that each group of a scenario has. They have names of their own, so that the sum over all series of
-// another one is that of the run.
+// groupDescriptions are the metrics that each group of a scenario has. They have names of their own, so that the sum
+// over all series of another one is that of the run.
 type groupDescriptions struct {
 	sent, completed, failed, received, redelivered, inFlight *prometheus.Desc
 	delay, ack, response, transfer                           *prometheus.Desc
@@ -18,25 +18,31 @@ type groupDescriptions struct {
 
 func describeGroups(d *describer) groupDescriptions {
 	return groupDescriptions{
-		info:        d.of("group_info", "The role, protocol and client of a group; always 1.", "group", "role", "protocol", "client"),
-		sent:        d.of("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
-		completed:   d.of("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
-		failed:      d.of("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
-		received:    d.of("group_messages_received_total", "Messages delivered to the consumers of a group.", "group"),
-		redelivered: d.of("group_messages_redelivered_total", "Those of them that the broker marked as delivered before.", "group"),
-		inFlight:    d.of("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.", "group"),
-		delay:       d.of("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
-		ack:         d.of("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase", "group"),
-		response:    d.of("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase", "group"),
-		transfer:    d.of("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase", "group"),
+		info: d.of("group_info", "The role, protocol and client of a group; always 1.", "group", "role", "protocol",
+			"client"),
+		sent:      d.of("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
+		completed: d.of("group_messages_completed_total", "Messages of a group that the broker acknowledged.", "group"),
+		failed:    d.of("group_sends_failed_total", "Messages of a group that were sent but not acknowledged.", "group"),
+		received:  d.of("group_messages_received_total", "Messages delivered to the consumers of a group.", "group"),
+		redelivered: d.of("group_messages_redelivered_total", "Those of them that the broker marked as delivered before.",
+			"group"),
+		inFlight: d.of("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.",
+			"group"),
+		delay: d.of("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
+		ack: d.of("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase",
+			"group"),
+		response: d.of("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase",
+			"group"),
+		transfer: d.of("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase",
+			"group"),
 	}
 }
 
 // namedGroups is how many groups have series of their own in metrics.
 const namedGroups = 20
 
-// groupSeries are the series of the groups of a scenario that has several. Of many groups the first ones have series of their own, the
-// others have one together.
+// groupSeries are the series of the groups of a scenario that has several. Of many groups the first ones have series of
+// their own, the others have one together.
 type groupSeries struct {
 	list []groupTotals
 }

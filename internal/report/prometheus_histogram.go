@@ -17,8 +17,8 @@ type buckets struct {
 	count  uint64
 	sum    int64
 
-	// native counts by the index of the bucket: bucket i has values v in seconds with base^(i-1) < v <= base^i, where base is
-	// 2^(1/8) (schema 3). MaxLatency bounds their number to some 300.
+	// native counts by the index of the bucket: bucket i has values v in seconds with base^(i-1) < v <= base^i, where base
+	// is 2^(1/8) (schema 3). MaxLatency bounds their number to some 300.
 	native map[int]int64
 	zero   uint64 // below 1 us
 }
@@ -79,7 +79,8 @@ func nativeIndex(us int64) int {
 func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	h := &dto.Histogram{
 		SampleCount: new(b.count), SampleSum: new(float64(b.sum) / 1e6), // it is read after the lock is free
-		Schema: new(int32(nativeSchema)), ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: new(b.zero),
+		Schema: new(int32(nativeSchema)), ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold),
+		ZeroCount: new(b.zero),
 	}
 	var sum uint64
 	for i, bound := range b.bounds {
@@ -98,7 +99,8 @@ func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Met
 			if n > 0 {
 				gap -= indexes[n-1] + 1
 			}
-			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32(0))}) //nolint:gosec // some hundred
+			span := &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32(0))} //nolint:gosec // some hundred
+			h.PositiveSpan = append(h.PositiveSpan, span)
 		}
 		*h.PositiveSpan[len(h.PositiveSpan)-1].Length++
 		h.PositiveDelta = append(h.PositiveDelta, b.native[i]-before)
@@ -110,7 +112,8 @@ func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Met
 	return &histogram{desc: desc, labels: prometheus.MakeLabelPairs(desc, labels), figures: h}
 }
 
-// histogram is a metric with classic buckets, which every Prometheus reads, and native ones, which it asks for over protobuf.
+// histogram is a metric with classic buckets, which every Prometheus reads, and native ones, which it asks for over
+// protobuf.
 type histogram struct {
 	desc    *prometheus.Desc
 	labels  []*dto.LabelPair

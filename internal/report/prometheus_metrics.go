@@ -20,7 +20,8 @@ import (
 // runInfoName is the name of the metric that has all labels.
 const runInfoName = "perfmq_run_info"
 
-// runInfo says what is measured. It has labels for the name of the scenario, and for labels of the user's, only if there are such.
+// runInfo says what is measured. It has labels for the name of the scenario, and for labels of the user's, only if
+// there are such.
 func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
 	values := []string{
@@ -48,10 +49,12 @@ func destinations(list []string) string {
 	return text
 }
 
-// seriesLabels is how many bytes the user's labels of a series take at most, names and values. There are hundreds of series.
+// seriesLabels is how many bytes the user's labels of a series take at most, names and values. There are hundreds of
+// series.
 const seriesLabels = 256
 
-// userLabels returns the labels of the user's. Those that every series has are the first ones, by name, that are short enough.
+// userLabels returns the labels of the user's. Those that every series has are the first ones, by name, that are short
+// enough.
 func userLabels(labels map[string]string) (all, series []*dto.LabelPair) {
 	seen := map[string]bool{}
 	room := seriesLabels
@@ -96,8 +99,8 @@ func labeled(g prometheus.Gatherer, more func() []*dto.LabelPair) prometheus.Gat
 // maxLabelName bounds the names of labels, in bytes.
 const maxLabelName = 128
 
-// labelName returns the name of a label of the user's as one of a metric (data model of Prometheus: [a-zA-Z_][a-zA-Z0-9_]*). The
-// text in front of it keeps it apart from labels of ours.
+// labelName returns the name of a label of the user's as one of a metric (data model of Prometheus:
+// [a-zA-Z_][a-zA-Z0-9_]*). The text in front of it keeps it apart from labels of ours.
 func labelName(name string) string {
 	name = name[:min(len(name), maxLabelName)]
 	return "label_" + strings.Map(func(r rune) rune {
@@ -257,8 +260,8 @@ func (c *collector) collectVerified(emit emitter) {
 	finding("foreign", p.Foreign)
 }
 
-// emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the tests
-// would show.
+// emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the
+// tests would show.
 type emitter chan<- prometheus.Metric
 
 func (e emitter) counter(d *prometheus.Desc, n uint64, labels ...string) {

@@ -23,14 +23,19 @@ func describeTester(d *describer) testerDescriptions {
 		gcPauses:   d.of("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
 		gcPauseMax: d.of("tester_gc_pause_max_seconds", "The longest of them."),
 		memory:     d.of("tester_memory_bytes", "Resident memory of this process."),
-		wait:       d.of("tester_processor_wait_seconds_total", "How long threads of this process, added up, waited for a processor."),
-		pauses:     d.of("tester_pauses_total", "Times in which nothing of this process ran."),
-		pauseMax:   d.of("tester_pause_max_seconds", "The longest of them."),
-		clock:      d.of("tester_clock_step_seconds_total", "How far the wall clock was set, forward and backward.", "direction"),
-		saturated:  d.of("tester_workers_saturated", "Producers and consumers that never waited in the last second: the tester was their limit."),
-		machine:    d.of("machine_cpu_busy_seconds_total", "Processor time used on the whole machine, by all, since the load began."),
-		machineUp:  d.of("machine_cpu_seconds_total", "Processor time that the machine had since the load began."),
-		crowded:    d.of("machine_crowded_seconds_total", "Time in which other programs kept the processors so busy that latencies include waits for one."),
+		wait: d.of("tester_processor_wait_seconds_total",
+			"How long threads of this process, added up, waited for a processor."),
+		pauses:   d.of("tester_pauses_total", "Times in which nothing of this process ran."),
+		pauseMax: d.of("tester_pause_max_seconds", "The longest of them."),
+		clock: d.of("tester_clock_step_seconds_total", "How far the wall clock was set, forward and backward.",
+			"direction"),
+		saturated: d.of("tester_workers_saturated", "Producers and consumers that never waited in the last second: the "+
+			"tester was their limit."),
+		machine: d.of("machine_cpu_busy_seconds_total",
+			"Processor time used on the whole machine, by all, since the load began."),
+		machineUp: d.of("machine_cpu_seconds_total", "Processor time that the machine had since the load began."),
+		crowded: d.of("machine_crowded_seconds_total",
+			"Time in which other programs kept the processors so busy that latencies include waits for one."),
 	}
 }
 

@@ -35,8 +35,8 @@ type ResultOptions struct {
 
 // Result writes the folder of package result, or what takes the same: a row per interval, and the result at the end.
 //
-// A row that cannot be written ends the rows, not the reporter: OnError gets the error, result.json is still written and
-// says so, and Close returns the error.
+// A row that cannot be written ends the rows, not the reporter: OnError gets the error, result.json is still written
+// and says so, and Close returns the error.
 type Result struct {
 	where   string // it is written, in words
 	writer  resultWriter
@@ -102,14 +102,18 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	row := result.Row{
 		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
-		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths), Groups: rowGroups(s.Groups),
+		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
+		Groups: rowGroups(s.Groups),
 	}
 	if s.Side != nil {
 		use := result.BrokerUse(*s.Side)
 		row.BrokerSide = &use
 	}
 	for _, a := range s.Arrivals {
-		row.Arrivals = append(row.Arrivals, result.Arrival{Shard: a.Shard, Messages: a.Messages, Fastest: result.Difference(a.Fastest.Microseconds())})
+		row.Arrivals = append(row.Arrivals, result.Arrival{
+			Shard: a.Shard, Messages: a.Messages,
+			Fastest: result.Difference(a.Fastest.Microseconds()),
+		})
 	}
 	if s.Leftover != (stats.Latencies{}) {
 		leftover := latencies(&s.Leftover)
@@ -138,7 +142,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 	out := result.Result{
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
 		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
-		Thresholds: Thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Thresholds: Thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health),
+		Protocol:   countersByName(s.Protocol),
 		Limit:      limit(&s.Limit),
 		BrokerSide: brokerSide(s.Side),
 		Brokers:    brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
@@ -302,8 +307,10 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 	n := result.Counts{Commits: c.Commits, CommitsFailed: c.CommitsFailed, OutOfRange: c.OutOfRange, Paused: c.Paused}
 	if producing {
 		n.Producers = &result.Producers{
-			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed, Rejected: c.Rejected, Released: c.Released,
-			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends, Strays: c.Strays,
+			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed,
+			Rejected: c.Rejected, Released: c.Released,
+			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends,
+			Strays:   c.Strays,
 			Failures: failuresByClass(c), CompletedBytes: c.CompletedBytes,
 		}
 	}
@@ -333,7 +340,8 @@ func workers(s *stats.Summary) (list []result.Worker) {
 func latencies(l *stats.Latencies) result.Latencies {
 	return result.Latencies{
 		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
-		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C), Commit: distribution(l.Commit),
+		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C),
+		Commit:   distribution(l.Commit),
 		Lateness: distribution(l.Lateness),
 	}
 }
@@ -362,7 +370,10 @@ func VerificationOf(v *verify.Result) *result.Verification {
 	if v == nil {
 		return nil
 	}
-	out := &result.Verification{Known: v.Known, Sent: v.Sent, Total: verified(&v.Total), Unwatched: v.Unwatched, Notes: v.Notes}
+	out := &result.Verification{
+		Known: v.Known, Sent: v.Sent, Total: verified(&v.Total), Unwatched: v.Unwatched,
+		Notes: v.Notes,
+	}
 	out.Subscriptions = []result.Subscription{}
 	for i := range v.Scopes {
 		s := &v.Scopes[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// What RocketMQ's benchmark does: it takes a sample each second, keeps so many of them, and prints a line about the time
-// between the first and the last that it has, 9 seconds, every so many seconds.
+// What RocketMQ's benchmark does: it takes a sample each second, keeps so many of them, and prints a line about the
+// time between the first and the last that it has, 9 seconds, every so many seconds.
 const (
 	benchmarkSamples = 10
 	benchmarkPeriod  = 10
@@ -34,21 +34,22 @@ const (
 //
 // The figures are that tool's, too: rates and averages over the last 9 seconds; Max RT since the start of the run,
 // for transactions and in a consumer's line since the last line; failures since the start, for transactions and in a
-// consumer's line over the 9 seconds. The average of no values is NaN. [Complete] is about the last 9 seconds of the load,
-// but for its counts, and leaves its rate and times out if there were not two seconds. Nothing is left out as warm-up.
+// consumer's line over the 9 seconds. The average of no values is NaN. [Complete] is about the last 9 seconds of the
+// load, but for its counts, and leaves its rate and times out if there were not two seconds. Nothing is left out as
+// warm-up.
 //
-// Send Failed counts the messages that could not be sent ([stats.Counters].Unsent), Response Failed all others that were
-// not accepted: rejected, released and failed ones, to which the broker answered with an error, and unconfirmed ones, to
-// which it did not answer in time or before the connection ended. Together they are all failures. The two lines that do
-// not tell them apart count both as Send Failed.
+// Send Failed counts the messages that could not be sent ([stats.Counters].Unsent), Response Failed all others that
+// were not accepted: rejected, released and failed ones, to which the broker answered with an error, and unconfirmed
+// ones, to which it did not answer in time or before the connection ended. Together they are all failures. The two
+// lines that do not tell them apart count both as Send Failed.
 //
-// Of several steps each begins with a line [Step] and its name, and is looked at as a run of its own: windows, and seconds up to
-// the first line, begin anew, and Max RT is that of the step. Failures go on counting, and [Complete] has only the counts of all
-// steps.
+// Of several steps each begins with a line [Step] and its name, and is looked at as a run of its own: windows, and
+// seconds up to the first line, begin anew, and Max RT is that of the step. Failures go on counting, and [Complete] has
+// only the counts of all steps.
 //
 // What is ours: RTs have fractions of a millisecond before they are averaged, and maxima are rounded down; what the
-// protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total is
-// all that was sent.
+// protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total
+// is all that was sent.
 type RocketMQ struct {
 	*Console
 	now     sample        // the totals so far
@@ -168,14 +169,16 @@ func (r *RocketMQ) writeProducer(b *strings.Builder, begin, end *sample) {
 	case transactional:
 		delta := end.total.Sub(begin.total)
 		failed := delta.Unsent + responseFailed(&delta)
-		fmt.Fprintf(b, "Send TPS: %5d | Max RT(ms): %5d | AVG RT(ms): %3.1f | Send Failed: %d | Check: %d | UnexpectedCheck: %d | DuplicatedCheck: %d\n",
+		fmt.Fprintf(b, "Send TPS: %5d | Max RT(ms): %5d | AVG RT(ms): %3.1f | Send Failed: %d | Check: %d | "+
+			"UnexpectedCheck: %d | DuplicatedCheck: %d\n",
 			rate(delta.Completed+failed, end.at.Sub(begin.at)), r.lineAck/1000, mean(begin.ack, end.ack), failed,
 			growth(begin, end, ownChecks), growth(begin, end, ownUnexpectedChecks), growth(begin, end, ownDuplicatedChecks))
 	case batches:
 		length := end.at.Sub(begin.at)
 		requests, messages := growth(begin, end, ownRequests), end.total.Completed-begin.total.Completed
 		average := mean(begin.ack, end.ack)
-		fmt.Fprintf(b, "Send TPS: %d | Send MPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Average Message RT(ms): %7.3f | Send Failed: %d | Send Message Failed: %d\n",
+		fmt.Fprintf(b, "Send TPS: %d | Send MPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Average Message RT(ms): "+
+			"%7.3f | Send Failed: %d | Send Message Failed: %d\n",
 			rate(requests, length), rate(messages, length), r.maxAck/1000, average,
 			average*float64(requests)/float64(messages), end.own[ownRequestsFailed], end.total.Unsent+responseFailed(&end.total))
 	default:
@@ -203,7 +206,8 @@ func (r *RocketMQ) writeConsumer(b *strings.Builder, begin, end *sample) {
 		}
 		return fmt.Sprint(us / 1000)
 	}
-	fmt.Fprintf(b, "Current Time: %s | Consume TPS: %d | AVG(B2C) RT(ms): %s | AVG(S2C) RT(ms): %s | MAX(B2C) RT(ms): %s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n",
+	fmt.Fprintf(b, "Current Time: %s | Consume TPS: %d | AVG(B2C) RT(ms): %s | AVG(S2C) RT(ms): %s | MAX(B2C) RT(ms): "+
+		"%s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n",
 		end.at.Format(benchmarkTime), rate(end.total.Received-begin.total.Received, end.at.Sub(begin.at)),
 		average(begin.b2c, end.b2c), average(begin.s2c, end.s2c),
 		highest(end.b2c, r.lineB2C), highest(end.s2c, r.lineS2C), growth(begin, end, ownConsumeFailed))

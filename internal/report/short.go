@@ -35,9 +35,9 @@ type ShortOptions struct {
 	Length time.Duration
 }
 
-// Short prints a summary that is read in a minute: the verdict, what bounded the rate, findings, problems and warnings first; then
-// rates, latencies and workers in units that fit. It takes 25 lines of 100 columns at most. While the run goes on, a terminal
-// shows one line about it.
+// Short prints a summary that is read in a minute: the verdict, what bounded the rate, findings, problems and warnings
+// first; then rates, latencies and workers in units that fit. It takes 25 lines of 100 columns at most. While the run
+// goes on, a terminal shows one line about it.
 type Short struct {
 	out     io.Writer
 	options ShortOptions
@@ -143,7 +143,8 @@ func (s *Short) Summary(sum *stats.Summary) error {
 		b.WriteString("\r\x1b[K")
 	}
 	verdict, rest := s.verdict(sum)
-	b.WriteString(s.colored(verdict, sum.Success && verdict == "SUCCESS") + cut(rest, width-utf8.RuneCountInString(verdict)) + "\n")
+	b.WriteString(s.colored(verdict, sum.Success && verdict == "SUCCESS") +
+		cut(rest, width-utf8.RuneCountInString(verdict)) + "\n")
 	for _, line := range append(told, text...) {
 		b.WriteString(strings.TrimRight(cut(line, width), " ") + "\n")
 	}
@@ -234,7 +235,8 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 
 // table returns the figures.
 func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
-	lines = append(lines, "", fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", "", "average", "total", "payload", "lowest", "highest"))
+	lines = append(lines, "", fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", "", "average", "total", "payload", "lowest",
+		"highest"))
 	a := &sum.Average
 	row := func(name string, n, total uint64, bytes string, low, high *stats.Lowest) {
 		average := "-"
@@ -247,7 +249,8 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 			}
 			return count3(l.PerSecond) + "/s"
 		}
-		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, count3(float64(total)), bytes, extreme(low), extreme(high)))
+		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, count3(float64(total)), bytes,
+			extreme(low), extreme(high)))
 	}
 	payload := func(bytes uint64) string {
 		if a.Span <= 0 {
@@ -261,10 +264,12 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
 				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.PerSecond()), percent(o.Missed()))
 		}
-		row("completed", a.Completed, sum.Total.Completed, payload(a.CompletedBytes), &sum.Minimum.Completed, &sum.Maximum.Completed)
+		row("completed", a.Completed, sum.Total.Completed, payload(a.CompletedBytes), &sum.Minimum.Completed,
+			&sum.Maximum.Completed)
 	}
 	if s.run.Consuming {
-		row("received", a.Received, sum.Total.Received, payload(a.ReceivedBytes), &sum.Minimum.Received, &sum.Maximum.Received)
+		row("received", a.Received, sum.Total.Received, payload(a.ReceivedBytes), &sum.Minimum.Received,
+			&sum.Maximum.Received)
 	}
 	lines = append(lines, s.latencies(&sum.Latencies, width)...)
 	lines = append(lines, "")
@@ -330,7 +335,12 @@ func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
 	}
 	var list []named
 	for _, n := range []named{
-		{"ack", l.Ack}, {"response", l.Response}, {"transfer", l.Transfer}, {"lateness", l.Lateness}, {"delay", l.Delay}, {"commit", l.Commit},
+		{"ack", l.Ack},
+		{"response", l.Response},
+		{"transfer", l.Transfer},
+		{"lateness", l.Lateness},
+		{"delay", l.Delay},
+		{"commit", l.Commit},
 	} {
 		if n.of != nil && n.of.Count() > 0 {
 			list = append(list, n)

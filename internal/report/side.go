@@ -30,7 +30,8 @@ func brokerSide(s *brokerside.Sum) []result.BrokerSide {
 		return nil
 	}
 	side := result.BrokerSide{
-		Sources: s.Source, Whole: result.BrokerUse(s.Whole), CPUMost: s.CPUMost, Lowest: s.Lowest, Highest: s.Highest, FirstError: s.FirstError,
+		Sources: s.Source, Whole: result.BrokerUse(s.Whole), CPUMost: s.CPUMost, Lowest: s.Lowest, Highest: s.Highest,
+		FirstError:   s.FirstError,
 		FirstWarning: s.FirstWarning, Notes: s.Notes,
 	}
 	for _, e := range s.Events {
@@ -39,7 +40,8 @@ func brokerSide(s *brokerside.Sum) []result.BrokerSide {
 	return []result.BrokerSide{side}
 }
 
-// writeSide writes what the broker and its host used: a line about the process, one about the host, and more only if there is more.
+// writeSide writes what the broker and its host used: a line about the process, one about the host, and more only if
+// there is more.
 func writeSide(b *strings.Builder, s *brokerside.Sum) {
 	if s == nil {
 		return
@@ -47,7 +49,12 @@ func writeSide(b *strings.Builder, s *brokerside.Sum) {
 	for _, line := range []struct {
 		label string
 		parts []string
-	}{{"--- broker process:", ofProcess(s)}, {"--- broker host:", ofHost(&s.Whole)}, {"--- broker log:", ofLog(s)}, {"--- broker series:", ofSeries(s)}} {
+	}{
+		{"--- broker process:", ofProcess(s)},
+		{"--- broker host:", ofHost(&s.Whole)},
+		{"--- broker log:", ofLog(s)},
+		{"--- broker series:", ofSeries(s)},
+	} {
 		if len(line.parts) > 0 {
 			writeList(b, line.label, []string{strings.Join(line.parts, ", ")})
 		}
@@ -134,7 +141,8 @@ func ofSeries(s *brokerside.Sum) (parts []string) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%s %g (%g to %g)", oneLine(name), s.Whole.Series[name], s.Lowest[name], s.Highest[name]))
+		parts = append(parts, fmt.Sprintf("%s %g (%g to %g)", oneLine(name), s.Whole.Series[name], s.Lowest[name],
+			s.Highest[name]))
 	}
 	return parts
 }

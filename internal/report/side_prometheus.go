@@ -24,7 +24,8 @@ func (c *collector) collectSide(emit emitter) {
 		for i := 0; i+1 < len(labels); i += 2 {
 			keys, values = append(keys, labels[i]), append(values, labels[i+1])
 		}
-		emit <- prometheus.MustNewConstMetric(prometheus.NewDesc("perfmq_broker_"+name, help, keys, nil), prometheus.CounterValue, v, values...)
+		emit <- prometheus.MustNewConstMetric(prometheus.NewDesc("perfmq_broker_"+name, help, keys, nil),
+			prometheus.CounterValue, v, values...)
 	}
 	bytes := func(v *uint64) float64 {
 		if v == nil {
@@ -45,12 +46,15 @@ func (c *collector) collectSide(emit emitter) {
 	gauge("open_files", "Open files of the broker's process, sockets included.", now.Files)
 	gauge("heap_bytes", "Used heap of the broker's JVM.", now.Heap)
 	sum("collections_total", "Garbage collections of the broker's JVM.", bytes(u.Collections), u.Collections != nil)
-	sum("collection_seconds_total", "Time of garbage collections of the broker's JVM.", seconds(u.CollectionTime), u.CollectionTime != nil)
+	sum("collection_seconds_total", "Time of garbage collections of the broker's JVM.", seconds(u.CollectionTime),
+		u.CollectionTime != nil)
 	if now.Load != nil {
-		emit.gauge(prometheus.NewDesc("perfmq_broker_host_load1", "Load average of the last minute of the broker's host.", nil, nil), *now.Load)
+		emit.gauge(prometheus.NewDesc("perfmq_broker_host_load1", "Load average of the last minute of the broker's host.",
+			nil, nil), *now.Load)
 	}
 	if now.DiskBusy != nil {
-		emit.gauge(prometheus.NewDesc("perfmq_broker_host_disk_busy_ratio", "Share of the time in which the busiest disk was.", nil, nil), *now.DiskBusy)
+		emit.gauge(prometheus.NewDesc("perfmq_broker_host_disk_busy_ratio",
+			"Share of the time in which the busiest disk was.", nil, nil), *now.DiskBusy)
 	}
 	const diskHelp = "Bytes of all disks of the broker's host."
 	sum("host_disk_bytes_total", diskHelp, bytes(u.DiskRead), u.DiskRead != nil, "direction", "read")
@@ -63,6 +67,7 @@ func (c *collector) collectSide(emit emitter) {
 	sum("log_lines_total", logHelp, bytes(u.Errors), u.Errors != nil, "level", "error")
 	sum("log_lines_total", logHelp, bytes(u.Warnings), u.Warnings != nil, "level", "warning")
 	for text, v := range now.Series {
-		emit.gauge(prometheus.NewDesc("perfmq_broker_series", "Chosen series of the broker's own metrics.", []string{"series"}, nil), v, safetext.Line(text))
+		emit.gauge(prometheus.NewDesc("perfmq_broker_series", "Chosen series of the broker's own metrics.",
+			[]string{"series"}, nil), v, safetext.Line(text))
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// NewJSONStream writes the array of [NewJSON] into an output that is open, such as standard output, and does not close it.
+// NewJSONStream writes the array of [NewJSON] into an output that is open, such as standard output, and does not close
+// it.
 func NewJSONStream(name string, w io.Writer) *JSON {
 	return &JSON{file: &recordFile{what: "JSON to " + name, file: stream{w}, tail: "\n]\n"}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Failures returns the counts that are not zero as text, the largest first: "timeout 10, connection-lost 2". It is empty
-// if all are zero.
+// Failures returns the counts that are not zero as text, the largest first: "timeout 10, connection-lost 2". It is
+// empty if all are zero.
 func Failures(counts [driver.NumClasses]uint64) string {
 	var classes []driver.Class
 	for c := range driver.NumClasses {

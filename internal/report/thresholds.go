@@ -10,7 +10,8 @@ func Thresholds(outcomes []threshold.Outcome) (list []result.Threshold) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		t := result.Threshold{
-			Step: o.Step, Threshold: o.Threshold.String(), Metric: o.Threshold.Metric.Name, Unit: o.Threshold.Metric.Unit.String(),
+			Step: o.Step, Threshold: o.Threshold.String(), Metric: o.Threshold.Metric.Name,
+			Unit: o.Threshold.Metric.Unit.String(),
 			Kept: o.Kept,
 		}
 		if o.Threshold.Metric.Unit == threshold.Time {

@@ -52,8 +52,10 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	if r.Known || t.Lost > 0 {
 		line(true, "lost", t.Lost, verify.Lost, "accepted by the broker, never received")
 	}
-	line(true, "duplicated", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered", t.Redelivered))
-	line(true, "out of order", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered", t.DisorderedRedelivered))
+	line(true, "duplicated", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered",
+		t.Redelivered))
+	line(true, "out of order", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered",
+		t.DisorderedRedelivered))
 	var illegible []string
 	if t.Illegible > 0 {
 		illegible = append(illegible, fmt.Sprintf("%d beyond recognition", t.Illegible))

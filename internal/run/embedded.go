@@ -10,7 +10,8 @@ import (
 )
 
 // AboutEmbedded says what the figures of an embedded broker are worth.
-const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, not those of a product"
+const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
+	"not those of a product"
 
 // Embedded are brokers that stay for several runs, by their sites. Who made it closes it.
 type Embedded struct{ sites map[string]*broker.Broker }
@@ -25,8 +26,11 @@ func (e *Embedded) Close() {
 	}
 }
 
-// startEmbedded starts a broker for the plan, one for each of its sites that is not there yet, and puts its addresses into it.
-func startEmbedded(p *plan.Plan, f store.Faults, sites map[string]*broker.Broker) (started []*broker.Broker, err error) {
+// startEmbedded starts a broker for the plan, one for each of its sites that is not there yet, and puts its addresses
+// into it.
+func startEmbedded(
+	p *plan.Plan, f store.Faults, sites map[string]*broker.Broker,
+) (started []*broker.Broker, err error) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			for _, e := range g.Sides() {
@@ -74,8 +78,8 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 	return b, nil
 }
 
-// backlog returns how many bytes of messages a queue of the embedded broker holds at most. What a transaction has taken stays in the
-// queue until its commit, so that there is room for some.
+// backlog returns how many bytes of messages a queue of the embedded broker holds at most. What a transaction has taken
+// stays in the queue until its commit, so that there is room for some.
 func backlog(p *plan.Plan) int64 {
 	const overhead = 1 << 10
 	var destinations, room int64
@@ -87,8 +91,9 @@ func backlog(p *plan.Plan) int64 {
 	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
 }
 
-// embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers back. A
-// broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own memory.
+// embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers
+// back. A broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own
+// memory.
 const embeddedBacklog = 16 << 20
 
 // The bounds of a queue of the embedded broker where nothing else is known.
@@ -97,8 +102,8 @@ const (
 	embeddedBytes    = 256 << 20
 )
 
-// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones, at most at a time: a step that
-// is drained leaves none.
+// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones, at most at a
+// time: a step that is drained leaves none.
 func stored(p *plan.Plan) (messages, bytes int64) {
 	const overhead = 512 // of a message in the store
 	var heldMessages, heldBytes int64

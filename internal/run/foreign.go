@@ -6,7 +6,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// foreignNotice is an output that says once, when the first message of another run or tool came, that they are not counted.
+// foreignNotice is an output that says once, when the first message of another run or tool came, that they are not
+// counted.
 type foreignNotice struct {
 	say  func(string)
 	said bool
@@ -20,7 +21,8 @@ func (f *foreignNotice) Start(stats.Run) error { return nil }
 func (f *foreignNotice) Interval(s *stats.Snapshot) error {
 	if f.seen += s.Delta.Foreign; f.seen > 0 && !f.said {
 		f.said = true
-		f.say(fmt.Sprintf("warning: messages of another run or tool are taken from the destinations and not counted, %d so far; "+
+		f.say(fmt.Sprintf("warning: messages of another run or tool are taken from the destinations and not counted, %d so "+
+			"far; "+
 			"--fail-on-foreign makes them a failure", f.seen))
 	}
 	return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// manage lets the brokers with a management URL be asked over that. Sides with the same URL and login share an inspector.
+// manage lets the brokers with a management URL be asked over that. Sides with the same URL and login share an
+// inspector.
 func manage(p *plan.Plan) error {
 	if !p.BrokerCount {
 		return nil

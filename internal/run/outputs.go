@@ -37,7 +37,8 @@ type Outputs struct {
 	Metrics     string        // address; empty for none
 	Web         string        // address; empty for none
 	MetricsWeb  string        // web configuration file of the metrics; empty for none
-	// Linger is for how long the final metrics are served; at most, with LingerScrape, which ends it when they were scraped.
+	// Linger is for how long the final metrics are served; at most, with LingerScrape, which ends it when they were
+	// scraped.
 	Linger       time.Duration
 	LingerScrape bool
 }

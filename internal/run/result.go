@@ -43,7 +43,8 @@ func (r *Run) newResult(head result.Head) (report.Reporter, error) {
 
 func (r *Run) resultOptions(head result.Head) report.ResultOptions {
 	return report.ResultOptions{
-		Head: head, ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign, OnError: r.OnError,
+		Head: head, ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign,
+		OnError: r.OnError,
 	}
 }
 

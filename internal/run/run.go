@@ -1,6 +1,6 @@
-// Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry out the plan while it
-// looks at signals, and closes everything. What it says to a person goes through the functions that it is given; how the run ended is
-// data, of which package cli makes words and an exit status.
+// Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry
+// out the plan while it looks at signals, and closes everything. What it says to a person goes through the functions
+// that it is given; how the run ended is data, of which package cli makes words and an exit status.
 package run
 
 import (
@@ -25,8 +25,9 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use is
-// a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC wins.
+// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use
+// is a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC
+// wins.
 const gcPercent = 400
 
 // Run is a valid plan with what it needs beside its workers.
@@ -55,7 +56,8 @@ type Run struct {
 
 // Ending is how a run came to its end.
 type Ending struct {
-	// Opened tells that the outputs, and the embedded brokers, were opened. Otherwise Err says why not, if it was not a signal.
+	// Opened tells that the outputs, and the embedded brokers, were opened. Otherwise Err says why not, if it was not a
+	// signal.
 	Opened bool
 	// Outputs tells that it was the outputs that could not be opened.
 	Outputs bool
@@ -87,7 +89,10 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 			if errors.As(err, &pe) {
 				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
 			}
-			o.outputs, o.err = true, &plan.Mistake{Text: "--verify-file: " + err.Error(), Hint: "name a file that can be written"}
+			o.outputs, o.err = true, &plan.Mistake{
+				Text: "--verify-file: " + err.Error(),
+				Hint: "name a file that can be written",
+			}
 			return o
 		}
 	}
@@ -150,9 +155,10 @@ func (r *Run) Do() Ending {
 	if r.Plan.Roles() == plan.Consumer {
 		drain = 0 // a consumer has nothing in flight
 	}
-	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, func(ctx context.Context, stop <-chan struct{}) Ending {
-		return r.load(ctx, stop, open.fan)
-	})
+	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain,
+		func(ctx context.Context, stop <-chan struct{}) Ending {
+			return r.load(ctx, stop, open.fan)
+		})
 	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
 	return e
 }

@@ -14,7 +14,8 @@ func (r *Run) watch() error {
 	}
 	w, err := brokerside.Open(context.Background(), r.Plan.BrokerSide)
 	if err != nil {
-		return &plan.Mistake{Text: err.Error(), Hint: "name a process of this host, and a log that can be read; for a broker on another host there is --broker-metrics URL"}
+		return &plan.Mistake{Text: err.Error(), Hint: "name a process of this host, and a log that can be read; for a " +
+			"broker on another host there is --broker-metrics URL"}
 	}
 	r.Plan.Side = w
 	return nil

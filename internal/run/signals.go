@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// lastGrace is how long a run has to end after the second signal: the steps of closing take half a second each then, and
-// the summary is worth waiting for. A third signal does not wait.
+// lastGrace is how long a run has to end after the second signal: the steps of closing take half a second each then,
+// and the summary is worth waiting for. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
 // UntilSignal calls f and returns what it does, or false as soon as a signal comes; f then goes on, to no avail.
@@ -32,8 +32,8 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 //
 // drainTimeout is how long work may wait then for what is in flight; 0 if it does not.
 //
-// It returns what work returns, and whether a signal, or the closed output, came meanwhile. The third result is false if it did not
-// wait for work.
+// It returns what work returns, and whether a signal, or the closed output, came meanwhile. The third result is false
+// if it did not wait for work.
 func supervise[T any](
 	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
 	work func(ctx context.Context, stop <-chan struct{}) T,
@@ -73,7 +73,8 @@ func supervise[T any](
 			switch received {
 			case 1:
 				if drainTimeout > 0 {
-					say("stopping: waiting up to " + drainTimeout.String() + " for messages in flight; press Ctrl-C again to leave at once")
+					say("stopping: waiting up to " + drainTimeout.String() +
+						" for messages in flight; press Ctrl-C again to leave at once")
 				} else {
 					say("stopping; press Ctrl-C again to leave at once")
 				}

@@ -217,7 +217,8 @@ func (d *decoder) twice(given map[string]*node, k *Key, key *node) bool {
 		given[k.Name] = key
 		return false
 	}
-	d.bad(key.pos, fmt.Sprintf("%s is in line %d", before.text, before.pos.Line), "%s is %s, which is given already", key.text, before.text)
+	d.bad(key.pos, fmt.Sprintf("%s is in line %d", before.text, before.pos.Line), "%s is %s, which is given already",
+		key.text, before.text)
 	return true
 }
 

@@ -35,7 +35,8 @@ func (d *decoder) broker(name, what string, pos Pos, n *node) {
 func (d *decoder) allGroups(root *node) {
 	n := root.get("groups")
 	if n == nil {
-		d.bad(Pos{d.file.Path, 1, 1}, "groups: {senders: {role: producer, destination: queue://TEST}}", "the file has no groups")
+		d.bad(Pos{d.file.Path, 1, 1}, "groups: {senders: {role: producer, destination: queue://TEST}}",
+			"the file has no groups")
 		return
 	}
 	used := map[string]bool{}

@@ -196,10 +196,12 @@ func (d *decoder) owned(a *Axis) bool {
 		return true
 	}
 	if a.owner == "" {
-		d.bad(a.Pos, fmt.Sprintf("%s belongs to %s", a.key.Name, a.key.Scopes), "nothing in the file has the setting %s", a.key.Name)
+		d.bad(a.Pos, fmt.Sprintf("%s belongs to %s", a.key.Name, a.key.Scopes), "nothing in the file has the setting %s",
+			a.key.Name)
 		return false
 	}
-	known := slices.Concat(names(d.file.Groups, groupName), names(d.file.Brokers, brokerName), names(d.file.Steps, stepName))
+	known := slices.Concat(names(d.file.Groups, groupName), names(d.file.Brokers, brokerName),
+		names(d.file.Steps, stepName))
 	if slices.Contains(known, a.owner) {
 		d.bad(a.Pos, fmt.Sprintf("it belongs to %s", a.key.Scopes), "%s is no setting of %s", a.key.Name, a.owner)
 	} else {
@@ -236,10 +238,12 @@ func (d *decoder) exclusions(n *node, m *Matrix) {
 	}
 }
 
-// With returns the file of a cell: with the values of the axes that vary labels and settings. Those of variables are given to [Parse].
+// With returns the file of a cell: with the values of the axes that vary labels and settings. Those of variables are
+// given to [Parse].
 func (f *File) With(axes []Axis, values map[string]string) *File {
 	c := *f
-	c.Labels, c.Brokers, c.Groups, c.Steps = slices.Clone(f.Labels), slices.Clone(f.Brokers), slices.Clone(f.Groups), slices.Clone(f.Steps)
+	c.Labels, c.Brokers, c.Groups, c.Steps = slices.Clone(f.Labels), slices.Clone(f.Brokers), slices.Clone(f.Groups),
+		slices.Clone(f.Steps)
 	for i := range c.Steps {
 		c.Steps[i].Uses = slices.Clone(c.Steps[i].Uses)
 	}
@@ -249,7 +253,8 @@ func (f *File) With(axes []Axis, values map[string]string) *File {
 		switch {
 		case !given || a.Variable != "":
 		case a.Label != "":
-			c.Labels = append(slices.DeleteFunc(c.Labels, func(l Label) bool { return l.Key == a.Label }), Label{a.Label, value, a.Pos})
+			c.Labels = append(slices.DeleteFunc(c.Labels, func(l Label) bool { return l.Key == a.Label }),
+				Label{a.Label, value, a.Pos})
 		default:
 			c.vary(a, value)
 		}
@@ -257,7 +262,8 @@ func (f *File) With(axes []Axis, values map[string]string) *File {
 	return &c
 }
 
-// vary gives the setting of an axis a value wherever the file has it; if it is nowhere, wherever it may stand. A pair is added.
+// vary gives the setting of an axis a value wherever the file has it; if it is nowhere, wherever it may stand. A pair
+// is added.
 func (f *File) vary(a *Axis, value string) {
 	e := Entry{Key: a.key.Name, Texts: []string{a.text(value)}, Pos: a.Pos}
 	given := 0
@@ -271,8 +277,8 @@ func (f *File) vary(a *Axis, value string) {
 	})
 }
 
-// each changes the settings of each part of the file that an axis is about: those that have its setting, and, wherever that is asked
-// for, those where it may stand.
+// each changes the settings of each part of the file that an axis is about: those that have its setting, and, wherever
+// that is asked for, those where it may stand.
 func (f *File) each(a *Axis, wherever bool, change func([]Entry) []Entry) {
 	of := func(name string, places Scope, list []Entry, own bool) []Entry {
 		has := slices.ContainsFunc(list, func(e Entry) bool { return e.Key == a.key.Name })

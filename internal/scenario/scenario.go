@@ -1,8 +1,9 @@
-// Package scenario reads scenario files: YAML with brokers, groups of producers and consumers, and steps of groups that run
-// together. [Parse] returns a tree with the position of each part, or all mistakes of the file at once, each with its line
-// and a suggestion.
+// Package scenario reads scenario files: YAML with brokers, groups of producers and consumers, and steps of groups that
+// run together. [Parse] returns a tree with the position of each part, or all mistakes of the file at once, each with
+// its line and a suggestion.
 //
-// The package knows the shape of a file, not the settings: the caller gives a table of them. Values are texts as written:
+// The package knows the shape of a file, not the settings: the caller gives a table of them. Values are texts as
+// written:
 // 0.10 stays "0.10". The caller judges combinations of settings and reports mistakes with [File.Mistake].
 package scenario
 
@@ -51,8 +52,8 @@ type Pos struct {
 	Column int
 }
 
-// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and "."; every reference
-// names an existing one. A File does not change after [Parse]; it is safe for concurrent use.
+// File is a scenario. Names of brokers, groups and steps are unique and consist of a-z, 0-9, "-", "_" and "."; every
+// reference names an existing one. A File does not change after [Parse]; it is safe for concurrent use.
 type File struct {
 	Path              string
 	Name, Description string
@@ -99,8 +100,8 @@ type Broker struct {
 	Pos     Pos
 }
 
-// Group is a group of producers or consumers. Destinations is empty if the file gives none. Messages are the kinds of messages of a
-// producer group, none if its Entries say all; Turn tells that they are sent in turn, not by weight.
+// Group is a group of producers or consumers. Destinations is empty if the file gives none. Messages are the kinds of
+// messages of a producer group, none if its Entries say all; Turn tells that they are sent in turn, not by weight.
 type Group struct {
 	Name, Role, Broker string
 	Destinations       []string
@@ -116,7 +117,8 @@ type Message struct {
 	Pos     Pos
 }
 
-// Use is a group in a step. Entries override those of the group for this step, and so do Messages, with Turn, if there are any.
+// Use is a group in a step. Entries override those of the group for this step, and so do Messages, with Turn, if there
+// are any.
 type Use struct {
 	Group    string
 	Entries  []Entry

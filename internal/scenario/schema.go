@@ -10,8 +10,9 @@ const SchemaID = "https://github.com/perfmq/perfmq/scenario/v1/schema.json"
 
 type object = map[string]any
 
-// Schema returns the JSON Schema (2020-12) of a scenario file with these settings, for editors. The same table gives the
-// same bytes. What the schema cannot say, such as that names exist and which values a setting has, is left to [Parse].
+// Schema returns the JSON Schema (2020-12) of a scenario file with these settings, for editors. The same table gives
+// the same bytes. What the schema cannot say, such as that names exist and which values a setting has, is left to
+// [Parse].
 func Schema(table []Key) []byte {
 	keys := newTable(table)
 	root := rootSchema(keys)
@@ -24,9 +25,10 @@ func Schema(table []Key) []byte {
 			}},
 			"broker": closedObject(keys, InBroker, object{}),
 			"group": object{
-				"type": "object", "required": []string{"role"}, "properties": object{"role": object{"enum": []string{Producer, Consumer}}},
-				"if":   object{"properties": object{"role": object{"const": Producer}}},
-				"then": ref("producers"), "else": ref("consumers"),
+				"type": "object", "required": []string{"role"},
+				"properties": object{"role": object{"enum": []string{Producer, Consumer}}},
+				"if":         object{"properties": object{"role": object{"const": Producer}}},
+				"then":       ref("producers"), "else": ref("consumers"),
 			},
 			"producers": groupSchema(keys, Producer, InProducerGroup),
 			"consumers": groupSchema(keys, Consumer, InConsumerGroup),
@@ -35,7 +37,8 @@ func Schema(table []Key) []byte {
 			"step":      stepSchema(keys),
 			"threshold": object{"anyOf": []any{
 				object{"type": "string"},
-				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}}, "threshold"),
+				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}},
+					"threshold"),
 			}},
 		},
 	})
@@ -62,7 +65,8 @@ func rootSchema(keys *table) object {
 		"vars": note("variables, used as ${NAME}; --set NAME=VALUE overrides them", object{
 			"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": ref("variable"),
 		}),
-		"labels": note("free text about the run, for every output", object{"type": "object", "additionalProperties": ref("value")}),
+		"labels": note("free text about the run, for every output",
+			object{"type": "object", "additionalProperties": ref("value")}),
 		"defaults": note("settings of all brokers, groups and steps that have them and do not give them",
 			closedObject(keys, inDefaults, object{})),
 		"broker":     note("the only broker", ref("broker")),
@@ -80,10 +84,12 @@ func rootSchema(keys *table) object {
 				})),
 			},
 		}),
-		keySearch: note("search for the highest rate of a group at which the thresholds are kept", closedObject(keys, 0, object{
-			"group": note("group of producers; may be left out if there is only one", ref("value")),
-			"from":  note("rate to begin with, in messages per second", ref("value")), "thresholds": note("demands beside those of the run", oneOrMore(ref("threshold"))),
-		})),
+		keySearch: note("search for the highest rate of a group at which the thresholds are kept",
+			closedObject(keys, 0, object{
+				"group":      note("group of producers; may be left out if there is only one", ref("value")),
+				"from":       note("rate to begin with, in messages per second", ref("value")),
+				"thresholds": note("demands beside those of the run", oneOrMore(ref("threshold"))),
+			})),
 	}, "groups")
 	root["oneOf"] = []any{object{"required": []string{"broker"}}, object{"required": []string{"brokers"}}}
 	root["dependentSchemas"] = onlyWithoutSteps

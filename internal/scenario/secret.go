@@ -14,8 +14,8 @@ var keyBefore = regexp.MustCompile(`["']?[A-Za-z][A-Za-z0-9_.-]*["']?[ \t]*[:=]`
 // closed matches the text behind a quoted value.
 var closed = regexp.MustCompile(`^[ \t]*([,}\]#].*)?$`)
 
-// hideValues finds the values of secret keys line by line, since the YAML may be broken. A value ends with its closing quote
-// or its line. Following lines belong to it if they are indented more, or stand before the closing quote.
+// hideValues finds the values of secret keys line by line, since the YAML may be broken. A value ends with its closing
+// quote or its line. Following lines belong to it if they are indented more, or stand before the closing quote.
 func (s *source) hideValues() []span {
 	hidden := make([]span, len(s.lines))
 	indent, quote := -1, "" // of the secret that goes on from the line before
@@ -152,7 +152,8 @@ func (s *source) learn(root *node, vars map[string]*variable) []Mistake {
 func (s *source) hide(l *learner) []Mistake {
 	if len(l.seen) > maxSecrets || l.long {
 		s.hidden = nil // shows no line
-		return []Mistake{s.mistake(1, 1, "use password-file", "the file has more than %d passwords, or one of more than %d bytes",
+		return []Mistake{s.mistake(1, 1, "use password-file",
+			"the file has more than %d passwords, or one of more than %d bytes",
 			maxSecrets, maxSecret)}
 	}
 	for text := range l.seen {

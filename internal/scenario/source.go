@@ -70,7 +70,8 @@ func unreadable(line string) (column int, hint, text string) {
 		switch {
 		case r == utf8.RuneError && strings.HasPrefix(line[i:], "\ufffd"):
 		case r == utf8.RuneError:
-			return utf8.RuneCountInString(line[:i]) + 1, "save the file as UTF-8", fmt.Sprintf("the byte 0x%02x is not UTF-8", line[i])
+			return utf8.RuneCountInString(line[:i]) + 1, "save the file as UTF-8", fmt.Sprintf("the byte 0x%02x is not UTF-8",
+				line[i])
 		case r == '\t':
 		case unicode.IsControl(r), r == '\u2028', r == '\u2029', r == '\ufeff':
 			return utf8.RuneCountInString(line[:i]) + 1, "remove it; a text in double quotes may have escapes such as \\n",

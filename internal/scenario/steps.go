@@ -208,7 +208,8 @@ func (d *decoder) thresholds(n *node, step string) (list []Threshold) {
 		if m := ofStep.FindStringSubmatch(demand); m != nil {
 			t.Text = m[2]
 			if step != "" && m[1] != step {
-				d.bad(text.pos, "put it under thresholds: at the top", "a threshold of the step %s cannot be about %s", step, quote(m[1]))
+				d.bad(text.pos, "put it under thresholds: at the top", "a threshold of the step %s cannot be about %s", step,
+					quote(m[1]))
 			} else if find(d.file.Steps, m[1], stepName) < 0 {
 				d.bad(text.pos, missing(m[1], names(d.file.Steps, stepName)), "there is no step %s", quote(m[1]))
 			}
@@ -238,7 +239,8 @@ func (d *decoder) thresholdMap(n *node) (text *node, abort, ok bool) {
 			abort = word == "true"
 		default:
 			if len(n.pairs) == 1 && p.value.kind == scalar { // - STEP: METRIC OPERATOR VALUE
-				d.bad(p.key.pos, fmt.Sprintf(`put it into quotes: "%s: %s"`, p.key.text, p.value.text), "a threshold of a step is one text")
+				d.bad(p.key.pos, fmt.Sprintf(`put it into quotes: "%s: %s"`, p.key.text, p.value.text),
+					"a threshold of a step is one text")
 				return nil, false, false
 			}
 			d.unknown(p.key, 0, "a threshold", "threshold", "abort")

@@ -94,7 +94,8 @@ func readTree(s *source) (*node, []Mistake) {
 	r := &reader{source: s, open: map[*yaml.Node]bool{}}
 	root := r.read(document.Content[0], 0)
 	if err := loader.Load(&second); err == nil {
-		r.bad(s.pos(second.Line, second.Column), "make it a file of its own", "a second document begins: a file is one scenario")
+		r.bad(s.pos(second.Line, second.Column), "make it a file of its own",
+			"a second document begins: a file is one scenario")
 	} else if !errors.Is(err, io.EOF) {
 		r.mistakes = append(r.mistakes, s.syntax(err, deep))
 	}
@@ -124,7 +125,8 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 			if r.alias.Line > 0 {
 				pos = r.alias
 			}
-			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases replaced",
+			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases "+
+				"replaced",
 				maxNodes, maxTexts)
 		}
 		r.full = true
@@ -145,7 +147,8 @@ func (r *reader) read(n *yaml.Node, depth int) *node {
 	defer delete(r.open, n)
 	out := &node{pos: pos}
 	if n.Style&yaml.TaggedStyle != 0 {
-		r.bad(pos, "leave it out; put a text that looks like something else into quotes", "a tag such as %s has no use here", n.Tag)
+		r.bad(pos, "leave it out; put a text that looks like something else into quotes", "a tag such as %s has no use here",
+			n.Tag)
 		out.broken = true
 	}
 	switch n.Kind {

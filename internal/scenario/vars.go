@@ -68,7 +68,8 @@ func (d *decoder) variable(p pair) {
 	d.vars[name], d.order = v, append(d.order, v)
 	if !variableName.MatchString(name) {
 		v.used = true // one mistake is enough
-		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64 of them", "%s cannot be the name of a variable", quote(name))
+		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64 of them", "%s cannot be the name of a variable",
+			quote(name))
 	}
 	value := p.value
 	if value.kind == mapping {

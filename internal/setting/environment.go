@@ -19,7 +19,8 @@ type Environment map[string]string
 func NewEnvironment(environ []string) Environment {
 	e := Environment{}
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); (strings.HasPrefix(name, envPrefix) || name == JobIndex) && value != "" {
+		if name, value, _ := strings.Cut(entry, "="); (strings.HasPrefix(name, envPrefix) ||
+			name == JobIndex) && value != "" {
 			e[name] = value
 		}
 	}
@@ -52,7 +53,8 @@ func (e Environment) Unknown() []error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if name == JobIndex || slices.Contains(known, name) || ofCommands(name) || strings.HasPrefix(name, "PERFMQ_TEST_") || orchestrated.MatchString(name) {
+		if name == JobIndex || slices.Contains(known, name) || ofCommands(name) || strings.HasPrefix(name, "PERFMQ_TEST_") ||
+			orchestrated.MatchString(name) {
 			continue
 		}
 		hint := "unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size"

@@ -5,8 +5,8 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// Given is what the user gave for one command, before any of it is judged: all mistakes are reported at once, and variables fill in
-// what the command line left out.
+// Given is what the user gave for one command, before any of it is judged: all mistakes are reported at once, and
+// variables fill in what the command line left out.
 type Given struct {
 	Environment Environment
 	Flags       map[string][]string // texts by the name of the setting, in the order given

@@ -14,8 +14,8 @@ import (
 
 // The keys of scenario files that no flag has.
 const (
-	// KeySite is of a broker: brokers of one site hold the same destinations, such as two connectors of one broker, or brokers that
-	// pass messages on.
+	// KeySite is of a broker: brokers of one site hold the same destinations, such as two connectors of one broker, or
+	// brokers that pass messages on.
 	KeySite = "site"
 	// KeyWeight is of one of several messages.
 	KeyWeight = "weight"
@@ -67,22 +67,28 @@ func sweepKeys() []scenario.Key {
 		Name: KeyRepeats, Scopes: inRun, Arg: argNumber, Default: "1", Sweep: true, Help: "runs of each cell of the matrix",
 		Check: func(text string) error { _, err := Repeats(text); return err },
 	}, {
-		Name: KeyOrder, Scopes: inRun, Arg: argName, Default: OrderInTurn, Words: []string{OrderInTurn, OrderShuffle}, Sweep: true,
-		Help: "in-turn: all cells once, then all again; shuffled: in another order each time, by the seed that is printed",
+		Name: KeyOrder, Scopes: inRun, Arg: argName, Default: OrderInTurn, Words: []string{OrderInTurn, OrderShuffle},
+		Sweep: true,
+		Help:  "in-turn: all cells once, then all again; shuffled: in another order each time, by the seed that is printed",
 	}, {
 		Name: KeySettle, Scopes: inRun, Arg: argTime, Default: "0s", Sweep: true, Help: "pause between two runs of a sweep",
 		Check: func(text string) error { _, err := quantity.Duration(text, time.Second); return err },
 	}, {
 		Name: KeyBetweenRuns, Scopes: inRun, Arg: argName, Default: BetweenKeep, Sweep: true,
 		Words: []string{BetweenKeep, BetweenPurge, BetweenFresh, BetweenReread},
-		Help: "what becomes of the destinations between the runs of a sweep: keep; purge empties the queues before each run; fresh gives each run " +
+		Help: "what becomes of the destinations between the runs of a sweep: keep; purge empties the queues before each " +
+			"run; fresh gives each run " +
 			"destinations of its own; reread lets each run receive a backlog from its beginning, which RocketMQ keeps",
 	}, {
-		Name: KeyOnFailure, Scopes: inRun, Arg: argName, Default: FailureContinue, Words: []string{FailureContinue, FailureStop}, Sweep: true,
+		Name: KeyOnFailure, Scopes: inRun, Arg: argName, Default: FailureContinue, Words: []string{
+			FailureContinue,
+			FailureStop,
+		}, Sweep: true,
 		Help: "whether a sweep goes on after a run that failed; a broker that cannot be reached ends it in any case",
 	}, {
-		Name: KeyKnee, Scopes: inRun, Arg: argName, Default: "the first axis, if it is of three rising numbers or more", Sweep: true,
-		Help: "axis of the matrix over which the knee of the curve is looked for",
+		Name: KeyKnee, Scopes: inRun, Arg: argName, Default: "the first axis, if it is of three rising numbers or more",
+		Sweep: true,
+		Help:  "axis of the matrix over which the knee of the curve is looked for",
 	}}
 }
 
@@ -110,7 +116,8 @@ func Keys(protocols []string) []scenario.Key {
 			return nil
 		},
 	}, {
-		Name: "destination", Help: "where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
+		Name: "destination", Help: "where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one " +
+			"or a list",
 		Check: func(text string) error {
 			_, err := plan.Destinations([]string{text}, 1)
 			return err
@@ -139,8 +146,9 @@ func Keys(protocols []string) []scenario.Key {
 			s.Default, s.Help = "that of url", "the protocol: "+strings.Join(protocols, ", ")
 		}
 		keys = append(keys, scenario.Key{
-			Name: s.Name, Aliases: s.Aliases, Scopes: s.Places, List: s.List, Switch: s.Arg == "", Arg: s.Arg, Default: s.Default,
-			Help: s.Help, Secret: s.Secret, Pairs: s.Pairs, Join: s.Join, Relative: s.Relative, Words: s.Words,
+			Name: s.Name, Aliases: s.Aliases, Scopes: s.Places, List: s.List, Switch: s.Arg == "", Arg: s.Arg,
+			Default: s.Default,
+			Help:    s.Help, Secret: s.Secret, Pairs: s.Pairs, Join: s.Join, Relative: s.Relative, Words: s.Words,
 			Check: func(text string) error { return s.Set(Defaults(), text) },
 		})
 	}

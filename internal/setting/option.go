@@ -10,8 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// PlainOption rewrites an assignment of -o whose value is a number, size or time as people write it, such as window=64KiB or queues=1k,
-// to the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged there.
+// PlainOption rewrites an assignment of -o whose value is a number, size or time as people write it, such as
+// window=64KiB or queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and
+// judged there.
 func PlainOption(options any, assignment string) string {
 	key, text, ok := strings.Cut(assignment, "=")
 	if !ok {

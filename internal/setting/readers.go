@@ -28,7 +28,8 @@ func text(field func(*Values) *string) setter {
 	}
 }
 
-// filled takes a text that must not be empty: an empty variable of a script must not let a load go to the default broker.
+// filled takes a text that must not be empty: an empty variable of a script must not let a load go to the default
+// broker.
 func filled(field func(*Values) *string) setter {
 	return func(s *Values, t string) error {
 		if strings.TrimSpace(t) == "" {
@@ -252,7 +253,8 @@ func setOption(s *Values, t string) error {
 	return nil
 }
 
-// setMessageSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
+// setMessageSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are
+// equal.
 func setMessageSizes(s *Values, t string) error {
 	var list []Sized
 	for _, part := range strings.Split(t, ":") {
@@ -327,7 +329,8 @@ func Weight(text string) (int, error) {
 
 // Quoted returns a value as it can stand in a message: as it is if it is plain.
 func Quoted(value string) string {
-	if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
+	if value == "" || strings.ContainsFunc(value,
+		func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
 		return strconv.Quote(value)
 	}
 	return value

@@ -12,7 +12,8 @@ func verifyRows() []Setting {
 		{
 			Name:   "verify",
 			Brief:  "check that each message arrives once and undamaged",
-			Places: inRun, Section: SectionVerification, Help: "number all messages and check that each arrives once and undamaged",
+			Places: inRun, Section: SectionVerification, Help: "number all messages and check that each arrives once and " +
+				"undamaged",
 			Set: onOff(func(s *Values) *bool { return &s.Verify }),
 		},
 		{
@@ -27,20 +28,24 @@ func verifyRows() []Setting {
 func Verdicts() []Setting {
 	return []Setting{
 		{
-			Name: "allow-lost", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that are lost do not make the run a failure",
-			Set: onOff(func(s *Values) *bool { return &s.Allow.Lost }),
+			Name: "allow-lost", Places: inRun, Section: SectionVerification, Roles: reading(),
+			Help: "messages that are lost do not make the run a failure",
+			Set:  onOff(func(s *Values) *bool { return &s.Allow.Lost }),
 		},
 		{
-			Name: "allow-duplicates", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive more than once do not make the run a failure",
-			Set: onOff(func(s *Values) *bool { return &s.Allow.Duplicates }),
+			Name: "allow-duplicates", Places: inRun, Section: SectionVerification, Roles: reading(),
+			Help: "messages that arrive more than once do not make the run a failure",
+			Set:  onOff(func(s *Values) *bool { return &s.Allow.Duplicates }),
 		},
 		{
-			Name: "allow-damaged", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive damaged do not make the run a failure",
-			Set: onOff(func(s *Values) *bool { return &s.Allow.Damaged }),
+			Name: "allow-damaged", Places: inRun, Section: SectionVerification, Roles: reading(),
+			Help: "messages that arrive damaged do not make the run a failure",
+			Set:  onOff(func(s *Values) *bool { return &s.Allow.Damaged }),
 		},
 		{
-			Name: "fail-on-disorder", Places: inRun, Section: SectionVerification, Roles: reading(), Help: "messages that arrive out of order make the run a failure",
-			Set: setFailOnDisorder,
+			Name: "fail-on-disorder", Places: inRun, Section: SectionVerification, Roles: reading(),
+			Help: "messages that arrive out of order make the run a failure",
+			Set:  setFailOnDisorder,
 		},
 		{
 			Name: "fail-on-foreign", Places: inRun, Section: SectionVerification, Roles: reading(),
@@ -58,7 +63,8 @@ func outputRows() []Setting {
 			Name:    "threshold",
 			Brief:   "demand such as 'ack.p99 < 50ms'; exit status 3 if it is not kept",
 			Section: SectionOutput, Arg: "DEMAND", List: true,
-			Help: "METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that is not kept makes exit status 3. " +
+			Help: "METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may " +
+				"be repeated. One that is not kept makes exit status 3. " +
 				"All metrics: perfmq scenario metrics",
 			Set: thresholds(func(s *Values) *[]threshold.Threshold { return &s.Thresholds }), Suggest: suggestMetrics,
 		},
@@ -69,12 +75,14 @@ func outputRows() []Setting {
 		},
 		{
 			Name: "stall-threshold", Places: inRun, Section: SectionOutput, Arg: argTime, Default: "1s",
-			Help: "tell of stalls of the broker: for so long or longer nothing was confirmed or received, although messages were in flight, due, or waiting; 0 is never",
-			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.StallThreshold }),
+			Help: "tell of stalls of the broker: for so long or longer nothing was confirmed or received, although messages " +
+				"were in flight, due, or waiting; 0 is never",
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.StallThreshold }),
 		},
 		{
 			Name: "format", Section: SectionOutput, Arg: argName, Default: run.Artemis,
-			Help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s, each with the same summary; or short: " +
+			Help: "console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about " +
+				"the last 9s, each with the same summary; or short: " +
 				"one line while the run goes on, on a terminal, and a summary of 25 lines at most",
 			Words: formats(), Set: setFormat,
 		},
@@ -92,17 +100,21 @@ func outputRows() []Setting {
 		{
 			Name:    "json",
 			Brief:   "write every second and the summary as JSON; - is standard output",
-			Section: SectionOutput, Arg: argFile, Files: true, Help: "write counts and latencies of every second and the summary as JSON; with - to standard output, the console then to standard error",
+			Section: SectionOutput, Arg: argFile, Files: true,
+			Help: "write counts and latencies of every second and the summary as JSON; with - to standard output, the " +
+				"console then to standard error",
 			Set: text(func(s *Values) *string { return &s.JSONFile }),
 		},
 		{
-			Name: "hdr", Section: SectionOutput, Arg: argFile, Files: true, Help: "write the latencies of every second as an HdrHistogram log",
-			Set: text(func(s *Values) *string { return &s.HDRFile }),
+			Name: "hdr", Section: SectionOutput, Arg: argFile, Files: true,
+			Help: "write the latencies of every second as an HdrHistogram log",
+			Set:  text(func(s *Values) *string { return &s.HDRFile }),
 		},
 		{
 			Name: "result", Section: SectionOutput, Arg: argFolder, Folders: true,
-			Help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every second, with --verify also verify.pv",
-			Set:  text(func(s *Values) *string { return &s.ResultDir }),
+			Help: "write the whole result into a new folder as the run goes on: result.json, a row and the latencies of every " +
+				"second, with --verify also verify.pv",
+			Set: text(func(s *Values) *string { return &s.ResultDir }),
 		},
 	}
 }
@@ -111,13 +123,16 @@ func outputRows() []Setting {
 func servedRows() []Setting {
 	return []Setting{
 		{
-			Name: "metrics", Section: SectionOutput, Arg: "[HOST]:PORT", Help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses",
+			Name: "metrics", Section: SectionOutput, Arg: "[HOST]:PORT",
+			Help: "serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all " +
+				"addresses",
 			Set: text(func(s *Values) *string { return &s.MetricsAddr }),
 		},
 		{
 			Name: "metrics-linger", Section: SectionOutput, Arg: "TIME|scrape",
-			Help: "with --metrics: serve the final values for this time after the run; scrape: until they were scraped, for 1m at most",
-			Set:  setLinger,
+			Help: "with --metrics: serve the final values for this time after the run; scrape: until they were scraped, for " +
+				"1m at most",
+			Set: setLinger,
 		},
 		{
 			Name: "metrics-web-config", Section: SectionOutput, Arg: argFile, Files: true,
@@ -126,8 +141,9 @@ func servedRows() []Setting {
 		},
 		{
 			Name: "web", Section: SectionOutput, Arg: "[HOST]:PORT",
-			Help: "serve the page of perfmq report while the run goes on, such as :8080, which is on loopback; 0.0.0.0:8080 is on all addresses",
-			Set:  text(func(s *Values) *string { return &s.WebAddr }),
+			Help: "serve the page of perfmq report while the run goes on, such as :8080, which is on loopback; 0.0.0.0:8080 " +
+				"is on all addresses",
+			Set: text(func(s *Values) *string { return &s.WebAddr }),
 		},
 	}
 }
@@ -140,11 +156,13 @@ func plainRows() []Setting {
 			Set: onOff(func(s *Values) *bool { return &s.Silent }),
 		},
 		{
-			Name: "dry-run", Section: SectionOutput, Help: "check everything without connecting, print the resolved plan and end",
+			Name: "dry-run", Section: SectionOutput, Help: "check everything without connecting, print the resolved plan and " +
+				"end",
 			Set: onOff(func(s *Values) *bool { return &s.DryRun }),
 		},
 		{
-			Name: "option", Places: inBroker, Short: "o", Arg: "KEY=VALUE", List: true, Help: "option of the protocol; may be repeated",
+			Name: "option", Places: inBroker, Short: "o", Arg: "KEY=VALUE", List: true,
+			Help:  "option of the protocol; may be repeated",
 			Pairs: true, Set: setOption, Suggest: suggestOptions,
 		},
 	}

@@ -16,8 +16,10 @@ func shardRows() []Setting {
 	return []Setting{
 		{
 			Name: "shard", Section: SectionHosts, Arg: "NUMBER/COUNT",
-			Help: "do the part NUMBER of COUNT of the run, such as 2/5: the producers and consumers are dealt out in turn, and all shards together send what one " +
-				"process would, at the same moments. COUNT alone, such as 5, takes the number from " + JobIndex + " of a Kubernetes Indexed Job. perfmq merge joins the results",
+			Help: "do the part NUMBER of COUNT of the run, such as 2/5: the producers and consumers are dealt out in turn, " +
+				"and all shards together send what one " +
+				"process would, at the same moments. COUNT alone, such as 5, takes the number from " + JobIndex +
+				" of a Kubernetes Indexed Job. perfmq merge joins the results",
 			Set: func(s *Values, t string) (err error) {
 				s.Shard, err = plan.ParseShard(t)
 				return err
@@ -39,7 +41,8 @@ func shardRows() []Setting {
 		},
 		{
 			Name: "start-at", Section: SectionHosts, Arg: "MOMENT", Default: "when connected",
-			Help: "begin the load then, by the clock of this machine: 2026-03-01T12:00:00Z, seconds since 1970, or from now on, such as +10s",
+			Help: "begin the load then, by the clock of this machine: 2026-03-01T12:00:00Z, seconds since 1970, or from now " +
+				"on, such as +10s",
 			Set: func(s *Values, t string) (err error) {
 				s.StartAt, err = plan.ParseMoment(t)
 				return err

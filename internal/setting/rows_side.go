@@ -13,7 +13,8 @@ func sideRows() []Setting {
 	return []Setting{
 		{
 			Name: "broker-pid", Section: SectionSide, Arg: "PID",
-			Help: "watch this process of this host, the broker: processor time, memory, threads, open files; and the host: load, disks, network. If it ends, one that is started " +
+			Help: "watch this process of this host, the broker: processor time, memory, threads, open files; and the host: " +
+				"load, disks, network. If it ends, one that is started " +
 				"by the same command line is watched on",
 			Set: func(s *Values, t string) error {
 				n, err := quantity.Whole(t, 1, math.MaxInt32)
@@ -23,7 +24,8 @@ func sideRows() []Setting {
 		},
 		{
 			Name: "broker-metrics", Section: SectionSide, Arg: "URL",
-			Help: "watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX exporter, RabbitMQ, Artemis, RocketMQ",
+			Help: "watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX " +
+				"exporter, RabbitMQ, Artemis, RocketMQ",
 			Set: func(s *Values, t string) error {
 				s.Side.Metrics.URL = t
 				return brokerside.CheckURL(t)
@@ -31,7 +33,8 @@ func sideRows() []Setting {
 		},
 		{
 			Name: "broker-series", Section: SectionSide, Arg: "SERIES", List: true,
-			Help: `series of --broker-metrics to keep, such as 'artemis_message_count{queue="TEST"}'; those of a name that have the labels are added up; may be repeated`,
+			Help: `series of --broker-metrics to keep, such as 'artemis_message_count{queue="TEST"}'; ` +
+				"those of a name that have the labels are added up; may be repeated",
 			Set: func(s *Values, t string) error {
 				series, err := brokerside.ParseSeries(t)
 				switch {

@@ -1,9 +1,11 @@
-// Package setting is the one table of all settings of a load: names, units, defaults, ranges, places, roles and help. Flags, PERFMQ_*
-// variables, keys of scenario files, the JSON Schema, --dry-run, help, completion and docs/settings.md are made of it.
+// Package setting is the one table of all settings of a load: names, units, defaults, ranges, places, roles and help.
+// Flags, PERFMQ_* variables, keys of scenario files, the JSON Schema, --dry-run, help, completion and docs/settings.md
+// are made of it.
 //
 //	defaults < file < --set < PERFMQ_* < flags -> [Values]
 //
-// A [Setting] reads one value by itself; what values mean together is for the plan. The package knows no library of command lines.
+// A [Setting] reads one value by itself; what values mean together is for the plan. The package knows no library of
+// command lines.
 package setting
 
 import (
@@ -62,7 +64,8 @@ const (
 // Sections returns the sections of the help, in its order.
 func Sections() []string {
 	return []string{
-		SectionBroker, SectionDestination, SectionLoad, SectionMessage, SectionConsumer, SectionVerification, SectionHosts, SectionSide, SectionOutput, SectionTLS,
+		SectionBroker, SectionDestination, SectionLoad, SectionMessage, SectionConsumer, SectionVerification, SectionHosts,
+		SectionSide, SectionOutput, SectionTLS,
 	}
 }
 
@@ -99,7 +102,8 @@ func consumer() []plan.Role { return []plan.Role{plan.Consumer} }
 // Table returns the settings of a role with a protocol; nil is any protocol.
 func Table(role plan.Role, f *driver.Factory) []Setting {
 	all := slices.Concat(
-		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(), verifyRows(), shardRows(), sideRows(), outputRows(),
+		brokerRows(f), clientRows(), embeddedRows(f), workerRows(), loadRows(role), messageRows(role), consumerRows(),
+		verifyRows(), shardRows(), sideRows(), outputRows(),
 		servedRows(), plainRows(),
 		tlsRows(),
 	)
@@ -124,7 +128,8 @@ func All() (list []Setting) {
 // In tells whether a role has the setting.
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 
-// Variables returns the names under which the environment may give the setting, the usual one first: PERFMQ_MESSAGE_SIZE for
+// Variables returns the names under which the environment may give the setting, the usual one first:
+// PERFMQ_MESSAGE_SIZE for
 // --message-size, PERFMQ_CLIENT_ID for --clientID.
 func (s *Setting) Variables() []string {
 	var names []string

@@ -102,10 +102,13 @@ const (
 // Defaults returns the values of a run for which nothing is given.
 func Defaults() *Values {
 	return &Values{
-		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, StallThreshold: plan.DefaultStall,
-		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}}, Fill: string(plan.Random),
+		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second,
+		StallThreshold:  plan.DefaultStall,
+		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}},
+		Fill:        string(plan.Random),
 		MessageType: string(plan.Bytes), ConsumerFailAs: driver.Release,
-		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody, Allow: verify.Allow{Disorder: true},
+		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody,
+		Allow:   verify.Allow{Disorder: true},
 		sources: map[string]Source{},
 	}
 }

@@ -4,9 +4,10 @@ import "time"
 
 // Arrival are the messages that came from another shard in an interval.
 type Arrival struct {
-	Shard    int           // from 1
-	Messages uint64        // with a time of sending
-	Fastest  time.Duration // the shortest transfer time, by the clocks of the two processes: below zero if they differ by more than it took
+	Shard    int    // from 1
+	Messages uint64 // with a time of sending
+	// the shortest transfer time, by the clocks of the two processes: below zero if they differ by more than it took
+	Fastest time.Duration
 }
 
 // Arrivals lets the recorder keep the messages of that many shards apart. Call it before the first message.
@@ -21,7 +22,8 @@ func (r *ConsumerRecorder) cameFrom(m *Receipt) {
 	a.Messages++
 }
 
-// moveArrivals adds the messages of other shards since it was called before to those of other recorders, which are in the order of the shards.
+// moveArrivals adds the messages of other shards since it was called before to those of other recorders, which are in
+// the order of the shards.
 func (r *ConsumerRecorder) moveArrivals(to []Arrival) []Arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()

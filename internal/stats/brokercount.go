@@ -56,7 +56,8 @@ func (c *BrokerCount) Unknown() (list []string) {
 		add(note)
 	}
 	for i := range c.Destinations {
-		if why := c.Destinations[i].Why; !slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasSuffix(note, why) }) {
+		if why := c.Destinations[i].Why; !slices.ContainsFunc(c.Notes,
+			func(note string) bool { return strings.HasSuffix(note, why) }) {
 			add(why)
 		}
 	}

@@ -17,8 +17,8 @@ type Worker struct {
 	Subscription string
 	Counters     driver.Counting // nil if it has no counters of its protocol's own
 	Waits        driver.Waiter   // nil if it cannot tell what it waits for
-	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the broker
-	// gave those no credit.
+	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the
+	// broker gave those no credit.
 	Closed bool
 	// Openings counts its connections so far.
 	Openings int
@@ -57,8 +57,8 @@ type Collector struct {
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
 
-// NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made with
-// the same value of rated.
+// NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made
+// with the same value of rated.
 func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, now time.Time) *Collector {
 	c := &Collector{
 		producers: producers, consumers: consumers,
@@ -79,8 +79,8 @@ func (c *Collector) Rate() {
 	c.whole = c.newLatencies()
 }
 
-// Watch names the workers, the producers first and in the order of their recorders: before the first Collect, and when some
-// of them were opened or closed.
+// Watch names the workers, the producers first and in the order of their recorders: before the first Collect, and when
+// some of them were opened or closed.
 func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
 	c.work.reopened(workers)
@@ -95,7 +95,8 @@ func (c *Collector) Watch(workers []Worker) {
 // Beat names the pulse of the tester. Call it before the first Collect.
 func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
 
-// LastSign tells when an answer of the broker, or a message, came last to any worker; false if none has come. Any goroutine may call it.
+// LastSign tells when an answer of the broker, or a message, came last to any worker; false if none has come. Any
+// goroutine may call it.
 func (c *Collector) LastSign() (time.Time, bool) {
 	var last time.Duration
 	for _, r := range c.producers {
@@ -244,8 +245,8 @@ func (c *Collector) Total() Counters { return c.total }
 // Measured returns the counters, as of the last Collect, of the messages due after the warm-up.
 func (c *Collector) Measured() Counters { return c.parts[Measure] }
 
-// Latencies returns the latencies so far of the messages due after the warm-up. The caller must not use it after the next
-// Collect.
+// Latencies returns the latencies so far of the messages due after the warm-up. The caller must not use it after the
+// next Collect.
 func (c *Collector) Latencies() Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
@@ -276,7 +277,8 @@ func (c *Collector) Tally() *LoadTally { return c.limits.tally }
 // Saturation returns which workers never waited in full seconds of load, and in how many.
 func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place stay.
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
+// stay.
 func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,7 +310,8 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	}
 }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place stay.
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
+// stay.
 func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (ended uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,8 +31,8 @@ type GroupInterval struct {
 	Sends, Receives bool // which workers the group has
 	Total           Counters
 	Delta           Counters
-	// Latencies are those that became known in the interval, as in [Snapshot]; nil where there is none. Those of messages that were
-	// due in the warm-up and ended after it are left out.
+	// Latencies are those that became known in the interval, as in [Snapshot]; nil where there is none. Those of messages
+	// that were due in the warm-up and ended after it are left out.
 	Latencies Latencies
 }
 
@@ -69,8 +69,8 @@ type groupMeter struct {
 	before struct{ total, measured Counters } // as of the begin of the step
 }
 
-// Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the first
-// Collect.
+// Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the
+// first Collect.
 func (c *Collector) Groups(list []Members) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
 	for _, members := range list {
@@ -87,9 +87,11 @@ func (c *Collector) Groups(list []Members) {
 	}
 }
 
-// into returns the counters and latencies that worker i is to be added to: those of its group, which [Collector.gather] adds up,
-// or, without groups, the collector's own.
-func (c *Collector) into(i int, counts *[parts]Counters, latencies [parts]*Latencies) (*[parts]Counters, [parts]*Latencies) {
+// into returns the counters and latencies that worker i is to be added to: those of its group, which [Collector.gather]
+// adds up, or, without groups, the collector's own.
+func (c *Collector) into(
+	i int, counts *[parts]Counters, latencies [parts]*Latencies,
+) (*[parts]Counters, [parts]*Latencies) {
 	if c.groups == nil || c.groupOf[i] == nil {
 		return counts, latencies
 	}

@@ -148,8 +148,8 @@ func (h Health) CPUShare() float64 {
 	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 }
 
-// MachineShare returns how much of the machine's processor time was used, by this process and all others: 1 is all of it.
-// It is 0 where the system does not tell.
+// MachineShare returns how much of the machine's processor time was used, by this process and all others: 1 is all of
+// it. It is 0 where the system does not tell.
 func (h Health) MachineShare() float64 {
 	if h.MachineAll <= 0 {
 		return 0

@@ -30,8 +30,9 @@ const (
 // fit goes to Latency.spilled.
 type octave [octaveSize]uint32
 
-// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken for
-// those powers of two that occur: half a KiB for each, so that thousands of workers can have some distributions each.
+// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken
+// for those powers of two that occur: half a KiB for each, so that thousands of workers can have some distributions
+// each.
 //
 // hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
 // rank of a percentile to nearest instead of up, which makes the percentiles of few values too low.
@@ -154,8 +155,8 @@ func (l *Latency) Mean() float64 {
 func (l *Latency) Max() int64 { return l.max }
 
 // Percentile returns the value in microseconds that the given share of all values (0 to 100) does not exceed: the value
-// of rank ceil(p n / 100), as Java's HdrHistogram has it, so that the 99% of 60 values is the largest of them. It is the
-// upper end of that value's bucket but never above Max; 0 when there are no values.
+// of rank ceil(p n / 100), as Java's HdrHistogram has it, so that the 99% of 60 values is the largest of them. It is
+// the upper end of that value's bucket but never above Max; 0 when there are no values.
 func (l *Latency) Percentile(p float64) int64 {
 	if l.count == 0 {
 		return 0
@@ -193,8 +194,8 @@ func (l *Latency) each(visit func(place int, n int64) bool) {
 	}
 }
 
-// Bars calls visit for each bucket that holds values, in ascending order: the bucket's upper end in microseconds and its
-// count.
+// Bars calls visit for each bucket that holds values, in ascending order: the bucket's upper end in microseconds and
+// its count.
 func (l *Latency) Bars(visit func(upTo, count int64)) {
 	l.each(func(place int, n int64) bool {
 		visit(highest(place), n)

@@ -14,10 +14,11 @@ type LimitKind string
 
 // The kinds of limits.
 const (
-	LimitNone       LimitKind = "none"              // the rate was reached
-	LimitMaxPending LimitKind = "max-pending"       // too few messages may be in flight for the time that answers take
-	LimitCredit     LimitKind = "credit"            // the broker gave no credit to send
-	LimitBroker     LimitKind = "broker"            // the broker's answers, or its deliveries, got later the more it was sent
+	LimitNone       LimitKind = "none"        // the rate was reached
+	LimitMaxPending LimitKind = "max-pending" // too few messages may be in flight for the time that answers take
+	LimitCredit     LimitKind = "credit"      // the broker gave no credit to send
+	// the broker's answers, or its deliveries, got later the more it was sent
+	LimitBroker     LimitKind = "broker"
 	LimitConsumers  LimitKind = "consumers"         // the simulated work of the consumers, or their rate
 	LimitProducers  LimitKind = "producers"         // consumers alone: they waited for messages
 	LimitSocket     LimitKind = "socket"            // the network, or its buffers, took no more
@@ -102,7 +103,8 @@ const (
 func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	sending, receiving := t.sums(asked.Producers)
 	if t.span < enoughLoad || sending.total+receiving.total == 0 {
-		return Limit{Kind: LimitUnknown, Text: "the measured part of the load was too short, or its workers cannot tell what they wait for"}
+		return Limit{Kind: LimitUnknown, Text: "the measured part of the load was too short, or its workers cannot tell " +
+			"what they wait for"}
 	}
 	if sending.total == 0 {
 		return t.judgeConsumers(&receiving)
@@ -117,7 +119,8 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	case grows && !top.ofTester():
 		return Limit{
 			Kind: LimitBroker, Share: ratio(t.behind, t.span),
-			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them", t.growth()),
+			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them",
+				t.growth()),
 		}
 	default:
 		return t.limit(&sending, top, asked.Producers)
@@ -170,39 +173,48 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 		l.Hint = fmt.Sprintf("try --max-pending %d", t.morePending(producers))
 	case boundAnswer:
 		l.Kind = LimitMaxPending
-		l.Text = fmt.Sprintf("each send waited for its answer, %s of the time", percent(ratio(t.waited[boundAnswer], t.producing)))
+		l.Text = fmt.Sprintf("each send waited for its answer, %s of the time",
+			percent(ratio(t.waited[boundAnswer], t.producing)))
 		l.Hint = "try to send asynchronously, or more --producers"
 	case boundCredit:
-		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time", percent(ratio(t.waited[boundCredit], t.producing)))
+		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time",
+			percent(ratio(t.waited[boundCredit], t.producing)))
 		l.Hint = "look for a full queue, address or disk, or let the broker give producers more credit"
 	case boundSocket:
-		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write", percent(ratio(t.waited[boundSocket], t.producing)))+t.busyMachine()
+		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write",
+			percent(ratio(t.waited[boundSocket], t.producing)))+t.busyMachine()
 		l.Hint = "look at the network, and whether the broker reads slowly"
 	case boundBroker:
 		l.Kind, l.Text = LimitBroker, t.late()+t.busyMachine()
 	case boundSend:
-		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time", percent(ratio(t.waited[boundSend], t.producing)))
+		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time",
+			percent(ratio(t.waited[boundSend], t.producing)))
 	case boundInput:
-		l.Kind, l.Text = LimitProducers, fmt.Sprintf("consumers waited for messages %s of the time", percent(ratio(t.input, t.consuming)))
+		l.Kind, l.Text = LimitProducers, fmt.Sprintf("consumers waited for messages %s of the time",
+			percent(ratio(t.input, t.consuming)))
 	case boundDelivery:
 		l.Kind, l.Hint = LimitBroker, "try more --credit or --consumers"
-		l.Text = fmt.Sprintf("old messages waited in it while consumers waited for messages %s of the time", percent(ratio(t.input, t.consuming)))
+		l.Text = fmt.Sprintf("old messages waited in it while consumers waited for messages %s of the time",
+			percent(ratio(t.input, t.consuming)))
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
 		l.Kind, l.Text, l.Hint = LimitWorker, t.saturated(), "more producers, consumers or connections may bring more"
 	case boundProcessors:
-		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()), t.full.Cores)+t.while()
+		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()),
+			t.full.Cores)+t.while()
 		l.Hint = "use more hosts, or larger messages"
 	case boundMachine:
-		l.Kind, l.Text = LimitMachine, fmt.Sprintf("others took %s of its processors", percent(t.crowded.OthersShare()))+t.while()
+		l.Kind, l.Text = LimitMachine, fmt.Sprintf("others took %s of its processors", percent(t.crowded.OthersShare()))+
+			t.while()
 		l.Hint = "let the tester have a machine of its own"
 	case numBounds:
 	}
 	return l
 }
 
-// forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts, few wait.
+// forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts,
+// few wait.
 func (t *LoadTally) forAnswers() string {
 	sends, span := 0.0, ratio(t.waited[boundSlot], t.producing)
 	if t.sent > 0 {
@@ -221,12 +233,13 @@ func (t *LoadTally) late() string {
 	}
 	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
 	least := time.Duration(t.least) * time.Microsecond
-	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the shortest (%s)",
+	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the "+
+		"shortest (%s)",
 		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
 }
 
-// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, what the rate takes at
-// the latency that answers have; ten times the present one without a rate. It is at least 100.
+// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, what the
+// rate takes at the latency that answers have; ten times the present one without a rate. It is at least 100.
 func (t *LoadTally) morePending(producers []ProducerAsked) int {
 	var present int
 	var want float64

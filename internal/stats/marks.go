@@ -7,10 +7,11 @@ type Mark struct {
 	Step     string
 	Received bool   // they are messages received, not completed
 	Messages uint64 // the mark
-	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was passed.
+	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was
+	// passed.
 	At time.Duration
-	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per second; if the load
-	// ended within that, of the one before.
+	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per
+	// second; if the load ended within that, of the one before.
 	Average, Momentary float64
 }
 
@@ -25,8 +26,8 @@ type marker struct {
 	list     []Mark
 }
 
-// Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the messages that were
-// completed, or of those received. Call it after the last Collect of the step before.
+// Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the
+// messages that were completed, or of those received. Call it after the last Collect of the step before.
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
 	c.marker.base, c.marker.rate = c.marker.count(&c.total), 0

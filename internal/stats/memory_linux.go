@@ -27,8 +27,8 @@ func peakMemory() uint64 {
 	return number(line, 0) << 10
 }
 
-// MachineMemory returns the memory of the machine in bytes: MemTotal of /proc/meminfo, in KiB (proc_meminfo(5)); 0 where the
-// system does not tell.
+// MachineMemory returns the memory of the machine in bytes: MemTotal of /proc/meminfo, in KiB (proc_meminfo(5)); 0
+// where the system does not tell.
 func MachineMemory() uint64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

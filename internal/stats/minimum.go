@@ -23,7 +23,8 @@ type Minimum struct {
 	read, since Lowest
 }
 
-// Read returns the lowest rate of receiving of a backlog that was read to its end: that of the seconds before the one of its last message.
+// Read returns the lowest rate of receiving of a backlog that was read to its end: that of the seconds before the one
+// of its last message.
 func (m *Minimum) Read() Lowest { return m.read }
 
 // join takes those of other seconds.
@@ -86,8 +87,8 @@ func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
 	l.Seconds++
 }
 
-// Average holds what happened within the measurement, whenever the messages were due: what is completed or received in the drain is
-// not in it, so that a broker which only queues does not look as if it kept up.
+// Average holds what happened within the measurement, whenever the messages were due: what is completed or received in
+// the drain is not in it, so that a broker which only queues does not look as if it kept up.
 type Average struct {
 	Span                          time.Duration
 	Sent, Completed, Received     uint64
@@ -96,7 +97,8 @@ type Average struct {
 	completed, received line
 }
 
-// line is a straight line through points, by the method of least squares: the sums of their times in seconds, values and products.
+// line is a straight line through points, by the method of least squares: the sums of their times in seconds, values
+// and products.
 type line struct{ n, t, v, tt, tv float64 }
 
 func (l *line) add(t, v float64) {
@@ -116,7 +118,8 @@ func (l *line) slope() float64 {
 	return (l.n*l.tv - l.t*l.v) / d
 }
 
-// Growth returns by how many messages per second the backlog grew, steadily, if each completed message is to be delivered so often.
+// Growth returns by how many messages per second the backlog grew, steadily, if each completed message is to be
+// delivered so often.
 func (a *Average) Growth(deliveries float64) float64 {
 	return deliveries*a.completed.slope() - a.received.slope()
 }

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// Offered is what the rates wanted of the measured part of a load, and what became of it. It is about the groups with a rate.
+// Offered is what the rates wanted of the measured part of a load, and what became of it. It is about the groups with a
+// rate.
 type Offered struct {
-	Due  uint64        // messages that were due
-	Sent uint64        // messages that were sent; of a load that its count ended, those due before its last message left include more
+	Due uint64 // messages that were due
+	// messages that were sent; of a load that its count ended, those due before its last message left include more
+	Sent uint64
 	Span time.Duration // in which they were due; of several steps, the sum
 }
 

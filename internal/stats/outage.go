@@ -15,21 +15,23 @@ import (
 // Outage is a time in which workers had lost their connections, of a run that opens them again.
 type Outage struct {
 	Start time.Time // the first failure that a worker was told of
-	// Silent is how long before Start the last answer or message had come to any worker: to notice the failure took no longer. It is 0
-	// if nothing had come.
+	// Silent is how long before Start the last answer or message had come to any worker: to notice the failure took no
+	// longer. It is 0 if nothing had come.
 	Silent time.Duration
-	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a connection
-	// that was opened after it; 0 if none was.
+	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a
+	// connection that was opened after it; 0 if none was.
 	Confirmed, Received time.Duration
-	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or needed it no more.
+	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or needed it no
+	// more.
 	Reconnected time.Duration
-	// Recovered is how long after Start the three seconds began in which completions and receipts were back at 90% of Before, each; 0 if
-	// there were none. It is exact to a second.
+	// Recovered is how long after Start the three seconds began in which completions and receipts were back at 90% of
+	// Before, each; 0 if there were none. It is exact to a second.
 	Recovered time.Duration
-	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several outages from which
-	// the load had not recovered in between, those before the first.
+	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several
+	// outages from which the load had not recovered in between, those before the first.
 	Before Rates
-	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up to Recovered.
+	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
+	// to Recovered.
 	Watched  time.Duration
 	Workers  []string // those that lost their connection, in the order of their failures
 	NotBack  []string // those of them that are not connected, sorted
@@ -39,8 +41,8 @@ type Outage struct {
 	Error    string // of the first failure
 }
 
-// Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its start; 0 if there
-// was none.
+// Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its
+// start; 0 if there was none.
 func (o *Outage) Length() time.Duration {
 	if o.Confirmed > 0 && o.Received > 0 {
 		return min(o.Confirmed, o.Received)
@@ -50,8 +52,8 @@ func (o *Outage) Length() time.Duration {
 
 // Outages collects the outages of a run. It is safe for concurrent use.
 type Outages struct {
-	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and passed
-	// after that time.
+	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and
+	// passed after that time.
 	redelivering atomic.Int64
 	start        time.Time // for a clock that nobody sets
 
@@ -87,22 +89,26 @@ const passed = 1
 // NewOutages returns those of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// Watch names what tells when an answer or a message came last to any worker; false if none has come. It may be called without any lock.
+// Watch names what tells when an answer or a message came last to any worker; false if none has come. It may be called
+// without any lock.
 func (s *Outages) Watch(lastSign func() (time.Time, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastSign = lastSign
 }
 
-// Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later calls for
-// the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
+// Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later
+// calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) {
 	silent := s.silent(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open()
 	if o == nil {
-		o = &outage{Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()}, lost: map[string]bool{}}
+		o = &outage{
+			Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()},
+			lost:   map[string]bool{},
+		}
 		s.list = append(s.list, o)
 	}
 	if _, ok := o.lost[worker]; ok {
@@ -121,7 +127,8 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	}
 }
 
-// silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without the lock.
+// silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without
+// the lock.
 func (s *Outages) silent(now time.Time) time.Duration {
 	s.mu.Lock()
 	open, lastSign := s.open() != nil, s.lastSign
@@ -136,7 +143,8 @@ func (s *Outages) silent(now time.Time) time.Duration {
 	return max(1, now.Sub(last))
 }
 
-// open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if there is none.
+// open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if
+// there is none.
 func (s *Outages) open() *outage {
 	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length() == 0) {
 		return s.list[n-1]
@@ -207,8 +215,8 @@ func (s *Outages) settle(o *outage, now time.Time) {
 	s.redelivering.CompareAndSwap(math.MaxInt64, int64(now.Sub(s.start)+redeliveryTime))
 }
 
-// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time. It is told of the
-// first one of each connection.
+// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time. It is
+// told of the first one of each connection.
 func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,11 +234,12 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	}
 }
 
-// redeliveryTime is how long after the consumers are connected again a message may come that they had before the outage, without a
-// mark of the broker: some brokers mark none of those that they had sent to a lost connection.
+// redeliveryTime is how long after the consumers are connected again a message may come that they had before the
+// outage, without a mark of the broker: some brokers mark none of those that they had sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
-// Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no lock.
+// Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no
+// lock.
 func (s *Outages) Explain(redelivered bool) bool {
 	until := s.redelivering.Load()
 	switch {

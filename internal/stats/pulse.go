@@ -19,9 +19,10 @@ const (
 	machineEvery = 10
 )
 
-// Pulse beats while a run goes on, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine, no
-// processor for a long time): what was in flight then took longer through no fault of the broker. It also notes how much of
-// the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never pauses.
+// Pulse beats while a run goes on, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine,
+// no processor for a long time): what was in flight then took longer through no fault of the broker. It also notes how
+// much of the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never
+// pauses.
 type Pulse struct {
 	clock  Clock
 	beat   atomic.Int64 // the last one, since the start of the run
@@ -124,8 +125,8 @@ func (p *Pulse) look() {
 	p.mu.Unlock()
 }
 
-// Spans tells whether what began and ended at these times since the start of the run, the end being now, took longer because
-// the tester stood still in between. It may be called right after a pause, before the next beat.
+// Spans tells whether what began and ended at these times since the start of the run, the end being now, took longer
+// because the tester stood still in between. It may be called right after a pause, before the next beat.
 func (p *Pulse) Spans(from, to time.Duration) bool {
 	if p == nil {
 		return false
@@ -137,8 +138,8 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 	return int64(from) < p.paused.Load()
 }
 
-// begun returns before when something must have begun to have been in flight in a pause between two beats: just after the first,
-// or, as that may have been late, so long before the second as makes a pause.
+// begun returns before when something must have begun to have been in flight in a pause between two beats: just after
+// the first, or, as that may have been late, so long before the second as makes a pause.
 func begun(last, next time.Duration) time.Duration { return max(last+beatInterval, next-PauseLimit) }
 
 // maxStops is how many pauses a pulse remembers.
@@ -155,7 +156,8 @@ func (p *Pulse) stopped() []gap {
 	return slices.Clone(p.stops)
 }
 
-// take returns what was noted since the last take. It is a beat itself, as it may run before the first one after a pause.
+// take returns what was noted since the last take. It is a beat itself, as it may run before the first one after a
+// pause.
 func (p *Pulse) take() (pauses, crowd) {
 	if p == nil {
 		return pauses{}, crowd{}

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// quiet finds, for one worker, the times in which nothing came: no answer of the broker to a producer, no message to a consumer. Times
-// are since the start of the run. Its user holds the lock of the recorder.
+// quiet finds, for one worker, the times in which nothing came: no answer of the broker to a producer, no message to a
+// consumer. Times are since the start of the run. Its user holds the lock of the recorder.
 type quiet struct {
 	limit time.Duration // shortest time worth noting; 0 for none
 	sign  time.Duration // when something came last; 0 for never
 	last  time.Duration // the same, or when the worker was ready for it
-	// waiting is since when the worker had something to wait for that ended without coming, and until when; never if there is none.
+	// waiting is since when the worker had something to wait for that ended without coming, and until when; never if there
+	// is none.
 	waiting, until time.Duration
 	gaps           []gap // since the last collection
 }

@@ -11,16 +11,18 @@ import (
 // parts is the number of phases that messages belong to: Warmup and Measure.
 const parts = 2
 
-// ProducerRecorder counts and times the messages of one producer. The phase that its methods ask for is that in which the
-// message was due: Warmup or Measure.
+// ProducerRecorder counts and times the messages of one producer. The phase that its methods ask for is that in which
+// the message was due: Warmup or Measure.
 type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
 	blocked, late atomic.Uint64
-	lastSend      atomic.Int64               // when Run handed its last message over, nanoseconds since the start of the run
-	stray         atomic.Uint64              // written by whoever completes
-	waited        [numWaitKinds]atomic.Int64 // nanoseconds for which the producer waited, the wait in progress not included
-	waiting       atomic.Int64               // since when it waits, and for what, see waitSince; 0 if it does not
+	// when Run handed its last message over, nanoseconds since the start of the run
+	lastSend atomic.Int64
+	stray    atomic.Uint64 // written by whoever completes
+	// nanoseconds for which the producer waited, the wait in progress not included
+	waited  [numWaitKinds]atomic.Int64
+	waiting atomic.Int64 // since when it waits, and for what, see waitSince; 0 if it does not
 
 	rated bool   // written under mu, while nothing is being sent
 	pulse *Pulse // never changes
@@ -73,8 +75,8 @@ func (s *sendings) total() (n uint64) {
 	return n
 }
 
-// NewProducerRecorder returns an empty recorder. With rated, it keeps send delay and response time too. pulse tells of the
-// tester's pauses; it may be nil.
+// NewProducerRecorder returns an empty recorder. With rated, it keeps send delay and response time too. pulse tells of
+// the tester's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
 	return &ProducerRecorder{rated: rated, pulse: pulse}
 }
@@ -100,7 +102,8 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 // NotSent takes back one Sent: the driver says that the message did not leave.
 func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
 
-// InVain says that a message that was due, and could not be sent until now, will not be: times since the start of the run.
+// InVain says that a message that was due, and could not be sent until now, will not be: times since the start of the
+// run.
 func (r *ProducerRecorder) InVain(intended, now time.Duration) {
 	r.mu.Lock()
 	r.quiet.ended(intended, now)
@@ -158,8 +161,8 @@ func unpackWait(since int64) (WaitKind, time.Duration) {
 	return WaitKind(since % int64(numWaitKinds)), time.Duration(since/int64(numWaitKinds) - 1)
 }
 
-// Wait says that the producer begins to wait; now is the time since the start of the run. One that never waits is at the limit
-// of the tester. A wait that goes on already goes on.
+// Wait says that the producer begins to wait; now is the time since the start of the run. One that never waits is at
+// the limit of the tester. A wait that goes on already goes on.
 func (r *ProducerRecorder) Wait(kind WaitKind, now time.Duration) {
 	r.waiting.CompareAndSwap(0, waitSince(kind, now))
 }
@@ -255,8 +258,8 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	}
 }
 
-// Committed counts a transaction of the producer's that has ended. took is the time from asking the broker to commit to its answer.
-// Safe for concurrent use.
+// Committed counts a transaction of the producer's that has ended. took is the time from asking the broker to commit to
+// its answer. Safe for concurrent use.
 func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
 	if p := &r.part[due]; !p.commits.add(took, confirmed) {
@@ -304,8 +307,8 @@ func (r *ProducerRecorder) Completed() uint64 {
 // Ended returns the number of messages that have ended, in whatever way.
 func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
 
-// Answered returns the number of messages that the broker has taken or refused: those that have ended, but for those of unknown end,
-// and those that found no broker.
+// Answered returns the number of messages that the broker has taken or refused: those that have ended, but for those of
+// unknown end, and those that found no broker.
 func (r *ProducerRecorder) Answered() uint64 {
 	return r.count(func(s *sendings) uint64 {
 		return s.total() - s.states[driver.Unknown] - s.failures[driver.Failed][driver.ClassConnect]
@@ -333,11 +336,12 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 	return r.reason[c]
 }
 
-// ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which the
-// message belongs: Warmup or Measure.
+// ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which
+// the message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
 	// Written by the receiving goroutine alone; atomic because the collector reads them.
-	worked, paced atomic.Int64 // nanoseconds spent on simulated work, and held back by a rate; what is in progress not included
+	// nanoseconds spent on simulated work, and held back by a rate; what is in progress not included
+	worked, paced atomic.Int64
 	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
 
 	mu    sync.Mutex
@@ -356,7 +360,8 @@ func (r *ConsumerRecorder) Begin() {
 	r.mu.Unlock()
 }
 
-// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if none was.
+// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if none
+// was.
 func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -392,15 +397,16 @@ func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
 	r.Ready(now)
 }
 
-// Ready says that the consumer can receive from now on, after it was opened or has worked on a message; now is since the start of
-// the run.
+// Ready says that the consumer can receive from now on, after it was opened or has worked on a message; now is since
+// the start of the run.
 func (r *ConsumerRecorder) Ready(now time.Duration) {
 	r.mu.Lock()
 	r.quiet.ready(now)
 	r.mu.Unlock()
 }
 
-// workedUntil returns for how long the consumer has worked, and was held back by a rate. What is in progress counts as work.
+// workedUntil returns for how long the consumer has worked, and was held back by a rate. What is in progress counts as
+// work.
 func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
 	since := r.working.Load()
 	worked, paced = time.Duration(r.worked.Load()), time.Duration(r.paced.Load())
@@ -412,17 +418,19 @@ func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Du
 
 // Receipt is a message as its consumer saw it.
 type Receipt struct {
-	Due         Phase         // to which it belongs
-	Redelivered bool          // the broker says that it has delivered it before
-	Rejected    bool          // the consumer rejects it
-	Again       bool          // it may have come before, and been given back: for how long it has waited is not known
-	Stamped     bool          // it says when it was sent: Transfer is known
-	Transfer    time.Duration // from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
-	Paused      bool          // the tester was paused in between
-	Size        int           // bytes of its body
-	At          time.Duration // of its delivery, from the start of the run
-	Delay       time.Duration // for which the broker was to hold it back after it was sent; 0 for none
-	Shard       int           // of another process that has sent it, from 1; 0 if none has. Only with [ConsumerRecorder.Arrivals]
+	Due         Phase // to which it belongs
+	Redelivered bool  // the broker says that it has delivered it before
+	Rejected    bool  // the consumer rejects it
+	Again       bool  // it may have come before, and been given back: for how long it has waited is not known
+	Stamped     bool  // it says when it was sent: Transfer is known
+	// from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
+	Transfer time.Duration
+	Paused   bool          // the tester was paused in between
+	Size     int           // bytes of its body
+	At       time.Duration // of its delivery, from the start of the run
+	Delay    time.Duration // for which the broker was to hold it back after it was sent; 0 for none
+	// of another process that has sent it, from 1; 0 if none has. Only with [ConsumerRecorder.Arrivals]
+	Shard int
 }
 
 // Received counts a message.
@@ -484,9 +492,9 @@ func (p *receivings) late(by time.Duration) {
 	}
 }
 
-// Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and since it
-// was stored. All times are in microseconds since the Unix epoch; 0 means that the moment is not known. Negative ages are
-// recorded as zero and counted.
+// Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
+// since it was stored. All times are in microseconds since the Unix epoch; 0 means that the moment is not known.
+// Negative ages are recorded as zero and counted.
 func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Lock()
 	p := &r.part[due]
@@ -529,8 +537,8 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Unlock()
 }
 
-// Released counts a message that the consumer gives back, so that it is to come again, delivered at that time since the start of the
-// run. It is not received.
+// Released counts a message that the consumer gives back, so that it is to come again, delivered at that time since the
+// start of the run. It is not received.
 func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
 	r.mu.Lock()
 	r.part[due].released++

@@ -43,7 +43,10 @@ func (s *Outages) Interval(snap *Snapshot) {
 	if snap.Phase == Drain || length < FullSecond {
 		return
 	}
-	rates := Rates{Completed: float64(snap.Delta.Completed) / length.Seconds(), Received: float64(snap.Delta.Received) / length.Seconds()}
+	rates := Rates{
+		Completed: float64(snap.Delta.Completed) / length.Seconds(),
+		Received:  float64(snap.Delta.Received) / length.Seconds(),
+	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {
 			r.base = medians(r.before)

@@ -14,8 +14,8 @@ import (
 
 // Counters are totals since the start of a run, warm-up included, or their growth over an interval.
 //
-// A message handed to the driver ends in exactly one of Completed, Rejected, Released, Modified, Failed and Unconfirmed, so that
-// at the end of a run Sent is their sum.
+// A message handed to the driver ends in exactly one of Completed, Rejected, Released, Modified, Failed and
+// Unconfirmed, so that at the end of a run Sent is their sum.
 type Counters struct {
 	Sent        uint64 // handed to the driver
 	Blocked     uint64 // waits of a producer for the broker: max-pending messages in flight, or no credit to send
@@ -127,9 +127,9 @@ func (c Counters) ended() uint64 {
 	return c.Completed + c.Rejected + c.Released + c.Modified + c.Failed + c.Unconfirmed
 }
 
-// Phase is a part of a run. An interval lies in one, and a message belongs to the one in which it was due to be sent: its
-// latencies and its outcome count there, whenever they become known. (Where nothing is sent, it is the one in which the
-// message was received.)
+// Phase is a part of a run. An interval lies in one, and a message belongs to the one in which it was due to be sent:
+// its latencies and its outcome count there, whenever they become known. (Where nothing is sent, it is the one in which
+// the message was received.)
 type Phase uint8
 
 // The phases of a run.
@@ -160,8 +160,8 @@ type Latencies struct {
 	// there is one.
 	Commit *Latency
 
-	// Lateness is the delivery of delayed messages beyond their delay: of those that did not come early, Transfer less the delay
-	// that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
+	// Lateness is the delivery of delayed messages beyond their delay: of those that did not come early, Transfer less the
+	// delay that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
 	Lateness *Latency
 }
 
@@ -216,7 +216,8 @@ type Snapshot struct {
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers
-	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not known.
+	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not
+	// known.
 	Depths []brokercount.Depth
 	// Groups are the groups of a scenario, those included that are away; nil on a command line.
 	Groups []GroupInterval
@@ -235,8 +236,8 @@ type Snapshot struct {
 // Seconds returns the length of the interval.
 func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 
-// Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be a moment
-// before its delay is known: an interval without counts can have latencies.
+// Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be
+// a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
 	if s.Delta != (Counters{}) || len(s.Stalls) > 0 {
 		return false
@@ -336,8 +337,9 @@ type Health struct {
 	Wall       time.Duration // real time over which it was used
 	Delay      time.Duration // for how long threads of this process, added up, waited for a processor, if DelayKnown
 	DelayKnown bool
-	Cores      int           // processors that the process may use at once
-	Memory     uint64        // resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
+	Cores      int // processors that the process may use at once
+	// resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
+	Memory     uint64
 	MemoryPeak uint64        // the most resident bytes that this process ever had; only of a whole run
 	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
@@ -349,8 +351,8 @@ type Health struct {
 	LateCrowded uint64 // part of LateSends, in intervals in which others kept the machine's processors busy
 	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
 
-	// Workers counts the producers and consumers of each full second of load, and Saturated those of them that never waited
-	// in that second: the tester, not the broker, was their limit.
+	// Workers counts the producers and consumers of each full second of load, and Saturated those of them that never
+	// waited in that second: the tester, not the broker, was their limit.
 	Workers, Saturated uint64
 
 	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer
@@ -362,8 +364,8 @@ type Health struct {
 	ClockForward, ClockBackward time.Duration
 }
 
-// Join returns the snapshot of an interval and the one that follows it, as one. Health, and what is as of its end, are those
-// of the second.
+// Join returns the snapshot of an interval and the one that follows it, as one. Health, and what is as of its end, are
+// those of the second.
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From = s.From

@@ -19,8 +19,8 @@ const (
 // String returns "send", "receive" or "both".
 func (s Side) String() string { return [...]string{"send", "receive", "both"}[s] }
 
-// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. What the tester
-// itself stood still at its begin or end is not in it.
+// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. What
+// the tester itself stood still at its begin or end is not in it.
 type Stall struct {
 	Side   Side
 	Start  time.Duration // from the start of the load
@@ -65,7 +65,8 @@ func (s *Stalls) Measured() (list []Stall) {
 // regular is by how much the times between stalls may differ from their median for these to be periodic.
 const regular = 0.05
 
-// Period returns the time from the start of one stall to that of the next, if there are three and it is always the same; else 0.
+// Period returns the time from the start of one stall to that of the next, if there are three and it is always the
+// same; else 0.
 func Period(list []Stall) time.Duration {
 	if len(list) < 3 {
 		return 0
@@ -94,9 +95,13 @@ type stallMeter struct {
 // maxFound bounds the memory for stalls.
 const maxFound = 1 << 17
 
-// Stalls lets the collector look for times of that length or longer in which nothing came. Call it before the first message.
+// Stalls lets the collector look for times of that length or longer in which nothing came. Call it before the first
+// message.
 func (c *Collector) Stalls(limit time.Duration) {
-	c.stalls = &stallMeter{send: standstill{side: SendSide, limit: limit}, receive: standstill{side: ReceiveSide, limit: limit}}
+	c.stalls = &stallMeter{send: standstill{side: SendSide, limit: limit}, receive: standstill{
+		side:  ReceiveSide,
+		limit: limit,
+	}}
 	for _, r := range c.producers {
 		r.mu.Lock()
 		r.quiet = newQuiet(limit)
@@ -192,8 +197,8 @@ type standstill struct {
 	pending []candidate
 }
 
-// candidate is a time that was quiet for all workers. Since when something was waited for is known when the workers' gaps have ended,
-// which may be a moment after it.
+// candidate is a time that was quiet for all workers. Since when something was waited for is known when the workers'
+// gaps have ended, which may be a moment after it.
 type candidate struct {
 	gap
 	warmup bool
@@ -203,8 +208,8 @@ type candidate struct {
 // settled is after how many collections a candidate is decided.
 const settled = 2
 
-// interval takes the gaps of all workers since the last interval, of each those that have ended and the one that goes on. With last,
-// or at the end of a step, all candidates are decided.
+// interval takes the gaps of all workers since the last interval, of each those that have ended and the one that goes
+// on. With last, or at the end of a step, all candidates are decided.
 func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []Stall) {
 	if m.limit <= 0 {
 		return nil
@@ -258,8 +263,8 @@ func common(a, b []gap, limit time.Duration) (list []gap) {
 	return list
 }
 
-// stall returns the stall that a candidate is. A pause of the tester at its start or end is cut off, and one within does not count for
-// its length to be enough.
+// stall returns the stall that a candidate is. A pause of the tester at its start or end is cut off, and one within
+// does not count for its length to be enough.
 func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, bool) {
 	from, to := max(c.from, c.waiting), c.to
 	var paused time.Duration
@@ -287,7 +292,8 @@ func joined(list []Stall) (out []Stall) {
 	for _, s := range list {
 		at := slices.IndexFunc(out, func(o Stall) bool {
 			both := min(o.End(), s.End()) - max(o.Start, s.Start)
-			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && float64(both) >= alike*float64(max(o.Length, s.Length))
+			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && float64(both) >= alike*float64(max(o.Length,
+				s.Length))
 		})
 		if at < 0 {
 			out = append(out, s)

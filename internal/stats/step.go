@@ -95,7 +95,8 @@ func (c *Collector) EndStep(name string) StepSummary {
 // SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
 func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
-		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum, Maximum: c.maximum, Average: c.average,
+		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum,
+		Maximum: c.maximum, Average: c.average,
 		Groups: c.GroupSums(),
 	}
 	var stalls Stalls

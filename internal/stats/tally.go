@@ -46,8 +46,8 @@ const (
 	stretched = 5
 	// stretchedLittle is the same, with few messages in flight, for answers to be late as others had the processors.
 	stretchedLittle = 20
-	// starved is for how much of the time, threads added up, the tester must have waited for a processor for others to be the
-	// limit: one of its threads or another at almost any moment.
+	// starved is for how much of the time, threads added up, the tester must have waited for a processor for others to be
+	// the limit: one of its threads or another at almost any moment.
 	starved = 0.8
 	// oldMessages is the age at their delivery from which messages count as having waited in the broker. Clocks of two
 	// machines differ by less.
@@ -79,7 +79,8 @@ type LoadTally struct {
 type workerTally struct {
 	name   string
 	bounds [numBounds]time.Duration
-	// busy is for how long the worker or its connection never waited, connection those times in which it was the connection.
+	// busy is for how long the worker or its connection never waited, connection those times in which it was the
+	// connection.
 	busy, connection time.Duration
 	waits            [numBounds]time.Duration // for what it waited while it kept its rate
 }
@@ -131,8 +132,9 @@ func (s *boundSums) top() bound {
 	return top
 }
 
-// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. What held one
-// up that has not, although in each interval it waited for messages to be due, is what it waited for longest besides.
+// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit.
+// What held one up that has not, although in each interval it waited for messages to be due, is what it waited for
+// longest besides.
 func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
@@ -288,8 +290,8 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	}
 }
 
-// acks returns the latencies of the answers of an interval, of messages of whatever phase: a producer that is far behind its rate
-// sends those of the warm-up long after it.
+// acks returns the latencies of the answers of an interval, of messages of whatever phase: a producer that is far
+// behind its rate sends those of the warm-up long after it.
 func (s *Snapshot) acks() (list []*Latency) {
 	for _, l := range []*Latency{s.Latencies.Ack, s.Leftover.Ack} {
 		if l != nil && l.Count() > 0 {
@@ -319,7 +321,11 @@ func (l *laps) producer(active time.Duration) bound {
 		b    bound
 		took time.Duration
 	}{
-		{boundSlot, l.wait[WaitSlot]}, {boundCredit, l.credit}, {boundSocket, l.socket}, {boundAnswer, l.answer}, {boundSend, l.wait[WaitSend]},
+		{boundSlot, l.wait[WaitSlot]},
+		{boundCredit, l.credit},
+		{boundSocket, l.socket},
+		{boundAnswer, l.answer},
+		{boundSend, l.wait[WaitSend]},
 	} {
 		sum += w.took
 		if w.took > longest {
@@ -387,8 +393,8 @@ func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bou
 	}
 }
 
-// starved tells whether others had the processors that the tester needed: it waited for one at almost any moment, or wanted all
-// that it may use.
+// starved tells whether others had the processors that the tester needed: it waited for one at almost any moment, or
+// wanted all that it may use.
 func (h *Health) starved() bool {
 	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)
 	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)

@@ -10,13 +10,13 @@ import (
 // saturatedWait is the share of a second that a worker may wait and still count as one that did not.
 const saturatedWait = 0.01
 
-// Saturation is how often one worker never waited: for a free slot, the broker's leave, the network, the next message to
-// be due or to come.
+// Saturation is how often one worker never waited: for a free slot, the broker's leave, the network, the next message
+// to be due or to come.
 type Saturation struct {
 	Worker string
 	// Seconds are the full seconds of load in which the worker or its connection never waited; Connection those of them in
-	// which it was the connection, and Crowded those in which others kept the machine's processors busy, so that it may have
-	// waited for one. Of are all those in which it could have waited.
+	// which it was the connection, and Crowded those in which others kept the machine's processors busy, so that it may
+	// have waited for one. Of are all those in which it could have waited.
 	Seconds, Connection, Crowded, Of int
 }
 

@@ -21,7 +21,8 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		var counts [parts]Counters
 		collect(&counts)
 		list = append(list, WorkerTotal{
-			Name: w.Name, Destination: w.Destination, Group: w.Group, Subscription: w.Subscription, Producing: producing, Total: counts[Warmup].Add(counts[Measure]),
+			Name: w.Name, Destination: w.Destination, Group: w.Group, Subscription: w.Subscription, Producing: producing,
+			Total:      counts[Warmup].Add(counts[Measure]),
 			Saturation: c.work.workers[i].saturation,
 		})
 		return &list[i].Total

@@ -9,7 +9,8 @@ import (
 // within is how far below the best rate a cell may be to be as good: 5%.
 const within = 0.05
 
-// Knee is where a curve of rates over an axis turns: before it more of the axis brings more, behind it only later answers.
+// Knee is where a curve of rates over an axis turns: before it more of the axis brings more, behind it only later
+// answers.
 type Knee struct {
 	Axis string
 	// Fixed are the values of the other axes.
@@ -19,7 +20,8 @@ type Knee struct {
 	// Best is the value of the axis with the highest rate, and Value the smallest one that is within 5% of it: the knee.
 	Best, Value         string
 	BestRate, ValueRate float64
-	// Doubled is the smallest value at which the latency is twice that at the smallest value of the axis, or more; empty if it is nowhere.
+	// Doubled is the smallest value at which the latency is twice that at the smallest value of the axis, or more; empty
+	// if it is nowhere.
 	Doubled string
 	// Limit is what bounded the rate at Best; without a kind if that is not known.
 	Limit Limit
@@ -43,7 +45,8 @@ func (a *Axis) Ordered() bool {
 	return true
 }
 
-// Knees returns the knee of each curve over an axis: one for each combination of the other axes, and for each step that has a rate.
+// Knees returns the knee of each curve over an axis: one for each combination of the other axes, and for each step that
+// has a rate.
 func (s *Sweep) Knees() (list []Knee) {
 	at := slices.IndexFunc(s.Axes, func(a Axis) bool { return a.Name == s.Knee })
 	if s.Knee == "" || at < 0 {
@@ -62,8 +65,8 @@ func (s *Sweep) Knees() (list []Knee) {
 	return list
 }
 
-// rateOf returns the figure that the rate of a step is judged by: what was received, since a rate that only queues is none, or, without
-// consumers, what was accepted; empty if there is none.
+// rateOf returns the figure that the rate of a step is judged by: what was received, since a rate that only queues is
+// none, or, without consumers, what was accepted; empty if there is none.
 func rateOf(rows []Row, step string) string {
 	for _, metric := range []string{"received.avg", "completed.avg"} {
 		name := Name(step, metric)

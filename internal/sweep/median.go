@@ -9,8 +9,8 @@ type Judged struct {
 	Outcome threshold.Outcome
 }
 
-// Medians judges the demands on medians, cell by cell, by the repeats that count. A cell without one has not kept them. Those of cells
-// of which no run has ended are left out.
+// Medians judges the demands on medians, cell by cell, by the repeats that count. A cell without one has not kept them.
+// Those of cells of which no run has ended are left out.
 func (s *Sweep) Medians() (list []Judged) {
 	type key struct {
 		cell         int

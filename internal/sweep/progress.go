@@ -9,7 +9,8 @@ type Length struct {
 	Open bool
 }
 
-// Total adds up the lengths of runs, with the pause after each but the last. Open is how many of them have a part of unknown length.
+// Total adds up the lengths of runs, with the pause after each but the last. Open is how many of them have a part of
+// unknown length.
 func Total(lengths []Length, settle time.Duration) (known time.Duration, open int) {
 	for i, l := range lengths {
 		known += l.Known
@@ -23,9 +24,9 @@ func Total(lengths []Length, settle time.Duration) (known time.Duration, open in
 	return known, open
 }
 
-// Left estimates how long the runs take that are not done: as long as others of their cell did; else as their plan says, with the time
-// that others took beyond theirs; else as long as the others on average. It is not known before the first such run is done. Lengths are
-// those of the plans, by cell.
+// Left estimates how long the runs take that are not done: as long as others of their cell did; else as their plan
+// says, with the time that others took beyond theirs; else as long as the others on average. It is not known before the
+// first such run is done. Lengths are those of the plans, by cell.
 func (s *Sweep) Left(lengths map[int]Length, settle time.Duration) (left time.Duration, known bool) {
 	type sum struct {
 		took time.Duration

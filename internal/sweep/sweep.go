@@ -1,10 +1,10 @@
-// Package sweep holds what is known of a sweep: its axes, the runs of its cells with their states and figures, and what follows from
-// them: which runs are left, how long they take, a table, and the knee of a curve.
+// Package sweep holds what is known of a sweep: its axes, the runs of its cells with their states and figures, and what
+// follows from them: which runs are left, how long they take, a table, and the knee of a curve.
 //
 //	axes -> cells (combinations) x repeats -> runs, each with a folder -> table, knees
 //
-// The package carries nothing out. [Sweep] is written to [File] as the sweep goes on, so that the same command goes on where another
-// one was killed.
+// The package carries nothing out. [Sweep] is written to [File] as the sweep goes on, so that the same command goes on
+// where another one was killed.
 package sweep
 
 import (
@@ -88,7 +88,8 @@ type Run struct {
 	Aborted bool `json:"aborted,omitempty"`
 	// NotHeld: the run was a search without a rate that was kept when it was held. It has no figures.
 	NotHeld bool `json:"notHeld,omitempty"`
-	// AtLeast: the rate that a search found is one that the broker keeps, and nobody knows what more: the tester was the limit.
+	// AtLeast: the rate that a search found is one that the broker keeps, and nobody knows what more: the tester was the
+	// limit.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
 	Start int64 `json:"start,omitempty"`
@@ -133,8 +134,8 @@ type Sweep struct {
 	Runs []Run `json:"runs"`
 }
 
-// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest. There is one
-// combination of no axes.
+// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.
+// There is one combination of no axes.
 func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]string {
 	cells := []map[string]string{{}}
 	for _, a := range axes {
@@ -153,8 +154,8 @@ func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]s
 	return slices.DeleteFunc(cells, func(c map[string]string) bool { return skip != nil && skip(c) })
 }
 
-// Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches all cells alike. A
-// shuffled sweep has the cells of each round in an order of its own.
+// Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches
+// all cells alike. A shuffled sweep has the cells of each round in an order of its own.
 func (s *Sweep) Arrange(cells []map[string]string) {
 	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // an order, not a secret
 	for repeat := 1; repeat <= s.Repeats; repeat++ {
@@ -177,7 +178,8 @@ func (s *Sweep) Arrange(cells []map[string]string) {
 // maxFolder bounds the name of the folder of a cell, whose values may be long.
 const maxFolder = 100
 
-// folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name of a file.
+// folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name
+// of a file.
 func (s *Sweep) folder(cell int, values map[string]string) string {
 	name := fmt.Sprintf("%03d", cell)
 	for _, a := range s.Axes {
@@ -208,9 +210,9 @@ func (s *Sweep) Title(values map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the plan is the same: those of
-// another plan get destinations and groups of their own, as of these the earlier ones may be in use. Unfinished are the runs that it had
-// begun, as it left them.
+// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the
+// plan is the same: those of another plan get destinations and groups of their own, as of these the earlier ones may be
+// in use. Unfinished are the runs that it had begun, as it left them.
 func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
 	s.Prepared = earlier.Prepared
 	if earlier.Plan == s.Plan {
@@ -256,7 +258,7 @@ func Read(dir string) (*Sweep, error) {
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxFile)
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // in the folder that the user named
+	text, err := os.ReadFile(path) //nolint:gosec // in the user's folder
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +277,8 @@ func Read(dir string) (*Sweep, error) {
 	return s, nil
 }
 
-// Write writes the sweep into a folder. Whoever reads it meanwhile, or after a crash, finds it as it was before or is now.
+// Write writes the sweep into a folder. Whoever reads it meanwhile, or after a crash, finds it as it was before or is
+// now.
 func (s *Sweep) Write(dir string) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -290,7 +293,7 @@ func (s *Sweep) Write(dir string) error {
 
 // writeFile writes a file that is on the disk when it returns.
 func writeFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the folder that the user named
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the user's folder
 	if err != nil {
 		return err
 	}

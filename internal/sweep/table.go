@@ -11,7 +11,8 @@ type Spread struct {
 	N                        int
 }
 
-// spreadOf returns the spread of values, of which there is one at least. The median of an even number is the mean of the middle two.
+// spreadOf returns the spread of values, of which there is one at least. The median of an even number is the mean of
+// the middle two.
 func spreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
@@ -106,7 +107,10 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 		}
 	}
 	for _, step := range append([]string{""}, s.Steps...) {
-		for _, metric := range []string{Found, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"} {
+		for _, metric := range []string{
+			Found, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99",
+			"transfer.p99",
+		} {
 			name := Name(step, metric)
 			if known[name] {
 				names = append(names, name)
@@ -122,8 +126,10 @@ const Found = "found"
 // Metrics are the names of the figures that a sweep keeps of each run, or of each of its steps.
 func Metrics() []string {
 	return []string{
-		"sent", "completed", "received", "sent.avg", "completed.avg", "completed.min", "completed.max", "received.avg", "received.min", "received.max",
-		"ack.mean", "ack.p50", "ack.p99", "ack.max", "response.p50", "response.p99", "response.max", "transfer.mean", "transfer.p50", "transfer.p99",
+		"sent", "completed", "received", "sent.avg", "completed.avg", "completed.min", "completed.max", "received.avg",
+		"received.min", "received.max",
+		"ack.mean", "ack.p50", "ack.p99", "ack.max", "response.p50", "response.p99", "response.max", "transfer.mean",
+		"transfer.p50", "transfer.p99",
 		"transfer.max", "tester.cpu",
 	}
 }

@@ -39,10 +39,8 @@ type Metric struct {
 	Group string
 }
 
-// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due after the warm-up,
-// unless the help says otherwise; rates are of the time from the end of the warm-up to the end of the load.
-func Metrics() []Metric {
-	var list []Metric
+// single returns the metrics that are one figure each, in the order in which they are listed.
+func single() (list []Metric) {
 	for _, m := range []struct {
 		name  string
 		unit  Unit
@@ -59,8 +57,10 @@ func Metrics() []Metric {
 		{"received", Messages, Consumers, "messages delivered, those of others not counted"},
 		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
 		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},
-		{"early", Messages, Consumers, "messages delivered before the delay was over that a producer of the run had asked for"},
-		{"consumer.released", Messages, Consumers, "messages that consumers gave back on purpose, to come again: not received"},
+		{"early", Messages, Consumers, "messages delivered before the delay was over that a producer of the run had asked " +
+			"for"},
+		{"consumer.released", Messages, Consumers, "messages that consumers gave back on purpose, to come again: not " +
+			"received"},
 		{"consumer.rejected", Messages, Consumers, "messages received that consumers rejected on purpose"},
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
 		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
@@ -77,12 +77,22 @@ func Metrics() []Metric {
 		{"stall.max", Time, 0, "the longest of them"},
 		{"outage.count", Messages, Reconnection, "times in which workers had lost their connections, with --reconnect"},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through"},
-		{"recovery.max", Time, Reconnection, "the longest time from the start of an outage to the first of three seconds at 90% of the rates before it"},
-		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with --reconnect"},
+		{"recovery.max", Time, Reconnection, "the longest time from the start of an outage to the first of three seconds " +
+			"at 90% of the rates before it"},
+		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
+			"--reconnect"},
 		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
 	} {
 		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
 	}
+	return list
+}
+
+// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due
+// after the warm-up, unless the help says otherwise; rates are of the time from the end of the warm-up to the end of
+// the load.
+func Metrics() []Metric {
+	list := single()
 	for _, l := range []struct {
 		name, help string
 		needs      Needs
@@ -91,7 +101,10 @@ func Metrics() []Metric {
 		{"ack", "from the send to its completion", Producers},
 		{"response", "from the intended send to its completion", Producers | Rate},
 		{"transfer", "from the send to the delivery", Consumers},
-		{"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery", Producers | Consumers},
+		{
+			"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery",
+			Producers | Consumers,
+		},
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {
 		for _, p := range statistics() {
@@ -142,7 +155,8 @@ const GroupPrefix = "group."
 
 // OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(m.Name, "stall.")
+	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(
+		m.Name, "stall.")
 }
 
 // Find returns the metric of a name, which may be that of a group.

@@ -1,5 +1,6 @@
-// Package threshold holds demands on the figures of a run, such as "ack.p99 < 50ms" or "received.min >= 90% of target": how they
-// are written, which figures there are, and whether a run kept them. It knows nothing of how figures are measured.
+// Package threshold holds demands on the figures of a run, such as "ack.p99 < 50ms" or "received.min >= 90% of target":
+// how they are written, which figures there are, and whether a run kept them. It knows nothing of how figures are
+// measured.
 package threshold
 
 import (
@@ -44,15 +45,16 @@ type UnknownError struct{ Name string }
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
 
 var (
-	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*|median\(\s*[A-Za-z_][A-Za-z0-9_.-]*\s*\))\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	demand = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*|median\(\s*[A-Za-z_][A-Za-z0-9_.-]*\s*\))` +
+		`\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
 // maxText bounds what is read.
 const maxText = 1 << 10
 
-// Parse reads METRIC OP VALUE. A value is a number with the unit of its metric: 50ms, 1.5s, 300us for times, 10000 or 10k, with or
-// without /s, for counts and rates, 80% for shares; for rates also "95% of target".
+// Parse reads METRIC OP VALUE. A value is a number with the unit of its metric: 50ms, 1.5s, 300us for times, 10000 or
+// 10k, with or without /s, for counts and rates, 80% for shares; for rates also "95% of target".
 func Parse(text string) (Threshold, error) {
 	if len(text) > maxText {
 		return Threshold{}, errors.New("is too long for a threshold")
@@ -147,9 +149,9 @@ type Outcome struct {
 	Kept      bool    // false if the value is not known
 }
 
-// Judge compares the values of a run with the demands. Target returns the rate that was asked for, of a group or, without a name,
-// of all groups together, in messages per second; 0 if there is none, so that no share of it is kept. Value returns the value of
-// a metric in its unit; ok is false if the run has none, such as a latency of no message.
+// Judge compares the values of a run with the demands. Target returns the rate that was asked for, of a group or,
+// without a name, of all groups together, in messages per second; 0 if there is none, so that no share of it is kept.
+// Value returns the value of a metric in its unit; ok is false if the run has none, such as a latency of no message.
 func Judge(
 	list []Threshold, target func(group string) float64, value func(name string) (v float64, ok bool),
 ) []Outcome {
@@ -223,8 +225,8 @@ func (o *Outcome) String() string {
 	return text
 }
 
-// CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower ones of the
-// lowest rate. What is lost, left or missing, or was not sent, is known only at the end.
+// CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
+// ones of the lowest rate. What is lost, left or missing, or was not sent, is known only at the end.
 func (t *Threshold) CanAbort() bool {
 	if t.Median {
 		return false

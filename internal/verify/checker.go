@@ -51,8 +51,8 @@ type lane struct {
 	busy bool
 }
 
-// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could not settle. It
-// is called for each message, by the goroutine that has received it.
+// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could
+// not settle. It is called for each message, by the goroutine that has received it.
 type Outages interface {
 	Explain(redelivered bool) bool
 }

@@ -115,7 +115,10 @@ func ReadFile(path string) (*Side, error) {
 	if err != nil {
 		var fe *FileError
 		if !errors.As(err, &fe) {
-			fe = &FileError{Reason: "is not a valid verification file", Hint: "write it anew: its process or disk is at fault", Err: err}
+			fe = &FileError{
+				Reason: "is not a valid verification file", Hint: "write it anew: its process or disk is at fault",
+				Err: err,
+			}
 		}
 		fe.Path = path
 		return nil, fe

@@ -113,7 +113,8 @@ func Encode(side *Side) ([]byte, error) {
 	}
 	for _, r := range side.Received {
 		j := jsonReceived{
-			Destination: printed(r.Destination), Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plainName(r.Destination)), Private: r.Private, Selective: r.Selective,
+			Destination: printed(r.Destination), Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name,
+				plainName(r.Destination)), Private: r.Private, Selective: r.Selective,
 			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained,
 			Foreign: r.Foreign, Illegible: r.Illegible,
 		}
@@ -130,7 +131,8 @@ func Encode(side *Side) ([]byte, error) {
 		for _, s := range r.streams {
 			j.Streams = append(j.Streams, jsonStream{
 				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
-				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged, First: s.damagedFirst,
+				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged,
+				First: s.damagedFirst,
 			})
 			sets = append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked)
 		}

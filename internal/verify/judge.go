@@ -109,7 +109,8 @@ func groups(sides []*Side) [][]*Received {
 // scope judges one subscription.
 func (j *judge) scope(parts []*Received) *Scope {
 	s := &Scope{
-		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription, Known: len(j.sent) > 0 && len(j.absent) == 0,
+		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription,
+		Known:    len(j.sent) > 0 && len(j.absent) == 0,
 		Examples: map[Kind][]Message{},
 	}
 	streams := map[streamKey]*stream{}
@@ -345,14 +346,17 @@ func (j *judge) notes(r *Result) {
 		if n := len(shards) - maxNamed; n > 0 {
 			shards, more = shards[:maxNamed], fmt.Sprintf(" and %d more", n)
 		}
-		note("shards of run %d %s: %s%s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote, strings.Join(shards, ", "), more)
+		note("shards of run %d %s: %s%s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
+			strings.Join(shards, ", "), more)
 	}
 	switch {
 	case len(j.absent) > 0:
 	case len(r.Scopes) == 0:
-		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the consumers")
+		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the " +
+			"consumers")
 	case len(j.sent) == 0:
-		note("this process did not send, so it cannot detect losses; perfmq verify joins its file with those of the producers")
+		note("this process did not send, so it cannot detect losses; perfmq verify joins its file with those of the " +
+			"producers")
 	case j.partial:
 		note("with a selector it is not known which messages should arrive, so losses are not detected")
 	}
@@ -363,7 +367,8 @@ func (j *judge) notes(r *Result) {
 		note("messages had a time to live: the broker may have dropped those that are lost")
 	}
 	if t.Left > 0 {
-		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at the broker",
+		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at "+
+			"the broker",
 			t.Left)
 	}
 	if t.Early > 0 {

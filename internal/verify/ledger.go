@@ -41,7 +41,8 @@ func (l *Ledger) Next(variant int) driver.ID {
 	return l.id
 }
 
-// Delay says for how long the broker is to hold back the messages that are numbered from now on. Next is not being called.
+// Delay says for how long the broker is to hold back the messages that are numbered from now on. Next is not being
+// called.
 func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }
 
 // SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.

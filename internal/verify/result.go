@@ -12,7 +12,7 @@ type Progress struct {
 	Received    uint64 `json:"received"`              // messages, each counted once
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
-	Disordered  uint64 `json:"outOfOrder"`            // messages that came behind a later one of the same producer at the same consumer
+	Disordered  uint64 `json:"outOfOrder"`            // messages behind a later one of their producer at one consumer
 	Damaged     uint64 `json:"damaged"`               // deliveries that differ from the message sent
 	Foreign     uint64 `json:"foreign"`               // deliveries of others
 }
@@ -47,8 +47,8 @@ type Counts struct {
 
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
-	// AfterOutage is the part of Duplicates that came while consumers were being connected again, or soon after that, or marked as
-	// redelivered after an outage: their settlement was cut off.
+	// AfterOutage is the part of Duplicates that came while consumers were being connected again, or soon after that, or
+	// marked as redelivered after an outage: their settlement was cut off.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
 
 	Disordered            uint64 `json:"outOfOrder"`            // messages all of whose copies came behind a later one
@@ -162,7 +162,8 @@ func (r *Result) Problems(allow Allow) []string {
 	if t.AfterOutage > 0 {
 		explained = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
 	}
-	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many, %d of them marked as redelivered%s",
+	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many, %d of them marked "+
+		"as redelivered%s",
 		copies, min(copies, t.Redelivered), explained)
 	illegible := ""
 	if t.Illegible > 0 {

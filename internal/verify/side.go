@@ -12,7 +12,8 @@ type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
 	ID   int64
 	Role string // client, producer or consumer
-	// Shard is the number of the process among the Shards that share the ID, from 1; both are 0 for a process with an ID of its own.
+	// Shard is the number of the process among the Shards that share the ID, from 1; both are 0 for a process with an ID
+	// of its own.
 	Shard, Shards int
 	// TTL: the messages sent may expire.
 	TTL      bool
@@ -90,7 +91,8 @@ func (s *stream) join(o *stream) *stream {
 		doubled:    roaring64.Or(roaring64.Or(s.doubled, o.doubled), inBoth),
 		marked:     inAll(s.marked, a, o.marked, b, common),
 		late:       inAll(s.late, a, o.late, b, common),
-		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)], o.damagedFirst...),
+		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)],
+			o.damagedFirst...),
 	}
 	// A message that came to both is redelivered if all its copies at one of them were: see again.
 	j.afterOutage = s.afterOutage + o.afterOutage

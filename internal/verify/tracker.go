@@ -165,7 +165,8 @@ type stream struct {
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
-	explained   *roaring64.Bitmap // messages that an outage may have made come again, of which one copy has come; not in files
+	// messages that an outage may have made come again, of which one copy has come; not in files
+	explained *roaring64.Bitmap
 
 	damaged      uint64
 	damagedFirst []int64
@@ -173,7 +174,8 @@ type stream struct {
 
 func newStream(key streamKey) *stream {
 	return &stream{
-		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(), explained: roaring64.New(),
+		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(),
+		explained: roaring64.New(),
 	}
 }
 

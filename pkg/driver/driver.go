@@ -6,9 +6,10 @@
 //
 // # Sending
 //
-// A producer is opened with the [Variant]s of its messages, so that a driver encodes each of them once. The engine names each
-// message in flight with a [Slot]. [Producer.Send] hands a message over and returns; later, from any goroutine, the driver
-// reports that slot and the [Outcome] to the producer's [Completions]. The two never overlap in meaning:
+// A producer is opened with the [Variant]s of its messages, so that a driver encodes each of them once. The engine
+// names each message in flight with a [Slot]. [Producer.Send] hands a message over and returns; later, from any
+// goroutine, the driver reports that slot and the [Outcome] to the producer's [Completions]. The two never overlap in
+// meaning:
 //
 //   - Send returned nil: the slot is reported exactly once, possibly before Send returns.
 //   - Send returned an error: nothing of the message can have reached the broker and the slot is not reported.
@@ -17,15 +18,15 @@
 //
 // # Receiving
 //
-// [Consumer.Run] calls deliver for each message, one at a time unless [ConsumerSpec.Concurrency] allows more, and settles the
-// message as deliver's [Verdict] says, after it has returned.
+// [Consumer.Run] calls deliver for each message, one at a time unless [ConsumerSpec.Concurrency] allows more, and
+// settles the message as deliver's [Verdict] says, after it has returned.
 //
 // # Closing
 //
-// Every call that waits takes a context and returns soon after it ends. After Close has returned, a driver makes no more
-// callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind. A connection that
-// was lost is not opened again by itself, unless [Capabilities] say so: its producers and consumers have ended, and the engine
-// may open others, on the same Driver.
+// Every call that waits takes a context and returns soon after it ends. After Close has returned, a driver makes no
+// more callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind. A
+// connection that was lost is not opened again by itself, unless [Capabilities] say so: its producers and consumers
+// have ended, and the engine may open others, on the same Driver.
 //
 // # More that a driver can do
 //
@@ -41,9 +42,9 @@ import (
 	"time"
 )
 
-// Slot names a message in flight of one producer, by a place and a generation: the place is used again once its message has
-// ended, each time with another generation, so that an answer that comes too late is not taken for one to another message.
-// Drivers keep it whole and report it as they got it.
+// Slot names a message in flight of one producer, by a place and a generation: the place is used again once its message
+// has ended, each time with another generation, so that an answer that comes too late is not taken for one to another
+// message. Drivers keep it whole and report it as they got it.
 type Slot uint64
 
 // NewSlot returns the slot with that place and generation.
@@ -55,14 +56,14 @@ func (s Slot) Index() uint32 { return uint32(s) } //nolint:gosec // the lower ha
 // Generation returns which use of the place it is.
 func (s Slot) Generation() uint32 { return uint32(s >> 32) }
 
-// Completions takes the ends of sends. A driver reports each Send that returned nil exactly once, from any goroutine, even
-// before that Send returns. The methods do not block and are safe for concurrent use. The moment of the call is the moment of
-// completion in the engine's measurement, so call them first and tidy up afterwards.
+// Completions takes the ends of sends. A driver reports each Send that returned nil exactly once, from any goroutine,
+// even before that Send returns. The methods do not block and are safe for concurrent use. The moment of the call is
+// the moment of completion in the engine's measurement, so call them first and tidy up afterwards.
 type Completions interface {
 	// Done reports the end of one send.
 	Done(Slot, Outcome)
-	// DoneAll reports sends that ended alike at the same moment, such as a range that one answer confirms. The slice is not
-	// kept.
+	// DoneAll reports sends that ended alike at the same moment, such as a range that one answer confirms. The slice is
+	// not kept.
 	DoneAll([]Slot, Outcome)
 }
 
@@ -91,8 +92,8 @@ type Producer interface {
 	Close(ctx context.Context) error
 }
 
-// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it leaves or ends: one
-// that was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
+// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it leaves or ends:
+// one that was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
 type Flusher interface {
 	// Flush lets what was sent so far leave, and end, without more being sent. It does not wait for the end. Send must not
 	// be running, and may be called again afterwards.
@@ -103,9 +104,9 @@ type Flusher interface {
 // sent after that will reach it.
 type Consumer interface {
 	// Run receives until ctx ends, and then returns nil; or until the broker or the connection fails, and then returns
-	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says; when ctx
-	// has ended, which deliver itself may have done, it calls it for no other. The
-	// Delivery and its Body are valid only during the call. Run is called once.
+	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says; when
+	// ctx has ended, which deliver itself may have done, it calls it for no other. The Delivery and its Body are valid
+	// only during the call. Run is called once.
 	Run(ctx context.Context, deliver func(*Delivery) Verdict) error
 
 	// Close ends the subscription: a durable one is removed at the broker unless [ConsumerSpec.KeepSubscription] is
@@ -186,9 +187,9 @@ type Factory struct {
 // Capabilities are what a protocol, as implemented by its driver, can do.
 type Capabilities struct {
 	TLS bool // connections can be encrypted
-	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of it.
-	// Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were under way end
-	// as Unknown, and those that find no broker as Failed, with [ClassConnect].
+	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of
+	// it. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were
+	// under way end as Unknown, and those that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
 	// Administers: the drivers are [Admin].
 	Administers  bool
@@ -242,8 +243,8 @@ type OpenOptions struct {
 	Options any
 }
 
-// DefaultMaxBody is the largest body that is accepted from a broker if nobody says otherwise, in bytes. A connection needs
-// memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
+// DefaultMaxBody is the largest body that is accepted from a broker if nobody says otherwise, in bytes. A connection
+// needs memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
 const DefaultMaxBody = 16 << 20
 
 // LargestBody returns MaxBody or its default.

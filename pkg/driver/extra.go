@@ -2,8 +2,8 @@ package driver
 
 import "context"
 
-// Counting is implemented by those producers and consumers that count things which only their protocol knows. The engine
-// asks for it with a type assertion and adds up counters of the same name.
+// Counting is implemented by those producers and consumers that count things which only their protocol knows. The
+// engine asks for it with a type assertion and adds up counters of the same name.
 type Counting interface {
 	// Counters returns the counters in the order in which to print them, always the same ones of one producer or
 	// consumer. It may be called at any time, also after Close, and by any goroutine.
@@ -22,8 +22,8 @@ type Counter struct {
 
 // Prober is implemented by consumers that can ask their broker for a sign of life.
 type Prober interface {
-	// Probe asks the broker for an answer, on the consumer's own connection if the protocol allows, and returns nil when it
-	// has come. It must not change anything at the broker. It may be called while Run is running, by one goroutine at a
+	// Probe asks the broker for an answer, on the consumer's own connection if the protocol allows, and returns nil when
+	// it has come. It must not change anything at the broker. It may be called while Run is running, by one goroutine at a
 	// time, and not after Close. It returns soon after ctx ends.
 	Probe(ctx context.Context) error
 }
@@ -31,9 +31,9 @@ type Prober interface {
 // Identified is what a [Driver] also implements if brokers of its protocol say what they are.
 type Identified interface {
 	// Broker returns product and version as the broker told them when the last connection was opened, of at most
-	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until one was opened and told; the version
-	// alone is empty if the broker does not tell it. They are a stranger's text: escape them before they are printed. It may be
-	// called at any time, also after Close, and by any goroutine.
+	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until one was opened and told; the
+	// version alone is empty if the broker does not tell it. They are a stranger's text: escape them before they are
+	// printed. It may be called at any time, also after Close, and by any goroutine.
 	Broker() (product, version string)
 }
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// IDProperty is the name of the message property that carries an [ID], as the text that [ID.Append] writes. It is one property
-// and not one for each part because brokers spend time on each: see docs/verification.md.
+// IDProperty is the name of the message property that carries an [ID], as the text that [ID.Append] writes. It is one
+// property and not one for each part because brokers spend time on each: see docs/verification.md.
 const IDProperty = "perfmq_id"
 
 // MaxIDText is how many bytes the text of an [ID] has at most.
@@ -25,17 +25,18 @@ type ID struct {
 	Producer int64 // within the run, from 0
 	Number   int64 // of the producer's messages, from 0 and without gaps; [Unnumbered] if they are not numbered
 	Sum      int64 // checksums of run, producer, number and body; 0 if Number is Unnumbered. Drivers only carry it
-	// Delay is for how many milliseconds after its sending the broker is to hold the message back, so that every consumer can tell a
-	// message that was to be late from one that is; 0 for none. A driver that delays messages by an option of its own sets it.
+	// Delay is for how many milliseconds after its sending the broker is to hold the message back, so that every consumer
+	// can tell a message that was to be late from one that is; 0 for none. A driver that delays messages by an option of
+	// its own sets it.
 	Delay int64
 }
 
 // Unnumbered is the [ID.Number] of messages that only say of which run and producer they are.
 const Unnumbered = -1
 
-// Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such as
-// 6130672371284362087-0-9999-4011327420186375208, or run and producer alone if it is [Unnumbered]; and the delay last, if there is
-// one. It does not allocate if b has room for [MaxIDText] bytes more.
+// Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such
+// as 6130672371284362087-0-9999-4011327420186375208, or run and producer alone if it is [Unnumbered]; and the delay
+// last, if there is one. It does not allocate if b has room for [MaxIDText] bytes more.
 func (id *ID) Append(b []byte) []byte {
 	b = append(strconv.AppendInt(b, id.Run, 10), idSeparator)
 	b = strconv.AppendInt(b, id.Producer, 10)
@@ -52,8 +53,8 @@ func (id *ID) Append(b []byte) []byte {
 // GarbledID is what [ParseID] makes of a text that is none of an ID. Nobody sends it.
 func GarbledID() ID { return ID{Run: -1} }
 
-// ParseID returns the ID with that text, or [GarbledID] if it is not exactly what [ID.Append] writes: each ID has one text
-// alone. It does not allocate.
+// ParseID returns the ID with that text, or [GarbledID] if it is not exactly what [ID.Append] writes: each ID has one
+// text alone. It does not allocate.
 func ParseID[T string | []byte](text T) ID {
 	var parts [5]int64
 	part, digits, n := 0, 0, uint64(0)
@@ -86,8 +87,9 @@ func ParseID[T string | []byte](text T) ID {
 	return id
 }
 
-// IDReader reads the IDs of the messages of one consumer. Without --verify all messages of a producer carry the same text, so
-// it compares the text with the last one before it parses. The zero value is ready to use; not for concurrent use.
+// IDReader reads the IDs of the messages of one consumer. Without --verify all messages of a producer carry the same
+// text, so it compares the text with the last one before it parses. The zero value is ready to use; not for concurrent
+// use.
 type IDReader struct {
 	text []byte
 	id   ID

@@ -4,19 +4,21 @@ import "context"
 
 // Inspector is what a [Driver] also implements if it can ask the broker for its own counters of destinations.
 type Inspector interface {
-	// Inspect returns the broker's counters of each destination, in their order. It uses a connection of its own, which [Driver.Close]
-	// closes, and may be called while messages are sent and received, by one goroutine at a time. An error of [ClassUnsupported] or
-	// [ClassAuth] says that this broker, or this user, will not be told: another try is of no use.
+	// Inspect returns the broker's counters of each destination, in their order. It uses a connection of its own, which
+	// [Driver.Close] closes, and may be called while messages are sent and received, by one goroutine at a time. An error
+	// of [ClassUnsupported] or [ClassAuth] says that this broker, or this user, will not be told: another try is of no
+	// use.
 	Inspect(ctx context.Context, destinations []Destination) ([]DestinationCount, error)
 }
 
-// DestinationCount are a broker's own counters of a destination. Of one that the broker does not have all are known to be zero.
+// DestinationCount are a broker's own counters of a destination. Of one that the broker does not have all are known to
+// be zero.
 type DestinationCount struct {
-	// Depth is how many messages are there, those included that consumers have and did not settle; of a topic, at all subscriptions
-	// together.
+	// Depth is how many messages are there, those included that consumers have and did not settle; of a topic, at all
+	// subscriptions together.
 	Depth Count
-	// Added is how many messages the destination got since the broker counts, and Acknowledged how many of a queue's consumers have
-	// settled for good. Counters that are less than before began anew.
+	// Added is how many messages the destination got since the broker counts, and Acknowledged how many of a queue's
+	// consumers have settled for good. Counters that are less than before began anew.
 	Added, Acknowledged Count
 	// Consumers is how many consumers are there.
 	Consumers Count

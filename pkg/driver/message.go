@@ -4,8 +4,8 @@ package driver
 // unit, so that each tool understands the other's messages.
 const TimeProperty = "time"
 
-// Message is what the engine asks a producer to send. All that is the same for each message of a kind is in its [Variant], so
-// that a driver can prepare it once.
+// Message is what the engine asks a producer to send. All that is the same for each message of a kind is in its
+// [Variant], so that a driver can prepare it once.
 type Message struct {
 	// Slot names the message until its end is reported.
 	Slot Slot
@@ -15,8 +15,8 @@ type Message struct {
 	Time int64
 	// ID, unless it is zero, goes along as text in the property [IDProperty].
 	ID ID
-	// More says that another call of Send follows at once, or one of Flush: the driver may let the message wait for the next
-	// one, to write both together.
+	// More says that another call of Send follows at once, or one of Flush: the driver may let the message wait for the
+	// next one, to write both together.
 	More bool
 }
 
@@ -52,8 +52,8 @@ const (
 	Released
 	// Modified: the broker gave the message back, and may have tried to deliver it (AMQP modified).
 	Modified
-	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said. Or there was no broker
-	// to send it to, see [Capabilities.Reconnects].
+	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said. Or there was
+	// no broker to send it to, see [Capabilities.Reconnects].
 	Failed
 	// Unknown: the connection ended before the broker answered, or it did not answer in time. The message may or may not
 	// have arrived.

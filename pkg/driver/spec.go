@@ -32,8 +32,8 @@ type Destination struct {
 	Name string
 }
 
-// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue. A name is any UTF-8 text without control
-// characters; which of them a broker cannot have is for its driver to say.
+// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue. A name is any UTF-8 text without
+// control characters; which of them a broker cannot have is for its driver to say.
 func ParseDestination(s string) (Destination, error) {
 	d := Destination{Kind: Queue, Name: s}
 	if scheme, name, ok := strings.Cut(s, "://"); ok {
@@ -87,11 +87,11 @@ type ProducerSpec struct {
 	TTL time.Duration
 	// Delay is the time after its sending before which the broker does not deliver a message; 0 means at once.
 	Delay time.Duration
-	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. The driver does not change them or their bodies,
-	// which may be shared by all producers of a run, and keeps no more copies than it has to.
+	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. The driver does not change them or their
+	// bodies, which may be shared by all producers of a run, and keeps no more copies than it has to.
 	Variants []Variant
-	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, and then no [Message.ID] does. It says
-	// of which run and producer they are.
+	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, and then no [Message.ID] does. It
+	// says of which run and producer they are.
 	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
 	CommitInterval int
@@ -106,8 +106,8 @@ const MaxVariants = 1024
 type Variant struct {
 	// Body is the payload.
 	Body []byte
-	// Text asks for a message of text, whose Body is UTF-8, rather than one of bytes. A driver refuses with [ClassUnsupported] a
-	// body that its protocol cannot carry as text.
+	// Text asks for a message of text, whose Body is UTF-8, rather than one of bytes. A driver refuses with
+	// [ClassUnsupported] a body that its protocol cannot carry as text.
 	Text bool
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
 	Priority int
@@ -117,8 +117,8 @@ type Variant struct {
 	Properties []Property
 }
 
-// Commits is told how long a commit took, from its sending to the broker's answer, and whether the broker confirmed it. It does
-// not block and is safe for concurrent use.
+// Commits is told how long a commit took, from its sending to the broker's answer, and whether the broker confirmed it.
+// It does not block and is safe for concurrent use.
 type Commits func(took time.Duration, confirmed bool)
 
 // Property is a message property of the user.

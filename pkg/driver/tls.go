@@ -24,8 +24,9 @@ type credentials struct {
 	certificates []tls.Certificate
 }
 
-// Load reads the files once, by read, so that each [TLS.Config] after it needs none: a pipe can be read only once, and files may
-// change while connections are still being opened. The error joins one for each file that cannot be used, and names it.
+// Load reads the files once, by read, so that each [TLS.Config] after it needs none: a pipe can be read only once, and
+// files may change while connections are still being opened. The error joins one for each file that cannot be used, and
+// names it.
 func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 	var c credentials
 	var errs []error
@@ -51,7 +52,8 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			errs = append(errs, Errorf(ClassTLS, "", "the key must be that of the certificate, both in PEM form, and not encrypted",
+			errs = append(errs, Errorf(ClassTLS, "", "the key must be that of the certificate, both in PEM form, and not "+
+				"encrypted",
 				"load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err))
 		}
 		c.certificates = []tls.Certificate{pair}
@@ -63,8 +65,8 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 	return nil
 }
 
-// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Without [TLS.Load] before
-// it, it reads the files; errors name the one that could not be used.
+// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Without
+// [TLS.Load] before it, it reads the files; errors name the one that could not be used.
 func (t TLS) Config(host string) (*tls.Config, error) {
 	if t.loaded == nil {
 		if err := t.Load(os.ReadFile); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Waiter is implemented by those producers and consumers that know what they wait for. From it the engine tells whether the
-// broker or the tester limits a load: goroutines that never wait are at the tester's limit.
+// Waiter is implemented by those producers and consumers that know what they wait for. From it the engine tells whether
+// the broker or the tester limits a load: goroutines that never wait are at the tester's limit.
 type Waiter interface {
 	// Waits returns what the worker has waited for since it was opened, a wait in progress included. It may be called at
 	// any time, also after Close, and by any goroutine.
@@ -43,8 +43,8 @@ type Idle struct {
 	Time  time.Duration
 }
 
-// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine; Wait is safe
-// for concurrent use.
+// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine; Wait
+// is safe for concurrent use.
 type Meter struct {
 	start time.Time
 	times atomic.Uint64

@@ -22,7 +22,8 @@ type BrokerUse struct {
 	CollectionTime *int64  `json:"collectionTime,omitempty"`
 	// Load is the load average of the last minute of the broker's host, at the end or, of a whole run, at most.
 	Load *float64 `json:"load,omitempty"`
-	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, that of the busiest interval.
+	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, that of the
+	// busiest interval.
 	DiskBusy *float64 `json:"diskBusy,omitempty"`
 	// DiskRead and DiskWritten are bytes of all disks.
 	DiskRead    *uint64 `json:"diskRead,omitempty"`
@@ -38,7 +39,8 @@ type BrokerUse struct {
 	Series map[string]float64 `json:"series,omitempty"`
 }
 
-// BrokerSide is what a broker and its host used while a tester watched them: from the start of the load to the end of the run.
+// BrokerSide is what a broker and its host used while a tester watched them: from the start of the load to the end of
+// the run.
 type BrokerSide struct {
 	// Host is the host of the tester that watched; only of a merged result.
 	Host string `json:"host,omitempty"`

@@ -92,8 +92,9 @@ func (r *Result) check() error {
 	return nil
 }
 
-// checkSteps compares the rows of each step with the step. They cannot be of more messages than the step, nor of a step that there
-// is not. Where they are of less, rows are missing, as after a full disk: a warning says so, unless a finding does.
+// checkSteps compares the rows of each step with the step. They cannot be of more messages than the step, nor of a step
+// that there is not. Where they are of less, rows are missing, as after a full disk: a warning says so, unless a
+// finding does.
 func (r *Result) checkSteps() error {
 	ofRows, ofSteps := map[string]*Counts{}, map[string]*Counts{}
 	var names []string
@@ -132,7 +133,8 @@ func (r *Result) checkSteps() error {
 			return fmt.Errorf("the rows of step %q count more than the step", name)
 		}
 		if less && !known {
-			r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("the rows of step %q count less than the step: some are missing", name))
+			r.Outcome.Warnings = append(r.Outcome.Warnings,
+				fmt.Sprintf("the rows of step %q count less than the step: some are missing", name))
 		}
 	}
 	return nil
@@ -241,8 +243,8 @@ func numbers(v reflect.Value) error {
 	return nil
 }
 
-// finite refuses values of chosen series that are no numbers. They are what an exporter serves: a temperature is below zero, and bytes
-// of disks are above 2^53.
+// finite refuses values of chosen series that are no numbers. They are what an exporter serves: a temperature is below
+// zero, and bytes of disks are above 2^53.
 func finite(readings map[string]float64) error {
 	for name, v := range readings {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

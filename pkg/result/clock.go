@@ -10,12 +10,13 @@ import (
 
 // Clock is how far the clock of a part was ahead of that of the first part, when the run began and when it ended.
 //
-// A message that host A sends at a by its clock, and that host B receives at b by its clock, was under way for no less than no time, so
-// that the clock of B is ahead of that of A by b-a at most; and a message from B to A bounds it from below. The offset is in the middle
-// between the two bounds, and its error is half their distance: half of the fastest way there and back, of all messages of the run.
-// That is the measurement of NTP (RFC 5905, section 8), and like that it assumes nothing about how the two ways differ. Bounds are
-// combined over third hosts. As clocks run at different speeds, a bound gets wider by 30 us for each second between the message and the
-// moment that it is used for: each clock is taken to be off by 15 us in a second at most (PHI of RFC 5905).
+// A message that host A sends at a by its clock, and that host B receives at b by its clock, was under way for no less
+// than no time, so that the clock of B is ahead of that of A by b-a at most; and a message from B to A bounds it from
+// below. The offset is in the middle between the two bounds, and its error is half their distance: half of the fastest
+// way there and back, of all messages of the run. That is the measurement of NTP (RFC 5905, section 8), and like that
+// it assumes nothing about how the two ways differ. Bounds are combined over third hosts. As clocks run at different
+// speeds, a bound gets wider by 30 us for each second between the message and the moment that it is used for: each
+// clock is taken to be off by 15 us in a second at most (PHI of RFC 5905).
 //
 // Without messages in both directions, or of clocks that drift more than that, the offset is not known.
 type Clock struct {
@@ -44,7 +45,8 @@ const (
 const unbounded = math.MaxInt64 / 4
 
 // errContradiction is of clocks about which messages tell what cannot be.
-var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set during the run, or drifted")
+var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
+	"during the run, or drifted")
 
 // clocksOf returns the offsets of the parts, in their order: shards of one run. One that is not known is nil.
 func clocksOf(parts []*Result) ([]*Clock, error) {
@@ -74,7 +76,8 @@ func (r *Result) length() (length int64) {
 	return length
 }
 
-// offsets returns by how much the clock of each part was ahead of that of the first at a moment, in microseconds since the start.
+// offsets returns by how much the clock of each part was ahead of that of the first at a moment, in microseconds since
+// the start.
 func offsets(parts []*Result, at int64) ([]*Offset, error) {
 	known := make([]*Offset, len(parts))
 	most, err := bounds(parts, at)

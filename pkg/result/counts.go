@@ -71,7 +71,8 @@ func (p *Producers) add(other *Producers) error {
 
 func (p *Producers) counters() []*uint64 {
 	return []*uint64{
-		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed, &p.Unsent, &p.Unconfirmed,
+		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed,
+		&p.Unsent, &p.Unconfirmed,
 		&p.Late, &p.Strays, &p.CompletedBytes,
 	}
 }
@@ -95,8 +96,8 @@ func (p *Progress) counters() []*uint64 {
 	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.Disordered, &p.Damaged, &p.Foreign}
 }
 
-// add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the longer.
-// Cores and Memory stay as they are.
+// add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the
+// longer. Cores and Memory stay as they are.
 func (t *Tester) add(other *Tester) error {
 	err := addAll(
 		[]*uint64{&t.GCPauses, &t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},

@@ -1,7 +1,7 @@
 package result
 
-// Figures are rates of the measured part of a run or a step: of the time from the end of the warm-up to the end of the load. Those
-// of a role that the run does not have are missing.
+// Figures are rates of the measured part of a run or a step: of the time from the end of the warm-up to the end of the
+// load. Those of a role that the run does not have are missing.
 type Figures struct {
 	// Span is the length of the measured part.
 	Span int64 `json:"span"`
@@ -23,9 +23,11 @@ type Averages struct {
 	// CompletedBytes and ReceivedBytes are average rates of payload in bytes per second.
 	CompletedBytes *float64 `json:"completedBytes,omitempty"`
 	ReceivedBytes  *float64 `json:"receivedBytes,omitempty"`
-	// Offered is the average rate that --rate wanted, in messages per second; missing without a rate, and of several steps.
+	// Offered is the average rate that --rate wanted, in messages per second; missing without a rate, and of several
+	// steps.
 	Offered *float64 `json:"offered,omitempty"`
-	// Due is the number of messages that the rates wanted, and Unsent how many of them were not sent; missing without a rate.
+	// Due is the number of messages that the rates wanted, and Unsent how many of them were not sent; missing without a
+	// rate.
 	Due    *uint64 `json:"due,omitempty"`
 	Unsent *uint64 `json:"unsent,omitempty"`
 }
@@ -40,8 +42,8 @@ type Extreme struct {
 	Elapsed int64 `json:"elapsed"`
 }
 
-// Spread tells how evenly the workers of a group worked: their messages in the whole run, completed ones of producers, received
-// ones of consumers. A group with one worker of a side has none.
+// Spread tells how evenly the workers of a group worked: their messages in the whole run, completed ones of producers,
+// received ones of consumers. A group with one worker of a side has none.
 type Spread struct {
 	// Host is the host of the workers, in merged results.
 	Host string `json:"host,omitempty"`
@@ -94,7 +96,8 @@ type Mark struct {
 	Of string `json:"of"`
 	// Messages is the mark.
 	Messages uint64 `json:"messages"`
-	// Elapsed is the time from the start of the load of the step, interpolated within the second in which the mark was passed.
+	// Elapsed is the time from the start of the load of the step, interpolated within the second in which the mark was
+	// passed.
 	Elapsed int64 `json:"elapsed"`
 	// Average is the mark over that time, in messages per second.
 	Average float64 `json:"average"`
@@ -102,7 +105,8 @@ type Mark struct {
 	Momentary float64 `json:"momentary"`
 }
 
-// Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was something to do.
+// Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was
+// something to do.
 type Stall struct {
 	// Host is the host that saw it, in merged results.
 	Host string `json:"host,omitempty"`

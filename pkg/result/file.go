@@ -22,7 +22,8 @@ type handle interface {
 	Truncate(size int64) error
 }
 
-// create makes a file that does not exist. It is for its owner: what a broker said may tell more than others should know.
+// create makes a file that does not exist. It is for its owner: what a broker said may tell more than others should
+// know.
 func create(path string) (*file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the folder that the user named
 	if err != nil {

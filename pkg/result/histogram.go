@@ -28,8 +28,8 @@ const (
 	maxEncoded = 64 << 10
 )
 
-// Histogram is an HdrHistogram of latencies in microseconds, from 0 to [MaxLatency] with two significant digits. As text it
-// is HdrHistogram's V2 compressed encoding in base64. Histograms add up without loss. The zero value is empty.
+// Histogram is an HdrHistogram of latencies in microseconds, from 0 to [MaxLatency] with two significant digits. As
+// text it is HdrHistogram's V2 compressed encoding in base64. Histograms add up without loss. The zero value is empty.
 //
 // It is not safe for concurrent use.
 type Histogram struct {
@@ -69,7 +69,8 @@ func (h *Histogram) Count() int64 { return h.count }
 // Bars returns the buckets that hold values, in ascending order. The caller must not change them.
 func (h *Histogram) Bars() []Bar { return h.bars }
 
-// Percentile returns the value of rank ceil(p n / 100) as the upper end of its bucket; 0 without values. p is from 0 to 100.
+// Percentile returns the value of rank ceil(p n / 100) as the upper end of its bucket; 0 without values. p is from 0 to
+// 100.
 func (h *Histogram) Percentile(p float64) int64 {
 	// One ulp less, or what should be a whole number may come out as a little more and be rounded up to the next rank.
 	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
@@ -123,8 +124,8 @@ func (h *Histogram) MarshalText() ([]byte, error) {
 	return h.hdr().Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses other ranges and precisions than those of
-// a result, before it takes memory for them.
+// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses other ranges and precisions than
+// those of a result, before it takes memory for them.
 func (h *Histogram) UnmarshalText(text []byte) error {
 	if len(text) > maxEncoded {
 		return fmt.Errorf("a histogram has more than %d bytes", maxEncoded)
@@ -160,8 +161,8 @@ func highest(place int) int64 {
 	return (int64(place-shift<<octaveBits)+1)<<shift - 1
 }
 
-// checkGeometry looks at the head of an encoded histogram: 8 bytes, then, compressed, a cookie, the length of the counts, an
-// offset and the number of digits of 4 bytes each, the lowest and the highest value of 8.
+// checkGeometry looks at the head of an encoded histogram: 8 bytes, then, compressed, a cookie, the length of the
+// counts, an offset and the number of digits of 4 bytes each, the lowest and the highest value of 8.
 func checkGeometry(text []byte) error {
 	const outer, inner, digitsAt, lowestAt, highestAt = 8, 40, 12, 16, 24
 	packed := base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text))

@@ -30,7 +30,8 @@ type Percentiles struct {
 	P9999 int64 `json:"p9999"`
 }
 
-// NewLatency returns the distribution of a histogram whose values have that exact sum and maximum, with its percentiles.
+// NewLatency returns the distribution of a histogram whose values have that exact sum and maximum, with its
+// percentiles.
 func NewLatency(h *Histogram, sum, longest int64) *Latency {
 	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
 	l.percentiles()
@@ -45,8 +46,8 @@ func (l *Latency) Mean() float64 {
 	return float64(l.Sum) / float64(l.Count)
 }
 
-// Percentile returns the value that the share p of all values, from 0 to 100, does not exceed. It needs the histogram, and
-// is 0 without one or without values.
+// Percentile returns the value that the share p of all values, from 0 to 100, does not exceed. It needs the histogram,
+// and is 0 without one or without values.
 func (l *Latency) Percentile(p float64) int64 {
 	if l.Histogram == nil {
 		return 0
@@ -61,7 +62,8 @@ func (l *Latency) percentiles() {
 		return
 	}
 	l.Percentiles = &Percentiles{
-		P50: l.Percentile(50), P90: l.Percentile(90), P99: l.Percentile(99), P999: l.Percentile(99.9), P9999: l.Percentile(99.99),
+		P50: l.Percentile(50), P90: l.Percentile(90), P99: l.Percentile(99), P999: l.Percentile(99.9),
+		P9999: l.Percentile(99.99),
 	}
 }
 

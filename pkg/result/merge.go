@@ -15,16 +15,17 @@ var ErrUnlike = errors.New("the results do not belong together")
 // second is the length of a row, in microseconds.
 const second = 1_000_000
 
-// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load hosts: the shards of
-// one run, or runs of their own. The results stay as they are.
+// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load
+// hosts: the shards of one run, or runs of their own. The results stay as they are.
 //
-// Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start that
-// is nearest. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have percentiles if all rows were read with [RowHistograms], or only one of them has values.
-// Verifications add up if each knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in
-// verify.pv must be joined. The same holds for shards, each of which knows a part of the numbers.
+// Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start
+// that is nearest. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have
+// percentiles if all rows were read with [RowHistograms], or only one of them has values. Verifications add up if each
+// knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in verify.pv must be
+// joined. The same holds for shards, each of which knows a part of the numbers.
 //
-// Results of different plans or the same run, and shards of different runs or beside other results, are refused with [ErrUnlike]. Of
-// shards that are not all there, which [Missing] tells, the result has a warning.
+// Results of different plans or the same run, and shards of different runs or beside other results, are refused with
+// [ErrUnlike]. Of shards that are not all there, which [Missing] tells, the result has a warning.
 func Merge(results ...*Result) (*Result, error) {
 	if err := mergeable(results); err != nil {
 		return nil, err
@@ -54,7 +55,8 @@ func Merge(results ...*Result) (*Result, error) {
 		m.mergeClocks(results, clocks, contradiction)
 		if missing := Missing(results...); len(missing) > 0 {
 			m.Complete = false
-			m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("shards are missing: %s of %d", numbersText(missing), first.Shard.Of))
+			m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("shards are missing: %s of %d", numbersText(missing),
+				first.Shard.Of))
 		}
 	}
 	var err error
@@ -117,7 +119,8 @@ func (r *Result) merge(part *Result) (err error) {
 		}
 	}
 	r.Outcome.merge(&part.Outcome, part.name())
-	if err := errors.Join(r.Total.add(&part.Total), r.Latencies.add(&part.Latencies), r.Tester.add(&part.Tester)); err != nil {
+	if err := errors.Join(r.Total.add(&part.Total), r.Latencies.add(&part.Latencies),
+		r.Tester.add(&part.Tester)); err != nil {
 		return err
 	}
 	r.Tester.Cores += part.Tester.Cores
@@ -235,7 +238,8 @@ func (s *Step) mergeGroups(part []Group) error {
 		}
 		to := &s.Groups[at]
 		err := errors.Join(
-			addTo(&to.Due, from.Due), to.Counts.add(&from.Counts), to.Measured.add(&from.Measured), to.Latencies.add(&from.Latencies),
+			addTo(&to.Due, from.Due), to.Counts.add(&from.Counts), to.Measured.add(&from.Measured),
+			to.Latencies.add(&from.Latencies),
 		)
 		if err != nil {
 			return err
@@ -423,7 +427,8 @@ func (r *Row) add(other *Row) error {
 			return err
 		}
 	}
-	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester), r.addGroups(other.Groups))
+	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester),
+		r.addGroups(other.Groups))
 }
 
 // addGroups adds those of another row, by name.

@@ -8,21 +8,24 @@ type Outage struct {
 	Time int64 `json:"time"`
 	// Elapsed is the same from the start of the load.
 	Elapsed int64 `json:"elapsed"`
-	// Length is how long it lasted: to the first confirmation or receipt on a connection that was opened after it; missing if none came.
-	Length int64 `json:"length,omitempty"`
-	// Confirmed and Received are the times from its start to the first confirmation, and the first receipt, on such a connection; missing
+	// Length is how long it lasted: to the first confirmation or receipt on a connection that was opened after it; missing
 	// if none came.
+	Length int64 `json:"length,omitempty"`
+	// Confirmed and Received are the times from its start to the first confirmation, and the first receipt, on such a
+	// connection; missing if none came.
 	Confirmed int64 `json:"confirmed,omitempty"`
 	Received  int64 `json:"received,omitempty"`
-	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or needed it no more.
+	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or
+	// needed it no more.
 	Reconnected int64 `json:"reconnected,omitempty"`
-	// Silent is the time before Time in which no answer and no message had come to any worker: to notice the failure took no longer.
+	// Silent is the time before Time in which no answer and no message had come to any worker: to notice the failure took
+	// no longer.
 	Silent int64 `json:"silent,omitempty"`
-	// Recovered is the time from its start to the first of three seconds in which completions and receipts were back at 90% of Before,
-	// each; missing if there were none. It is exact to a second.
+	// Recovered is the time from its start to the first of three seconds in which completions and receipts were back at
+	// 90% of Before, each; missing if there were none. It is exact to a second.
 	Recovered int64 `json:"recovered,omitempty"`
-	// Before are the medians of the ten seconds with messages before the outage; of several outages from which the load had not recovered
-	// in between, those before the first.
+	// Before are the medians of the ten seconds with messages before the outage; of several outages from which the load
+	// had not recovered in between, those before the first.
 	Before Rates `json:"before,omitzero"`
 	// Watched is how much of the load in the same step followed the first message that came through, up to Recovered.
 	Watched int64 `json:"watched,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Hash returns the SHA-256 of a plan in hexadecimal. Spaces, the order of keys and the way in which characters are escaped
-// make no difference. The hash of no plan is empty.
+// Hash returns the SHA-256 of a plan in hexadecimal. Spaces, the order of keys and the way in which characters are
+// escaped make no difference. The hash of no plan is empty.
 func Hash(plan json.RawMessage) (string, error) {
 	if len(plan) == 0 {
 		return "", nil

@@ -37,12 +37,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Option changes what [Read] returns.
 type Option func(*reading)
 
-// RowHistograms lets the latencies of rows have their histograms, of which there may be 150 MB a day. Rows that share theirs
-// have none.
+// RowHistograms lets the latencies of rows have their histograms, of which there may be 150 MB a day. Rows that share
+// theirs have none.
 func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
 
-// WarmupLatencies adds up the latencies of messages that were due in the warm-up into sum, with their histograms. They are in no
-// other sum.
+// WarmupLatencies adds up the latencies of messages that were due in the warm-up into sum, with their histograms. They
+// are in no other sum.
 func WarmupLatencies(sum *Latencies) Option { return func(r *reading) { r.warmup = sum } }
 
 type reading struct {
@@ -50,11 +50,11 @@ type reading struct {
 	warmup     *Latencies
 }
 
-// Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so far,
-// as after a kill, and Complete is false.
+// Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so
+// far, as after a kill, and Complete is false.
 //
-// The error is an [*Error], or [ErrNoResult]. Nothing in a file makes Read panic or take more memory than some times its
-// size.
+// The error is an [*Error], or [ErrNoResult]. Nothing in a file makes Read panic or take more memory than some times
+// its size.
 func Read(dir string, options ...Option) (*Result, error) {
 	var o reading
 	for _, option := range options {
@@ -235,11 +235,13 @@ func rebuild(head *Head, rows []Row) (*Result, error) {
 	}
 	r := &sum.result
 	r.Outcome.Reason = "unknown: the run has not ended, or the tester was killed"
-	r.Outcome.Problems = []string{"there is no " + ResultFile + ": the tester was killed, or the run goes on; this is the sum of its rows"}
+	r.Outcome.Problems = []string{"there is no " + ResultFile +
+		": the tester was killed, or the run goes on; this is the sum of its rows"}
 	return r, nil
 }
 
-// readLatencies reads the histograms: into the rows if they are to have them, into the sums unless the result is complete.
+// readLatencies reads the histograms: into the rows if they are to have them, into the sums unless the result is
+// complete.
 func (r *Result) readLatencies(path string, o *reading) error {
 	g := newGroups(r, o)
 	g.next()

@@ -190,13 +190,13 @@ type DestinationCount struct {
 	Destination string `json:"destination"`
 	// Sent is the number of messages that the run sent there.
 	Sent uint64 `json:"sent"`
-	// Added are the messages that the broker got; missing if that is not known. They may be the accepted messages, and those sent
-	// without an answer.
+	// Added are the messages that the broker got; missing if that is not known. They may be the accepted messages, and
+	// those sent without an answer.
 	Added *Compared `json:"added,omitempty"`
 	// Received is the number of messages that the run received there, those of others included.
 	Received uint64 `json:"received"`
-	// Acknowledged are the messages that the broker counts as consumed; missing if that is not known. They may be the messages
-	// received, less those that were delivered again.
+	// Acknowledged are the messages that the broker counts as consumed; missing if that is not known. They may be the
+	// messages received, less those that were delivered again.
 	Acknowledged *Compared `json:"acknowledged,omitempty"`
 	// Depth is how many messages were there at the end; missing if that is not known.
 	Depth *uint64 `json:"depth,omitempty"`
@@ -215,7 +215,8 @@ type Compared struct {
 type Outcome struct {
 	// Success: all messages that were sent were accepted and received, and nothing ended the run early.
 	Success bool `json:"success"`
-	// Status is the exit status that follows from the run: 0 success, 1 failure, 3 a threshold was not kept, 130 interrupted.
+	// Status is the exit status that follows from the run: 0 success, 1 failure, 3 a threshold was not kept, 130
+	// interrupted.
 	Status int `json:"status"`
 	// Reason says why the load ended, such as "duration reached".
 	Reason string `json:"reason"`
@@ -268,13 +269,14 @@ type Group struct {
 
 // Limit is what bounded the rate of a load, judged from what its workers waited for in the measured part.
 type Limit struct {
-	// Kind is none (the rate was reached), max-pending, credit (of the broker, for producers), broker (its answers or deliveries
-	// got late), consumers (their simulated work or rate), producers (consumers alone: they waited for messages), socket (the
-	// network or its buffers took no more), tester-worker (a goroutine or connection of the tester never waited),
-	// tester-processors, machine (other programs had its processors) or unknown. Programs compare it; it does not change.
+	// Kind is none (the rate was reached), max-pending, credit (of the broker, for producers), broker (its answers or
+	// deliveries got late), consumers (their simulated work or rate), producers (consumers alone: they waited for
+	// messages), socket (the network or its buffers took no more), tester-worker (a goroutine or connection of the tester
+	// never waited), tester-processors, machine (other programs had its processors) or unknown. Programs compare it; it
+	// does not change.
 	Kind string `json:"kind"`
-	// Share is the part of the time of the producers, or of the consumers if these are the limit or alone, in which this was
-	// their limit, from 0 to 1.
+	// Share is the part of the time of the producers, or of the consumers if these are the limit or alone, in which this
+	// was their limit, from 0 to 1.
 	Share float64 `json:"share"`
 	// Text says how it shows.
 	Text string `json:"text"`

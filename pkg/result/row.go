@@ -38,9 +38,9 @@ type Row struct {
 	Tester Tester `json:"tester"`
 	// Verified are the findings of the verification up to the end of the interval: totals, not growth.
 	Verified *Progress `json:"verified,omitempty"`
-	// Groups are what the groups of a scenario that has several did in the interval; those that did nothing are left out. Of more than
-	// 8 groups the last ones are together, as "(others)". Their counts add up to those of the row, but that sends and waits at
-	// the very end of the interval may be of the next one.
+	// Groups are what the groups of a scenario that has several did in the interval; those that did nothing are left out.
+	// Of more than 8 groups the last ones are together, as "(others)". Their counts add up to those of the row, but that
+	// sends and waits at the very end of the interval may be of the next one.
 	Groups []RowGroup `json:"groups,omitempty"`
 	// BrokerSide is what the broker and its host used in an interval about as long; missing if nothing is known.
 	BrokerSide *BrokerUse `json:"brokerSide,omitempty"`
@@ -63,8 +63,8 @@ type RowGroup struct {
 	Name string `json:"name"`
 	// Counts of the interval.
 	Counts
-	// Latencies that became known in the interval, as those of the row, in numbers alone: without histograms. They are missing where
-	// the rows take all the room that the files may have.
+	// Latencies that became known in the interval, as those of the row, in numbers alone: without histograms. They are
+	// missing where the rows take all the room that the files may have.
 	Latencies *Latencies `json:"latencies,omitempty"`
 }
 
@@ -106,8 +106,8 @@ type Counts struct {
 	Paused uint64 `json:"paused,omitempty"`
 }
 
-// Producers are counts of producers. Each message sent ends in one of Completed, Rejected, Released, Modified, Failed and
-// Unconfirmed.
+// Producers are counts of producers. Each message sent ends in one of Completed, Rejected, Released, Modified, Failed
+// and Unconfirmed.
 type Producers struct {
 	// Sent: handed to the driver.
 	Sent uint64 `json:"sent"`
@@ -154,11 +154,12 @@ type Consumers struct {
 	NegativeAges      uint64 `json:"negativeAges,omitempty"`
 	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
-	// Delayed: received after a delay that their producer had asked for. Early: those of them that came before it was over.
+	// Delayed: received after a delay that their producer had asked for. Early: those of them that came before it was
+	// over.
 	Delayed uint64 `json:"delayed,omitempty"`
 	Early   uint64 `json:"early,omitempty"`
-	// Released: given back on purpose, so that they come again; not in Received. Rejected: those of Received that were rejected
-	// on purpose.
+	// Released: given back on purpose, so that they come again; not in Received. Rejected: those of Received that were
+	// rejected on purpose.
 	Released uint64 `json:"released,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
 }
@@ -210,8 +211,8 @@ type Latencies struct {
 	S2C *Latency `json:"s2c,omitempty"`
 	// Commit is from asking the broker to commit a transaction to its confirmation.
 	Commit *Latency `json:"commit,omitempty"`
-	// Lateness is of messages that the broker was to hold back: from the end of that delay to the delivery. Those that came before
-	// it are not in it. Transfer has them all, with their delays.
+	// Lateness is of messages that the broker was to hold back: from the end of that delay to the delivery. Those that
+	// came before it are not in it. Transfer has them all, with their delays.
 	Lateness *Latency `json:"lateness,omitempty"`
 }
 

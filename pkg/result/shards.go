@@ -56,17 +56,20 @@ func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction er
 		}
 	}
 	if contradiction != nil {
-		r.Outcome.Warnings = append(r.Outcome.Warnings, "by how much the clocks of the hosts differ is not known: "+contradiction.Error()+
+		r.Outcome.Warnings = append(r.Outcome.Warnings, "by how much the clocks of the hosts differ is not known: "+
+			contradiction.Error()+
 			"; transfer times of messages between hosts are off by that, and the times of the hosts are not corrected")
 		return
 	}
 	if differing > 0 {
-		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most: "+
-			"transfer times of messages between hosts are off by that; other times, rows and the verification are corrected",
-			known[worst].text(results[worst].name(), results[0].name()), differing, notable/1000))
+		r.Outcome.Warnings = append(r.Outcome.Warnings,
+			fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most: "+
+				"transfer times of messages between hosts are off by that; other times, rows and the verification are corrected",
+				known[worst].text(results[worst].name(), results[0].name()), differing, notable/1000))
 	}
 	if len(unknown) > 0 {
-		text := "by how much their clocks differ from that of " + results[0].name() + " is not known, since no messages went both ways or the clocks drifted: " +
+		text := "by how much their clocks differ from that of " + results[0].name() +
+			" is not known, since no messages went both ways or the clocks drifted: " +
 			strings.Join(unknown[:min(10, len(unknown))], ", ")
 		if crossed > 0 {
 			text += "; transfer times of messages between hosts are off by that"
@@ -91,7 +94,8 @@ func (r *Result) besideShard(other *Result) error {
 	case a == nil || b == nil:
 		return fmt.Errorf("%w: run %s is divided into shards, run %s is not", ErrUnlike, r.RunID, other.RunID)
 	case r.RunID != other.RunID:
-		return fmt.Errorf("%w: shard %d is of run %s, shard %d of run %s", ErrUnlike, b.Number, other.RunID, a.Number, r.RunID)
+		return fmt.Errorf("%w: shard %d is of run %s, shard %d of run %s", ErrUnlike, b.Number, other.RunID, a.Number,
+			r.RunID)
 	case a.Of != b.Of || a.Number < 1 || a.Number > a.Of:
 		return fmt.Errorf("%w: shard %d of %d and shard %d of %d", ErrUnlike, b.Number, b.Of, a.Number, a.Of)
 	}

@@ -42,8 +42,8 @@ func (s *Sum) count(row *Row) error {
 	return errors.Join(r.Total.add(&row.Counts), step.Counts.add(&row.Counts), r.Tester.add(&row.Tester))
 }
 
-// Result returns the result so far, without rows, and the latencies of the messages that were due in the warm-up. Both share nothing
-// with the sum.
+// Result returns the result so far, without rows, and the latencies of the messages that were due in the warm-up. Both
+// share nothing with the sum.
 func (s *Sum) Result() (r *Result, warmup Latencies) {
 	c := s.result
 	c.Steps = make([]Step, len(s.result.Steps))

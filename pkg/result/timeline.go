@@ -17,8 +17,9 @@ func startsOf(results []*Result, clocks []*Clock) []int64 {
 	return starts
 }
 
-// onTimeLine returns the result with its times as they are in the merged one: moments by the clock that its own is ahead of, and times since
-// the earliest start of a load, which was earlier than its own by so much. Its rows, and the parts that it is of, stay as they are.
+// onTimeLine returns the result with its times as they are in the merged one: moments by the clock that its own is
+// ahead of, and times since the earliest start of a load, which was earlier than its own by so much. Its rows, and the
+// parts that it is of, stay as they are.
 func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	c := *r
 	c.Parts = r.parts()

@@ -30,8 +30,8 @@ const (
 // Files are the names of all files that a result may consist of.
 func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile} }
 
-// The files grow by at most 200 MB a day: after the first megabytes, the histograms of several seconds share a line where
-// one of each second would be more. Numbers of bytes.
+// The files grow by at most 200 MB a day: after the first megabytes, the histograms of several seconds share a line
+// where one of each second would be more. Numbers of bytes.
 const (
 	freeBytes      = 8 << 20
 	bytesPerSecond = 2200
@@ -42,8 +42,8 @@ const (
 // ErrExists is in the error of [NewWriter] for a folder that has a result already.
 var ErrExists = errors.New("there is a result already")
 
-// Writer writes the result of a run into a folder as the run goes on. After each row the files are complete. It is not safe
-// for concurrent use.
+// Writer writes the result of a run into a folder as the run goes on. After each row the files are complete. It is not
+// safe for concurrent use.
 type Writer struct {
 	dir     string
 	made    bool // the folder is the writer's
@@ -67,8 +67,8 @@ type pool struct {
 	lines       []byte // as they are there
 }
 
-// NewWriter makes the folder, if it does not exist, and the files in it. It refuses a folder that has a result: the error
-// is then [ErrExists].
+// NewWriter makes the folder, if it does not exist, and the files in it. It refuses a folder that has a result: the
+// error is then [ErrExists].
 func NewWriter(dir string) (*Writer, error) {
 	err := os.Mkdir(dir, 0o777) //nolint:gosec // as far as the process' mask lets it
 	made := err == nil
@@ -128,7 +128,8 @@ func (w *Writer) Start(head Head) error {
 	w.log.SetBaseTime(base)
 	w.text.Reset()
 	err = errors.Join(
-		w.log.OutputComment("[perfmq: latencies in microseconds]"), w.log.OutputLogFormatVersion(), w.log.OutputBaseTime(base),
+		w.log.OutputComment("[perfmq: latencies in microseconds]"), w.log.OutputLogFormatVersion(),
+		w.log.OutputBaseTime(base),
 		w.log.OutputStartTime(base), w.log.OutputLegend(),
 	)
 	if err != nil {
@@ -145,8 +146,8 @@ func (h *Head) complete() (err error) {
 
 // Row writes a row. Its latencies must have their histograms.
 //
-// After an error, such as a full disk, it writes no more rows and returns nil, so that the error is reported once; the rows
-// before it are whole.
+// After an error, such as a full disk, it writes no more rows and returns nil, so that the error is reported once; the
+// rows before it are whole.
 func (w *Writer) Row(row Row) error {
 	if w.err != nil {
 		return nil //nolint:nilerr // it was reported
@@ -287,8 +288,8 @@ func (l *Latencies) bare() (c Latencies) {
 	return c
 }
 
-// Finish writes result.json, whole or not at all. It uses neither r.Rows nor what the head says of format and hash. Call it
-// once, also after Row has failed.
+// Finish writes result.json, whole or not at all. It uses neither r.Rows nor what the head says of format and hash.
+// Call it once, also after Row has failed.
 func (w *Writer) Finish(r Result) error {
 	r.Rows, r.Complete = nil, true
 	if err := r.complete(); err != nil {
@@ -342,8 +343,8 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// encode returns a value as JSON and a line feed. Characters that do not print are escaped, also where JSON does not ask for
-// that, so that a terminal can show the text.
+// encode returns a value as JSON and a line feed. Characters that do not print are escaped, also where JSON does not
+// ask for that, so that a terminal can show the text.
 func encode(value any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -59,7 +59,9 @@ type sample struct {
 // by itself. With stop, the tool's context is ended at the end of the window;
 // without, the tool is to end by itself. A tool that ends before the window does
 // is an error, as is the end of ctx.
-func RunCounted(ctx context.Context, command func(context.Context) *exec.Cmd, count Counter, w Window, stop bool) (Counted, error) {
+func RunCounted(
+	ctx context.Context, command func(context.Context) *exec.Cmd, count Counter, w Window, stop bool,
+) (Counted, error) {
 	base, err := count(ctx)
 	if err != nil {
 		return Counted{}, err
@@ -106,7 +108,9 @@ func RunCounted(ctx context.Context, command func(context.Context) *exec.Cmd, co
 
 // watch follows the counter and returns the edges of the window. If the tool has
 // ended, how is put back for the caller.
-func watch(ctx context.Context, pid int, count Counter, base int64, w Window, ended chan error) (begin, end sample, err error) {
+func watch(
+	ctx context.Context, pid int, count Counter, base int64, w Window, ended chan error,
+) (begin, end sample, err error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	var first time.Time

@@ -20,8 +20,9 @@ type Embedded struct {
 
 // StartEmbedded starts `perfmq broker` for AMQP and STOMP on free ports. It ends with the context at the latest.
 func StartEmbedded(ctx context.Context, binary string) (*Embedded, error) {
-	cmd := exec.CommandContext(ctx, binary, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", //nolint:gosec // the user names it
-		"--listen-rocketmq", "off", "--control", "127.0.0.1:0", "--max-memory", "4GiB")
+	cmd := exec.CommandContext(ctx, binary, "broker", //nolint:gosec // the user names it
+		"--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off",
+		"--control", "127.0.0.1:0", "--max-memory", "4GiB")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -241,7 +241,8 @@ func (p *Pair) confirm(f *wire.Decoder, early []bool) error {
 		return err
 	}
 	if !d.Settled || state.Kind != wire.DescAccepted {
-		return fmt.Errorf("messages %d to %d were not accepted: state %#x, settled %v", d.First, d.Last, uint64(state.Kind), d.Settled)
+		return fmt.Errorf("messages %d to %d were not accepted: state %#x, settled %v", d.First, d.Last, uint64(state.Kind),
+			d.Settled)
 	}
 	done, sent := p.accepted.Load(), p.sent.Load()
 	for n := int64(d.First); n <= int64(d.Last); n++ {
@@ -287,7 +288,8 @@ func (p *Pair) receive() error {
 			continue
 		}
 		if t.DeliveryID != wire.Some(got) || len(b.Payload) < p.load.Size {
-			return fmt.Errorf("receive: delivery %d of %d bytes where %d of %d was due", t.DeliveryID.V, len(b.Payload), got, p.load.Size)
+			return fmt.Errorf("receive: delivery %d of %d bytes where %d of %d was due", t.DeliveryID.V, len(b.Payload), got,
+				p.load.Size)
 		}
 		got++
 		if p.in.r.Buffered() > 0 && got-settled < credit/2 {

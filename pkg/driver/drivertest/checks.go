@@ -110,7 +110,10 @@ func checks() []check {
 		{name: "Transactions/Cut", on: onBoth, feature: Transactions, run: testTransactedCut},
 		{name: "Transactions/Refused", on: onBoth, feature: Transactions, when: refusesCommits, run: testRefusedCommit},
 		{name: "Transactions/Receive", on: onBoth, feature: TransactedReceive, run: testTransactedReceive},
-		{name: "Transactions/ReceiveCut", on: onBoth, feature: TransactedReceive, when: settles, run: testTransactedReceiveCut},
+		{
+			name: "Transactions/ReceiveCut", on: onBoth, feature: TransactedReceive, when: settles,
+			run: testTransactedReceiveCut,
+		},
 
 		// lifecycle.go
 		{name: "Connections", on: onBoth, run: testConnections},

@@ -28,17 +28,18 @@ type Config struct {
 	// NewDestination returns a destination that exists, or is made by its use, and that nobody has used before. By
 	// default a random name.
 	NewDestination func(t testing.TB, kind driver.Kind) driver.Destination
-	// Inspect receives messages by another way than the driver's, such as a client library: it is subscribed when it returns,
-	// and the function that it returns waits for the next n messages and returns what they have beside their bodies, in any
-	// order. Without it, properties are looked at through selectors, and what nothing shows makes a check fail.
+	// Inspect receives messages by another way than the driver's, such as a client library: it is subscribed when it
+	// returns, and the function that it returns waits for the next n messages and returns what they have beside their
+	// bodies, in any order. Without it, properties are looked at through selectors, and what nothing shows makes a check
+	// fail.
 	Inspect func(t testing.TB, dest driver.Destination) func(n int) []Header
 	// Subscriptions returns how many subscriptions a topic has at the broker. If nil it is not asked.
 	Subscriptions func(t testing.TB, topic driver.Destination) int
 	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since it exists.
 	// If nil they are not compared.
 	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
-	// Inspector returns who asks the broker for its own counters of destinations of a kind by another way than the driver's, such as
-	// over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it can.
+	// Inspector returns who asks the broker for its own counters of destinations of a kind by another way than the
+	// driver's, such as over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it can.
 	Inspector func(kind driver.Kind) driver.Inspector
 	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil that is not
 	// tested.
@@ -47,21 +48,23 @@ type Config struct {
 	// AtMostOnce says that Options ask for sends that the broker does not confirm: such sends are accepted when handed to
 	// the operating system, so that those on a broken connection may be, too.
 	AtMostOnce bool
-	// SettledReceive says that Options ask for messages that the broker forgets when it sends them. Those that it sent to a
-	// consumer ahead are lost when that closes, and credit does not count the one that is being delivered: what is tested
-	// of settling, verdicts and credit is left out.
+	// SettledReceive says that Options ask for messages that the broker forgets when it sends them. Those that it sent to
+	// a consumer ahead are lost when that closes, and credit does not count the one that is being delivered: what is
+	// tested of settling, verdicts and credit is left out.
 	SettledReceive bool
-	// Lacks are the features that the driver has but this broker has not, each with the reason: TTL of all destinations, or
-	// TTL.On(driver.Topic).
+	// Lacks are the features that the driver has but this broker has not, each with the reason: TTL of all destinations,
+	// or TTL.On(driver.Topic).
 	Lacks map[Feature]string
-	// Unnamed says why the broker does not tell what it is, although the driver is a [driver.Identified]: over STOMP 1.0, whose
-	// CONNECTED frame has no header server.
+	// Unnamed says why the broker does not tell what it is, although the driver is a [driver.Identified]: over STOMP 1.0,
+	// whose CONNECTED frame has no header server.
 	Unnamed string
-	// Selector returns a filter that matches messages whose property key has that value, and no others; by default key = 'value'.
+	// Selector returns a filter that matches messages whose property key has that value, and no others; by default key =
+	// 'value'.
 	Selector func(key, value string) string
 	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
 	ClientID string
-	// PropertyText is a property's value that must not be refused; by default one with all that text protocols have to escape.
+	// PropertyText is a property's value that must not be refused; by default one with all that text protocols have to
+	// escape.
 	PropertyText string
 	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
 	MaxBody int
@@ -70,14 +73,15 @@ type Config struct {
 	// Log says that the broker keeps a queue as a log with a place per filter: what a filter leaves out is passed over,
 	// and a consumer with another filter sees the whole log.
 	Log bool
-	// Allocations is how often the driver may allocate memory per message that is sent and received; 0 by default, which is
-	// right for a data path of our own. All of the process counts: a broker in it makes the figure worthless.
+	// Allocations is how often the driver may allocate memory per message that is sent and received; 0 by default, which
+	// is right for a data path of our own. All of the process counts: a broker in it makes the figure worthless.
 	Allocations float64
 
-	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take seconds
-	// and do not depend on a mode, such as of what a broker that says nothing does to a driver.
+	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take
+	// seconds and do not depend on a mode, such as of what a broker that says nothing does to a driver.
 	Mode bool
-	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do needs.
+	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do
+	// needs.
 	Timeout time.Duration
 	// Grace is what a call may take beyond the end of its context; 5 s by default.
 	Grace time.Duration
@@ -173,7 +177,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("drivertest: Config.Factory needs Open and NewOptions")
 	}
 	if len(c.kinds()) == 0 {
-		return fmt.Errorf("drivertest: there is nothing to test: %s has neither queues nor topics, by Capabilities and Config.Lacks", title)
+		return fmt.Errorf("drivertest: there is nothing to test: %s has neither queues nor topics, by Capabilities and "+
+			"Config.Lacks", title)
 	}
 	known := map[Feature]bool{}
 	for _, f := range Features() {

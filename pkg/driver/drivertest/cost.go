@@ -91,8 +91,8 @@ func (l *meterLoad) run(ctx context.Context, n int) error {
 	return nil
 }
 
-// testAllocations counts the allocations of the whole process while messages are sent and received. Some happen beside the
-// messages, so the best of several rounds counts.
+// testAllocations counts the allocations of the whole process while messages are sent and received. Some happen beside
+// the messages, so the best of several rounds counts.
 func testAllocations(e *env) {
 	const slots, warmUp, n, rounds, slack = 100, 3000, 5000, 5, 0.05
 	d, dest := e.open(), e.dest()

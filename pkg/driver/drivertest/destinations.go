@@ -18,7 +18,8 @@ func testQueueWaits(e *env) {
 	in.nothing(200)
 }
 
-// several are consumers of a destination, on connections of their own but for the last one, which shares that of the first.
+// several are consumers of a destination, on connections of their own but for the last one, which shares that of the
+// first.
 func (e *env) several(d driver.Driver, dest driver.Destination, n int) []*inbox {
 	e.Helper()
 	var inboxes []*inbox

@@ -135,8 +135,8 @@ func (e *env) closes(ctx context.Context, which string, f func(context.Context) 
 	}
 }
 
-// closing is a context for Close, which works while the test is being cleaned up. It is a short one when the way to the broker is
-// broken: an answer that a driver waits for will not come.
+// closing is a context for Close, which works while the test is being cleaned up. It is a short one when the way to the
+// broker is broken: an answer that a driver waits for will not come.
 func (e *env) closing() context.Context {
 	limit := e.cfg.Timeout
 	if e.broken {
@@ -261,7 +261,8 @@ func (c *Config) explore(t testing.TB) error {
 // checkLeaks looks, when everything else of the test has been cleaned up, for goroutines that were not there before.
 func (e *env) checkLeaks() {
 	options := append([]goleak.Option{goleak.IgnoreCurrent()}, e.cfg.IgnoreGoroutines...)
-	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Inspector != nil || e.cfg.Subscriptions != nil { // which may well ask over HTTP
+	// which may well ask over HTTP
+	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Inspector != nil || e.cfg.Subscriptions != nil {
 		options = append(options, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 	}

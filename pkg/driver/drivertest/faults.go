@@ -98,7 +98,8 @@ func testFrozen(e *env) {
 	require.Less(e, time.Since(begin), e.cfg.Grace, "Run on a frozen connection went on after its context had ended")
 	begin = time.Now()
 	out.closeWith(e.within(patience))
-	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Close on a frozen connection went on after its context had ended")
+	require.Less(e, time.Since(begin), patience+e.cfg.Grace,
+		"Close on a frozen connection went on after its context had ended")
 	sent, ended, states := out.totals()
 	require.Equal(e, sent, ended)
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
@@ -118,7 +119,8 @@ func sentOf(n, more int) func(int64) bool {
 	}
 }
 
-// cut loses the connection of a producer while sends are in flight, after n that were accepted. Idle is a consumer on it.
+// cut loses the connection of a producer while sends are in flight, after n that were accepted. Idle is a consumer on
+// it.
 func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	e.Helper()
 	e.broken = true
@@ -139,7 +141,8 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s", out.ledger)
 	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == n, "want the first %d only: %s", n, out.ledger)
 	require.Greaterf(e, sent, n, "no send was in flight: %s", out.ledger)
-	require.Equal(e, states[driver.Unknown], out.class(driver.ClassConnectionLost), "the class of sends that were in flight")
+	require.Equal(e, states[driver.Unknown], out.class(driver.ClassConnectionLost),
+		"the class of sends that were in flight")
 }
 
 // sendLost checks that a send on a lost connection fails.
@@ -185,8 +188,8 @@ func testCut(e *env) {
 	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
 }
 
-// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of those
-// before does not disturb them.
+// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of
+// those before does not disturb them.
 func testAgain(e *env) {
 	if e.reconnects() {
 		e.testReconnects()

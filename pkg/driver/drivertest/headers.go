@@ -38,7 +38,10 @@ func requireProperties(e *env, h Header, want []driver.Property) {
 // testProperties: the user's properties arrive as they are, whatever is in them, and so do the messages.
 func testProperties(e *env) {
 	properties := []driver.Property{
-		{Key: "color", Value: "red"}, {Key: "empty", Value: ""}, {Key: "text", Value: e.cfg.PropertyText}, {Key: "number", Value: "42"},
+		{Key: "color", Value: "red"},
+		{Key: "empty", Value: ""},
+		{Key: "text", Value: e.cfg.PropertyText},
+		{Key: "number", Value: "42"},
 	}
 	with := func(s *driver.ProducerSpec) {
 		each(s.Variants, func(v *driver.Variant) { v.Properties = properties })
@@ -185,7 +188,8 @@ func testTTL(e *env) {
 	default:
 		with := func(s *driver.ProducerSpec) { s.TTL = time.Hour }
 		for _, h := range e.inspected(10, with, plain) {
-			require.InDelta(e, time.Hour.Seconds(), h.TTL.Seconds(), e.cfg.Timeout.Seconds(), "the time to live of messages at the broker, in seconds")
+			require.InDelta(e, time.Hour.Seconds(), h.TTL.Seconds(), e.cfg.Timeout.Seconds(),
+				"the time to live of messages at the broker, in seconds")
 		}
 	}
 }
@@ -211,8 +215,8 @@ func testExpiryWhileAway(e *env) {
 	in.nothing(1)
 }
 
-// testExpiryBehindCredit: messages expire at the broker while the consumer is busy with another, and has no credit for more
-// than a few of them.
+// testExpiryBehindCredit: messages expire at the broker while the consumer is busy with another, and has no credit for
+// more than a few of them.
 func testExpiryBehindCredit(e *env) {
 	const n, credit = 100, 10
 	d, dest := e.open(), e.dest()

@@ -29,9 +29,10 @@ type inbox struct {
 	result   chan error
 	running  bool
 	stopped  bool
-	atOnce   int                                          // calls of deliver that are allowed at once
-	onMsg    func(n int)                                  // called within deliver with the number of messages so far, without the lock
-	verdict  func(m received, before bool) driver.Verdict // before: the message came before; nil accepts
+	atOnce   int // calls of deliver that are allowed at once
+	// called within deliver with the number of messages so far, without the lock
+	onMsg   func(n int)
+	verdict func(m received, before bool) driver.Verdict // before: the message came before; nil accepts
 
 	mu      sync.Mutex
 	got     []received
@@ -65,7 +66,8 @@ func (e *env) receiver(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	return e.consumer(d, spec).run()
 }
 
-// again subscribes once more and receives, as soon as the broker lets us: it may not know yet that the consumer before has gone.
+// again subscribes once more and receives, as soon as the broker lets us: it may not know yet that the consumer before
+// has gone.
 func (e *env) again(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	e.Helper()
 	var in *inbox
@@ -223,7 +225,8 @@ func compare(stamps []int64, first int64, n int) error {
 	if len(missing)+len(twice)+len(foreign) == 0 {
 		return nil
 	}
-	return fmt.Errorf("received %d messages instead of %d: %d missing %v, %d more than once %v, %d with an unknown time property %v",
+	return fmt.Errorf("received %d messages instead of %d: %d missing %v, %d more than once %v, %d with an unknown time "+
+		"property %v",
 		len(stamps), n, len(missing), few(missing), len(twice), few(twice), len(foreign), few(foreign))
 }
 

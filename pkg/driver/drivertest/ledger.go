@@ -60,7 +60,8 @@ func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
 	case int(slot.Index()) >= l.max:
 		fault = fmt.Sprintf("Done was called with slot %d, of %d", slot.Index(), l.max)
 	case l.use[slot.Index()] > slot.Generation():
-		fault = fmt.Sprintf("Done was called for slot %d of generation %d: a late or second answer, or one without its generation",
+		fault = fmt.Sprintf("Done was called for slot %d of generation %d: a late or second answer, or one without its "+
+			"generation",
 			slot.Index(), slot.Generation())
 	case !l.inFlight[slot]:
 		fault = "Done was called for a slot that is not in flight: twice for one send, or for a Send that returned an error"
@@ -190,7 +191,8 @@ func (l *ledger) verify() error {
 	defer l.mu.Unlock()
 	wrong := l.wrong
 	if l.closed && len(l.inFlight) > 0 {
-		wrong = append(wrong, fmt.Sprintf("Close returned but Done was never called for %d of %d sends", len(l.inFlight), l.sent))
+		wrong = append(wrong, fmt.Sprintf("Close returned but Done was never called for %d of %d sends", len(l.inFlight),
+			l.sent))
 	}
 	if len(wrong) == 0 {
 		return nil

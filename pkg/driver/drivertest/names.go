@@ -11,12 +11,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// names are patterns of destination names with what has a meaning to some broker, URL or frame. The X is replaced by a text
-// that nobody has used before.
+// names are patterns of destination names with what has a meaning to some broker, URL or frame. The X is replaced by a
+// text that nobody has used before.
 func names() []string {
 	return []string{
-		"X", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c", "X#b", "X.#", "X.*", "X.>",
-		"X*", "X,b", "X:b", "X;b", "X&b", "X=b", "X@b", "X|b", "X$b", "X!b", "X\\b", "X'b", "X\"b", "X(b)", "X[b]", "X{b}", "X<b>",
+		"X", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c", "X#b", "X.#",
+		"X.*", "X.>",
+		"X*", "X,b", "X:b", "X;b", "X&b", "X=b", "X@b", "X|b", "X$b", "X!b", "X\\b", "X'b", "X\"b", "X(b)", "X[b]", "X{b}",
+		"X<b>",
 		"Xgrün", "X名前", "X💡", "X_b", "X-b", "X.b",
 	}
 }
@@ -28,8 +30,9 @@ type namedPair struct {
 	in   *inbox
 }
 
-// testNames: a name is that of one destination, which no other name is, or it is refused before anything is sent. Consumers
-// may take a name that producers refuse: one that stands for many destinations. All that is wrong is told at once.
+// testNames: a name is that of one destination, which no other name is, or it is refused before anything is sent.
+// Consumers may take a name that producers refuse: one that stands for many destinations. All that is wrong is told at
+// once.
 func testNames(e *env) {
 	d, text := e.open(), unique("n")
 	var pairs []*namedPair
@@ -56,7 +59,8 @@ func testNames(e *env) {
 func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 	e.Helper()
 	deadline := time.Now().Add(e.cfg.Timeout)
-	for i, p := range slices.Backward(pairs) { // or one queue of two names would give each consumer the message that it expects
+	// or one queue of two names would give each consumer the message that it expects
+	for i, p := range slices.Backward(pairs) {
 		err := p.out.trySend(e.soon(), base+int64(i))
 		if err == nil {
 			err = p.out.wait(e.cfg.Timeout)

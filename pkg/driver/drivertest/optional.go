@@ -29,8 +29,8 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	return o
 }
 
-// testIdentified: the driver knows what its broker is once a connection was opened, also after Close, and tells the version that the
-// settings say.
+// testIdentified: the driver knows what its broker is once a connection was opened, also after Close, and tells the
+// version that the settings say.
 func testIdentified(e *env) {
 	d := e.open()
 	identified, ok := d.(driver.Identified)
@@ -54,7 +54,8 @@ func testIdentified(e *env) {
 	product2, version2 := identified.Broker()
 	require.Equal(e, []string{product, version}, []string{product2, version2}, "the broker before and after Close")
 	require.NotEmpty(e, version, "the broker's version")
-	require.LessOrEqual(e, max(len(product), len(version)), driver.MaxBrokerText, "the length of what the broker says of itself")
+	require.LessOrEqual(e, max(len(product), len(version)), driver.MaxBrokerText,
+		"the length of what the broker says of itself")
 	if words := strings.Fields(strings.ReplaceAll(e.cfg.Broker, ",", " ")); slices.ContainsFunc(words, isNumber) {
 		require.Contains(e, words, version, "the words of Config.Broker, and the broker's version")
 	}
@@ -195,8 +196,8 @@ func idle(w driver.Waits) (time.Duration, bool) {
 	return 0, false
 }
 
-// testWaits: a consumer that receives nothing says that it waits, about as long as it does; a producer that is blocked by the
-// broker says so.
+// testWaits: a consumer that receives nothing says that it waits, about as long as it does; a producer that is blocked
+// by the broker says so.
 func testWaits(e *env) {
 	const patience = time.Second
 	path := e.cfg.Path(e)
@@ -248,7 +249,8 @@ func (e *env) requireIdle(consumer driver.Waiter) {
 		e.quiet()
 		passed := time.Since(begin)
 		second, _ := idle(consumer.Waits())
-		require.GreaterOrEqual(e, second-first, passed/2, "the time that a consumer has waited that received nothing, and half of what has passed")
+		require.GreaterOrEqual(e, second-first, passed/2,
+			"the time that a consumer has waited that received nothing, and half of what has passed")
 		require.LessOrEqual(e, second-first, time.Since(earliest), "the time that a consumer has waited, and what has passed")
 	}
 }
@@ -306,7 +308,8 @@ func testCounting(e *env) {
 		for i, c := range now {
 			require.Equal(e, before[i].Name, c.Name, "the order of counters changed")
 			require.NotEmptyf(e, c.Help, "the counter %s has no help text", c.Name)
-			require.Equal(e, strings.ToLower(strings.ReplaceAll(c.Name, " ", "-")), c.Name, "the name of a counter: lower case, words joined by hyphens")
+			require.Equal(e, strings.ToLower(strings.ReplaceAll(c.Name, " ", "-")), c.Name,
+				"the name of a counter: lower case, words joined by hyphens")
 			require.GreaterOrEqualf(e, c.Value, before[i].Value, "the counter %s went back", c.Name)
 		}
 		before = now

@@ -56,7 +56,8 @@ func testRunEnds(e *env) {
 	ended, cancel := context.WithCancel(e.ctx)
 	cancel()
 	late := e.consumer(d, consumerSpec(dest))
-	err = e.bounded(e.cfg.Grace, "Run with an ended context", func() error { return late.consumer.Run(ended, late.deliver) })
+	err = e.bounded(e.cfg.Grace, "Run with an ended context",
+		func() error { return late.consumer.Run(ended, late.deliver) })
 	require.NoError(e, err, "Run with an ended context")
 }
 
@@ -110,8 +111,8 @@ func testUnsettled(e *env) {
 	e.expectTogether(base, n, first, second)
 }
 
-// cutDelivery receives over a path that is cut while the last of some messages is being delivered, and returns that consumer,
-// and one that receives the rest.
+// cutDelivery receives over a path that is cut while the last of some messages is being delivered, and returns that
+// consumer, and one that receives the rest.
 func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), ready func()) (first, second *inbox) {
 	e.Helper()
 	path := e.cfg.Path(e)
@@ -167,7 +168,8 @@ func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
 			switch {
 			case came[stamp] || mayBeGone:
 			case delivered:
-				return fmt.Errorf("message %d, whose delivery had not ended, did not come again: it was settled too early", stamp-base)
+				return fmt.Errorf("message %d, whose delivery had not ended, did not come again: it was settled too early",
+					stamp-base)
 			default:
 				return fmt.Errorf("message %d, which was not delivered, was lost", stamp-base)
 			}
@@ -178,8 +180,8 @@ func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
 	require.NoError(e, compareSome(second.stamps(), func(s int64) bool { return s >= base && s < base+int64(n) }))
 }
 
-// testAfterVerdict: a message is settled when deliver has returned, and not before. If the connection is cut while it is being
-// delivered, it comes again.
+// testAfterVerdict: a message is settled when deliver has returned, and not before. If the connection is cut while it
+// is being delivered, it comes again.
 func testAfterVerdict(e *env) {
 	const n, delivered = 40, 5
 	first, second := e.cutDelivery(n, delivered, nil, nil)
@@ -201,8 +203,8 @@ func testRedelivered(e *env) {
 	}
 }
 
-// verdicts sends messages to a consumer with other verdicts, waits until so many deliveries were made, and returns all that
-// came, and what came to the next consumer.
+// verdicts sends messages to a consumer with other verdicts, waits until so many deliveries were made, and returns all
+// that came, and what came to the next consumer.
 func (e *env) verdicts(
 	n, deliveries int, failing driver.Verdict, verdict func(m received, before bool) driver.Verdict,
 ) (came map[int64]int, left []int64) {
@@ -305,8 +307,8 @@ func (b *inbox) busyNow() int {
 	return b.busy
 }
 
-// testCredit: a consumer that does not return from deliver keeps at most its credit from another one; or, where each consumer
-// gets all, no more than that is sent to it.
+// testCredit: a consumer that does not return from deliver keeps at most its credit from another one; or, where each
+// consumer gets all, no more than that is sent to it.
 func testCredit(e *env) {
 	const n, credit, size = 200, 10, 16 << 10
 	sharing := e.kind == driver.Queue || e.has(SharedSubscription)

@@ -10,13 +10,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// What is true of a client that connects again by itself, see [driver.Capabilities]: where other clients' Run and Send return an
-// error, its do not, but nothing is received, accepted or said to have failed that was not.
+// What is true of a client that connects again by itself, see [driver.Capabilities]: where other clients' Run and Send
+// return an error, its do not, but nothing is received, accepted or said to have failed that was not.
 
 // reconnects tells whether the client does.
 func (e *env) reconnects() bool { return e.cfg.Factory.Capabilities.Reconnects }
 
-// cutOff waits for Run to return because the connection was lost; or, if the client connects again by itself, sees that it goes on.
+// cutOff waits for Run to return because the connection was lost; or, if the client connects again by itself, sees that
+// it goes on.
 func (b *inbox) cutOff() {
 	b.e.Helper()
 	if !b.e.reconnects() {
@@ -28,7 +29,8 @@ func (b *inbox) cutOff() {
 	case err := <-b.result:
 		b.running = false
 		b.cancel()
-		require.FailNowf(b.e, "Run has ended", "Capabilities say that the client connects again by itself, but Run returned: %v", err)
+		require.FailNowf(b.e, "Run has ended", "Capabilities say that the client connects again by itself, but Run "+
+			"returned: %v", err)
 	default:
 	}
 }
@@ -39,7 +41,8 @@ func (e *env) inDoubt(out *sender, n int) {
 	sent, _, states := out.totals()
 	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == n, "want the first %d only: %s", n, out.ledger)
 	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown]+out.class(driver.ClassConnect),
-		"want Accepted, Unknown for messages that may have left when the connection was lost, or the class connect for others: %s", out.ledger)
+		"want Accepted, Unknown for messages that may have left when the connection was lost, or the class connect for "+
+			"others: %s", out.ledger)
 	require.Positivef(e, states[driver.Unknown], "no send was in flight: %s", out.ledger)
 	require.Equalf(e, states[driver.Unknown], out.class(driver.ClassConnectionLost)+out.class(driver.ClassTimeout),
 		"the class of sends that were in flight: %s", out.ledger)
@@ -49,11 +52,14 @@ func (e *env) inDoubt(out *sender, n int) {
 func (e *env) sendNowhere(out *sender) {
 	e.Helper()
 	_, _, before := out.totals()
-	err := e.bounded(e.cfg.Timeout, "Send without a broker", func() error { return out.trySend(e.within(e.cfg.Timeout/2), base-1) })
-	require.NoError(e, err, "Send without a broker of a client that connects again by itself: a send that fails ends with Done")
+	err := e.bounded(e.cfg.Timeout, "Send without a broker",
+		func() error { return out.trySend(e.within(e.cfg.Timeout/2), base-1) })
+	require.NoError(e, err, "Send without a broker of a client that connects again by itself: a send that fails ends "+
+		"with Done")
 	require.NoError(e, out.wait(e.cfg.Timeout), "there is no broker")
 	_, _, states := out.totals()
-	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == before[driver.Accepted], "a send without a broker was accepted: %s", out.ledger)
+	require.Truef(e, e.cfg.AtMostOnce || states[driver.Accepted] == before[driver.Accepted],
+		"a send without a broker was accepted: %s", out.ledger)
 	e.endedOnce(out)
 }
 
@@ -62,7 +68,8 @@ func (e *env) endedOnce(out *sender) {
 	e.Helper()
 	require.NoError(e, out.verify())
 	sent, _, states := out.totals()
-	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown]+states[driver.Failed], "want Accepted, Unknown or Failed: %s", out.ledger)
+	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown]+states[driver.Failed],
+		"want Accepted, Unknown or Failed: %s", out.ledger)
 	classes := out.class(driver.ClassConnectionLost) + out.class(driver.ClassTimeout) + out.class(driver.ClassConnect)
 	require.Equalf(e, sent-states[driver.Accepted], classes, "classes of sends that found no broker: %s", out.ledger)
 }
@@ -120,7 +127,8 @@ func (e *env) goesOn(out *sender, in *inbox, first int64) {
 	out.send(first, n)
 	require.NoError(e, out.wait(e.cfg.Timeout))
 	_, _, states := out.totals()
-	require.Equalf(e, before[driver.Accepted]+n, states[driver.Accepted], "sends that were accepted after the broker came back: %s", out.ledger)
+	require.Equalf(e, before[driver.Accepted]+n, states[driver.Accepted],
+		"sends that were accepted after the broker came back: %s", out.ledger)
 	in.includes(first, n, "receive again after a cut")
 }
 

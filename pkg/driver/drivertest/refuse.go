@@ -62,8 +62,8 @@ func (r refusal) consumer(e *env, change func(*driver.ConsumerSpec)) {
 	r.check(e, err)
 }
 
-// refuseKind wants both sides refused where the protocol has no such destinations. A broker that lacks them may have senders
-// to topics, whose receivers speak another protocol, but no consumers.
+// refuseKind wants both sides refused where the protocol has no such destinations. A broker that lacks them may have
+// senders to topics, whose receivers speak another protocol, but no consumers.
 func refuseKind(e *env, r refusal) {
 	if !r.byBroker {
 		r.producer(e, func(*driver.ProducerSpec) {})

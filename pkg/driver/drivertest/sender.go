@@ -109,7 +109,8 @@ func (s *sender) sendAll(first int64, n int) {
 	s.accepted()
 }
 
-// sendUntil sends messages named base+1000, ... until ctx ends, Send fails, or there are n. It returns the error of the end.
+// sendUntil sends messages named base+1000, ... until ctx ends, Send fails, or there are n. It returns the error of the
+// end.
 func (s *sender) sendUntil(ctx context.Context, limit time.Duration, n int) error {
 	s.e.Helper()
 	return s.e.bounded(limit, "Send, after the end of its context,", func() error {
@@ -149,7 +150,8 @@ func (s *sender) closeWith(ctx context.Context) {
 	s.e.closes(ctx, "Producer.Close", s.producer.Close)
 	s.ledger.close()
 	require.NoError(s.e, s.verify())
-	err := s.e.bounded(s.e.cfg.Grace, "Producer.Close, called again,", func() error { return s.producer.Close(s.e.closing()) })
+	err := s.e.bounded(s.e.cfg.Grace, "Producer.Close, called again,",
+		func() error { return s.producer.Close(s.e.closing()) })
 	require.NoError(s.e, err, "Producer.Close, called again")
 	require.NoError(s.e, s.verify())
 	for i := range s.variants {
@@ -158,7 +160,8 @@ func (s *sender) closeWith(ctx context.Context) {
 }
 
 func equalVariants(a, b *driver.Variant) bool {
-	return string(a.Body) == string(b.Body) && a.Priority == b.Priority && a.Group == b.Group && slices.Equal(a.Properties, b.Properties)
+	return string(a.Body) == string(b.Body) && a.Priority == b.Priority && a.Group == b.Group && slices.Equal(a.Properties,
+		b.Properties)
 }
 
 // sendTogether sends n messages with each of the senders, all at the same time.
@@ -176,7 +179,8 @@ func (e *env) sendTogether(outs []*sender, first int64, n int) {
 		}()
 	}
 	for range outs {
-		require.NoError(e, e.bounded(e.cfg.Timeout+e.cfg.Grace, "sending with several producers", func() error { return <-errs }))
+		require.NoError(e, e.bounded(e.cfg.Timeout+e.cfg.Grace, "sending with several producers",
+			func() error { return <-errs }))
 	}
 }
 
@@ -223,7 +227,8 @@ func (c *commits) await(e *env, confirmed, refused int) {
 			}
 		}
 		if got[0] < confirmed || got[1] < refused {
-			return fmt.Errorf("%d commits were confirmed and %d were not, instead of %d and %d", got[0], got[1], confirmed, refused)
+			return fmt.Errorf("%d commits were confirmed and %d were not, instead of %d and %d", got[0], got[1], confirmed,
+				refused)
 		}
 		return nil
 	})

@@ -104,14 +104,16 @@ func testOrigin(e *env) {
 	out.sendAll(base, 20)
 	in.expect(base, 20)
 	for _, got := range in.messages() {
-		require.Equalf(e, origin, got.id, "message %d does not have the ID that ProducerSpec.Origin gives to all", got.stamp-base)
+		require.Equalf(e, origin, got.id, "message %d does not have the ID that ProducerSpec.Origin gives to all",
+			got.stamp-base)
 	}
 }
 
 func requireBody(e *env, got received, size int) {
 	e.Helper()
 	require.Lenf(e, got.body, size, "the body of message %d has another length", got.stamp-base)
-	require.Truef(e, string(got.body) == string(payload(size)), "the body of message %d, %d bytes, was damaged", got.stamp-base, size)
+	require.Truef(e, string(got.body) == string(payload(size)), "the body of message %d, %d bytes, was damaged",
+		got.stamp-base, size)
 }
 
 func testBodies(e *env) {
@@ -147,7 +149,8 @@ func testVariants(e *env) {
 	}
 }
 
-// testMore announces after each message that another follows: Flush, or a message that is the last one, lets them leave.
+// testMore announces after each message that another follows: Flush, or a message that is the last one, lets them
+// leave.
 func testMore(e *env) {
 	const n = 10
 	out, in := e.pair(e.open(), nil)

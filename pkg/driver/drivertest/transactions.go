@@ -54,7 +54,8 @@ func testTransactedSend(e *env) {
 	ends.await(e, 1, 0)
 }
 
-// testTransactedClose: a transaction that is open at the end is committed or rolled back, and its messages end accordingly.
+// testTransactedClose: a transaction that is open at the end is committed or rolled back, and its messages end
+// accordingly.
 func testTransactedClose(e *env) {
 	const full, open = 20, 5
 	ends := newCommits()
@@ -63,7 +64,8 @@ func testTransactedClose(e *env) {
 	out.close()
 	_, _, states := out.totals()
 	accepted := states[driver.Accepted]
-	require.Containsf(e, []int{full, full + open}, accepted, "accepted sends of two transactions and an open one: %s", out.ledger)
+	require.Containsf(e, []int{full, full + open}, accepted, "accepted sends of two transactions and an open one: %s",
+		out.ledger)
 	in.expect(base, accepted)
 	in.nothing(accepted)
 	confirmed := full / perTransaction
@@ -95,7 +97,8 @@ func testTransactedCut(e *env) {
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	out.close()
 	sent, _, states := out.totals()
-	require.Equalf(e, full, states[driver.Accepted], "sends that were accepted, before and after the connection was cut: %s", out.ledger)
+	require.Equalf(e, full, states[driver.Accepted],
+		"sends that were accepted, before and after the connection was cut: %s", out.ledger)
 	require.Equalf(e, sent-full, states[driver.Unknown]+states[driver.Failed]+states[driver.Rejected],
 		"sends that were in a transaction when the connection was cut: %s", out.ledger)
 	for len(ends.ends) > 0 {
@@ -140,13 +143,15 @@ func testTransactedReceive(e *env) {
 	for range confirmed {
 		require.True(e, (<-ends.ends).confirmed, "a commit was not confirmed")
 	}
-	require.GreaterOrEqualf(e, confirmed, (n+perTransaction-1)/perTransaction, "commits of %d messages each", perTransaction)
+	require.GreaterOrEqualf(e, confirmed, (n+perTransaction-1)/perTransaction, "commits of %d messages each",
+		perTransaction)
 	if keeps(e.cfg, e.kind) {
 		e.again(d, last(next)).nothing(0)
 	}
 }
 
-// testTransactedReceiveCut: what was not committed when the connection is lost comes again, what was committed does not.
+// testTransactedReceiveCut: what was not committed when the connection is lost comes again, what was committed does
+// not.
 func testTransactedReceiveCut(e *env) {
 	const n, delivered = 40, perTransaction + 5
 	ends := newCommits()

@@ -29,8 +29,8 @@ func Compile(t testing.TB, schema []byte, id string) Schemas {
 	return Schemas{Result: compile(""), Head: compile("#/$defs/Head"), Row: compile("#/$defs/Row")}
 }
 
-// Validate fails the test unless the schemas describe the files in a folder. result.json may be missing, as after a kill, and
-// the last line of rows.jsonl may be cut off.
+// Validate fails the test unless the schemas describe the files in a folder. result.json may be missing, as after a
+// kill, and the last line of rows.jsonl may be cut off.
 func (s Schemas) Validate(t testing.TB, dir string) {
 	t.Helper()
 	check := func(schema *jsonschema.Schema, text []byte) {

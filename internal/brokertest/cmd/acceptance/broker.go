@@ -38,7 +38,10 @@ func start(ctx context.Context, kind string) (*broker, error) {
 			return nil, err
 		}
 		return &broker{title: a.Title(), end: a.Close, arguments: func(name, dir string) ([]string, func()) {
-			args := []string{"--url", a.STOMPURL(), "--management-url", a.ManagementURL(), "--user", brokertest.User, "--password", brokertest.Password}
+			args := []string{
+				"--url", a.STOMPURL(), "--management-url", a.ManagementURL(), "--user", brokertest.User,
+				"--password", brokertest.Password,
+			}
 			switch name {
 			case "activemq/cluster":
 				return append(args, "--body-file", "testdata/cluster.xml"), func() {}
@@ -104,6 +107,7 @@ func restarts(ctx context.Context, dir string, f func(context.Context) error) (c
 			}
 		}
 	}()
-	return "touch " + asked + "; while [ ! -e " + done + " ]; do sleep 0.1; done; v=`cat " + done + "`; rm " + done + "; eval \"$v\"",
+	return "touch " + asked + "; while [ ! -e " + done + " ]; do sleep 0.1; done; v=`cat " + done + "`; rm " + done +
+			"; eval \"$v\"",
 		func() { cancel(); <-ended }
 }

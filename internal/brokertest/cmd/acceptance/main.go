@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes what became of them as a page:
-// whether all thresholds were kept, and whether the broker's counters equal perfmq's.
+// Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes what became of
+// them as a page: whether all thresholds were kept, and whether the broker's counters equal perfmq's.
 //
 //	go run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 //
@@ -101,7 +101,10 @@ func run(ctx context.Context) error {
 
 // longOnes are the scenarios that take more than ten minutes on a small machine.
 func longOnes() []string {
-	return []string{"activemq/overnight", "activemq/backlog", "activemq/restart", "activemq/drain", "activemq/fifty-to-hundred", "activemq/connections"}
+	return []string{
+		"activemq/overnight", "activemq/backlog", "activemq/restart", "activemq/drain",
+		"activemq/fifty-to-hundred", "activemq/connections",
+	}
 }
 
 // kindOf returns the kind of broker that a shipped scenario is for.
@@ -141,7 +144,8 @@ func (s *session) once(ctx context.Context, b *broker, name string) (outcome, er
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.perfmq, slices.Concat([]string{"run", "@" + name, "--scale", s.scale, "--result", dir, "--silent"}, extra)...) //nolint:gosec // ours
+	args := append([]string{"run", "@" + name, "--scale", s.scale, "--result", dir, "--silent"}, extra...)
+	cmd := exec.CommandContext(ctx, s.perfmq, args...) //nolint:gosec // ours
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	began := time.Now()
@@ -230,10 +234,13 @@ func (o *outcome) counts() string {
 func page(outcomes []outcome, scale string) string {
 	var b strings.Builder
 	b.WriteString("# Shipped scenarios on real brokers\n\n" +
-		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this page. *Broker's count* compares the\n" +
+		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this " +
+		"page. *Broker's count* compares the\n" +
 		"counters of the broker with those of perfmq, for each destination: messages added and messages acknowledged.\n\n")
-	fmt.Fprintf(&b, "Broker and tester on one machine with %d processors, which had other work to do; scale %s.\n\n", runtime.NumCPU(), scale)
-	b.WriteString("| scenario | broker | took | sent | received | verdict | thresholds kept | broker's count |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "Broker and tester on one machine with %d processors, which had other work to do; scale %s.\n\n",
+		runtime.NumCPU(), scale)
+	b.WriteString("| scenario | broker | took | sent | received | verdict | thresholds kept | broker's count |\n| --- | " +
+		"--- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range outcomes {
 		o := &outcomes[i]
 		var sent, received uint64
@@ -245,14 +252,15 @@ func page(outcomes []outcome, scale string) string {
 				received = c.Received
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s | %s |\n", o.scenario, o.broker, o.took.Round(time.Second), sent, received,
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s | %s |\n", o.scenario, o.broker, o.took.Round(time.Second), sent,
+			received,
 			o.verdict(), o.thresholds(), o.counts())
 	}
 	return b.String()
 }
 
-// failures returns the scenarios that did not succeed, with the end of their output. A threshold on a rate is about the machine, too:
-// it is in the page, and no failure.
+// failures returns the scenarios that did not succeed, with the end of their output. A threshold on a rate is about the
+// machine, too: it is in the page, and no failure.
 func failures(outcomes []outcome) error {
 	var errs []error
 	for i := range outcomes {

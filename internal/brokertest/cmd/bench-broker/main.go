@@ -23,7 +23,9 @@
 //	broker cpu us/message     processor time of the broker's process, Java's compiler and collector included
 //	client cpu us/message     that of the raw client, sender and receiver
 //	tester cpu us/message     that of perfmq
-//	processors, broker        how many of the machine's processors the broker kept busy: if it had what the client left, it
+//
+// processors, broker how many of the machine's processors the broker kept busy: if it had what the client left, it
+//
 //	                          was the machine's limit, else one of its own
 //	send ack, transfer        latencies, as perfmq reports them
 //
@@ -115,7 +117,8 @@ func run(ctx context.Context) error {
 	}
 	defer end()
 
-	fmt.Printf("1024-byte messages, not persistent, 1 producer, 1 consumer, 1 queue; %d runs of %d s each, medians\n", b.repeat, b.duration)
+	fmt.Printf("1024-byte messages, not persistent, 1 producer, 1 consumer, 1 queue; %d runs of %d s each, medians\n",
+		b.repeat, b.duration)
 	if *only == "" || *only == "raw" {
 		for _, pending := range []int{1000, 1} {
 			if err := b.raw(ctx, pending, ours, theirs); err != nil {

@@ -149,7 +149,8 @@ func (t target) check(ctx context.Context, queue string, want int64) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			differ := fmt.Errorf("the client sent and received %d messages, the broker stored %d and saw %d accepted", want, stored, settled)
+			differ := fmt.Errorf("the client sent and received %d messages, the broker stored %d and saw %d accepted", want,
+				stored, settled)
 			return errors.Join(differ, err)
 		}
 	}

@@ -49,10 +49,12 @@ func buildArrow(ctx context.Context, dir string, broker *brokertest.Artemis) (*a
 	}
 	flags, err := exec.CommandContext(ctx, "pkg-config", "--cflags", "--libs", "libqpid-proton").Output()
 	if err != nil {
-		return nil, fmt.Errorf("find Qpid Proton's C library (Debian: apt-get install gcc pkg-config libqpid-proton11-dev): %w", err)
+		return nil, fmt.Errorf("find Qpid Proton's C library (Debian: apt-get install gcc pkg-config "+
+			"libqpid-proton11-dev): %w", err)
 	}
 	args := append([]string{"-O2", "-o", binary, source}, strings.Fields(string(flags))...)
-	if out, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput(); err != nil { //nolint:gosec // pkg-config's flags
+	compile := exec.CommandContext(ctx, "cc", args...) //nolint:gosec // pkg-config's flags
+	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile arrow.c: %w\n%s", err, out)
 	}
 	return &arrow{binary: binary, broker: broker}, nil
@@ -66,7 +68,8 @@ func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o pee
 	}
 	a.runs++
 	queue := fmt.Sprintf("ARROW.%d", a.runs)
-	if err := a.broker.CreateQueue(ctx, queue, queue, "ANYCAST"); err != nil { // by itself, Artemis would make a topic of it
+	// by itself, Artemis would make a topic of it
+	if err := a.broker.CreateQueue(ctx, queue, queue, "ANYCAST"); err != nil {
 		return o, err
 	}
 	defer a.broker.DeleteQueue(ctx, queue) //nolint:errcheck // it is harmless
@@ -78,8 +81,8 @@ func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o pee
 	}
 	var said bytes.Buffer
 	command := func(role string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, a.binary, role, u.Hostname(), u.Port(), queue, strconv.Itoa(count), "1024", //nolint:gosec // ours
-			strconv.Itoa(s.Pending), durable)
+		cmd := exec.CommandContext(ctx, a.binary, role, u.Hostname(), u.Port(), queue, //nolint:gosec // ours
+			strconv.Itoa(count), "1024", strconv.Itoa(s.Pending), durable)
 		cmd.Stderr = os.Stderr
 		return cmd
 	}
@@ -126,10 +129,15 @@ func (b *bench) amqp(ctx context.Context) error {
 			}, args...)...)
 		}
 	}
-	fmt.Printf("\n== Artemis over AMQP: 1 producer, 1 consumer, 1 queue, a connection each. The arrow is a program of ours on Qpid Proton's\n" +
+	fmt.Printf("\n== Artemis over AMQP: 1 producer, 1 consumer, 1 queue, a connection each. The arrow is a program of " +
+		"ours on Qpid Proton's\n" +
 		"   C library, made like quiver's: a process a side, rate from the first message received to the last\n")
 	for _, s := range []peerbench.Setting{
-		{Pending: window}, {Pending: window, Persistent: true}, {Pending: 1}, {Pending: 100, Rate: 2000}, {Pending: 100, Rate: 10_000},
+		{Pending: window},
+		{Pending: window, Persistent: true},
+		{Pending: 1},
+		{Pending: 100, Rate: 2000},
+		{Pending: 100, Rate: 10_000},
 	} {
 		if err := b.amqpSetting(ctx, on, peer, ours, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
@@ -146,8 +154,13 @@ func response(o peerbench.Outcome) float64 {
 	return o.Send.P50
 }
 
-func (b *bench) amqpSetting(ctx context.Context, on *peerbench.OnArtemis, peer *arrow, ours func(string) peerbench.Command, s peerbench.Setting) error {
-	t := peerbench.Table[peerbench.Outcome]{W: os.Stdout, Columns: []peerbench.Column[peerbench.Outcome]{{Name: "perfmq"}, {Name: "go-amqp"}}}
+func (b *bench) amqpSetting(
+	ctx context.Context, on *peerbench.OnArtemis, peer *arrow, ours func(string) peerbench.Command, s peerbench.Setting,
+) error {
+	t := peerbench.Table[peerbench.Outcome]{W: os.Stdout, Columns: []peerbench.Column[peerbench.Outcome]{
+		{Name: "perfmq"},
+		{Name: "go-amqp"},
+	}}
 	withArrow := s.Pending == window
 	switch {
 	case withArrow:

@@ -22,7 +22,9 @@ const (
 )
 
 // bareOnce runs the bare client at a rate within this process, whose use of the processors is its own meanwhile.
-func (b *bench) bareOnce(ctx context.Context, broker *brokertest.Artemis, s peerbench.Setting, run int) (o peerbench.Outcome, err error) {
+func (b *bench) bareOnce(
+	ctx context.Context, broker *brokertest.Artemis, s peerbench.Setting, run int,
+) (o peerbench.Outcome, err error) {
 	u, err := url.Parse(broker.AMQPURL())
 	if err != nil {
 		return o, err
@@ -35,7 +37,10 @@ func (b *bench) bareOnce(ctx context.Context, broker *brokertest.Artemis, s peer
 	d := time.Duration(b.duration) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()
-	pair, err := rawamqp.Open(ctx, u.Host, rawamqp.Load{Queue: queue, Size: 1024, Pending: s.Pending, Credit: window, Rate: s.Rate})
+	pair, err := rawamqp.Open(ctx, u.Host, rawamqp.Load{
+		Queue: queue, Size: 1024, Pending: s.Pending, Credit: window,
+		Rate: s.Rate,
+	})
 	if err != nil {
 		return o, err
 	}

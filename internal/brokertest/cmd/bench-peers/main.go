@@ -52,7 +52,8 @@ func run(ctx context.Context) error {
 	var b bench
 	only := flag.String("only", "", "amqp, scale, rocketmq or stomp; empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
-	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark reports a rate itself")
+	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark "+
+		"reports a rate itself")
 	flag.IntVar(&b.warmup, "warmup", 0, "seconds of warm-up per run, not measured (0: a third of the duration)")
 	flag.IntVar(&b.repeat, "repeat", 3, "runs of each tool per setting, in turn; medians are printed")
 	flag.IntVar(&b.backlog, "backlog", 0, "messages for the consumers of RocketMQ (0: 40000 per second of the duration)")
@@ -80,7 +81,8 @@ func run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(b.dir) //nolint:errcheck // a scratch folder
 
-	fmt.Printf("1024-byte messages; %d runs of %d s each (%d s warm-up), in turn, medians\n", b.repeat, b.duration, b.warmup)
+	fmt.Printf("1024-byte messages; %d runs of %d s each (%d s warm-up), in turn, medians\n", b.repeat, b.duration,
+		b.warmup)
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error

@@ -52,7 +52,8 @@ type contest struct {
 
 func (b *bench) rocketmq(ctx context.Context) error {
 	broker, err := brokertest.LaunchRocketMQ(ctx, brokertest.WithRocketMQHeap("1g"),
-		brokertest.WithRocketMQProperty("mappedFileSizeCommitLog", "1073741824")) // the default; the harness makes them smaller
+		// the default; the harness makes them smaller
+		brokertest.WithRocketMQProperty("mappedFileSizeCommitLog", "1073741824"))
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,8 @@ func (b *bench) rocketmq(ctx context.Context) error {
 		{
 			// Not its benchmark's own: with -y true that fills the client's queue of 10,000 sends, which then outlive
 			// their time limit of 3 s on a small machine and fail all, and none of its arguments limits that.
-			title: "producer, asynchronous: perfmq 1000 in flight, Java's client 1000 by its own flow control (AsyncProducer.java)",
+			title: "producer, asynchronous: perfmq 1000 in flight, Java's client 1000 by its own flow control " +
+				"(AsyncProducer.java)",
 			java: func(topic string) []string {
 				return []string{"AsyncProducer", r.broker.NameServer(), topic, "1024", "1000"}
 			},
@@ -221,7 +223,8 @@ func (r *onRocketMQ) consumers(ctx context.Context) error {
 	if n, err := r.broker.TopicMessages(ctx, topic); err != nil || n != int64(r.backlog) {
 		return fmt.Errorf("fill a topic for the consumers: the broker has %d messages of %d: %w", n, r.backlog, err)
 	}
-	title := fmt.Sprintf("consumer of a backlog of %d: msg/s from 20%% to 95%% of it as handed out by the broker", r.backlog)
+	title := fmt.Sprintf("consumer of a backlog of %d: msg/s from 20%% to 95%% of it as handed out by the broker",
+		r.backlog)
 	err := r.compare(ctx, title,
 		func() (peerbench.Counted, error) {
 			group := r.name("group")
@@ -245,7 +248,9 @@ func (r *onRocketMQ) consumers(ctx context.Context) error {
 }
 
 // consume measures a consumer. The broker is a little ahead of it: a client fetches messages before it handles them.
-func (r *onRocketMQ) consume(ctx context.Context, stop bool, command func(context.Context) *exec.Cmd) (peerbench.Counted, error) {
+func (r *onRocketMQ) consume(
+	ctx context.Context, stop bool, command func(context.Context) *exec.Cmd,
+) (peerbench.Counted, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.duration+90)*time.Second)
 	defer cancel()
 	n := int64(r.backlog)

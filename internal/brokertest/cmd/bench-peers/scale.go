@@ -26,9 +26,11 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	defer broker.Close()
-	fmt.Printf("\n== Embedded broker as a process of its own: %d msg/s in all, N producers and N consumers, a connection each\n", scaleRate)
+	fmt.Printf("\n== Embedded broker as a process of its own: %d msg/s in all, N producers and N consumers, a "+
+		"connection each\n", scaleRate)
 	for _, protocol := range []string{"amqp", "stomp"} {
-		fmt.Printf("\n%s\n  %12s %14s %14s %14s %18s %18s\n", protocol, "connections", "received msg/s", "cpu us/message", "memory MiB",
+		fmt.Printf("\n%s\n  %12s %14s %14s %14s %18s %18s\n", protocol, "connections", "received msg/s", "cpu us/message",
+			"memory MiB",
 			"send delay p50 us", "response p50 us")
 		medians := map[int]peerbench.Outcome{}
 		for _, n := range []int{1, 10, 100, 1000, 5000} {
@@ -49,7 +51,8 @@ func (b *bench) scale(ctx context.Context) error {
 				peerbench.Median(runs, func(o peerbench.Outcome) float64 { return o.Delay.P50 }), peerbench.Median(runs, response))
 		}
 		slope := (medians[5000].Memory - medians[1000].Memory) / 1024 / 8000
-		fmt.Printf("  memory per connection: %.1f KiB (aim at most %g: %s); cpu of 1000 / 1 a side: %s; rate with 1000 a side: %s\n",
+		fmt.Printf("  memory per connection: %.1f KiB (aim at most %g: %s); cpu of 1000 / 1 a side: %s; rate with 1000 a "+
+			"side: %s\n",
 			slope, scaleMemory, met(slope <= scaleMemory),
 			verdict(medians[1000].CPUPerMessage()/medians[1].CPUPerMessage(), scaleCPU, false),
 			verdict(medians[1000].Received/scaleRate, 0.99, true))
@@ -69,9 +72,11 @@ func (b *bench) scaleOnce(ctx context.Context, protocol, address string, n, run 
 	limit := time.Duration(b.duration)*time.Second + 3*time.Minute
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := peerbench.Perfmq(ctx, b.perfmq, protocol, "client", "--url", address, "--producers", strconv.Itoa(n), "--consumers", strconv.Itoa(n),
+	cmd := peerbench.Perfmq(ctx, b.perfmq, protocol, "client", "--url", address, "--producers", strconv.Itoa(n),
+		"--consumers", strconv.Itoa(n),
 		"--rate", strconv.Itoa(scaleRate), "--duration", strconv.Itoa(b.duration), "--warmup", strconv.Itoa(b.warmup),
-		"--max-pending", "100", "--connect-timeout", "60s", "--json", file, "--silent", fmt.Sprintf("queue://SCALE.%s.%d.%d", protocol, n, run))
+		"--max-pending", "100", "--connect-timeout", "60s", "--json", file, "--silent", fmt.Sprintf("queue://SCALE.%s.%d.%d",
+			protocol, n, run))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return peerbench.Outcome{}, fmt.Errorf("%w\n%s", err, out)
 	}

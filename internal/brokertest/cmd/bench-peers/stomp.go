@@ -41,7 +41,8 @@ func (b *bench) stomp(ctx context.Context) error {
 			return broker.PerfCommand(ctx, "client", append([]string{"--url", broker.CoreURL() + confirm}, args...)...)
 		}},
 	}
-	fmt.Printf("\n== Artemis: 1 producer, 1 consumer, 1 queue, a connection each; rates are the tools' own, sends held against the broker's counter\n")
+	fmt.Printf("\n== Artemis: 1 producer, 1 consumer, 1 queue, a connection each; rates are the tools' own, sends held " +
+		"against the broker's counter\n")
 	one := map[bool]float64{}
 	for _, pending := range []int{1, 100} {
 		for _, persistent := range []bool{false, true} {
@@ -66,7 +67,8 @@ func (b *bench) stomp(ctx context.Context) error {
 				one[persistent] = rate
 				continue
 			}
-			fmt.Printf("  perfmq STOMP, one sending connection: 100 receipts in flight / 1 = %s\n", verdict(rate/one[persistent], stompAim, true))
+			fmt.Printf("  perfmq STOMP, one sending connection: 100 receipts in flight / 1 = %s\n",
+				verdict(rate/one[persistent], stompAim, true))
 		}
 	}
 	return nil

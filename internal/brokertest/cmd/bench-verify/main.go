@@ -72,7 +72,8 @@ func run(ctx context.Context) error {
 	flag.IntVar(&b.pending, "max-pending", 100, "messages in flight")
 	flag.IntVar(&b.size, "message-size", 1024, "bytes")
 	flag.IntVar(&b.consumers, "consumers", 1, "consumers of the queue")
-	flag.BoolVar(&b.pin, "pin", false, "broker and perfmq on processors of their own, by taskset: steadier on a small machine")
+	flag.BoolVar(&b.pin, "pin", false, "broker and perfmq on processors of their own, by taskset: steadier on a small "+
+		"machine")
 	flag.Parse()
 	if flag.NArg() > 0 || b.pairs < 1 || b.warmup < 0 || b.duration <= b.warmup {
 		return fmt.Errorf("no arguments; -pairs 1 or more; -duration above -warmup, which is 0 or more")
@@ -89,7 +90,8 @@ func run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(b.dir) //nolint:errcheck // a scratch folder
 
-	fmt.Printf("messages of %d bytes, not persistent, 1 producer with %d in flight, consumers: %d; %d pairs of runs of %d s (%d s warm-up), medians\n",
+	fmt.Printf("messages of %d bytes, not persistent, 1 producer with %d in flight, consumers: %d; %d pairs of runs of "+
+		"%d s (%d s warm-up), medians\n",
 		b.size, b.pending, b.consumers, b.pairs, b.duration, b.warmup)
 	for _, t := range chosen {
 		if err := b.measure(ctx, t); err != nil {
@@ -119,7 +121,8 @@ func (b *bench) measure(ctx context.Context, t target) error {
 	}
 	defer s.end()
 	if b.pin && s.pid != 0 {
-		if out, err := exec.CommandContext(ctx, "taskset", "-apc", processors(true), strconv.Itoa(s.pid)).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "taskset", "-apc", processors(true),
+			strconv.Itoa(s.pid)).CombinedOutput(); err != nil {
 			return fmt.Errorf("taskset: %w\n%s", err, out)
 		}
 	}
@@ -191,7 +194,8 @@ func (b *bench) once(ctx context.Context, t target, s started, verify bool) (out
 	args := []string{
 		t.protocol, "client", "--url", s.url, "--json", file, "--silent",
 		"--duration", strconv.Itoa(b.duration), "--warmup", strconv.Itoa(b.warmup),
-		"--max-pending", strconv.Itoa(b.pending), "--message-size", strconv.Itoa(b.size), "--consumers", strconv.Itoa(b.consumers),
+		"--max-pending", strconv.Itoa(b.pending), "--message-size", strconv.Itoa(b.size), "--consumers",
+		strconv.Itoa(b.consumers),
 	}
 	if verify {
 		args = append(args, "--verify")

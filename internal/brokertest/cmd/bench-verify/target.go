@@ -55,7 +55,8 @@ func onArtemis(url func(*brokertest.Artemis) string) func(context.Context, *benc
 
 func onRocketMQ(ctx context.Context, _ *bench) (started, error) {
 	r, err := brokertest.LaunchRocketMQ(ctx, brokertest.WithRocketMQHeap("1g"),
-		brokertest.WithRocketMQProperty("mappedFileSizeCommitLog", "1073741824")) // the default; the harness makes them smaller
+		// the default; the harness makes them smaller
+		brokertest.WithRocketMQProperty("mappedFileSizeCommitLog", "1073741824"))
 	if err != nil {
 		return started{}, err
 	}

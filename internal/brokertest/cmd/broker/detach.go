@@ -84,7 +84,8 @@ func announce(stdout io.Writer, lines []string, harness *os.Process) error {
 	if err := brokertest.MarkDetached(dir, harness.Pid); err != nil {
 		return errors.Join(err, harness.Signal(syscall.SIGTERM))
 	}
-	_, err := fmt.Fprintf(stdout, "%s\nHARNESS_PID=%d\n# to stop it: go run ./internal/brokertest/cmd/broker -stop %[2]d\n",
+	_, err := fmt.Fprintf(stdout, "%s\nHARNESS_PID=%d\n# to stop it: go run ./internal/brokertest/cmd/broker -stop "+
+		"%[2]d\n",
 		strings.Join(lines, "\n"), harness.Pid)
 	return errors.Join(err, harness.Release())
 }

@@ -46,21 +46,23 @@ type pair struct{ key, value string }
 // setFlag adds the flag -set, which may be repeated. help says which keys there are.
 func setFlag(fs *flag.FlagSet, help string) *[]pair {
 	var set []pair
-	fs.Func("set", "set `KEY=VALUE` in the broker's configuration; may be repeated. Keys are "+help, func(text string) error {
-		key, value, ok := strings.Cut(text, "=")
-		if !ok || key == "" {
-			return errors.New("use KEY=VALUE")
-		}
-		set = append(set, pair{key, value})
-		return nil
-	})
+	fs.Func("set", "set `KEY=VALUE` in the broker's configuration; may be repeated. Keys are "+help,
+		func(text string) error {
+			key, value, ok := strings.Cut(text, "=")
+			if !ok || key == "" {
+				return errors.New("use KEY=VALUE")
+			}
+			set = append(set, pair{key, value})
+			return nil
+		})
 	return &set
 }
 
 // javaFlag adds the flag -java-opts, which may be repeated.
 func javaFlag(fs *flag.FlagSet) *[]string {
 	var options []string
-	help := "append `OPTIONS` to those of the broker's JVM, separated by blanks, without quotes: \"-Xmx2G -XX:+UseZGC\".\n" +
+	help := "append `OPTIONS` to those of the broker's JVM, separated by blanks, without quotes: \"-Xmx2G " +
+		"-XX:+UseZGC\".\n" +
 		"May be repeated. A largest heap and a collector replace the usual ones"
 	fs.Func("java-opts", help, func(text string) error {
 		options = append(options, strings.Fields(text)...)
@@ -90,7 +92,8 @@ func parse(args []string) (settings, error) {
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until broker -stop, or for the time of -for (24h without)")
+	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until broker -stop, or for the "+
+		"time of -for (24h without)")
 	fs.BoolVar(&set.outlive, "outlive-parent", false, "go on when the process that started this has ended")
 	set.launch = kinds[args[0]](fs)
 	if err := fs.Parse(args[1:]); err != nil {
@@ -118,7 +121,8 @@ func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
 	noManagement := fs.Bool("no-management", false, "do not start the web server: less memory, no counters")
 	old := fs.Bool("2.19", false, "start Artemis 2.19, without its web server")
-	set := setFlag(fs, "elements of broker.xml, those of addresses for all of them:\n"+strings.Join(brokertest.ArtemisSettings(), ", "))
+	set := setFlag(fs, "elements of broker.xml, those of addresses for all of them:\n"+
+		strings.Join(brokertest.ArtemisSettings(), ", "))
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithArtemisSetting, java, brokertest.WithJavaOptions)
@@ -167,7 +171,8 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	heap := fs.String("heap", "512M", "heap of the broker, in Java's notation")
 	login := fs.Bool("login", false, "refuse users other than admin with password admin")
 	old := fs.Bool("5.16", false, "start ActiveMQ Classic 5.16")
-	set := setFlag(fs, "attributes of activemq.xml, and jolokia=true for its management:\n"+strings.Join(brokertest.ActiveMQSettings(), ", "))
+	set := setFlag(fs, "attributes of activemq.xml, and jolokia=true for its management:\n"+
+		strings.Join(brokertest.ActiveMQSettings(), ", "))
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {
 		options := with(set, brokertest.WithActiveMQSetting, java, brokertest.WithActiveMQJavaOptions)
@@ -247,7 +252,8 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 
 // qpid always demands its login.
 func qpid(fs *flag.FlagSet) func(context.Context) (running, error) {
-	limit := fs.Int("limit", 0, "hold producers back when a queue whose name begins with limited has that many messages (0: never)")
+	limit := fs.Int("limit", 0, "hold producers back when a queue whose name begins with limited has that many messages "+
+		"(0: never)")
 	set := setFlag(fs, "context variables, for example broker.flowToDiskThreshold=1000000; Broker-J ignores unknown ones")
 	java := javaFlag(fs)
 	return func(ctx context.Context) (running, error) {

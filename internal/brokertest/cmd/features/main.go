@@ -61,7 +61,8 @@ func read(dir string) ([]drivertest.Results, error) {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no results: run the conformance tests with PERFMQ_TEST_FEATURES=%s (an absolute path)", dir, dir)
+		return nil, fmt.Errorf("%s has no results: run the conformance tests with PERFMQ_TEST_FEATURES=%s (an absolute path)",
+			dir, dir)
 	}
 	var list []drivertest.Results
 	for _, file := range files {
@@ -138,12 +139,16 @@ func shortTitle(protocol string) string {
 func (t *table) markdown() string {
 	var b strings.Builder
 	b.WriteString("# Features by broker and protocol\n\n" +
-		"Made by `make features` from the results of the conformance suite (`pkg/driver/drivertest`) on these very brokers.\n" +
+		"Made by `make features` from the results of the conformance suite (`pkg/driver/drivertest`) on these very " +
+		"brokers.\n" +
 		"Do not edit it.\n\n" +
-		"- " + markWorks + ": tested, it works. Of priorities and persistent messages the suite tests that they are accepted and\n" +
+		"- " + markWorks + ": tested, it works. Of priorities and persistent messages the suite tests that they are " +
+		"accepted and\n" +
 		"  delivered, not in which order the broker delivers or what survives its restart\n" +
-		"- " + markLacks + ", with a note below the table: the broker lacks it; tested that perfmq says so instead of ignoring it\n" +
-		"- " + markRefuses + ": perfmq does not have it over this protocol; tested that it is refused before anything is sent\n" +
+		"- " + markLacks + ", with a note below the table: the broker lacks it; tested that perfmq says so instead of " +
+		"ignoring it\n" +
+		"- " + markRefuses + ": perfmq does not have it over this protocol; tested that it is refused before anything is " +
+		"sent\n" +
 		"- " + markFailed + ": a test failed\n\n")
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	head, rule := []string{"Broker", "Protocol"}, []string{"---", "---"}
