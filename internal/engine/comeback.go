@@ -39,24 +39,26 @@ func (c *comeback) tell() {
 
 var errGivenUp = errors.New("the time for connecting again is over")
 
-// rest waits for about a time, or shortly if another worker is connected again meanwhile. The error is that of ctx or
-// errGivenUp.
-func (l *link[T]) rest(ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time) error {
+// rest waits for about a time, or shortly if another worker is connected again meanwhile: then it was woken. The error is
+// that of ctx or errGivenUp.
+func (l *link[T]) rest(
+	ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time,
+) (woken bool, err error) {
 	timer := time.NewTimer(jittered(d))
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-			return nil
+			return woken, nil
 		case <-others:
-			others = nil
+			others, woken = nil, true
 			if d > firstPause {
 				timer.Reset(jittered(firstPause))
 			}
 		case <-deadline:
-			return errGivenUp
+			return woken, errGivenUp
 		case <-ctx.Done():
-			return ctx.Err()
+			return woken, ctx.Err()
 		}
 	}
 }

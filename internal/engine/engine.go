@@ -284,6 +284,7 @@ func (r *run) collect() {
 	r.collector.Beat(r.pulse)
 	if r.outages != nil {
 		r.outages.Watch(r.collector.LastSign)
+		r.outages.Plan(r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.Verify(r.progress)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -105,21 +106,21 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
 	spec, watching := p.spec, reconnects(g, &g.Producer)
 	var l *producerLink
-	var ends *watchedEnds // of the last connection
+	var last atomic.Pointer[watchedEnds] // of the last connection
 	connect := func(ctx context.Context) (driver.Producer, error) {
 		if !watching {
 			return r.driver(&g.Producer).Producer(ctx, spec, p.load)
 		}
-		if ends != nil {
-			ends.late.Store(true)
+		ends := &watchedEnds{link: l, to: p.load}
+		if before := last.Swap(ends); before != nil {
+			before.late.Store(true)
 		}
-		ends = &watchedEnds{link: l, to: p.load}
 		return r.driver(&g.Producer).Producer(ctx, spec, ends)
 	}
 	opened, err := openAt(ctx, r, &g.Producer, connect)
 	if err == nil && watching {
 		l = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
-		ends.link = l
+		last.Load().link = l
 		opened = newReconnectingProducer(l)
 	}
 	if err != nil {

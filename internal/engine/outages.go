@@ -19,47 +19,76 @@ func outageFigures(list []stats.Outage) (inDoubt uint64, longest time.Duration) 
 	return inDoubt, longest
 }
 
-// longestRecovery returns the longest time that the load took to recover from an outage, or for which it was watched in
-// vain. It is false if there was an outage after which the load was not watched: it ended too soon, or nothing had come
-// before.
+// longestRecovery returns the longest time that the load took to recover from an outage. It is false if there was an
+// outage from which it was not seen to recover.
 func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
 	for i := range list {
-		switch o := &list[i]; {
-		case o.Recovered > 0:
-			longest = max(longest, o.Recovered)
-		case o.Watched > 0:
-			longest = max(longest, o.Length()+o.Watched)
-		default:
+		if list[i].Recovered == 0 {
 			return 0, false
 		}
+		longest = max(longest, list[i].Recovered)
 	}
 	return longest, true
 }
 
-// enoughWatched is how long a load must go on after an outage to tell that it has not recovered.
-const enoughWatched = 10 * time.Second
+// A load that has not recovered from an outage is a failure if it went on for enoughWatched, and its rates were those of
+// enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
+const (
+	enoughWatched = 10 * time.Second
+	enoughRate    = 20
+)
 
-// notRecovered says from which outages the load did not recover although it went on long enough and its rate was not to
-// change.
+// notRecovered says from which outages the load did not recover although it should have.
 func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
-	steady := !slices.ContainsFunc(r.groups, func(g *group) bool {
-		_, constant := g.plan.Rate.Constant()
-		return !constant && !g.plan.Rate.IsZero()
-	})
+	if len(s.Outages) == 0 || !r.steady() {
+		return
+	}
 	for i := range s.Outages {
-		if o := &s.Outages[i]; steady && o.Recovered == 0 && o.Watched >= enoughWatched {
-			var before []string
-			if o.Before.Completed > 0 {
-				before = append(before, fmt.Sprintf("%.0f completed", o.Before.Completed))
+		o := &s.Outages[i]
+		if o.Recovered > 0 || o.Watched < enoughWatched || !o.Even || o.Before.Completed < enoughRate {
+			continue
+		}
+		before := fmt.Sprintf("%.0f completed", o.Before.Completed)
+		if o.Before.Received > 0 {
+			before += fmt.Sprintf(", %.0f received", o.Before.Received)
+		}
+		add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the "+
+			"rates before it (%s per second)", o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), before)
+	}
+}
+
+// steady tells whether nothing but the broker changes the rates of a step: all producers send for its whole duration, as
+// fast as they can or at a constant rate, and there are no consumers without producers.
+func (r *run) steady() bool {
+	for _, s := range r.plan.Steps {
+		if s.Duration <= 0 || !s.Produces() {
+			return false
+		}
+		for _, g := range s.Groups {
+			_, constant := g.Rate.Constant()
+			if g.Role.Produces() && (g.Count > 0 || !constant && !g.Rate.IsZero()) {
+				return false
 			}
-			if o.Before.Received > 0 {
-				before = append(before, fmt.Sprintf("%.0f received", o.Before.Received))
-			}
-			add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of "+
-				"the rates before it (%s per second)",
-				o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), strings.Join(before, ", "))
 		}
 	}
+	return true
+}
+
+// plannedRate returns how many messages a second the only step is to send, if that is constant; else 0.
+func (r *run) plannedRate() (sum float64) {
+	if len(r.plan.Steps) != 1 {
+		return 0
+	}
+	for _, g := range r.plan.Steps[0].Groups {
+		if !g.Role.Produces() {
+			continue
+		}
+		if _, constant := g.Rate.Constant(); !constant {
+			return 0
+		}
+		sum += g.Rate.Peak()
+	}
+	return sum
 }
 
 // lostClass tells whether failures of a class are those of lost connections.

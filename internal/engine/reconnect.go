@@ -88,13 +88,17 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 	began, pause := time.Now(), firstPause
 	others := l.others.next()
 	for {
-		if err := l.rest(ctx, pause, others, deadline); errors.Is(err, errGivenUp) {
+		woken, err := l.rest(ctx, pause, others, deadline)
+		if errors.Is(err, errGivenUp) {
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
 				time.Since(began).Round(time.Millisecond), cause)
 		} else if err != nil {
 			return err
 		}
-		others = l.others.next()
+		// A broker that lets few in at a time must not be asked by all others each time: one that was woken in vain rests.
+		if others = nil; !woken {
+			others = l.others.next()
+		}
 		w, err := l.open(ctx)
 		if err == nil {
 			return l.take(ctx, w)

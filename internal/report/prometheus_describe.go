@@ -76,8 +76,7 @@ func describe(version string, steps bool) descriptions {
 			"connected again."),
 		reconnects: d.of("reconnects_total", "Connections that were opened again."),
 		reconnectFailures: d.of("reconnect_failures_total",
-			"Attempts to connect again that failed, by the class of the failure; 0 before the "+
-				"first of a class.", "class"),
+			"Attempts to connect again that failed, by the class of the failure.", "class"),
 		inDoubt: d.of("messages_in_doubt_total", "Messages that ended without an answer of the broker as their connection "+
 			"was lost."),
 

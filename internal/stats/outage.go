@@ -15,8 +15,8 @@ import (
 // Outage is a time in which workers had lost their connections, of a run that opens them again.
 type Outage struct {
 	Start time.Time // the first failure that a worker was told of
-	// Silent is how long before Start the last answer or message had come to any worker: to notice the failure took no
-	// longer. It is 0 if nothing had come.
+	// Silent is how long before Start the last answer or message had come to any worker: if all connections broke at once,
+	// to notice that took no longer. It is 0 if nothing had come.
 	Silent time.Duration
 	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a
 	// connection that was opened after it; 0 if none was.
@@ -30,6 +30,8 @@ type Outage struct {
 	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several
 	// outages from which the load had not recovered in between, those before the first.
 	Before Rates
+	// Even: Before is of seconds in a row.
+	Even bool
 	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
 	// to Recovered.
 	Watched  time.Duration
@@ -55,7 +57,8 @@ type Outages struct {
 	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and
 	// passed after that time.
 	redelivering atomic.Int64
-	start        time.Time // for a clock that nobody sets
+	times        atomic.Uint32 // how many such times there have been, the present one included
+	start        time.Time     // for a clock that nobody sets
 
 	mu         sync.Mutex
 	lastSign   func() (time.Time, bool) // nil if nobody watches
@@ -63,6 +66,7 @@ type Outages struct {
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
 	recovery   recovery
+	length     time.Duration // the most that was told
 }
 
 // OutageProgress is how things stand with outages at a moment.
@@ -81,7 +85,15 @@ type outage struct {
 	Outage
 	lost map[string]bool // workers that are not connected; whether they produce
 	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
+
+	sends, receives bool // some of the workers that lost their connections do
 }
+
+// idle tells whether all the workers that lost their connections were done, so that nothing will come of it.
+func (o *outage) idle() bool { return len(o.lost) == 0 && o.back == 0 }
+
+// idleOutage is how long after an idle outage another failure still belongs to it.
+const idleOutage = time.Second
 
 // passed is an [Outages.redelivering] that is over: nobody need read the clock.
 const passed = 1
@@ -97,6 +109,13 @@ func (s *Outages) Watch(lastSign func() (time.Time, bool)) {
 	s.lastSign = lastSign
 }
 
+// Plan says how many messages a second are to be sent, if that is constant.
+func (s *Outages) Plan(rate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recovery.planned = rate
+}
+
 // Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later
 // calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) {
@@ -104,7 +123,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open()
-	if o == nil {
+	if o == nil || !done && o.idle() && now.Sub(o.Start) > idleOutage {
 		o = &outage{
 			Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()},
 			lost:   map[string]bool{},
@@ -117,12 +136,20 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	if !slices.Contains(o.Workers, worker) {
 		o.Workers = append(o.Workers, worker)
 	}
+	if produces {
+		o.sends = true
+	} else {
+		o.receives = true
+	}
 	if done {
 		return
 	}
 	o.lost[worker] = produces
 	o.Reconnected = 0
 	if !produces {
+		if until := s.redelivering.Load(); until <= passed || int64(now.Sub(s.start)) >= until {
+			s.times.Add(1)
+		}
 		s.redelivering.Store(math.MaxInt64)
 	}
 }
@@ -224,11 +251,11 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		if !opened.After(o.Start) {
 			continue
 		}
-		at := &o.Received
+		at, of := &o.Received, o.receives
 		if confirmed {
-			at = &o.Confirmed
+			at, of = &o.Confirmed, o.sends
 		}
-		if *at == 0 {
+		if of && *at == 0 && !o.idle() { // connections of the other side have nothing to do with it
 			*at = max(1, now.Sub(o.Start))
 		}
 	}
@@ -240,21 +267,23 @@ const redeliveryTime = 10 * time.Second
 
 // Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no
 // lock.
-func (s *Outages) Explain(redelivered bool) bool {
+func (s *Outages) Explain(redelivered bool) (explained bool, times uint32) {
 	until := s.redelivering.Load()
+	if until == 0 {
+		return false, 0
+	}
+	times = s.times.Load()
 	switch {
-	case until == 0:
-		return false
 	case redelivered, until == math.MaxInt64:
-		return true
+		return true, times
 	case until == passed:
-		return false
+		return false, times
 	}
 	if int64(time.Since(s.start)) < until {
-		return true
+		return true, times
 	}
 	s.redelivering.CompareAndSwap(until, passed)
-	return false
+	return false, times
 }
 
 // List returns the outages so far, by their start.
@@ -277,7 +306,7 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 	for _, o := range s.list {
 		p.InDoubt += o.InDoubt
 		length := o.Length()
-		if o == s.open() && now.After(o.Start) {
+		if o == s.open() && !o.idle() && now.After(o.Start) {
 			p.Down, p.Since = len(o.lost), now.Sub(o.Start)
 			if length == 0 {
 				length = p.Since
@@ -285,6 +314,9 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 		}
 		p.Length += length
 	}
+	// The clocks of an outage's end and of the snapshots before it were read by others: a sum that shrinks is no counter.
+	s.length = max(s.length, p.Length)
+	p.Length = s.length
 	return p
 }
 

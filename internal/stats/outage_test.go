@@ -18,7 +18,9 @@ func TestOutages(t *testing.T) {
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 	o := stats.NewOutages()
-	require.False(t, o.Open() || o.Explain(true), "none yet")
+	explained, times := o.Explain(true)
+	require.False(t, o.Open() || explained, "none yet")
+	require.Zero(t, times)
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
 	o.Lost("p", true, false, lost, at(1))
@@ -26,7 +28,9 @@ func TestOutages(t *testing.T) {
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
 	require.True(t, o.Open())
-	require.True(t, o.Explain(false), "messages may come again now")
+	explained, times = o.Explain(false)
+	require.True(t, explained, "messages may come again now")
+	require.EqualValues(t, 1, times)
 	o.Attempt(lost)
 	o.Connected("p", at(3))
 	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
@@ -69,14 +73,19 @@ func TestOutagesExplain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 		o := stats.NewOutages()
+		windows := 0
 		explain := func(unmarked, marked bool) {
 			t.Helper()
-			require.Equal(t, []bool{unmarked, marked}, []bool{o.Explain(false), o.Explain(true)})
+			plain, times := o.Explain(false)
+			again, _ := o.Explain(true)
+			require.Equal(t, []bool{unmarked, marked}, []bool{plain, again})
+			require.EqualValues(t, windows, times)
 		}
 		explain(false, false)
 		o.Lost("p", true, false, lost, time.Now())
 		explain(false, false) // a producer has nothing to settle
 		o.Lost("c", false, false, lost, time.Now())
+		windows = 1
 		explain(true, true)
 		<-time.After(time.Hour)
 		explain(true, true)
@@ -90,6 +99,41 @@ func TestOutagesExplain(t *testing.T) {
 		o.Came(false, time.Now().Add(-time.Second), time.Now())
 		o.Came(true, time.Now().Add(-time.Second), time.Now())
 		o.Lost("c", false, false, lost, time.Now())
+		windows = 2
 		explain(true, true)
+		o.Connected("c", time.Now())
+		<-time.After(time.Second)
+		o.Lost("c", false, false, lost, time.Now())
+		explain(true, true) // the same window goes on
 	})
+}
+
+// TestOutagesOfSomeWorkers: an outage is about the workers that lost their connections, and over when none of them is waited for.
+func TestOutagesOfSomeWorkers(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
+	o := stats.NewOutages()
+	o.Lost("p", true, false, lost, at(1))
+	o.Connected("p", at(2))
+	o.Came(true, at(2), at(2.5))
+	o.Came(false, at(30), at(31)) // a consumer of a later step
+	require.Zero(t, o.List()[0].Received)
+	require.Equal(t, 1500*time.Millisecond, o.List()[0].Length())
+
+	now := func(s float64) *stats.OutageProgress {
+		snap := &stats.Snapshot{From: at(s - 1), To: at(s)}
+		o.Interval(snap)
+		return snap.Outages
+	}
+	o.Lost("done", true, true, lost, at(40)) // it needs no connection
+	require.Zero(t, now(50).Since)
+	o.Lost("p", true, false, lost, at(60)) // this is another one
+	require.Equal(t, time.Second, now(61).Since)
+	require.Equal(t, 2500*time.Millisecond, now(61).Length)
+	o.Connected("p", at(61.5))
+	o.Came(true, at(61.5), at(60.9)) // its clock was read before the snapshot's
+	require.Equal(t, 2500*time.Millisecond, now(62).Length, "it never shrinks")
+	require.Equal(t, 900*time.Millisecond, o.List()[2].Length())
 }

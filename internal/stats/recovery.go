@@ -18,14 +18,26 @@ const (
 
 // recovery finds out when the rates are back after outages. Outages holds its lock.
 type recovery struct {
+	planned float64 // messages per second that are to be sent, if that is constant; 0 if it is not known
 	step    string
-	before  []Rates   // of the last full seconds in which something came
+	before  []second  // the last full seconds in which something came
+	empty   bool      // nothing has come since the last of them
 	base    Rates     // when the first of pending began
+	even    bool      // base is of seconds in a row
 	pending []*outage // the load has not recovered from them
 	known   int       // how many outages it has seen
 	good    int       // full seconds at the rates of base, up to now
 	since   time.Time // when these began
 }
+
+// second are the rates of a full second.
+type second struct {
+	Rates
+	after bool // a second in which nothing came
+}
+
+// catchingUp is by how much the rate of a second is above the planned one if messages that were due before are sent.
+const catchingUp = 1.1
 
 // Interval takes a snapshot of the load, and tells it how things stand.
 func (s *Outages) Interval(snap *Snapshot) {
@@ -38,7 +50,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 	r := &s.recovery
 	length := snap.To.Sub(snap.From)
 	if snap.Step != r.step { // another load has other rates
-		*r = recovery{step: snap.Step, known: len(s.list)}
+		*r = recovery{planned: r.planned, step: snap.Step, known: len(s.list)}
 	}
 	if snap.Phase == Drain || length < FullSecond {
 		return
@@ -49,27 +61,39 @@ func (s *Outages) Interval(snap *Snapshot) {
 	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {
-			r.base = medians(r.before)
+			r.base, r.even = medians(r.before)
 		}
 		for _, o := range s.list[r.known:] {
-			o.Before = r.base
+			o.Before, o.Even = r.base, r.even
 			r.pending = append(r.pending, o)
 		}
 		r.known = len(s.list)
 	}
-	if len(r.pending) == 0 || r.base == (Rates{}) {
-		if r.pending = nil; snap.Delta.Completed+snap.Delta.Received > 0 {
-			r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], rates)
-		}
-		return
+	switch {
+	case len(r.pending) > 0 && r.base != (Rates{}):
+		r.look(snap, rates, length)
+	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }): // nothing to hold against it
+	default:
+		r.pending = nil
+		r.note(rates)
 	}
-	r.look(snap, rates, length)
+}
+
+// note keeps the rates of a second without outages, unless messages were caught up in it.
+func (r *recovery) note(rates Rates) {
+	switch {
+	case rates == Rates{}:
+		r.empty = true
+	case r.planned == 0 || rates.Completed <= catchingUp*r.planned:
+		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], second{rates, r.empty})
+		r.empty = false
+	}
 }
 
 // look sees whether the rates of a full second are those of before.
 func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
-	for _, o := range r.pending {
-		if o.Length() > 0 {
+	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }) {
+		for _, o := range r.pending {
 			o.Watched += length
 		}
 	}
@@ -87,23 +111,26 @@ func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 		if o.Length() == 0 { // one that has just begun
 			return false
 		}
-		o.Recovered = max(o.Length(), r.since.Sub(o.Start)) // one within the three seconds left the rates as they were
+		// One that began within the three seconds left the rates as they were.
+		o.Recovered = max(o.Length(), r.since.Sub(o.Start))
 		return true
 	})
-	r.before, r.good = nil, 0
+	r.good = 0
 }
 
-// medians returns those of each rate.
-func medians(list []Rates) Rates {
+// medians returns those of each rate, and whether the seconds were in a row.
+func medians(list []second) (base Rates, even bool) {
 	if len(list) == 0 {
-		return Rates{}
+		return Rates{}, false
 	}
 	var completed, received []float64
-	for _, r := range list {
+	even = true
+	for i, r := range list {
 		completed, received = append(completed, r.Completed), append(received, r.Received)
+		even = even && (i == 0 || !r.after)
 	}
 	slices.Sort(completed)
 	slices.Sort(received)
 	middle := func(of []float64) float64 { return (of[(len(of)-1)/2] + of[len(of)/2]) / 2 }
-	return Rates{middle(completed), middle(received)}
+	return Rates{middle(completed), middle(received)}, even
 }

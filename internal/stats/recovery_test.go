@@ -118,6 +118,62 @@ func TestRecoveryRates(t *testing.T) {
 		require.Equal(t, stats.Rates{Completed: 50, Received: 100}, list[1].Before)
 		require.Positive(t, list[1].Recovered)
 	})
+	t.Run("a second outage before the load has recovered", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(100, 200, 10)
+		s.down()
+		s.up()
+		s.pass(80, 160, 2)
+		s.down()
+		s.pass(0, 0, 40)
+		s.up()
+		s.pass(80, 160, 2)
+		list := s.outages.List()
+		require.Equal(t, 4*time.Second, list[0].Watched)
+		require.Equal(t, 2*time.Second, list[1].Watched)
+		require.True(t, list[0].Even)
+	})
+	t.Run("one after the other", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.pass(100, 200, 10)
+		for range 3 {
+			s.down()
+			s.pass(1, 1, 1)
+			s.up()
+			s.pass(100, 200, 3)
+		}
+		for _, o := range s.outages.List() {
+			require.Equal(t, base, o.Before)
+			require.Equal(t, 1201*time.Millisecond, o.Recovered)
+		}
+	})
+	t.Run("catching up is not a rate of before", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		s.outages.Plan(100)
+		s.pass(100, 200, 5)
+		s.pass(1000, 2000, 20)
+		s.down()
+		s.up()
+		s.pass(100, 200, 3)
+		o := s.outages.List()[0]
+		require.Equal(t, base, o.Before)
+		require.Positive(t, o.Recovered)
+	})
+	t.Run("uneven", func(t *testing.T) {
+		t.Parallel()
+		s := newSeconds()
+		for range 5 {
+			s.pass(100, 200, 1)
+			s.pass(0, 0, 1)
+		}
+		s.down()
+		s.up()
+		s.pass(10, 20, 1)
+		require.False(t, s.outages.List()[0].Even)
+	})
 	t.Run("nothing before", func(t *testing.T) {
 		t.Parallel()
 		s := newSeconds()

@@ -51,10 +51,11 @@ type lane struct {
 	busy bool
 }
 
-// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could
-// not settle. It is called for each message, by the goroutine that has received it.
+// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could not
+// settle. It is called for each message, by the goroutine that has received it. Times is how many times there have been in
+// which outages explain that, up to now.
 type Outages interface {
-	Explain(redelivered bool) bool
+	Explain(redelivered bool) (explained bool, times uint32)
 }
 
 // Reconnecting tells that consumers may lose their connections and go on. It must be called before the first Check.
@@ -101,8 +102,12 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 	if d.Redelivered {
 		flags = redelivered
 	}
-	if c.outages != nil && c.outages.Explain(d.Redelivered) {
-		flags |= afterOutage
+	if c.outages != nil {
+		explained, times := c.outages.Explain(d.Redelivered)
+		flags |= uint8(times%windows) << windowShift
+		if explained {
+			flags |= afterOutage
+		}
 	}
 	n := uint64(id.Number)
 	if id.Number < l.end-1 {

@@ -25,7 +25,15 @@ const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before
 	behind                  // this consumer has had a later message of that producer before
 	afterOutage             // a settlement that an outage cut off may be why the broker delivers it again
+
+	// Above them, how many times there have been in which an outage explained copies, up to the delivery, modulo windows.
+	windowShift = iota
+	windows     = 4
+	windowMask  = (windows - 1) << windowShift
 )
+
+// window returns how many such times there have been, modulo windows.
+func window(flags uint8) int { return int(flags&windowMask) >> windowShift }
 
 // span is a number of deliveries in a row: of successive messages, with the same flags.
 type span struct {
@@ -165,8 +173,10 @@ type stream struct {
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
-	// messages that an outage may have made come again, of which one copy has come; not in files
-	explained *roaring64.Bitmap
+	// explained are the messages of which the first copy known came while an outage explained copies, by the window of
+	// that, modulo windows. The last window is latest. They are not in files.
+	explained [windows]roaring64.Bitmap
+	latest    int
 
 	damaged      uint64
 	damagedFirst []int64
@@ -175,14 +185,18 @@ type stream struct {
 func newStream(key streamKey) *stream {
 	return &stream{
 		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(),
-		explained: roaring64.New(),
 	}
 }
 
 func (s *stream) add(d *span) {
 	s.copies += d.to - d.from
-	if d.flags == 0 {
-		s.arrived.add(d.from, d.to, s.againPlain)
+	s.pass(window(d.flags))
+	if d.flags&^windowMask == 0 {
+		again := s.againPlain
+		if d.flags != 0 {
+			again = func(n uint64) { s.again(n, d.flags) }
+		}
+		s.arrived.add(d.from, d.to, again)
 		return
 	}
 	for n := d.from; n < d.to; n++ {
@@ -196,7 +210,7 @@ func (s *stream) add(d *span) {
 			s.marked.Add(n)
 		}
 		if d.flags&afterOutage != 0 {
-			s.explained.Add(n)
+			s.explained[window(d.flags)].Add(n)
 		}
 		if d.flags&behind != 0 {
 			s.late.Add(n)
@@ -207,13 +221,28 @@ func (s *stream) add(d *span) {
 	}
 }
 
+// pass notes that deliveries of a window have come. Those of the one before may still come, from another buffer.
+func (s *stream) pass(w int) {
+	if ahead := (w - s.latest + windows) % windows; ahead != 1 && ahead != 2 {
+		return
+	}
+	s.latest = w
+	for i := range s.explained {
+		if i != w {
+			s.explained[i].Clear()
+		}
+	}
+}
+
 func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 
 // again notes one more copy of a message.
 func (s *stream) again(n uint64, flags uint8) {
 	s.duplicates++
 	s.doubled.Add(n)
-	if flags&afterOutage != 0 || s.explained.CheckedRemove(n) { // the buffers of the consumers come in any order
+	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the outage
+	// explains. One from after it explains nothing.
+	if flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n) {
 		s.afterOutage++
 	}
 	isMarked := flags&redelivered != 0

@@ -18,8 +18,8 @@ type Outage struct {
 	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or
 	// needed it no more.
 	Reconnected int64 `json:"reconnected,omitempty"`
-	// Silent is the time before Time in which no answer and no message had come to any worker: to notice the failure took
-	// no longer.
+	// Silent is the time before Time in which no answer and no message had come to any worker: if all connections broke at
+	// once, to notice that took no longer.
 	Silent int64 `json:"silent,omitempty"`
 	// Recovered is the time from its start to the first of three seconds in which completions and receipts were back at
 	// 90% of Before, each; missing if there were none. It is exact to a second.
