@@ -39,7 +39,7 @@ with too few repeats it says that it cannot tell.
 Runs that failed or ended early are left out, unless all of a set have, and named.
 
 --fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with
-status 2 if there are too few repeats to tell, and with status 1 if runs of it failed.`,
+status 2 if there are too few repeats to tell, and else with status 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		DisableFlagsInUseLine: true,

@@ -149,6 +149,7 @@ func (w *sweeper) do() int {
 		}
 		begun = true
 		next := w.one(r)
+		w.interrupted = next == exitInterrupted
 		if err := w.save(); err != nil {
 			w.a.errors.print(err)
 			return graver(status, exitFailed)
@@ -157,7 +158,7 @@ func (w *sweeper) do() int {
 			status = graver(status, next)
 		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
-			status, w.interrupted, early = graver(status, next), next == exitInterrupted, true
+			status, early = graver(status, next), true
 			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(),
 				len(w.state.Runs), w.again()))
 			break

@@ -17,8 +17,6 @@ func Failed(r *result.Result) string {
 		return o.Problems[0]
 	case !o.Success:
 		return "no success"
-	case o.Interrupted:
-		return "interrupted"
 	default:
 		return ""
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // Text writes the rows side by side, and under them what each set came to.
@@ -51,10 +53,10 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 	}
 	b.WriteString("\n")
 	for _, d := range differences {
-		fmt.Fprintf(&b, "- %s %s: %s\n", d.Kind, d.Name, strings.Join(blanks(d.Values), " / "))
+		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(fmt.Sprintf("%s %s: %s", d.Kind, d.Name, strings.Join(blanks(d.Values), " / "))))
 	}
 	for _, note := range Notes(sets) {
-		b.WriteString("\n" + note + "\n")
+		b.WriteString("\n" + safetext.Markdown(note) + "\n")
 	}
 	for i := 1; i < len(sets); i++ {
 		b.WriteString("\n" + Summary(sets, rows, i) + "\n")

@@ -112,6 +112,12 @@ func (f values) reconnections(list []result.Outage) {
 	}
 	f.spans("outage", times)
 	f["in_doubt"] = float64(inDoubt)
+	if !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
+		f["recovery.max"] = 0
+		for i := range list {
+			f["recovery.max"] = max(f["recovery.max"], float64(list[i].Recovered))
+		}
+	}
 }
 
 // stalls adds those that ended after a warm-up, from a moment to another one: those of several hosts that were at the

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,7 +112,10 @@ func TestShardsAreTheWhole(t *testing.T) {
 					b, o := mem.New(), mem.DefaultOptions()
 					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2252*time.Millisecond, time.Second
 					require.NoError(t, b.Set(o))
-					p := newPlan(b.Factory(), c.edit)
+					p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+						g.Reconnect = true
+						c.edit(p, g)
+					})
 					p.StallThreshold = 500 * time.Millisecond
 					p.Thresholds = demands(t)
 					p.StartAt = time.Now().Add(time.Second)
@@ -235,7 +239,7 @@ func TestShardsOfSteps(t *testing.T) {
 func demands(t *testing.T) (list []threshold.Threshold) {
 	t.Helper()
 	for _, m := range threshold.Metrics() {
-		if m.Needs&(threshold.Transactions|threshold.Reconnection) == 0 && !strings.HasPrefix(m.Name, "lateness.") {
+		if m.Needs&threshold.Transactions == 0 && !strings.HasPrefix(m.Name, "lateness.") {
 			d, err := threshold.Parse(m.Name + " >= " + map[threshold.Unit]string{threshold.Messages: "0", threshold.PerSecond: "50% of target", threshold.Time: "0s", threshold.Percent: "0%"}[m.Unit])
 			require.NoError(t, err)
 			list = append(list, d)
@@ -315,6 +319,35 @@ func (n *notingProducer) Send(ctx context.Context, m *driver.Message) error {
 	n.to.list = append(n.to.list, m.Time)
 	n.to.mu.Unlock()
 	return n.Producer.Send(ctx, m)
+}
+
+// TestRunsOfTheirOwn: the target of runs that are no shards is the sum of theirs.
+func TestRunsOfTheirOwn(t *testing.T) {
+	base := t.TempDir()
+	var dirs []string
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		var running sync.WaitGroup
+		for i := range 2 {
+			dir := filepath.Join(base, strconv.Itoa(i))
+			dirs = append(dirs, dir)
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				g.Rate, g.MaxPending, p.Steps[0].Duration = schedule(t, "1000"), 0, 3*time.Second
+			})
+			for _, text := range []string{"completed.avg >= 150% of target", "completed.avg >= 95% of target"} {
+				d, err := threshold.Parse(text)
+				require.NoError(t, err)
+				p.Thresholds = append(p.Thresholds, d)
+			}
+			running.Go(func() { carryOut(t, dir, *p) })
+		}
+		running.Wait()
+	})
+	all, err := merge.Read(dirs, merge.Options{})
+	require.NoError(t, err)
+	require.InDelta(t, 2000, all.Judged[0].Measured, 20)
+	require.False(t, all.Judged[0].Kept, "each was to have 1000 a second")
+	require.True(t, all.Judged[1].Kept)
 }
 
 // The messages of all shards are sent at the moments at which one process would send them.

@@ -76,12 +76,13 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 		}
 		m.Judged = append(m.Judged, list...)
 	}
+	m.leaveUnknown()
 	m.Thresholds = report.Thresholds(m.Judged)
 	if o := &m.Outcome; slices.Contains([]int{0, statusThreshold, statusInterrupted}, o.Status) {
 		switch {
 		case !o.Success:
 			o.Status = statusFailed
-		case slices.ContainsFunc(m.Judged, func(o threshold.Outcome) bool { return o.Broken() }):
+		case o.Aborted, slices.ContainsFunc(m.Judged, func(o threshold.Outcome) bool { return o.Broken() }):
 			o.Status = statusThreshold
 		case o.Interrupted:
 			o.Status = statusInterrupted
@@ -90,6 +91,34 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 		}
 	}
 	return nil
+}
+
+// leaveUnknown takes the demands out that the results do not tell over all hosts, if each host alone has kept them, and
+// says so.
+func (m *Merged) leaveUnknown() {
+	m.Judged = slices.DeleteFunc(m.Judged, func(o threshold.Outcome) bool {
+		text := o.Threshold.String()
+		if o.Known || len(m.Parts) == 0 {
+			return false
+		}
+		for i := range m.Parts {
+			if !slices.ContainsFunc(m.Parts[i].Thresholds, func(t result.Threshold) bool {
+				return t.Threshold == text && t.Step == o.Step && t.Kept
+			}) {
+				return false
+			}
+		}
+		m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("the threshold %q%s cannot be judged over all hosts: "+
+			"each of them has kept it by its own figures", text, ofStep(o.Step)))
+		return true
+	})
+}
+
+func ofStep(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of step " + name
 }
 
 func parsed(texts []string) (list []threshold.Threshold, err error) {
@@ -203,6 +232,9 @@ func (j *judging) target(step *plannedStep, group string) (perSecond float64) {
 			return 0
 		}
 		perSecond += rate.Average(loaded)
+	}
+	if len(j.merged.Parts) > 0 && j.merged.Parts[0].Shard == nil { // runs of their own: each had that rate
+		perSecond *= float64(len(j.merged.Parts))
 	}
 	return perSecond
 }

@@ -18,8 +18,8 @@ import (
 // closed, if it was there shortly before.
 const (
 	pollTime  = 5 * time.Second
-	seenTime  = 3 * time.Second
-	leaveTime = 2 * time.Second
+	seenTime  = 5 * time.Second
+	leaveTime = 5 * time.Second
 )
 
 // Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only
@@ -78,7 +78,7 @@ func (s *Server) Publish(build func() (*Page, error), final bool) {
 	s.changed = make(chan struct{})
 }
 
-// Close stops serving. Browsers that follow have two seconds to fetch what was published last.
+// Close stops serving. Browsers that follow have five seconds to fetch what was published last.
 func (s *Server) Close() error {
 	deadline := time.NewTimer(leaveTime)
 	defer deadline.Stop()

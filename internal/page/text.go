@@ -138,37 +138,8 @@ func (s *Shaded) table() *Table {
 	return t
 }
 
-// plain makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a link
-// or a mention of, escaped or not, become code.
-func plain(text string) string {
-	words := strings.Split(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(text), " ")
-	for i, word := range words {
-		if strings.Contains(word, "@") || strings.Contains(word, "://") || strings.Contains(strings.ToLower(word), "www.") {
-			body := strings.TrimRight(word, ".,:;")
-			words[i] = "`" + escaped(body, "`|\\", func(r rune) string { return fmt.Sprintf("\\u%04x", r) }) + "`" +
-				word[len(body):]
-		} else {
-			words[i] = escaped(word, "\\`*_[]<>|#&~!$", func(r rune) string { return "\\" + string(r) })
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// escaped replaces the runes in special, and says which those are that cannot be printed.
-func escaped(word, special string, escape func(rune) string) string {
-	var b strings.Builder
-	for _, r := range word {
-		switch {
-		case strings.ContainsRune(special, r):
-			b.WriteString(escape(r))
-		case !strconv.IsPrint(r):
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// plain makes a text mean nothing to Markdown.
+func plain(text string) string { return safetext.Markdown(text) }
 
 // CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times
 // milliseconds. The runs of a sweep have a column for each axis, at the end.

@@ -176,7 +176,10 @@ func (o *Outcome) merge(other *Outcome, host string) {
 		o.Status = other.Status
 	}
 	o.Reason = mergedReason(o.Reason, other.Reason)
-	o.Interrupted = o.Interrupted || other.Interrupted
+	o.Interrupted, o.Aborted = o.Interrupted || other.Interrupted, o.Aborted || other.Aborted
+	if other.Aborted {
+		o.Warnings = append(o.Warnings, host+": ended early by a threshold, so that a part of its load was not offered")
+	}
 	for _, list := range []struct {
 		to   *[]string
 		from []string
@@ -385,7 +388,7 @@ func (r *Row) clone() *Row {
 func (r *Row) follow(next *Row) error {
 	r.Length += next.Elapsed - r.Elapsed
 	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
-	r.Backlog, r.Verified = next.Backlog, next.Verified
+	r.Disconnected, r.Backlog, r.Verified = next.Disconnected, next.Backlog, next.Verified
 	r.BrokerSide = next.BrokerSide
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
 	return r.add(next)
@@ -398,6 +401,7 @@ func (r *Row) beside(other *Row) error {
 	r.Length = r.Elapsed - from
 	r.InFlight += other.InFlight
 	r.Workers += other.Workers
+	r.Disconnected += other.Disconnected
 	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
 		r.Backlog = other.Backlog
 	}

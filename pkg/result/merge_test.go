@@ -137,7 +137,7 @@ func TestMergeAligns(t *testing.T) {
 		for i := range seconds {
 			end := int64(i+1)*second + jitter*int64(1-2*(i%2))
 			r.Rows = append(r.Rows, Row{
-				Step: "load", Phase: Measure, Elapsed: end, Length: end - last, Time: r.Start + end, Counts: Counts{Producers: &Producers{Sent: 10}},
+				Step: "load", Phase: Measure, Elapsed: end, Length: end - last, Time: r.Start + end, Counts: Counts{Producers: &Producers{Sent: 10}}, Disconnected: i,
 				Groups: []RowGroup{{Name: "of " + id, Counts: Counts{Producers: &Producers{Sent: 4}}}, {Name: "both", Counts: Counts{Producers: &Producers{Sent: 6}}}},
 			})
 			last = end
@@ -151,12 +151,31 @@ func TestMergeAligns(t *testing.T) {
 		sent = append(sent, row.Producers.Sent)
 	}
 	require.Equal(t, []uint64{10, 10, 20, 20, 20, 10, 10}, sent)
+	var disconnected []int
+	for _, row := range got.Rows {
+		disconnected = append(disconnected, row.Disconnected)
+	}
+	require.Equal(t, []int{0, 1, 2, 4, 6, 3, 4}, disconnected)
 	groups := map[string]uint64{}
 	for _, g := range got.Rows[2].Groups {
 		groups[g.Name] = g.Producers.Sent
 	}
 	require.Equal(t, map[string]uint64{"of a": 4, "of b": 4, "both": 12}, groups)
 	require.Nil(t, got.Measured, "where one does not know it")
+}
+
+// A part that a threshold ended early shows.
+func TestMergeAborted(t *testing.T) {
+	t.Parallel()
+	parts := []*Result{
+		{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true}},
+		{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true, Aborted: true}},
+	}
+	parts[0].RunID, parts[1].RunID, parts[1].Host.Name = "a", "b", "other"
+	got, err := Merge(parts...)
+	require.NoError(t, err)
+	require.True(t, got.Outcome.Aborted)
+	require.Equal(t, []string{"other: ended early by a threshold, so that a part of its load was not offered"}, got.Outcome.Warnings)
 }
 
 // What does not belong together is refused; what is not known of one is not known of all.

@@ -163,7 +163,7 @@ func (g *generator) fields(t reflect.Type, properties object, required *[]string
 			s["minimum"] = 1
 		}
 		properties[name] = s
-		if must && options != "omitempty" {
+		if must && options != "omitempty" && options != "omitzero" {
 			*required = append(*required, name)
 		}
 	}
@@ -175,6 +175,9 @@ func TestSchemaValidates(t *testing.T) {
 	dir := write(t, sample(t, 3, 3, 10))
 	schemas := resulttest.Compile(t, Schema(), SchemaID)
 	schemas.Validate(t, dir)
+	outage := sample(t, 3, 3, 10)
+	outage.Outages = []Outage{{Time: 1, Elapsed: 1, Workers: []string{"p"}, Class: "connect", Error: "x"}} // before any message
+	schemas.Validate(t, write(t, outage))
 	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
 	require.NoError(t, err)
 	for _, change := range []struct{ old, with string }{
