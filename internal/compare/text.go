@@ -53,7 +53,8 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 	}
 	b.WriteString("\n")
 	for _, d := range differences {
-		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(fmt.Sprintf("%s %s: %s", d.Kind, d.Name, strings.Join(blanks(d.Values), " / "))))
+		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(fmt.Sprintf("%s %s: %s", d.Kind, d.Name, strings.Join(blanks(d.Values),
+			" / "))))
 	}
 	for _, note := range Notes(sets) {
 		b.WriteString("\n" + safetext.Markdown(note) + "\n")

@@ -39,8 +39,8 @@ func (c *comeback) tell() {
 
 var errGivenUp = errors.New("the time for connecting again is over")
 
-// rest waits for about a time, or shortly if another worker is connected again meanwhile: then it was woken. The error is
-// that of ctx or errGivenUp.
+// rest waits for about a time, or shortly if another worker is connected again meanwhile: then it was woken. The error
+// is that of ctx or errGivenUp.
 func (l *link[T]) rest(
 	ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time,
 ) (woken bool, err error) {

@@ -31,8 +31,8 @@ func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
 	return longest, true
 }
 
-// A load that has not recovered from an outage is a failure if it went on for enoughWatched, and its rates were those of
-// enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
+// A load that has not recovered from an outage is a failure if it went on for enoughWatched, and its rates were those
+// of enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
 const (
 	enoughWatched = 10 * time.Second
 	enoughRate    = 20
@@ -57,8 +57,8 @@ func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// steady tells whether nothing but the broker changes the rates of a step: all producers send for its whole duration, as
-// fast as they can or at a constant rate, and there are no consumers without producers.
+// steady tells whether nothing but the broker changes the rates of a step: all producers send for its whole duration,
+// as fast as they can or at a constant rate, and there are no consumers without producers.
 func (r *run) steady() bool {
 	for _, s := range r.plan.Steps {
 		if s.Duration <= 0 || !s.Produces() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Markdown makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a link
-// or a mention of, escaped or not, become code.
+// Markdown makes a text mean nothing to Markdown, nor to the HTML that it may hold. Words that a viewer would make a
+// link or a mention of, escaped or not, become code.
 func Markdown(text string) string {
 	words := strings.Split(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(text), " ")
 	for i, word := range words {

@@ -240,8 +240,8 @@ func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 func (s *stream) again(n uint64, flags uint8) {
 	s.duplicates++
 	s.doubled.Add(n)
-	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the outage
-	// explains. One from after it explains nothing.
+	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the
+	// outage explains. One from after it explains nothing.
 	if flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n) {
 		s.afterOutage++
 	}
