@@ -85,12 +85,12 @@ func TestCompareFailedRuns(t *testing.T) {
 	r = call(nil, "compare", "--unlike", good, mixed, bad)
 	assert.Equal(t, exitOK, r.status, r.stderr)
 	assert.Contains(t, r.stdout, "mixed (5 runs)")
-	assert.Contains(t, r.stdout, "note: mixed: 1 of 6 runs failed and are left out; the first: messages rejected by the broker: 2\n")
+	assert.Contains(t, r.stdout, "note: mixed: 1 of 6 runs are left out, as they failed; the first: messages rejected by the broker: 2\n")
 	assert.Contains(t, r.stdout, "note: bad: the run failed, and its figures are those of a failed run: messages rejected by the broker: 2\n")
 	assert.Empty(t, r.stderr)
 
 	r = call(nil, "compare", "--unlike", "--format", "csv", good, mixed)
-	assert.Contains(t, r.stderr, "note: mixed: 1 of 6 runs failed")
+	assert.Contains(t, r.stderr, "note: mixed: 1 of 6 runs are left out")
 	assert.NotContains(t, r.stdout, "note")
 
 	file := filepath.Join(t.TempDir(), "comparison.json")

@@ -26,6 +26,28 @@ func outcomeOf(s *stats.Summary) string {
 	return text
 }
 
+// outagesInShort says how many outages there were, how long they lasted, and whether the load recovered.
+func outagesInShort(list []stats.Outage) string {
+	var sum time.Duration
+	var longest *stats.Outage
+	lasting := 0
+	for i := range list {
+		o := &list[i]
+		if sum += o.Length(); longest == nil || o.Length() > longest.Length() {
+			longest = o
+		}
+		if o.Recovered == 0 {
+			lasting++
+		}
+	}
+	text := fmt.Sprintf("%d, %s in all; the longest %s, at %s", len(list), seconds(sum), seconds(longest.Length()),
+		longest.Start.Format("15:04:05.000"))
+	if lasting > 0 {
+		text += fmt.Sprintf("; the rate was not seen to recover after %d", lasting)
+	}
+	return text
+}
+
 func plural(n int, what string) string {
 	if n != 1 {
 		what += "s"

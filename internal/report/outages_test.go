@@ -29,6 +29,10 @@ func TestOutageLines(t *testing.T) {
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
 	}, outageLines(s))
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
+	require.Equal(t, "2, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s.Outages))
+	var short bytes.Buffer
+	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
+	require.Contains(t, short.String(), "outages   2, 1.5 s in all;")
 	list := outages(s)
 	require.EqualValues(t, 12_000_000, list[0].Silent)
 	require.EqualValues(t, 4_000_000, list[0].Recovered)

@@ -208,6 +208,9 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	if sum.Limit.Kind != "" {
 		add("limit", sum.Limit.String())
 	}
+	if len(sum.Outages) > 0 {
+		add("outages", outagesInShort(sum.Outages))
+	}
 	for _, text := range sum.Problems {
 		add("problem", text)
 	}
