@@ -81,6 +81,7 @@ func describe(version string, steps bool) descriptions {
 			"was lost."),
 
 		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, "+
+			"duplicates_after_outage, "+
 			"out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),
 		depth:    d.of("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),

@@ -235,8 +235,8 @@ func (c *collector) collectVerified(emit emitter) {
 	case c.final != nil && c.final.Verification != nil:
 		t := &c.final.Verification.Total
 		p = verify.Progress{
-			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, Disordered: t.Disordered,
-			Damaged: t.Damaged, Foreign: t.Foreign,
+			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, AfterOutage: t.AfterOutage,
+			Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
 		}
 		if c.final.Verification.Known {
 			finding("expected", t.Expected)
@@ -255,6 +255,7 @@ func (c *collector) collectVerified(emit emitter) {
 	finding("received", p.Received)
 	finding("duplicates", p.Duplicates)
 	finding("redelivered", p.Redelivered)
+	finding("duplicates_after_outage", p.AfterOutage)
 	finding("out_of_order", p.Disordered)
 	finding("damaged", p.Damaged)
 	finding("foreign", p.Foreign)

@@ -9,18 +9,20 @@ import (
 // Progress are the counts that are known while a run goes on. They only grow, except that of disorder: a message that
 // came behind later ones may turn out to be a copy of one that came in time.
 type Progress struct {
-	Received    uint64 `json:"received"`              // messages, each counted once
-	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
-	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
-	Disordered  uint64 `json:"outOfOrder"`            // messages behind a later one of their producer at one consumer
-	Damaged     uint64 `json:"damaged"`               // deliveries that differ from the message sent
-	Foreign     uint64 `json:"foreign"`               // deliveries of others
+	Received    uint64 `json:"received"`                        // messages, each counted once
+	Duplicates  uint64 `json:"duplicates"`                      // deliveries beyond the first of each message
+	Redelivered uint64 `json:"duplicatesRedelivered"`           // part of Duplicates that the broker marked as redelivered
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"` // part of Duplicates that an outage explains
+	Disordered  uint64 `json:"outOfOrder"`                      // messages behind a later one of their producer
+	Damaged     uint64 `json:"damaged"`                         // deliveries that differ from the message sent
+	Foreign     uint64 `json:"foreign"`                         // deliveries of others
 }
 
 func (p *Progress) add(o Progress) {
 	p.Received += o.Received
 	p.Duplicates += o.Duplicates
 	p.Redelivered += o.Redelivered
+	p.AfterOutage += o.AfterOutage
 	p.Disordered += o.Disordered
 	p.Damaged += o.Damaged
 	p.Foreign += o.Foreign

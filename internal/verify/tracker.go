@@ -152,7 +152,7 @@ func (t *Tracker) Progress(run int64) Progress {
 			continue
 		}
 		p.add(Progress{
-			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
+			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage,
 			Disordered: s.late.GetCardinality(), Damaged: s.damaged,
 		})
 	}

@@ -93,7 +93,7 @@ func (v *Verified) counters() []*uint64 {
 }
 
 func (p *Progress) counters() []*uint64 {
-	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.Disordered, &p.Damaged, &p.Foreign}
+	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.AfterOutage, &p.Disordered, &p.Damaged, &p.Foreign}
 }
 
 // add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the

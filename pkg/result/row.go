@@ -86,9 +86,11 @@ type Progress struct {
 	Received    uint64 `json:"received"`              // messages, each counted once
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked
-	Disordered  uint64 `json:"outOfOrder"`            // messages that came behind a later one
-	Damaged     uint64 `json:"damaged"`               // deliveries that are not as sent
-	Foreign     uint64 `json:"foreign"`               // deliveries of others
+	// AfterOutage: those of Duplicates whose settlement an outage cut off.
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
+	Disordered  uint64 `json:"outOfOrder"` // messages that came behind a later one
+	Damaged     uint64 `json:"damaged"`    // deliveries that are not as sent
+	Foreign     uint64 `json:"foreign"`    // deliveries of others
 }
 
 // Counts are counts of messages and transactions, by role.
