@@ -51,7 +51,8 @@ func Notes(sets []Set) (notes []string) {
 		why := Failed(s.Failed[0])
 		switch n, all := len(s.Failed), len(s.Results); {
 		case s.left():
-			notes = append(notes, fmt.Sprintf("%s: %d of %d runs are left out, as they failed; the first: %s", s.Name, n, n+all, why))
+			notes = append(notes, fmt.Sprintf("%s: %d of %d runs are left out, as they failed; the first: %s",
+				s.Name, n, n+all, why))
 		case n == 1:
 			notes = append(notes, fmt.Sprintf("%s: the run failed, and its figures are those of a failed run: %s", s.Name, why))
 		default:
