@@ -17,8 +17,8 @@ type wish struct {
 	hint, text string
 }
 
-// refuse returns an error for what cannot be had. The client library is the cause of some, but not of all: the native
-// driver may not have it either.
+// refuse returns an error that lists the wishes that cannot be granted. The client library is the cause of some, but
+// not of all: the native driver may lack the feature too.
 func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
@@ -40,7 +40,7 @@ func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish
 	return nil
 }
 
-// CheckProducer refuses what the driver of f does not have, by its capabilities.
+// CheckProducer refuses features that the driver of f does not have, by its capabilities.
 func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	wishes := []wish{
@@ -60,7 +60,7 @@ func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) erro
 	return refuse(op, f, spec.Destination, wishes)
 }
 
-// CheckConsumer refuses what the driver of f does not have, by its capabilities.
+// CheckConsumer refuses features that the driver of f does not have, by its capabilities.
 func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	return refuse(op, f, spec.Destination, []wish{
@@ -105,7 +105,8 @@ func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 	return m
 }
 
-// ID is what the property [driver.IDProperty] says, if value is one of a message.
+// ID returns the message ID in value, the value of the property [driver.IDProperty]: none for nil, a garbled one if
+// value is not the text of an ID.
 func ID(value any) driver.ID {
 	switch text := value.(type) {
 	case nil:

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Conn is a network connection for a library that does not say when its connection has ended. It passes on what is
-// read and written as it is.
+// Conn is a network connection for a library that does not say when its connection has ended. It passes on reads and
+// writes unchanged.
 type Conn struct {
 	net.Conn
 	// Ended is closed when the connection could not be read, or was closed, which libraries do when anything has

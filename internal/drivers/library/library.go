@@ -1,6 +1,6 @@
-// Package library has what the drivers on client libraries share. Each of them uses its library as an application
-// does: a call for each message, and the library's own connections, writes and credit. They are the answer to
-// --client: is it the broker or the client library that sets the limit?
+// Package library has the code that the drivers on client libraries share. Each of them uses its library as an
+// application does: a call for each message, and the library's own connections, writes and credit. They are the answer
+// to --client: is it the broker or the client library that sets the limit?
 package library
 
 import (
@@ -24,7 +24,7 @@ type Broker struct {
 	ConnectTimeout time.Duration
 }
 
-// NewBroker checks what matters for connecting.
+// NewBroker checks the options that matter for connecting.
 func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) {
 	target, err := p.Check(*opts)
 	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
