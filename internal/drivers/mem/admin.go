@@ -102,7 +102,7 @@ func (b *Broker) Subscriptions(topic string) int {
 	return n
 }
 
-// Message is what the broker has of a message.
+// Message is a message as the broker stores it.
 type Message struct {
 	Time       int64
 	ID         driver.ID
@@ -142,7 +142,7 @@ func (t *Tap) see(it *item) {
 	})
 }
 
-// Messages returns what was seen so far, in the order of arrival.
+// Messages returns the messages seen so far, in the order of arrival.
 func (t *Tap) Messages() []Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()

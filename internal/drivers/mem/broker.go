@@ -19,8 +19,8 @@ type Broker struct {
 	destinations map[driver.Destination]*destination
 	conns        map[*conn]struct{}
 	lines        map[string]*Line    // by host
-	tallies      map[*tally]struct{} // of what is open
-	past         [numCounters]uint64 // of what was closed
+	tallies      map[*tally]struct{} // of open producers and consumers
+	past         [numCounters]uint64 // of closed ones
 	purged       uint64
 	producers    int
 	consumers    int

@@ -31,7 +31,7 @@ func (b *Broker) Line() *Line {
 	return l
 }
 
-// URL is what to open.
+// URL returns the URL to open.
 func (l *Line) URL() string { return "mem://" + l.host }
 
 // Freeze stops all traffic: messages, deliveries and answers are on their way and do not arrive. Connections stay up,
@@ -98,7 +98,7 @@ func (c *conn) passes(ctx context.Context, op string) error {
 	return c.lostError(op)
 }
 
-// sentAhead counts what was sent to a consumer.
+// sentAhead counts the bytes of the bodies sent to a consumer.
 func (c *conn) sentAhead(batch []item) {
 	if c.line == nil {
 		return
@@ -143,7 +143,7 @@ func (b *Broker) forget(c *conn) {
 	delete(b.conns, c)
 }
 
-// Disconnect breaks all connections, as a broker that is killed: what is in flight ends as Unknown, messages that were
+// Disconnect breaks all connections, as a broker that is killed: messages in flight end as Unknown, messages that were
 // not settled return to their queues and subscriptions that are not durable end when their consumers close. New
 // connections can be made.
 func (b *Broker) Disconnect() {

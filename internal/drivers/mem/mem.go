@@ -4,14 +4,14 @@
 // # Model
 //
 // A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it
-// into the queue of every subscription. Consumers take up to their credit at once, an equal share of what is there.
-// Nothing is copied per message.
+// into the queue of every subscription. Consumers take up to their credit at once, an equal share of the messages
+// there. Nothing is copied per message.
 //
 // Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
 // [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
 // n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in
-// this order wins: fail, reject, release, rollback, withhold; and of what is stored: lose, duplicate, reorder, damage,
-// damage-id. [Broker.Stats] has the true counts.
+// this order wins: fail, reject, release, rollback, withhold; and for stored messages: lose, duplicate, reorder,
+// damage, damage-id. [Broker.Stats] has the true counts.
 //
 // A transaction is a list of messages that are stored, or forgotten by the consumer's queue, all at once by its commit.
 //

@@ -51,7 +51,7 @@ type Options struct {
 	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }
 
-// What a full queue does to senders: [Options.Full].
+// The effects of a full queue on senders: [Options.Full].
 const (
 	FullBlock  = "block"  // Send waits for room
 	FullReject = "reject" // the message is rejected with ClassFull
@@ -110,7 +110,7 @@ func (f *faults) afterStall(t int64) int64 {
 	return t
 }
 
-// verdict is what happens to a message.
+// verdict is the decision about a message.
 type verdict struct {
 	outcome                  driver.Outcome
 	store                    bool // and if so:

@@ -134,7 +134,7 @@ func (p *producer) arrive() {
 	}
 }
 
-// store puts it into the queues, and what waited to be overtaken behind it.
+// store puts the message into the queues, and behind it the held message that was waiting to be overtaken.
 func (p *producer) store(it *item) {
 	p.tally.add(stored)
 	if p.delay > 0 {
@@ -182,7 +182,7 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 	return nil
 }
 
-// place does to a message what was decided. The lock of the destination is held.
+// place applies the verdict to a message. The lock of the destination is held.
 func (p *producer) place(it *item, v *verdict, f *faults) {
 	it.due = v.deliverAt
 	if v.outcome.Withheld {
@@ -279,7 +279,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() == nil {
-		_ = p.Flush(ctx) // what cannot be committed ends as Unknown
+		_ = p.Flush(ctx) // messages that cannot be committed end as Unknown
 	}
 	p.dest.flushHeld(nil)
 	p.mu.Lock()
@@ -306,7 +306,7 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// inFlight counts what an answer can still come for.
+// inFlight counts the messages that can still get an answer.
 func (p *producer) inFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,7 +47,7 @@ type heldItem struct {
 	timer *time.Timer
 }
 
-// queue is what consumers take from.
+// queue is a queue of messages, from which consumers take.
 type queue struct {
 	dest      *destination
 	permanent bool // not a subscription
@@ -104,7 +104,7 @@ func (d *destination) hold(it *item, wait time.Duration) {
 	d.held = h
 }
 
-// release puts what is held, and tells whether there was anything.
+// release puts the held message into the queues, and reports whether there was one.
 func (d *destination) release() bool {
 	h := d.held
 	if h == nil {
@@ -192,7 +192,7 @@ func (q *queue) owns(c *consumer, group string) bool {
 	return q.groups[group] == c
 }
 
-// leave takes a consumer off: what it owned finds another owner.
+// leave removes a consumer: the message groups that it owned find another owner.
 func (q *queue) leave(c *consumer) {
 	q.consumers--
 	if c.selector != nil {

@@ -152,7 +152,7 @@ func (c *consumer) giveBack(list []item) {
 	c.queue.giveBack(list)
 }
 
-// commit ends the transaction, if there is anything in it. What is rolled back is delivered again.
+// commit ends the transaction, if there is anything in it. Messages that are rolled back are delivered again.
 func (c *consumer) commit(ctx context.Context) error {
 	if len(c.tx) == 0 {
 		return nil

@@ -3,7 +3,7 @@ package mem
 import "sync/atomic"
 
 // Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; taken
-// under load, related counts can be apart by what is on its way.
+// under load, related counts can differ by the messages on their way.
 type Stats struct {
 	Arrived    uint64 // sends that returned nil
 	Persistent uint64 // part of Arrived that asked to survive a restart
@@ -30,7 +30,7 @@ type Stats struct {
 	Purged       uint64 // messages dropped by [driver.Admin]
 
 	Commits        uint64 // transactions of producers and consumers that were confirmed
-	CommitsRefused uint64 // those that were rolled back, by request or because a queue was full
+	CommitsRefused uint64 // transactions that were rolled back, by request or because a queue was full
 
 	// At this moment:
 	Backlog       uint64 // messages in queues and subscriptions
