@@ -35,7 +35,8 @@ func (w *workers) run() {
 	}
 }
 
-// deliver hands out what was held so far. The lock of the consumer is held when it begins and ends, and not in between.
+// deliver hands out the messages held so far. The lock of the consumer is held when it begins and ends, and not in
+// between.
 func (w *workers) deliver(ctx context.Context) {
 	k := w.k
 	list := k.held

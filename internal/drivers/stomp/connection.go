@@ -78,7 +78,7 @@ type connection struct {
 	crowd   atomic.Bool   // there was more than one user at a time
 }
 
-// session is what the handshake made.
+// session is the result of the handshake.
 type session struct {
 	net       net.Conn
 	raw       *transport.Metered // below TLS; the same as net without
@@ -110,7 +110,8 @@ func (c *connection) start() {
 	}
 }
 
-// idle is called when all that was received has been dealt with: the moment to let out what was held back for company.
+// idle is called when all received frames have been dealt with: the moment to let out confirmations, acknowledgements
+// and frames that were held back for company.
 func (c *connection) idle() {
 	c.heard.Add(1)
 	c.confirmed.report()
@@ -261,7 +262,7 @@ func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 	return nil
 }
 
-// waits is what the goroutines of the connection have waited.
+// waits returns how long the goroutines of the connection have waited.
 func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
 
 // beat sends heart-beats when nothing else is sent, and ends the connection when nothing is heard (STOMP 1.2,
@@ -288,8 +289,8 @@ func (c *connection) beat() {
 		} else if c.sendEvery > 0 && now.Sub(wrote) >= c.sendEvery/2 {
 			_ = c.put(func(b []byte) []byte { return append(b, '\n') }) // fails only when the connection has ended
 		}
-		// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only what the
-		// reader has waited counts as silence, and of a look that came late no more than of one in time.
+		// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only the time that the
+		// reader has waited counts as silence, and a late look counts no more of it than a look in time.
 		n, total := c.heard.Load(), c.raw.Reading().Time
 		silent += min(total-waited, every)
 		waited = total

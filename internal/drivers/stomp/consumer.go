@@ -13,13 +13,13 @@ const (
 	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection
 	// is not read any more. One message more may be.
 	holdLimit = 8 << 20
-	// heldSize is what a held message takes beside its text, in bytes.
+	// heldSize is the memory of a held message beside its text, in bytes.
 	heldSize = 256
-	// keptText is the largest text that each held message keeps memory for. Of what is larger one is kept for all.
+	// keptText is the largest text that each held message keeps memory for. Memory for one larger text is kept for all.
 	keptText = 64 << 10
 	// release is by how much bytes that Run has delivered make room for others, at a time.
 	release = holdLimit / 8
-	// ackBatch is the largest number of messages that are delivered before what was acknowledged leaves, and that one
+	// ackBatch is the largest number of messages that are delivered before their acknowledgements leave, and that one
 	// cumulative ACK covers.
 	ackBatch = 256
 	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does
@@ -73,8 +73,8 @@ type consumer struct {
 
 	// Of the goroutine that delivers: the reader with the lock in stateDirect, else Run.
 	unacked int           // delivered since the last settle
-	lastAck []byte        // what the ACK for them names, in mode client
-	taken   []heldMessage // what Run took from held
+	lastAck []byte        // the id that the ACK for them names, in mode client
+	taken   []heldMessage // the messages that Run took from held
 	left    []heldMessage // of taken, when Run ended
 	large   []byte        // memory for a large message that is to be held; guarded by mu
 }
@@ -99,7 +99,7 @@ func notify(ch chan struct{}) {
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	if n := spec.TransactionSize; n > 0 { // what a transaction holds is not acknowledged
+	if n := spec.TransactionSize; n > 0 { // the messages of an open transaction are not acknowledged
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
 	k := &consumer{
@@ -127,7 +127,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	return nil, err
 }
 
-// quit gives back what the consumer had.
+// quit gives back the consumer's stream, topic and lease of the connection.
 func (k *consumer) quit(ctx context.Context) {
 	k.freeStream()
 	k.conn.freeTopic(k.topic)
@@ -146,7 +146,7 @@ func (k *consumer) Waits() driver.Waits {
 // holds reports whether messages are held for Run.
 func (k *consumer) holds() bool {
 	select {
-	case <-k.over: // what was delivered last has ended Run
+	case <-k.over: // the last delivery has ended Run
 		return true
 	default:
 	}
@@ -205,8 +205,8 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	return err
 }
 
-// checkAck refuses what RabbitMQ answers by ending the connection: its cumulative ACK takes the messages of all
-// subscriptions of the connection, and the ACK of one that was taken so is an error.
+// checkAck refuses a consumer that would make RabbitMQ end the connection: its cumulative ACK takes the messages of all
+// subscriptions of the connection, and a later ACK of one of these messages is an error.
 func (c *connection) checkAck(k *consumer) error {
 	if c.dialect != rabbitmq || k.mode != ackClient {
 		return nil

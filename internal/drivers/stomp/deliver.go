@@ -92,7 +92,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	}
 }
 
-// acknowledge acknowledges what the reader has delivered. It leaves with the next flush.
+// acknowledge acknowledges the messages that the reader has delivered. The ACK leaves with the next flush.
 func (k *consumer) acknowledge() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,7 +102,7 @@ func (k *consumer) acknowledge() {
 	}
 }
 
-// settle acknowledges what was delivered, if anything. It leaves with the next flush.
+// settle acknowledges the delivered messages, if there are any. The ACK leaves with the next flush.
 func (k *consumer) settle() {
 	if k.unacked > 0 && k.mode == ackClient && k.tx == nil {
 		k.put(wire.ACK, k.lastAck)
@@ -199,7 +199,7 @@ func (k *consumer) await(ctx context.Context) {
 	}
 }
 
-// deliverHeld delivers what was held so far. The lock is held when it begins and ends, and not in between.
+// deliverHeld delivers the messages held so far. The lock is held when it begins and ends, and not in between.
 func (k *consumer) deliverHeld(ctx context.Context) {
 	k.taken, k.held = k.held, k.taken[:0]
 	k.mu.Unlock()

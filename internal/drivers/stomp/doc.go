@@ -10,10 +10,10 @@
 //	broker --reader--> RECEIPT: Done of a producer | MESSAGE: deliver of a consumer | ERROR: both, or the end
 //	heart-beats: a line feed when nothing else was sent; the end when nothing was heard
 //
-// The output gathers: frames that are sent while a system call is under way go out together in the next one, those
+// The output gathers: frames that are sent while a system call is under way go out together in the next one, frames
 // that are announced to be followed by more wait for them, and a lone frame goes out at once. Any number of receipts
 // is in flight. MESSAGE, RECEIPT and SEND frames, of which there is one or more per message, are read and written in
-// place, without allocating, at a tenth of what they cost with the package frame of github.com/go-stomp/stomp/v3
+// place, without allocating, at a tenth of their cost with the package frame of github.com/go-stomp/stomp/v3
 // (BenchmarkRead, BenchmarkWrite).
 //
 // # Sending
@@ -40,7 +40,7 @@
 //
 // # Receiving
 //
-// Received messages are acknowledged after they were delivered: cumulatively, when nothing more has arrived or a
+// Received messages are acknowledged after delivery: cumulatively, when nothing more has arrived or a
 // quarter of the credit is used, or each by itself (option ack). Messages received but not delivered go back to their
 // queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection
 // ends. See [consumer] for the goroutine that delivers.

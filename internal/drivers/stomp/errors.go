@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxWords bounds what is quoted of a broker's words, in bytes.
+	// maxWords bounds the quotation of a broker's words, in bytes.
 	maxWords = 400
 	// lookAtBroker is the hint where nothing better is known.
 	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
-// clip shortens what a broker sends in place of something short.
+// clip shortens a text from a broker that should have been short.
 func clip(text string) string {
 	const most = 40
 	if len(text) <= most {
@@ -32,8 +32,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// wordsOf returns what an ERROR frame says: its message, and its body as far as it adds to that. Of a Java stack trace
-// in the body only the first line counts.
+// wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to that. Of a Java stack
+// trace in the body only the first line counts.
 func wordsOf(f *wire.Frame) string {
 	message, _, _ := strings.Cut(strings.TrimSpace(f.Get("message")), " CoreMessage[") // Artemis shows all of it
 	body := strings.TrimSpace(string(f.Body))
@@ -62,7 +62,7 @@ type meaning struct {
 	hint  string
 }
 
-// meanings are looked through in order. STOMP has no error codes: brokers are known by what they say.
+// meanings are looked through in order. STOMP has no error codes: failures are known by the brokers' words.
 func meanings() []meaning {
 	return []meaning{
 		{
@@ -118,7 +118,7 @@ func full(err *driver.Error) *driver.Error {
 			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
 }
 
-// missing says what to do about a destination that is not there.
+// missing returns the hint for a destination that is not there.
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
@@ -131,7 +131,7 @@ func (d dialect) missing() string {
 	}
 }
 
-// errorFrame tells what an ERROR frame means.
+// errorFrame returns the error that an ERROR frame reports.
 func errorFrame(d dialect, f *wire.Frame) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
@@ -167,7 +167,7 @@ func (d dialect) says() string {
 	return d.title() + " says"
 }
 
-// explain tells in plain words what happened while the connection was in use. It returns nil for nil.
+// explain explains in plain words an error of the connection while it was in use. It returns nil for nil.
 func (c *connection) explain(op string, err error) error {
 	var known *driver.Error
 	switch {
@@ -269,7 +269,7 @@ func isTimeout(err error) bool {
 		errors.As(err, &ne) && ne.Timeout()
 }
 
-// notSTOMP tells what the peer is that answered like that.
+// notSTOMP returns an error that names the kind of peer that answered with greeting.
 func notSTOMP(tls bool, greeting []byte) error {
 	const hint = "is this the broker's STOMP port?"
 	switch {

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// Version is the version to offer to the broker.
 	Version string `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
-	// Dialect is how the broker wants what the protocol leaves open.
+	// Dialect is the broker's convention for everything that the protocol leaves open.
 	Dialect string `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
 	// VirtualHost is the host header of CONNECT.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
@@ -76,7 +76,7 @@ func protocol() *transport.Protocol {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	// What a NACK does is for each broker to say: see [dialect.failing].
+	// The effect of a NACK differs between brokers: see [dialect.failing].
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Reject: true, Release: true,
@@ -106,7 +106,7 @@ func Factory() driver.Factory {
 	}
 }
 
-// config is what the driver knows about its broker, checked.
+// config is the checked configuration of the driver for its broker.
 type config struct {
 	target         transport.Target
 	tls            driver.TLS
@@ -171,7 +171,7 @@ func (c *config) checkOptions(fail func(format string, args ...any)) {
 	}
 }
 
-// checkQueues checks what is declared on RabbitMQ.
+// checkQueues checks the options for declaring queues on RabbitMQ.
 func (c *config) checkQueues(fail func(format string, args ...any)) {
 	o := &c.opts
 	switch o.Declare {

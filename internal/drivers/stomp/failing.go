@@ -5,8 +5,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// failing returns the header line, beside its own, of the NACK for the verdict that is not Accept. What a NACK does is
-// for each broker to say: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
+// failing returns the header line, beside its own, of the NACK for the verdict that is not Accept. The effect of a NACK
+// differs between brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
 // embedded broker deliver it again, or drop it if they are told not to. All brokers but those ignore the header.
 func (d dialect) failing(spec *driver.ConsumerSpec, o *Options, v wire.Version) (header []byte, err error) {
 	const flag = "--consumer-fail"

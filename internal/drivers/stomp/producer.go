@@ -40,7 +40,7 @@ type producer struct {
 
 // kind is a variant of messages.
 type kind struct {
-	head []byte // of a SEND frame: what is the same for all of them, up to the value of the time
+	head []byte // of a SEND frame: the part common to all of them, up to the value of the time
 	body []byte
 }
 
@@ -270,7 +270,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.closed {
 		return nil
 	}
-	_ = p.Flush(ctx) // what it could not commit is reported below
+	_ = p.Flush(ctx) // messages that it could not commit are reported below
 	p.closed = true
 	p.closing.Store(true)
 	if !p.sends.await(p.settled, ctx.Done()) {
@@ -281,7 +281,7 @@ func (p *producer) Close(ctx context.Context) error {
 					"disk) or a blocked producer; see --drain-timeout",
 				"the broker had not answered when the producer closed"),
 		})
-		p.sends.await(p.settled, nil) // what others are reporting
+		p.sends.await(p.settled, nil) // outcomes that others are reporting
 	}
 	delist(p.conn, &p.conn.producers, p.index)
 	p.lease.Release(ctx)

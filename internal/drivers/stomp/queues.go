@@ -20,8 +20,8 @@ func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
 	return true, nil
 }
 
-// declaration returns the headers of SEND and SUBSCRIBE that say as what a queue is declared (RabbitMQ's STOMP
-// plug-in, "Queue properties"). They go along with each message.
+// declaration returns the headers of SEND and SUBSCRIBE that give the type and arguments with which a queue is declared
+// (RabbitMQ's STOMP plug-in, "Queue properties"). They go along with each message.
 func (o *Options) declaration() []driver.Property {
 	headers := []driver.Property{{Key: "x-queue-type", Value: o.Declare}}
 	if o.MaxPriority > 0 {
@@ -30,7 +30,7 @@ func (o *Options) declaration() []driver.Property {
 	return headers
 }
 
-// checkPriority refuses what a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
+// checkPriority refuses priorities that a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
 func (d dialect) checkPriority(dest driver.Destination, o *Options, server string) error {
 	switch {
 	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// read handles what the broker sends until the connection ends, and then reports what was in flight. It runs in one
-// goroutine, the reader.
+// read handles frames from the broker until the connection ends, and then reports the messages in flight. It
+// runs in one goroutine, the reader.
 func (c *connection) read() {
 	err := c.readFrames()
 	c.confirmed.report()
@@ -54,7 +54,7 @@ func (c *connection) readFrames() error {
 			}
 			e := errorFrame(c.dialect, f.other)
 			if said == nil {
-				said = e // what comes after it is only that the connection is not valid any more
+				said = e // later errors only say that the connection is not valid any more
 			}
 			r, ok := parseReceipt([]byte(f.other.Get("receipt-id")))
 			if !ok || !c.answer(r, e) {

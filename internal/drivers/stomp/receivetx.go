@@ -77,7 +77,7 @@ func (t *receiving) commit() {
 	_ = t.k.conn.put(t.appendCommit) // an error is one of the connection, which Run reports
 }
 
-// end commits what was delivered, and waits for the answers.
+// end commits the delivered messages, and waits for the answers.
 func (t *receiving) end(ctx context.Context) {
 	if t.n > 0 {
 		t.commit()

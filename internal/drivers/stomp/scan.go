@@ -27,7 +27,7 @@ type inbound struct {
 	kind        byte        // one of the kinds below
 	receipt     receipt     // of RECEIPT; its kind is 0 if it is none of ours
 	sub         int64       // of MESSAGE: subscription, -1 if there is none of ours
-	ack         []byte      // of MESSAGE: what an ACK has to name, escaped as it came
+	ack         []byte      // of MESSAGE: the value that an ACK has to name, escaped as it came
 	time        int64       // of MESSAGE: the time property
 	hasTime     bool        //
 	id          driver.ID   // of MESSAGE; zero if there is none
@@ -52,7 +52,7 @@ type scanner struct {
 	in      *transport.Input
 	maxBody int
 	version wire.Version
-	view    []byte // what is next in the input's buffer, behind the bytes taken
+	view    []byte // the unread bytes in the input's buffer, behind the bytes taken
 	taken   int    // how many bytes of the input's buffer have been read
 	large   []byte // a line or a body that is not all in the input's buffer
 	ack     []byte
@@ -69,7 +69,7 @@ func newScanner(in *transport.Input, maxBody int) *scanner {
 // properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
 const amqpEncoded = "JMS_AMQP_NATIVE"
 
-// errNotSTOMP is for what breaks the rules of the protocol.
+// errNotSTOMP is for data that break the rules of the protocol.
 var errNotSTOMP = errors.New("not a STOMP frame")
 
 // errHead is for a frame with more than maxHead bytes of headers.
@@ -175,8 +175,8 @@ func (s *scanner) headerLine(total *int) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// header keeps what matters of one header. The first of several with one name counts (STOMP 1.2, "Repeated Header
-// Entries").
+// header keeps the values that the driver needs from one header. The first of several with one name counts (STOMP 1.2,
+// "Repeated Header Entries").
 func (s *scanner) header(f *inbound, key, value []byte, length *int64) error {
 	switch string(key) { // does not allocate
 	case "content-length":
@@ -231,7 +231,7 @@ func (s *scanner) contentLength(kind byte, value []byte, length *int64) error {
 	return nil
 }
 
-// delivery returns what the consumer gets; body and the rest are valid as long as f.
+// delivery returns the delivery for the consumer; body and the rest are valid as long as f.
 func (f *inbound) delivery() driver.Delivery {
 	return driver.Delivery{Time: f.time, HasTime: f.hasTime, ID: f.id, Redelivered: f.redelivered, Body: f.body}
 }
@@ -283,14 +283,14 @@ func (s *scanner) take(n int) []byte {
 	return b
 }
 
-// passed tells the input what has been read.
+// passed tells the input how many bytes have been read.
 func (s *scanner) passed() {
 	_, _ = s.in.Discard(s.taken) // they are there
 	s.view, s.taken = nil, 0
 }
 
-// upTo reads up to the byte end, which it cuts off. What is larger than the buffer and has more than limit bytes
-// before it is tooLong. The bytes are valid until the next read.
+// upTo reads up to the byte end, which it cuts off. Data that are not all in the buffer and have more than limit bytes
+// before end are tooLong. The bytes are valid until the next read.
 func (s *scanner) upTo(end byte, limit int, tooLong func() error) ([]byte, error) {
 	if at := bytes.IndexByte(s.view, end); at >= 0 {
 		return s.take(at + 1)[:at], nil

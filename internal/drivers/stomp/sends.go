@@ -130,7 +130,7 @@ func (c *confirmations) add(p *producer, slot driver.Slot) bool {
 	return true
 }
 
-// report reports what was gathered.
+// report reports the gathered confirmations.
 func (c *confirmations) report() {
 	if len(c.slots) > 0 {
 		c.of.report(c.slots, driver.Outcome{})

@@ -42,8 +42,8 @@ func (t *transactions) receipt() receipt {
 	return receipt{kind: receiptOfCommit, owner: t.p.index, number: t.number}
 }
 
-// add appends m, what begins its transaction if it is the first, and the commit if it is the last, which it tells.
-// The output is locked.
+// add appends m, after the BEGIN of its transaction if m is the first message, and before the COMMIT if m is the last.
+// It reports whether it appended the COMMIT. The output is locked.
 func (t *transactions) add(b []byte, m *driver.Message) (frames []byte, committed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

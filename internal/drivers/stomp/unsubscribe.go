@@ -37,7 +37,7 @@ func (k *consumer) ended() bool {
 	return k.state == stateClosed
 }
 
-// giveBack lets go of what was received but not delivered.
+// giveBack lets go of messages that were received but not delivered.
 func (k *consumer) giveBack() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// unescape undoes [wire.Version.AppendEscaped]. What is no escape stays: it is only quoted.
+// unescape undoes [wire.Version.AppendEscaped]. Unknown escapes stay: the text is only quoted.
 func unescape(s string) string {
 	if !strings.ContainsRune(s, '\\') {
 		return s
@@ -28,7 +28,7 @@ func appendChecked(v wire.Version, b []byte, headers []driver.Property) ([]byte,
 	return b, nil
 }
 
-// Receipts are named by what they belong to, so that the reader needs no table to find it:
+// Receipts are named after their subject, so that the reader needs no table to find it:
 //
 //	s<producer>.<index>.<generation>   a message, by its slot
 //	t<producer>.<transaction>          the commit of messages that were sent

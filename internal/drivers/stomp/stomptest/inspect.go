@@ -73,7 +73,7 @@ func read(t testing.TB, in *frame.Reader) *frame.Frame {
 	}
 }
 
-// header is what a MESSAGE says beside its body.
+// header returns the properties and standard headers of a MESSAGE.
 func header(t testing.TB, f *frame.Frame) drivertest.Header {
 	t.Helper()
 	h := drivertest.Header{Properties: map[string]string{}, Priority: 4}
