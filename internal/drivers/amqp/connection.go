@@ -28,7 +28,7 @@ var errClosed = errors.New("the connection was closed")
 type connection struct {
 	driver *amqpDriver
 	dialect
-	speaks   dialect // what the broker says it is, whatever the user says
+	speaks   dialect // by the broker's open frame, whatever the user says
 	version  string  // the broker's, as it says
 	delays   bool    // the broker knows delayed deliveries
 	net      net.Conn
@@ -162,7 +162,7 @@ func (c *connection) gather(frame func([]byte) []byte) error {
 	return err
 }
 
-// read handles what the broker sends, and returns why it ended.
+// read handles frames from the broker, and returns why it ended.
 func (c *connection) read() error {
 	for {
 		f, err := c.frames.Next()
@@ -186,7 +186,7 @@ func (c *connection) read() error {
 	}
 }
 
-// readError tells what is wrong with what came, or how the connection ended.
+// readError returns the error about a malformed frame, or about the end of the connection.
 func (c *connection) readError(err error) error {
 	var large *wire.FrameTooLargeError
 	var head *wire.FrameError
@@ -344,5 +344,5 @@ func (c *connection) unregister(s *session) {
 	}
 }
 
-// waits is what the goroutines of the connection have waited.
+// waits returns how long the goroutines of the connection have waited.
 func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

@@ -39,7 +39,7 @@ type consumer struct {
 	rounds  bool   // credit is given when all that was given is used up
 	settled bool   // at-most-once
 	lastID  uint32 // of requests to the coordinator; guarded by session.mu
-	free    func() // ends what prepareReceive began
+	free    func() // ends the reservation of a stream that prepareReceive made
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
 	wait    *driver.Meter // of Run: waits for a transaction
@@ -143,7 +143,7 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 			Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)),
 			Durable: c.durability(),
 		},
-		// Without a max-message-size: a broker might drop what is larger, and say nothing.
+		// Without a max-message-size: a broker might drop larger messages, and say nothing.
 		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(spec.Name)},
 	}
 	if k.settled {
@@ -242,7 +242,7 @@ func (k *consumer) next(ctx context.Context) ([]held, error) {
 	}
 }
 
-// runHeld delivers what is held, one message after the other; nothing, if the reader delivers.
+// runHeld delivers the held messages, one after the other; none, if the reader delivers.
 func (k *consumer) runHeld(ctx context.Context) error {
 	var dec decoder
 	for {

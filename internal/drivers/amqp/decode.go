@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// decoder reads messages. It is for one goroutine, and what it returns is valid until it is used again.
+// decoder reads messages. It is for one goroutine, and a decoded message is valid until the decoder is used again.
 type decoder struct {
 	message  wire.Message
 	delivery driver.Delivery
@@ -55,8 +55,8 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 	return d, nil
 }
 
-// microseconds understands the time property of perfmq and `artemis perf` (a long) and what other tools and brokers
-// that convert between protocols make of it: all integer types, decimal text, timestamps.
+// microseconds understands the time property of perfmq and `artemis perf` (a long) and the forms into which other tools
+// and brokers that convert between protocols turn it: all integer types, decimal text, timestamps.
 func microseconds(d *wire.Decoder) (int64, bool) {
 	switch d.Peek() {
 	case wire.CodeTimestamp:

@@ -74,7 +74,7 @@ type handshake struct {
 	c        *connection
 	host     transport.Endpoint
 	spec     driver.Connection
-	greeting string // what the peer sent first
+	greeting string // the first bytes from the peer
 }
 
 func (h *handshake) run() error {
@@ -193,7 +193,7 @@ func (h *handshake) open() error {
 	return nil
 }
 
-// capDelayed is what brokers offer that know the annotation x-opt-delivery-delay.
+// capDelayed is the capability of brokers that know the annotation x-opt-delivery-delay.
 const capDelayed = "DELAYED_DELIVERY"
 
 // maxSend bounds the frames that we send, whatever the peer takes.
@@ -220,7 +220,7 @@ func text(properties []byte, key string) string {
 	return string(value[:min(len(value), longest)])
 }
 
-// openFrame identifies this client. The container ID is what Artemis shows as client ID.
+// openFrame identifies this client. Artemis shows the container ID as client ID.
 func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
 	b := wire.BeginMap(nil)
 	for _, property := range [][2]string{

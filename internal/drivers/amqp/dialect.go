@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dialect is what AMQP 1.0 leaves to the broker: the addresses of queues and topics, and what becomes of settings that
-// the protocol can carry but the broker does not look at. These are refused, never sent in silence.
+// dialect is a broker's convention for everything that AMQP 1.0 leaves open: the addresses of queues and topics, and
+// the settings that the protocol can carry but the broker ignores. These are refused, never sent in silence.
 type dialect string
 
 // The dialects there are. The last one is for brokers that we do not know: the name as it is, with its kind as a
@@ -96,7 +96,7 @@ func (d dialect) address(dest driver.Destination) string {
 }
 
 // durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by it, for senders and
-// receivers alike; durable ones are what every other protocol of RabbitMQ declares.
+// receivers alike; every other protocol of RabbitMQ declares durable ones.
 func (d dialect) durability() uint32 {
 	if d == rabbitmq3 {
 		return wire.DurableConfiguration
@@ -104,7 +104,7 @@ func (d dialect) durability() uint32 {
 	return wire.DurableNone
 }
 
-// checkProducer refuses what the broker would ignore.
+// checkProducer refuses settings that the broker would ignore.
 func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options) error {
 	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options)
 	return nil
 }
 
-// checkConsumer refuses what the broker would ignore, or would leave behind.
+// checkConsumer refuses settings that the broker would ignore, and consumers whose queues it would leave behind.
 func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options) error {
 	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
 		return err
@@ -159,7 +159,8 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 }
 
 // checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages.
-// Others are believed what they confirm, which is to be what has an effect (AMQP 1.0, Messaging, section 3.5.3).
+// Other brokers are believed when they confirm a filter: they have to confirm only filters in effect (AMQP 1.0,
+// Messaging, section 3.5.3).
 func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
 		return d.unsupported(op, "leave out --selector", "there are no selectors")
@@ -167,7 +168,7 @@ func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
 	return nil
 }
 
-// checkDeclare refuses to declare what cannot be, or need not be, declared.
+// checkDeclare refuses to declare destinations that cannot be, or need not be, declared.
 func (d dialect) checkDeclare(op string, dest driver.Destination, o *Options) error {
 	switch {
 	case o.Declare == declareNo:
@@ -196,9 +197,9 @@ func (d dialect) endPatience() time.Duration {
 }
 
 // creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4
-// computes what is left from the deliveries that its session has seen, not from those that the queue has sent: credit
-// that is given while messages are under way is exceeded, the next one comes out negative, and nothing is sent any
-// more.
+// computes the credit left from the deliveries that its session has seen, not from the deliveries that the queue has
+// sent: credit that is given while messages are under way is exceeded, the next one comes out negative, and nothing is
+// sent any more.
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
 // redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the

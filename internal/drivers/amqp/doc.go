@@ -14,8 +14,9 @@
 // # Sending
 //
 // A message is encoded once per variant. A send copies it into the connection's buffer, with its delivery ID and tag,
-// time and ID in their places, when the link has credit and the session a window: never beyond what the broker has
-// shown. Dispositions end ranges of deliveries. A flow with drain uses the credit up and is answered.
+// time and ID in their places, when the link has credit and the session a window: never beyond the credit and the
+// window that the broker has granted. Dispositions end ranges of deliveries. A flow with drain uses the credit up and
+// is answered.
 //
 // A message of several frames that is given up between them is not sent. Nothing more can be sent over its link.
 //
@@ -36,7 +37,7 @@
 // With settle=at-least-once (the default) messages are sent unsettled and end by the broker's disposition; received
 // messages are settled after they were delivered. With settle=at-most-once messages are sent settled, and end when
 // they are passed to the operating system (for encrypted connections: to the TLS layer). Whether they arrive is not
-// known. The broker forgets messages as it sends them: those that it sent ahead are lost when a consumer closes
+// known. The broker forgets messages as it sends them: messages that it sent ahead are lost when a consumer closes
 // before they were delivered. A peer that answers mixed, or nothing, which means mixed, agrees to both.
 //
 // # Limits

@@ -70,7 +70,7 @@ type keeper struct {
 	done  chan struct{} // closed when it has ended
 }
 
-// pulse is what the keeper saw of a connection when it looked last.
+// pulse is the state of a connection at the keeper's last look.
 type pulse struct {
 	writes, heard uint32
 	waited        time.Duration // by the reader, for bytes
@@ -147,15 +147,15 @@ func (k *keeper) run(quit, done chan struct{}) {
 	}
 }
 
-// look does for one connection what is due.
+// look sends a heartbeat on a connection, or ends the connection, if that is due.
 func (p *pulse) look(c *connection, now time.Time, every time.Duration) {
 	if n := c.out.Writes(); n != p.writes {
 		p.writes, p.wrote = n, now
 	} else if c.owed > 0 && now.Sub(p.wrote) >= c.owed/2 {
 		_ = c.put(wire.AppendHeartbeat) // fails only when the connection has ended
 	}
-	// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only what the reader has
-	// waited counts as silence, and of a look that came late no more than of one in time.
+	// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only the time that the
+	// reader has waited counts as silence, and a late look counts no more of it than a look in time.
 	waited := c.raw.Reading().Time
 	p.silent += min(waited-p.waited, 2*every)
 	p.waited = waited

@@ -14,9 +14,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// meaning is what an error condition of AMQP 1.0 (Transport, section 2.8) says in plain words.
+// meaning is the meaning of an error condition of AMQP 1.0 (Transport, section 2.8) in plain words.
 type meaning struct {
-	class driver.Class // ClassNone leaves it to what has ended: link, session or connection
+	class driver.Class // ClassNone leaves it to the endpoint that has ended: link, session or connection
 	words string
 	hint  string
 }
@@ -106,7 +106,7 @@ func meaningOfCode(code string) (m meaning, ok bool) {
 	return meaning{}, false
 }
 
-// missing says what to do about an address that is not there.
+// missing returns the hint for an address that is not there.
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
@@ -138,7 +138,8 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// remote tells the peer's error in plain words, followed by its own, shortened. What ended is "" when nothing did.
+// remote returns the peer's error in plain words, followed by its own, shortened. Ended names the endpoint that ended,
+// "" if none did.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
 	m := meaningOf(e.Condition)
 	if e.Condition == wire.CondNotFound {
@@ -195,14 +196,14 @@ func refusedOpen(e *wire.Error) *driver.Error {
 	return err
 }
 
-// protocolError is what we say of a peer that breaks the protocol: it is we that end the connection.
+// protocolError returns the error about a peer that breaks the protocol: it is we that end the connection.
 func protocolError(format string, args ...any) error {
 	return driver.Errorf(driver.ClassProtocol, "",
 		"this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
-// explain tells in plain words what went wrong while the connection was in use. It returns nil for nil.
+// explain explains in plain words an error of the connection while it was in use. It returns nil for nil.
 func (c *connection) explain(op string, err error) error {
 	var known *driver.Error
 	switch {
@@ -235,8 +236,8 @@ const (
 	stageOpen
 )
 
-// connectError tells in plain words why no connection could be made to e. Greeting is what the peer sent first in
-// stageOpen.
+// connectError tells in plain words why no connection could be made to e. Greeting holds the first bytes from the peer,
+// in stageOpen.
 func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
 	op := "connect to " + e.String()
 	var known *driver.Error

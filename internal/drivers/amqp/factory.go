@@ -13,7 +13,7 @@ import (
 
 // Options are the settings that only this protocol has.
 type Options struct {
-	// Settle is at-least-once or at-most-once; the package comment says what each means.
+	// Settle is at-least-once or at-most-once; the package comment explains both.
 	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
 	// SASL is how to log in. auto means, with a user, SCRAM where the broker offers it, else plain; without one,
 	// anonymous.
@@ -24,7 +24,7 @@ type Options struct {
 	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
-	// Dialect is how the broker wants what the protocol leaves open; see [dialect].
+	// Dialect is the broker's convention for everything that the protocol leaves open; see [dialect].
 	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
 	// Declare makes RabbitMQ 4 declare queues of that type, durable ones; otherwise they must exist.
 	Declare string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
@@ -119,7 +119,7 @@ func Factory() driver.Factory {
 	}
 }
 
-// config is what the driver knows about its broker, checked.
+// config is the checked configuration of the driver for its broker.
 type config struct {
 	target         transport.Target
 	tls            driver.TLS
@@ -187,7 +187,7 @@ func (c *config) checkOptions() []error {
 	return errs
 }
 
-// checkQueues checks what is declared on RabbitMQ 4.
+// checkQueues checks the options for declaring queues on RabbitMQ 4.
 func (o *Options) checkQueues() []error {
 	var errs []error
 	fail := func(hint, format string, args ...any) {

@@ -68,8 +68,8 @@ func (s *session) wake() {
 	}
 }
 
-// left returns how much of what the peer grants is left, which was granted when it had seen as many as seen of what
-// we count. A peer that has seen more than there were grants no more than it says.
+// left returns the rest of the peer's grant, which the peer made when it had seen the count at seen. A peer that claims
+// to have seen more than the count grants no more than it says.
 func left(granted, count, seen uint32) uint32 {
 	used := count - seen
 	switch {

@@ -16,8 +16,8 @@ import (
 
 // inspector asks Artemis for its counters by management messages (Artemis documentation, "Using Management Message
 // API"): requests to the address activemq.management, answers to a temporary queue. It has a connection of its own. One
-// request is under way at a time, and what does not end well ends the connection, so that an answer is never taken for
-// that to a later request.
+// request is under way at a time, and a request that does not end well ends the connection, so that an answer is never
+// taken for the answer to a later request.
 type inspector struct {
 	mu    sync.Mutex
 	lease *transport.Lease[*connection] // nil if there is none
@@ -224,7 +224,7 @@ func (m *artemisPair) take(payload []byte) error {
 	}
 }
 
-// artemisQueue is what the counters of listQueues are, texts all of them (QueueView).
+// artemisQueue holds the counters of a queue in the answer of listQueues, texts all of them (QueueView).
 type artemisQueue struct {
 	Name         string `json:"name"`
 	Address      string `json:"address"`
@@ -235,8 +235,9 @@ type artemisQueue struct {
 	Consumers    string `json:"consumerCount"`
 }
 
-// count asks for the counters of a destination: of a queue those of all anycast queues of its address, or of the one
-// that is named; of a topic those of all multicast queues, and what the address was sent.
+// count asks for the counters of a destination: of a queue the counters of all anycast queues of its address, or of the
+// named queue (ADDRESS::QUEUE); of a topic the counters of all multicast queues, and the number of messages sent to the
+// address.
 func (m *artemisPair) count(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
 	const most = 1000
 	address, queue, qualified := strings.Cut(dest.Name, "::")

@@ -48,7 +48,7 @@ type answer struct {
 	body   []byte // an encoded value
 }
 
-// words are what the broker says to a failed request.
+// words returns the broker's words about a failed request.
 func (a answer) words() string {
 	const longest = 300
 	d := wire.NewDecoder(a.body)
@@ -190,7 +190,7 @@ func (m *managementPair) take(payload []byte) error {
 	return nil
 }
 
-// queueKind is what kind of queue RabbitMQ has under a name.
+// queueKind is the kind of a queue of RabbitMQ, with its priorities.
 type queueKind struct {
 	kind        string // classic, quorum, stream; empty if it was not asked for
 	maxPriority int64  // 0: the queue has no priorities
@@ -220,7 +220,7 @@ func (o *Options) declaration() []byte {
 	return b
 }
 
-// queue declares a queue as the options say, or asks what kind of queue it is.
+// queue declares a queue by the options, or asks for its kind.
 func (c *connection) queue(ctx context.Context, op, name string, o *Options) (queueKind, error) {
 	path := "/queues/" + url.PathEscape(name)
 	method, verb, body := "GET", "describe", []byte(nil)
@@ -255,7 +255,7 @@ func (c *connection) queue(ctx context.Context, op, name string, o *Options) (qu
 	return q, nil
 }
 
-// checkSend refuses what a queue of that kind would ignore.
+// checkSend refuses settings that a queue of that kind would ignore.
 func (q queueKind) checkSend(d dialect, op string, spec *driver.ProducerSpec) error {
 	for i := range spec.Variants {
 		switch priority := spec.Variants[i].Priority >= 0; {
@@ -278,7 +278,7 @@ func (d dialect) managed(dest driver.Destination) bool {
 	return d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/")
 }
 
-// prepareSend declares the queue, if the user wants that, and refuses what it would ignore.
+// prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
 func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.ProducerSpec, o *Options) error {
 	if spec.Delay > 0 && !c.delays {
 		return c.unsupported(op, "leave out --delivery-delay",

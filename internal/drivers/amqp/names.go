@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// checkName refuses names that the broker would take for something else than one destination of that name. What
+// checkName refuses names that the broker would take for something else than one destination of that name. A name that
 // stands for many destinations is only for consumers.
 func (d dialect) checkName(op string, dest driver.Destination, producer bool) error {
 	const oneName = "choose another name: a message is sent to one destination"

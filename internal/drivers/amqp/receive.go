@@ -71,7 +71,7 @@ const (
 	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the
 	// largest one.
 	maxUnfinished = 32 << 20
-	// maxFrames bounds what one message keeps the reader busy with. A frame of the smallest size that a peer may
+	// maxFrames bounds the frames of one message, which keep the reader busy. A frame of the smallest size that a peer may
 	// demand has room for some 400 bytes.
 	maxFrames = 1 << 20
 )
@@ -114,7 +114,7 @@ func tooLarge(limit, size int) error {
 }
 
 // count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are
-// allowed as much again, for those that lose count.
+// allowed as much again, because some lose count.
 func (k *consumer) count() error {
 	k.deliveryCount++
 	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers
@@ -187,7 +187,7 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 // holds reports whether messages are held for Run. The lock is held.
 func (k *consumer) holds() bool {
 	select {
-	case <-k.over: // what was delivered last has ended Run
+	case <-k.over: // the last delivery has ended Run
 		return true
 	default:
 	}

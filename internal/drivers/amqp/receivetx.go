@@ -13,7 +13,7 @@ import (
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// runTransactions delivers what is held, so many messages to a transaction.
+// runTransactions delivers the held messages, so many to a transaction.
 func (k *consumer) runTransactions(ctx context.Context) error {
 	tx := &receiveTx{k: k, coordinator: k.coordinator}
 	var dec decoder
@@ -86,7 +86,7 @@ func (t *receiveTx) begin(ctx context.Context) error {
 	}
 }
 
-// deliver delivers a message and puts what is to become of it into the transaction.
+// deliver delivers a message and settles it in the transaction by its verdict.
 func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 	if t.id == nil {
 		if err := t.begin(ctx); err != nil {

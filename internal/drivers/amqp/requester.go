@@ -21,7 +21,7 @@ type requester struct {
 // control is the owner of a link that is neither a producer's nor a consumer's.
 type control interface {
 	wake()                                       // credit may have come
-	settle(first, last uint32, state wire.State) // what became of deliveries
+	settle(first, last uint32, state wire.State) // new state of deliveries
 	abandon(why error)                           // nothing more comes
 }
 

@@ -72,7 +72,7 @@ func (h *handshake) login() error {
 	return protocolError("one challenge after the other, and no end of the login")
 }
 
-// mechanism chooses among what the broker offers.
+// mechanism chooses among the mechanisms that the broker offers.
 func (c *config) mechanism(offered []string) (string, error) {
 	var wanted []string
 	switch c.opts.SASL {
@@ -116,11 +116,11 @@ func (d *amqpDriver) begin(mechanism string) (login, []byte, error) {
 	}
 }
 
-// login is what follows the first response.
+// login is the rest of a mechanism, after the first response.
 type login interface {
 	answer(challenge []byte) ([]byte, error)
-	// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is what it said
-	// with its outcome.
+	// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is the additional
+	// data of its outcome.
 	accepted(data []byte) error
 }
 

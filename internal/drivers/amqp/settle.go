@@ -11,7 +11,7 @@ type span struct {
 	n           uint32
 }
 
-// note takes what is to become of a message. The lock is held.
+// note notes the verdict on a message for its settlement. The lock is held.
 func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	a := &k.accepted
 	switch {
@@ -37,7 +37,7 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	}
 }
 
-// settleAll settles what was delivered, and gives credit for more. It does not wait. The frames leave with the next
+// settleAll settles the delivered messages, and gives credit for more. It does not wait. The frames leave with the next
 // flush, which the reader makes before it waits.
 func (k *consumer) settleAll() {
 	k.settling.Lock()
@@ -64,8 +64,8 @@ func (k *consumer) settleAll() {
 
 func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
 
-// appendCredit gives credit once half of it is used up: as much as makes up for what is neither on its way nor
-// unsettled. The lock is held.
+// appendCredit gives credit once half of it is used up: it raises the link's credit to the consumer's credit less the
+// unsettled messages. The lock is held.
 func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 	if k.state != stateRunning {
 		return b

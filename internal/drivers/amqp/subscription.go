@@ -7,10 +7,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// subscription is how a consumer attaches to its address. Names follow the JMS mapping as qpid-jms does it, which is
-// what Artemis understands: a subscription is identified by the container ID and the link name up to its first bar;
-// what follows the bar makes the names of links that share a subscription differ. With shared subscriptions that
-// belong to no client ID the capability "global" takes the container ID out of the identity.
+// subscription is how a consumer attaches to its address. Names follow the JMS mapping of qpid-jms, which Artemis
+// understands: a subscription is identified by the container ID and the link name up to its first bar; the text behind
+// the bar makes the names of links that share a subscription differ. With shared subscriptions that belong to no client
+// ID the capability "global" takes the container ID out of the identity.
 type subscription struct {
 	kind    driver.Kind
 	name    string // of the subscription, or the consumer's

@@ -148,7 +148,7 @@ type transactions struct {
 	told chan struct{}
 }
 
-// transaction is one of a producer. Its messages stay unsettled until it ends, but for those that the broker refuses
+// transaction is one of a producer. Its messages stay unsettled until it ends, but for messages that the broker refuses
 // before.
 type transaction struct {
 	id, state   []byte

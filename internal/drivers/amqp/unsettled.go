@@ -90,7 +90,7 @@ func (u *unsettled) makeRoom() {
 	u.advance()
 }
 
-// advance lets the ring begin behind what has ended.
+// advance lets the ring begin behind the deliveries that have ended.
 func (u *unsettled) advance() {
 	*u.at(u.from) = delivery{}
 	u.from++
