@@ -17,8 +17,8 @@ type place struct {
 	next, end int64
 }
 
-// Depth implements [driver.Admin]. A topic keeps what was consumed: at a destination are the messages that its group
-// has not said to have consumed, those to be delivered again included. Of a topic without a subscription, all groups
+// Depth implements [driver.Admin]. A topic keeps consumed messages: at a destination are the messages that its group
+// has not said to have consumed, messages to be delivered again included. Of a topic without a subscription, all groups
 // count.
 func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
 	op := "count the messages of " + dest.String()

@@ -119,9 +119,9 @@ func (b *batcher) take() int {
 	return len(b.batches) - 1
 }
 
-// sendReady sends what is ready. Send and the timer may come at the same time, with a batch each: whoever is first
-// sends that which was detached first. The timer does not wait for room, which would keep Send from ending with its
-// context; what Send sends is to be let go.
+// sendReady sends the batches that are ready. Send and the timer may come at the same time, with a batch each: the
+// first to come sends the batch that was detached first. The timer does not wait for room, which would keep Send from
+// ending with its context; batches that Send sends are to be let go.
 func (b *batcher) sendReady(ctx context.Context, send bool) {
 	for {
 		b.sending.Lock()
@@ -191,7 +191,7 @@ func (b *batcher) linger() {
 	}
 }
 
-// flush sends what is left. It is to be let go.
+// flush sends the batches that are left. They are to be let go.
 func (b *batcher) flush(ctx context.Context) {
 	b.detachIf(func(*batch) bool { return true })
 	b.sendReady(ctx, true)

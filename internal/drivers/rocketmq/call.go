@@ -48,8 +48,8 @@ func (w *result) answer(_ uint64, r *reply) {
 	close(w.done)
 }
 
-// call makes a request and waits for its answer until ctx ends. The error is that of the way to the broker; what the
-// broker says is in the answer's code.
+// call makes a request and waits for its answer until ctx ends. The error is that of the way to the broker; the
+// broker's verdict is in the answer's code.
 func (a *caller) call(ctx context.Context, c *conn, code int, fields []field, body []byte) (*reply, error) {
 	head := a.request(code, 0, fields, body)
 	w := &result{done: make(chan struct{})}
@@ -74,7 +74,7 @@ func (a *caller) call(ctx context.Context, c *conn, code int, fields []field, bo
 	return &w.reply, nil
 }
 
-// must is call for requests that have only one good answer. The error tells what the broker said.
+// must is call for requests that have only one good answer. The error contains the broker's refusal.
 func (a *caller) must(ctx context.Context, c *conn, op string, code int, fields []field, body []byte) (*reply, error) {
 	r, err := a.call(ctx, c, code, fields, body)
 	if err == nil && r.Code != wire.ResSuccess {

@@ -32,14 +32,14 @@ var (
 	errAbandoned = errors.New("the broker had not answered when the producer closed")
 )
 
-// answerer takes what becomes of a request; arg is what the request was sent with. It is called once, by the
-// connection's reading goroutine or by whoever found that no answer will come, and must not block.
+// answerer takes the end of a request; arg is the argument that the request was sent with. It is called once, by the
+// connection's reading goroutine or by the goroutine that found that no answer will come, and must not block.
 type answerer interface {
 	answer(arg uint64, r *reply)
 }
 
-// conn is a connection to a broker or name server on which any number of requests can be under way. What is sent is
-// gathered by [transport.Output]; one goroutine reads.
+// conn is a connection to a broker or name server on which any number of requests can be under way. Outgoing frames
+// are gathered by [transport.Output]; one goroutine reads.
 type conn struct {
 	addr     string
 	raw      *transport.Metered // below TLS
@@ -51,7 +51,7 @@ type conn struct {
 	begin   time.Time
 	dead    chan struct{} // closed with err set
 	reading sync.WaitGroup
-	// version is what the last answer to a caller said of the server, see reply.version.
+	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
 	written []call // of Written, as is nothing
 	nothing reply  // instead of an answer
@@ -205,7 +205,7 @@ func (c *conn) Written(opaques []driver.Slot) {
 	}
 }
 
-// read handles what the server sends, and returns why it ended.
+// read handles frames from the server, and returns why it ended.
 func (c *conn) read() error {
 	var large []byte
 	var r reply
@@ -340,7 +340,7 @@ func (c *conn) failure() error {
 
 func (c *conn) isDead() bool { return c.failure() != nil }
 
-// waits is what the reader of the connection has waited.
+// waits returns how long the reader of the connection has waited.
 func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
 
 // lost is the error of a connection that ended by itself.

@@ -29,7 +29,7 @@ type consumer struct {
 	fresh   atomic.Pointer[reroute]
 	initial map[queueID]bool // the queues that were there when it subscribed
 
-	cut      context.CancelFunc // ends what manage waits for
+	cut      context.CancelFunc // ends the waits of manage
 	kicked   chan struct{}      // the members of the group have changed
 	stop     chan struct{}      // ends manage
 	managed  chan struct{}      // closed when manage has ended
@@ -146,7 +146,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	return c, nil
 }
 
-// wrapOnce is wrap for errors that may say already what was being done.
+// wrapOnce is wrap for errors that may name an operation already.
 func wrapOnce(op string, err error) error {
 	if e, ok := err.(*driver.Error); ok && e.Op != "" { //nolint:errorlint // only the outermost
 		return &driver.Error{Class: e.Class, Op: op, Err: err}
@@ -191,7 +191,7 @@ func (c *consumer) pause() {
 	c.mu.Unlock()
 }
 
-// fail makes Run return an error once it has delivered what has come.
+// fail makes Run return an error once it has delivered the messages that have come.
 func (c *consumer) fail(err error) {
 	c.mu.Lock()
 	if c.err == nil {
@@ -224,7 +224,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		q.next = p.next
 	}
 	if p.code != wire.ResSuccess {
-		q.consumed.Store(q.next) // what a filter leaves out is passed over
+		q.consumed.Store(q.next) // messages that a filter leaves out are passed over
 		if p.dropped {
 			c.park(q)
 			return nil
@@ -233,7 +233,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 	}
 	c.pulls.Add(1)
 	ahead := c.opts.Order == concurrently || c.opts.FailPercent == 0
-	if ahead { // fetch what follows while this is being delivered
+	if ahead { // fetch the next messages while these are being delivered
 		if err := c.prefetch(q); err != nil {
 			c.fail(err) // once this is delivered
 		}

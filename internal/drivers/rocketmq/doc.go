@@ -17,10 +17,10 @@
 // # The library
 //
 // Frames and messages are written and read by internal/wire/rocketmq. Tests use the admin, producer and consumer of
-// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because what they do
+// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because their work
 // cannot be measured truthfully, or not cheaply enough (v2.1.2 against RocketMQ 5.5, 1 KiB, the same machine and
-// minute; the benchmarks in bench_test.go repeat it): it uses several times the processor time per message, as each
-// callback is two goroutines and each write four system calls; a connection that breaks is reported as a time-out
+// minute; the benchmarks in bench_test.go repeat it): the library uses several times the processor time per message, as
+// each callback is two goroutines and each write four system calls; a connection that breaks is reported as a time-out
 // seconds later or never; a consumer does not say when it is subscribed, and replays; shutting down leaves goroutines
 // and a sleeping statistics thread per consumer; its admin client takes a broker's refusal for success.
 //
@@ -39,7 +39,7 @@
 //
 // RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets
 // up to pull-batch messages of one queue, then of another: the numbers of one producer arrive in order within each
-// queue only, and a check for order per producer and consumer (--verify) calls most of what comes after a change of
+// queue only, and a check for order per producer and consumer (--verify) calls most messages after a change of
 // queue out of order. One queue is needed: a topic with -o queues=1, or --group, which sends all to one.
 //
 // Within the queue, requests that are under way together are stored in any order, even those of one connection: a
@@ -54,13 +54,13 @@
 // # Transactions
 //
 // With transactional=true each message is stored as half a message first, and its answer ends the send: Accepted,
-// with Withheld when it is planned to be rolled back, at once or at a check-back. The producer then says what becomes
-// of it, or leaves it open until the broker asks: after its transactionTimeOut (6 s), every transactionCheckInterval
-// (30 s). What is open and is to be committed has been accepted but not delivered: consumers of the run wait for it
-// as long as --drain-timeout says, and what is open even then is missing, as it should be; the counter tx-open says
-// how many. A closing producer answers check-backs as long as check-wait and the time for closing (--connect-timeout)
-// allow, and reports what is open after that as an error. After that no client answers, and the broker drops the
-// message in the end.
+// with Withheld when it is planned to be rolled back, at once or at a check-back. The producer then commits the message
+// or rolls it back, or leaves it open until the broker asks: after its transactionTimeOut (6 s), every
+// transactionCheckInterval (30 s). A message that is open and is to be committed has been accepted but not delivered:
+// consumers of the run wait for it up to --drain-timeout, and a message that is open even then is missing, as it should
+// be; the counter tx-open says how many. A closing producer answers check-backs as long as check-wait and the time for
+// closing (--connect-timeout) allow, and reports the number of transactions open after that as an error. After that no
+// client answers, and the broker drops the message in the end.
 //
 // A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
 // commits again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut
@@ -70,14 +70,14 @@
 // # Outcomes
 //
 // An answer of the broker with an error is Failed (Rejected if the message itself is not welcome). No answer in time,
-// and the end of the connection, are Unknown: a broker that stalls stores late what it has received. Codes that say
-// that the message was stored but not flushed or replicated in time are Unknown, too.
+// and the end of the connection, are Unknown: a broker that stalls stores late the messages that it has received. Codes
+// that say that the message was stored but not flushed or replicated in time are Unknown, too.
 //
 // # Receiving
 //
-// RocketMQ has only topics, and consumer groups. queue://X is topic X with one group that all consumers share; where
-// the group stands stays on the broker as long as the topic. topic://X gives each consumer a group of its own, or one
-// per subscription name, that starts at what is sent next; such a group is deleted with its last consumer, unless
+// RocketMQ has only topics, and consumer groups. queue://X is topic X with one group that all consumers share; the
+// group's offsets stay on the broker as long as the topic. topic://X gives each consumer a group of its own, or one
+// per subscription name, that starts at the next message sent; such a group is deleted with its last consumer, unless
 // KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and
 // messages that do not match the filter are skipped, not left for others.
 //
@@ -86,15 +86,15 @@
 // stands is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back;
 // after a crash up to that much is delivered again. (A consumer with more than 50 queues saves 500 of them a second.)
 //
-// A broker handles the requests of one connection with many threads, and takes for the truth what comes last. So
-// there is one request about a queue's offset at a time, and a queue is unlocked when the last one has been answered.
-// Unlike those of other clients, our pulls do not commit: a broker that was slow with the last pull of a consumer
-// took back what the consumer had said when it closed, and delivered the last messages once more (4 of 25 times on a
-// loaded machine).
+// A broker handles the requests of one connection with many threads, and takes the offset that comes last for the
+// truth. So there is one request about a queue's offset at a time, and a queue is unlocked when the last one has been
+// answered. Unlike those of other clients, our pulls do not commit: a broker that was slow with the last pull of a
+// consumer took back the offset that the consumer had saved when it closed, and delivered the last messages once more
+// (4 of 25 times on a loaded machine).
 //
 // A message that is released is given back to the broker, which delivers it again after retry-level, by the group's
 // retry topic; with order=orderly it is delivered again in place, a second later. One that is rejected goes to the
-// group's dead-letter topic. Brokers say of the former that they have delivered it before, but not of what comes
+// group's dead-letter topic. Brokers mark a released message as delivered before, but not a message that comes
 // again after a crash.
 //
 // A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used,
@@ -110,10 +110,10 @@
 //
 // # Depth and purge
 //
-// Messages stay in a topic's queues after they have been consumed: at a destination are those that its group has not
-// said to have consumed, in the topic and the group's retry topic; those that wait for their delay are in neither. To
-// purge is to let the group stand at the end, which brokers allow only while it has no consumers: these would say
-// otherwise a moment later.
+// Messages stay in a topic's queues after they have been consumed: at a destination are the messages that its group has
+// not said to have consumed, in the topic and the group's retry topic; messages that wait for their delay are in
+// neither. To purge is to let the group stand at the end, which brokers allow only while it has no consumers: these
+// would say otherwise a moment later.
 //
 // # Routes
 //

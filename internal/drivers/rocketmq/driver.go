@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// rocketDriver is a [driver.Driver]: a set of clients by connection key and what it knows about topics.
+// rocketDriver is a [driver.Driver]: a set of clients by connection key and its knowledge of topics.
 type rocketDriver struct {
 	transport.Identity
 	cfg config
@@ -77,7 +77,7 @@ func (d *rocketDriver) dial(ctx context.Context, addr string, serve func(*conn, 
 }
 
 func connectError(op, addr string, err error) error {
-	host, _, _ := net.SplitHostPort(addr) // what is none is told by err
+	host, _, _ := net.SplitHostPort(addr) // a malformed address is explained by err
 	if err := transport.DialError(op, host, err); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 	c.mu.Unlock()
 	c.identify(opened)
 	if gone != nil {
-		gone.close() // it waits for what still runs
+		gone.close() // it waits for the goroutines that still run
 	}
 	return opened, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// wrap says what was being done, keeping the class.
+// wrap adds the operation to an error, keeping the class.
 func wrap(op string, err error) error {
 	if e, ok := err.(*driver.Error); ok && e.Op == "" { //nolint:errorlint // only the outermost, which is ours
 		return &driver.Error{Class: e.Class, Op: op, Hint: e.Hint, Err: e.Err}
@@ -18,7 +18,7 @@ func wrap(op string, err error) error {
 }
 
 const (
-	maxWords = 400 // what is quoted of a broker's words, in bytes
+	maxWords = 400 // limit for a quotation of a broker's words, in bytes
 	maxName  = 100 // the same of a name or address
 )
 
@@ -46,7 +46,7 @@ func refusal(r *reply) *driver.Error {
 	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.Code))
 }
 
-// classOfCode gives the class of an answer code and what to do about it.
+// classOfCode returns the class of an answer code and a hint.
 func classOfCode(code int, remark string) (driver.Class, string) {
 	switch code {
 	case wire.ResSystemBusy, wire.ResFlowControl:
@@ -92,7 +92,7 @@ func tooLarge(remark string) bool {
 	return strings.Contains(remark, "size") || strings.Contains(remark, "length") || strings.Contains(remark, "too long")
 }
 
-// authFailed recognises what ACL 1.0 and 2.0 say when they refuse; they do so with a general code.
+// authFailed recognises the words with which ACL 1.0 and 2.0 refuse; they do so with a general code.
 func authFailed(remark string) bool {
 	for _, text := range []string{
 		"AclException", "AuthenticationException", "AuthorizationException",

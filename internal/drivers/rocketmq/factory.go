@@ -122,7 +122,7 @@ func Factory() driver.Factory {
 	}
 }
 
-// config is what the driver knows about its brokers, checked.
+// config is the checked configuration of the driver for its brokers.
 type config struct {
 	target         target
 	tls            driver.TLS
@@ -168,7 +168,7 @@ func newConfig(opts driver.OpenOptions) (config, error) {
 	return cfg, nil
 }
 
-// check finds what is wrong with the options alone, and with their combination.
+// check finds the mistakes in the options alone, and in their combination.
 func (o *Options) check() []error {
 	var errs []error
 	fail := func(hint, format string, args ...any) {

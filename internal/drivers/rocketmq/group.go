@@ -77,7 +77,7 @@ func (c *consumer) open(ctx context.Context) error {
 func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) error {
 	r, err := a.call(ctx, conn, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
 	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
-		return err // of the connection; what the broker refuses it will refuse again
+		return err // of the connection; a refusal by the broker will come again
 	}
 	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
 		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// inboxLimit is how many bytes of answers to pulls a consumer holds, that being delivered included. What comes
-	// beyond is dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of
+	// inboxLimit is how many bytes of answers to pulls a consumer holds, the one being delivered included. Answers
+	// beyond are dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of
 	// the others. One answer of any size is always taken.
 	inboxLimit = 16 << 20
 	// crowded is from how many bytes on no more is pulled ahead.
@@ -129,7 +129,7 @@ func (c *consumer) tell() {
 	}
 }
 
-// prefetch asks for what follows in a queue, or does so later if much is waiting to be delivered.
+// prefetch pulls the next messages of a queue, or does so later if much is waiting to be delivered.
 func (c *consumer) prefetch(q *queue) error {
 	c.mu.Lock()
 	full := c.held > crowded

@@ -31,7 +31,7 @@ func (i *inspector) reset() {
 }
 
 // Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones
-// where the group of a queue stands in them, and the depth is what is between, with messages to be delivered again; of
+// the offsets of a queue's group in them, and the depth is the difference, with messages to be delivered again; of
 // a topic, that of all groups.
 func (d *rocketDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,

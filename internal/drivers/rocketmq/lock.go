@@ -26,7 +26,7 @@ func (c *consumer) byConn(queues []*queue, f func(*conn, []byte) error) error {
 	return nil
 }
 
-// lock asks the brokers to lock queues for us, and returns those that they did.
+// lock asks the brokers to lock queues for us, and returns the queues that they locked.
 func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool, error) {
 	const op = "lock queues"
 	locked := map[queueID]bool{}
@@ -69,7 +69,7 @@ func (c *consumer) leave(ctx context.Context) error {
 		all = append(all, q)
 	}
 	if whole {
-		_ = c.giveBack(polite, all) // what fails will be delivered again: nothing is lost
+		_ = c.giveBack(polite, all) // messages that cannot be given back will be delivered again: nothing is lost
 	}
 	for _, conn := range c.conns {
 		if !conn.isDead() && polite.Err() == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const propPlan = "perfmq-tx" // what is to become of a transactional message, see plan
+const propPlan = "perfmq-tx" // the planned end of a transactional message, see plan
 
-// properties are those that all messages of a variant have.
+// properties returns the properties that all messages of a variant have.
 func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
 	var b []byte
 	add := func(key, value string) {
@@ -76,7 +76,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// readProperties sets what our own properties say: the time and the ID.
+// readProperties sets the values of our own properties: the time and the ID.
 func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery) {
 	d.Time, d.HasTime, d.ID = 0, false, driver.ID{}
 	for len(properties) > 0 {

@@ -36,7 +36,7 @@ type membership struct {
 }
 
 // membershipOf chooses the group. A queue is a topic with one group that all its consumers share, and that stays as
-// long as the topic: where it stands is what makes it a queue. A subscription is a group of its own.
+// long as the topic: the group's offsets make it a queue. A subscription is a group of its own.
 func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
 	m := membership{}
 	filter := ""
@@ -68,7 +68,8 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 	return m
 }
 
-// groupName makes a legal name of any text: what is not allowed, or too long, is replaced by a hash of the whole.
+// groupName makes a legal name of any text: if the text is not allowed, or too long, signs that are not allowed become
+// _, it is cut to 100 bytes, and a hash of the whole is appended.
 func groupName(text string) string {
 	if legalName(text) {
 		return text

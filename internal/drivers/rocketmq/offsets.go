@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// fixStart lets a new group start at what will be sent next, in all queues.
+// fixStart lets a new group start at the next message sent, in all queues.
 func (c *consumer) fixStart(ctx context.Context) error {
 	for i, b := range c.route.brokers {
 		fresh, err := c.freshQueues(ctx, c.conns[i], &b)
@@ -30,8 +30,8 @@ func (c *consumer) fixStart(ctx context.Context) error {
 }
 
 // freshQueues returns those queues of a broker where the group has not been yet. RocketMQ before 5 knows no
-// setZeroIfNotFound: it says 0 of them, too, if the queue has all of its messages. Where a group has been is then
-// what its statistics list.
+// setZeroIfNotFound: it says 0 of them, too, if the queue has all of its messages. Then the group's statistics tell
+// whether it has been in the topic.
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]*queue, error) {
 	var fresh, doubtful []*queue
 	for n := range b.read {
@@ -116,7 +116,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	}
 	if !found {
 		limit := int(wire.ReqGetMinOffset)
-		if c.fromNext && c.initial[q.queueID] { // what is in later ones was sent later
+		if c.fromNext && c.initial[q.queueID] { // the messages in later queues were sent later
 			limit = wire.ReqGetMaxOffset
 		}
 		if offset, err = c.client.limitOffset(ctx, q, limit); err != nil {

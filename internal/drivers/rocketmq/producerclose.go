@@ -16,13 +16,13 @@ func (p *producer) Close(ctx context.Context) error {
 	p.letGo()
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
-		for _, c := range p.client.connections() { // also those that are no more in the route
+		for _, c := range p.client.connections() { // also connections that are no more in the route
 			c.abandon(p)
 			if p.batch != nil {
 				c.abandon(p.batch)
 			}
 		}
-		p.waitIdle(context.Background()) // those that are being reported just now
+		p.waitIdle(context.Background()) // messages that are being reported just now
 	}
 	var err error
 	if p.tx != nil {

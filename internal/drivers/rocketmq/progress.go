@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. There are
-	// brokers that keep what is not committed, and take no more than so much.
+	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. Some brokers
+	// keep messages that are not committed, and take no more than so many.
 	keepUpAfter = 100
 	// unsaved is for queues of which the broker may know anything.
 	unsaved = -1
 )
 
-// progress is what the broker knows of where a consumer stands in a queue. One request about that is under way at a
+// progress is the broker's knowledge of a consumer's offset in a queue. One request about that is under way at a
 // time, and the next is sent when it has been answered: a broker reads the requests of a connection in order but
-// hands them to pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for what pulls would
-// commit) and keeps what comes last (ConsumerOffsetManager.commitOffset), be it less than what it had. An old offset
-// that came last would have messages delivered twice to the next owner of the queue.
+// hands them to pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls
+// would commit) and keeps the offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old
+// offset that came last would have messages delivered twice to the next owner of the queue.
 type progress struct {
 	saving   sync.Mutex
 	saved    int64 // with the features of the broker confirmed
-	asked    int64 // what the request that is under way says, or the last one did
+	asked    int64 // the offset in the request that is under way, or in the last one
 	open     bool  // a request is under way
 	failed   error // how the last one did
 	answered chan struct{}
@@ -66,7 +66,8 @@ func (p *progress) answer(_ uint64, r *reply) {
 	}
 }
 
-// wait returns what the broker has confirmed when no request is under way, or false when ctx has ended before.
+// wait waits until no request is under way and returns the offset that the broker has confirmed, or false when ctx has
+// ended before.
 func (p *progress) wait(ctx context.Context) (saved int64, ok bool) {
 	for {
 		p.saving.Lock()
@@ -101,7 +102,7 @@ func (p *progress) behind(offset int64) int64 {
 }
 
 // note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not
-// wait; what it says is to be flushed.
+// wait; its request is to be flushed.
 func (c *consumer) note(q *queue) {
 	offset := q.consumed.Load()
 	if !q.begin(offset) {
@@ -135,7 +136,7 @@ func (c *consumer) noteAll() {
 	c.flush()
 }
 
-// flush lets out what was gathered for all brokers.
+// flush lets out the requests gathered for all brokers.
 func (c *consumer) flush() {
 	for _, conn := range c.conns {
 		conn.out.Flush()

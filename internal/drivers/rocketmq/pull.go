@@ -18,7 +18,7 @@ const (
 	rejoinTime = 200 * time.Millisecond
 )
 
-// pull asks for what follows in a queue, after the given time.
+// pull pulls the next messages of a queue, after the given time.
 func (c *consumer) pull(q *queue, wait time.Duration) error {
 	if wait > 0 {
 		time.AfterFunc(wait, func() {
@@ -38,7 +38,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	return nil
 }
 
-// ask gathers the request for what follows in a queue.
+// ask gathers the request for the next messages of a queue.
 func (c *consumer) ask(q *queue) error {
 	p := c.newPull(q)
 	c.pulling.Lock()
@@ -66,8 +66,8 @@ func (c *consumer) ask(q *queue) error {
 	return q.conn.post(b, nil, call{to: p, limit: pullTime})
 }
 
-// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: nobody knows
-// when the broker does that, which may be after the consumer has said where it stopped (see progress).
+// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: the broker
+// would do that at an unknown time, perhaps after the consumer has said where it stopped (see progress).
 func (c *consumer) pullFlags() (flags int64) {
 	if c.opts.Consume != consumePull {
 		flags |= wire.PullSuspend
@@ -75,7 +75,7 @@ func (c *consumer) pullFlags() (flags int64) {
 	return flags
 }
 
-// verdict tells what an answer means: an error ends Run, and a time is to pass before the next pull.
+// verdict returns the meaning of an answer: an error ends Run, and a time is to pass before the next pull.
 func (p *pulled) verdict() (wait time.Duration, err error) {
 	if errors.Is(p.err, errNoAnswer) {
 		return 0, driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
@@ -107,7 +107,7 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	}
 }
 
-// introduce tells the broker again what the consumer has subscribed to. A broker forgets the members of a group whose
+// introduce tells the broker again about the consumer's subscription. A broker forgets the members of a group whose
 // connections it sees end, and may do so late: when others, or the same with new connections, have joined. It returns
 // false if the broker has not known the subscription for the connect time-out, heartbeats notwithstanding.
 func (c *consumer) introduce() bool {

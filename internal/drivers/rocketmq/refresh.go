@@ -17,7 +17,7 @@ type reroute struct {
 }
 
 // refresh looks up the routes in use from time to time, so that queues are used that topics get during a run, and
-// brokers that come back. Where that fails, what is known stays.
+// brokers that come back. Where the look-up fails, the known route stays.
 func (c *client) refresh() {
 	tick := time.NewTicker(c.d.refreshEvery)
 	defer tick.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topics is what a driver knows about its topics. The holder of turn may look and change; a channel, so that waiting
+// topics is the driver's knowledge of its topics. The holder of turn may look and change; a channel, so that waiting
 // for it ends with a context.
 type topics struct {
 	turn    chan struct{}

@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// What is to become of transactional messages is planned before they are sent and travels with them as a property: one
-// letter for what the producer says at once and one for its answer to each check-back, the last holding for all that
-// follow. A check-back can so be judged without remembering the message.
+// The end of a transactional message is planned before it is sent and travels with it as a property: one
+// letter for the producer's first answer, at once, and one for its answer to each check-back, the last holding for all
+// later ones. A check-back can so be judged without remembering the message.
 const (
 	planCommit   = "c"
 	planRollback = "r"
@@ -27,7 +27,7 @@ type transactions struct {
 	open int // of them, left open
 
 	mu     sync.Mutex
-	plans  []string // by index of the slot: what was planned for the message in flight
+	plans  []string // by index of the slot: the plan of the message in flight
 	head   []byte
 	checks memory
 	due    int           // messages left open that have not got their end yet
@@ -103,8 +103,8 @@ func (t *transactions) planOpen() string {
 	return plan
 }
 
-// half is called when the broker has stored a half message: it says what is to become of it. It returns whether that,
-// now or at a check-back, is to be rolled back.
+// half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
+// planned. It reports whether the message, now or at a check-back, is to be rolled back.
 func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	return withheld
 }
 
-// ending is what EndTransactionRequestHeader holds.
+// ending holds the fields of EndTransactionRequestHeader.
 type ending struct {
 	flag      int
 	commitLog int64
@@ -161,7 +161,7 @@ func (t *transactions) say(c *conn, e ending) {
 	_ = c.post(b, nil, call{})
 }
 
-// checkTransaction answers a broker that asks what became of a half message.
+// checkTransaction answers a broker that asks for the outcome of a half message.
 func (c *client) checkTransaction(conn *conn, r *reply) {
 	var m wire.Message
 	if _, err := m.Cut(r.Body); err != nil {
@@ -214,7 +214,7 @@ func (t *transactions) check(c *conn, r *reply, m *wire.Message, id []byte, own 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.checked.Add(1)
-	said := t.checks.next(id) + 1 // index of what is to be said now
+	said := t.checks.next(id) + 1 // index in plan of the answer to give now
 	last := len(plan) - 1
 	switch {
 	case !own:
@@ -259,7 +259,7 @@ func flagOf(letter byte) int {
 }
 
 // waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error tells
-// what is still open then.
+// how many transactions are still open then.
 func (t *transactions) waitChecks(ctx context.Context) error {
 	if t.p.opts.CheckWait == 0 {
 		return nil
