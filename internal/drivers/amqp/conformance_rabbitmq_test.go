@@ -113,7 +113,7 @@ func TestOpenInLog(t *testing.T) {
 	require.Equal(t, map[string]bool{"<0.3.0>": true}, openInLog(log))
 }
 
-// testTopicOnRabbitMQ: topics work for those who take it that each consumer leaves a queue behind, which is the truth.
+// testTopicOnRabbitMQ: topics work for users that accept that each consumer leaves a queue behind, which is the truth.
 func testTopicOnRabbitMQ(t *testing.T, broker *brokertest.RabbitMQ) {
 	opts := driver.OpenOptions{URL: broker.AMQPURL(), User: brokertest.User, Password: brokertest.Password, ConnectTimeout: patience}
 	opts.Options = Factory().NewOptions()

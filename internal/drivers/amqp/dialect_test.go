@@ -46,7 +46,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestDialectRefuses: what a broker would not do is refused before it is asked.
+// TestDialectRefuses: settings that a broker would not honour are refused before it is asked.
 func TestDialectRefuses(t *testing.T) {
 	topic := driver.Destination{Kind: driver.Topic, Name: "t"}
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestOurOwnFindings: what we, or the library, find wrong with what the peer sends is not that the broker closed anything.
+// TestOurOwnFindings: faults that we, or the library, find in the peer's data are not reported as the broker closing.
 func TestOurOwnFindings(t *testing.T) {
 	for name, foul := range map[string]func(*peer){
 		"a frame that is none":   func(p *peer) { p.write([]byte{0, 0, 0, 9, 2, 0, 0, 0, 0xff}) },
@@ -41,7 +41,7 @@ func TestOurOwnFindings(t *testing.T) {
 	}
 }
 
-// TestRefusedOpens: a broker that closes at once says why, and what to do about it has nothing to do with an address.
+// TestRefusedOpens: a broker that closes at once says why, and the hint has nothing to do with an address.
 func TestRefusedOpens(t *testing.T) {
 	for _, c := range []struct {
 		condition string

@@ -25,7 +25,7 @@ var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
 
 func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
 
-// patience bounds each wait for what must happen: a hang is longer, a machine with much else to do is not.
+// patience bounds each wait for a certain event: a hang is longer, a machine with much else to do is not.
 const patience = time.Minute
 
 // noLeaks fails the test when it leaves goroutines behind. Those of the broker's management client stay by design.
@@ -98,7 +98,7 @@ func newRigWith(t *testing.T, opts driver.OpenOptions, options ...string) *rig {
 	return r
 }
 
-// soon is a context for what must be over in a few seconds.
+// soon returns a context that ends after patience, for work that must be over in a few seconds.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -223,7 +223,7 @@ func (p *testProducer) settleAccepted(n int) {
 	}
 }
 
-// testConsumer is a consumer that runs and keeps what it gets.
+// testConsumer is a consumer that runs and keeps its deliveries.
 type testConsumer struct {
 	driver.Consumer
 	t    *testing.T
@@ -317,7 +317,7 @@ func (c *testConsumer) next() driver.Delivery {
 	}
 }
 
-// texts receives n messages and returns what they stand for.
+// texts receives n messages and returns the texts that they stand for.
 func (c *testConsumer) texts(n int) []string {
 	c.t.Helper()
 	var list []string

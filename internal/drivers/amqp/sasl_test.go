@@ -22,7 +22,7 @@ func TestMechanism(t *testing.T) {
 		{"amqp://u:p@h", "auto", all, "SCRAM-SHA-512"},
 		{"amqp://u:p@h", "auto", []string{"PLAIN", "SCRAM-SHA-256"}, "SCRAM-SHA-256"},
 		{"amqp://u:p@h", "auto", []string{"ANONYMOUS", "PLAIN"}, "PLAIN"},
-		{"amqp://u:p@h", "auto", []string{"ANONYMOUS"}, ""}, // a user who is not asked for is not left out in silence
+		{"amqp://u:p@h", "auto", []string{"ANONYMOUS"}, ""}, // a user that the broker does not ask for is not left out in silence
 		{"amqp://u:p@h", "plain", all, "PLAIN"},
 		{"amqp://u:p@h", "plain", []string{"SCRAM-SHA-256"}, ""},
 		{"amqp://u:p@h", "anonymous", all, "ANONYMOUS"},
@@ -44,7 +44,7 @@ func TestMechanism(t *testing.T) {
 	}
 }
 
-// loginPeer offers one mechanism. It returns what the driver says to open a producer.
+// loginPeer offers one mechanism. It returns the driver's error on opening a producer.
 func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *pipePeer, first []byte)) error {
 	t.Helper()
 	var err error

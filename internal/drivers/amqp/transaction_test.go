@@ -14,7 +14,7 @@ import (
 // coordinatorPeer keeps transactions as it is told.
 type coordinatorPeer struct {
 	pipePeer
-	// discharge says what becomes of the n-th transaction: a state, or nil to hang up.
+	// discharge returns the end of the n-th transaction: a state, or nil to hang up.
 	discharge func(n int) *wire.State
 	// refuse are messages, by their place, that it rejects before the commit.
 	refuse map[int]bool
@@ -73,7 +73,7 @@ func (p *coordinatorPeer) control(t *testing.T, id uint32, payload []byte) {
 	p.settle(id, *state)
 }
 
-// TestTransactions: the messages of each transaction end as its discharge does, but for those that were refused before.
+// TestTransactions: the messages of each transaction end as its discharge does, but for messages refused before.
 func TestTransactions(t *testing.T) {
 	accepted := &wire.State{Kind: wire.DescAccepted}
 	refused := &wire.State{Kind: wire.DescRejected, Error: &wire.Error{Condition: wire.CondTxnRollback, Description: "no"}}
