@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// allocations is what the library costs per message that is sent and received, the embedded broker included.
+// allocations is the library's cost per message that is sent and received, the embedded broker included.
 const allocations = 100
 
 func TestConformance(t *testing.T) {

@@ -1,8 +1,8 @@
 // Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It
 // shares no code of the protocol with the native driver, see internal/drivers/amqp.
 //
-// What the library cannot do is refused: it has no transactions. So is what the native driver does by knowing a
-// broker well: names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
+// Features that the library does not have are refused: transactions. So are features that the native driver has by
+// knowing a broker well: names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
 package goamqp
 
 import (
@@ -77,7 +77,7 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 	return nil
 }
 
-// dial opens a connection. The container ID is what Artemis shows as client ID.
+// dial opens a connection. Artemis shows the container ID as client ID.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	return library.Dial(ctx, &d.broker, func(ctx context.Context, host string, conn net.Conn) (*connection, error) {
 		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host, SASLType: amqp.SASLTypeAnonymous()}

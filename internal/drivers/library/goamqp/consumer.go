@@ -51,8 +51,8 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 }
 
 // options follow the JMS mapping: a subscription is identified by the container ID and the link name up to its first
-// bar; what follows makes the names of links that share it differ. The capability "global" takes the container ID out
-// of the identity.
+// bar; the text behind it makes the names of links that share it differ. The capability "global" takes the container ID
+// out of the identity.
 func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
 		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},

@@ -3,9 +3,9 @@
 //
 // The library has one receipt under way per connection: a send holds the connection until the broker has confirmed
 // it, whatever --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a
-// body is in memory. When a broker dies it may leave a goroutine behind, with what that has read; and so it may when
-// a subscription ends, as the goroutine that tells of its end does not hold the lock under which another decides to
-// wait for that.
+// body is in memory. When a broker dies it may leave a goroutine behind, with the data that it has read; and so it may
+// when a subscription ends, as the goroutine that tells of its end does not hold the lock under which another decides
+// to wait for that.
 package gostomp
 
 import (

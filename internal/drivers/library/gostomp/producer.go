@@ -56,7 +56,7 @@ func (d *stompDriver) Producer(
 	return p, nil
 }
 
-// headers are those that all messages of a variant have.
+// headers returns the headers that all messages of a variant have.
 func (p *producer) headers(v *driver.Variant) []string {
 	list := append(p.Conn.kind("destination-type", p.spec.Destination.Kind), "persistent",
 		strconv.FormatBool(p.spec.Persistent))

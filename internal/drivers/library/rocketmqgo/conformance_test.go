@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// allocations is what the library costs per message that is sent and received, the embedded broker included.
+// allocations is the library's cost per message that is sent and received, the embedded broker included.
 const allocations = 400
 
 // left are the goroutines that the library leaves behind after Shutdown.
@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, cfg)
 }
 
-// TestTotals holds what was sent and received against the counters of a real broker.
+// TestTotals compares the numbers of sent and received messages with the counters of a real broker.
 func TestTotals(t *testing.T) {
 	const n = 3000
 	broker := brokertest.StartRocketMQ(t)

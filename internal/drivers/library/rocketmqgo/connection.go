@@ -6,10 +6,10 @@
 // they were under way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as
 // the library's own retries would store some twice, and is not compressed.
 //
-// A queue is a topic with one consumer group, as for the native driver. A new group replays what the broker still
-// has, because the library does not ask for less: so consumers of topics are broadcasting ones, which begin at the
-// end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a group while
-// messages come may get some of them twice.
+// A queue is a topic with one consumer group, as for the native driver. A new group replays all messages that the
+// broker still has, because the library does not ask for less: so consumers of topics are broadcasting ones, which
+// begin at the end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a
+// group while messages come may get some of them twice.
 //
 // It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here),
 // and reads frames of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name
@@ -39,7 +39,7 @@ type Options struct {
 }
 
 const (
-	look       = 5 * time.Millisecond // how often to look at what the library does not tell
+	look       = 5 * time.Millisecond // how often to look at state that the library does not report
 	hintNative = "use --client native"
 )
 
@@ -101,7 +101,7 @@ type rocketDriver struct {
 	maxBody int
 
 	mu     sync.Mutex
-	groups map[string][]*consumer // those that are open
+	groups map[string][]*consumer // the open consumers, by group
 }
 
 // Close implements [driver.Driver].

@@ -34,7 +34,7 @@ type consumer struct {
 		PersistConsumerOffset() error
 		Rebalance()
 	}
-	queues  func() map[primitive.MessageQueue]int64 // those that it has, and the offset up to which it has consumed
+	queues  func() map[primitive.MessageQueue]int64 // the queues of the consumer, and the offset up to which it has consumed
 	loop    library.Receiver
 	inbox   chan *handover
 	dropped chan struct{} // closed when the library takes no notice of our answers any more
@@ -143,7 +143,7 @@ func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libco
 	}
 	select {
 	case <-h.settled:
-	case <-c.dropped: // and the library does not look at what follows
+	case <-c.dropped: // and the library does not look at later messages
 	}
 	return libconsumer.ConsumeSuccess, nil
 }
@@ -231,7 +231,7 @@ func (c *consumer) leave() error {
 		<-time.After(look)
 	}
 	_ = c.library.PersistConsumerOffset()
-	c.library.Rebalance() // asks the broker: it has read what was written before, when it answers
+	c.library.Rebalance() // asks the broker: when it answers, it has read the data written before
 	err := c.library.Unsubscribe(c.spec.Destination.Name)
 	c.library.Rebalance()
 	return err

@@ -14,7 +14,7 @@ import (
 // maxName is how long a name may be, so that names of groups made of it are legal.
 const maxName = 100
 
-// CheckName refuses names of topics that brokers do not allow, beside those that all drivers on libraries refuse.
+// CheckName refuses names of topics that brokers do not allow, beside the names that all drivers on libraries refuse.
 func CheckName(op string, dest driver.Destination) error {
 	if len(dest.Name) > maxName || strings.ContainsAny(dest.Name, ".:") {
 		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them",

@@ -1,6 +1,6 @@
-// Package support has what rocketmq-client-go does not offer, or not as one needs it: topics are looked up and
-// created with its administration client; the answers of brokers get a class; and the files are removed that
-// consumers leave behind.
+// Package support has the functions that rocketmq-client-go does not offer, or not as one needs them: topics are
+// looked up and created with its administration client; the answers of brokers get a class; and the files are removed
+// that consumers leave behind.
 package support
 
 import (
@@ -70,7 +70,7 @@ func lookUp(ctx context.Context, client admin.Admin, topic string) ([]*primitive
 		func() ([]*primitive.MessageQueue, error) { return client.FetchPublishMessageQueues(ctx, topic) })
 }
 
-// Queues returns the queues of a topic, which is created if it does not exist. Op is what that is for.
+// Queues returns the queues of a topic, which is created if it does not exist. Op names the operation in errors.
 func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primitive.MessageQueue, error) {
 	client, err := a.of(server)
 	if err != nil {
