@@ -21,7 +21,7 @@ func options(assignments ...string) mem.Options {
 	return o
 }
 
-// rig is a producer and a consumer on one destination, and what they saw.
+// rig is a producer and a consumer on one destination, with the outcomes and deliveries that they saw.
 type rig struct {
 	t        testing.TB
 	broker   *mem.Broker
