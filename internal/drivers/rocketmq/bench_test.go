@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// cpuTime is what this process has used, of all cores.
+// cpuTime is the processor time that this process has used, on all cores.
 func cpuTime() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
@@ -93,7 +93,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkID is what carrying an ID costs: in building a header, and in reading the properties of a delivery.
+// BenchmarkID is the cost of carrying an ID: in building a header, and in reading the properties of a delivery.
 func BenchmarkID(b *testing.B) {
 	for name, id := range map[string]driver.ID{
 		"without": {}, "run": {Run: 1 << 60, Producer: 3, Number: driver.Unnumbered},

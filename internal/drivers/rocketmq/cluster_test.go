@@ -78,7 +78,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	require.EqualValues(t, 300, storedOn(t, a, name), "round robin over the queues of both")
 	require.EqualValues(t, 300, storedOn(t, b, name))
 
-	// What reads from the broker that dies ends, and says why.
+	// The consumer that reads from the dead broker ends, and says why.
 	failed := make(chan error, 1)
 	go func() { failed <- <-in.ended }()
 	b.Kill()
@@ -92,7 +92,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	require.NoError(t, in.c.Close(t.Context()))
 	in.c = nil
 
-	// What sends goes on with the other broker; nothing is lost but what was under way.
+	// The producer goes on with the other broker; only messages under way are lost.
 	out.send(t, 601, 300)
 	require.Eventually(t, func() bool { return out.o.total() == 900 }, 10*time.Second, time.Millisecond)
 	accepted := out.o.count(driver.Accepted, driver.ClassNone)

@@ -54,10 +54,10 @@ func (s *sharedBroker) get(tb testing.TB) *brokertest.RocketMQ {
 	return s.broker
 }
 
-// What differs from other brokers, and why:
+// The differences from other brokers, and the reasons:
 //   - MinBody 1: RocketMQ refuses empty bodies.
 //   - MaxBody 1 MiB: brokers take 4 MiB unless configured otherwise.
-//   - Log: a filter belongs to a consumer group, which passes over what it leaves out.
+//   - Log: a filter belongs to a consumer group, which passes over messages that do not match.
 //   - Path: clients connect to the address that the name server gives, so that both need a proxy.
 //   - pull-batch and queues: when a consumer leaves, the broker still answers the pull that it holds for each queue.
 func conformance(t *testing.T, options ...string) drivertest.Config {

@@ -18,7 +18,7 @@ func (b *threads) came() int {
 	return len(b.held)
 }
 
-// TestMore: what is announced to be followed by more waits for it, for Flush, or for Close, on whichever connection.
+// TestMore: messages announced to be followed by more wait for more, for Flush, or for Close, on any connection.
 func TestMore(t *testing.T) {
 	for mode, lingers := range map[string]bool{sendAsync: false, sendOneWay: false, sendBatch: true} {
 		t.Run(mode, func(t *testing.T) {
@@ -90,7 +90,7 @@ func (b *threads) workOn(n int) {
 	}
 }
 
-// TestOneWay: sends without an answer end when they are written, and those that were not when the connection ends.
+// TestOneWay: sends without an answer end when they are written, and unwritten ones when the connection ends.
 func TestOneWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newThreads(t)

@@ -98,7 +98,7 @@ func send(t testing.TB, d driver.Driver, spec driver.ProducerSpec, n int) (*outc
 	return o, p
 }
 
-// got is what a consumer received.
+// got collects the deliveries of a consumer.
 type got struct {
 	mu     sync.Mutex
 	times  []int64

@@ -215,7 +215,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestOverload counts what a broker refuses that sheds load.
+// TestOverload counts the messages that a broker refuses while it sheds load.
 func TestOverload(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("waitTimeMillsInSendQueue", "1"),
 		brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1"))
@@ -228,10 +228,10 @@ func TestOverload(t *testing.T) {
 	require.Positive(t, full)
 	require.Positive(t, accepted)
 	in := receive(t, d, consumerSpec(dest))
-	in.wait(t, accepted) // what was refused is not there, what was accepted is
+	in.wait(t, accepted) // accepted messages are there, refused ones are not
 }
 
-// TestStalledBroker: sends to a broker that stalls fail in time, and its late answers confuse nobody.
+// TestStalledBroker: sends to a broker that stalls fail in time, and its late answers do no harm.
 func TestStalledBroker(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t)
 	d := openDriver(t, broker.URL(), "send-timeout=1s")
@@ -257,7 +257,7 @@ func TestStalledBroker(t *testing.T) {
 	require.NoError(t, p.Close(t.Context()))
 	require.Equal(t, 20, o.total())
 	require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
-	receive(t, d, consumerSpec(dest)).wait(t, 20) // those that timed out did arrive
+	receive(t, d, consumerSpec(dest)).wait(t, 20) // sends that timed out did arrive
 }
 
 func TestTLS(t *testing.T) {

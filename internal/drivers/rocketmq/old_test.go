@@ -21,8 +21,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// told is a name server and broker in one that answers as RocketMQ does, of the version that it is told; what it says of 4.9 was
-// seen on 4.9.7. Its topics have one queue, with ten messages.
+// told is a name server and broker in one that answers as RocketMQ does, of the version that it is told; its answers as
+// 4.9 were seen on 4.9.7. Its topics have one queue, with ten messages.
 type told struct {
 	t       *testing.T
 	l       net.Listener

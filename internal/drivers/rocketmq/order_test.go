@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestOrder: what the package comment says keeps the order does.
+// TestOrder: the settings that keep the order, by the package comment, do keep it.
 func TestOrder(t *testing.T) {
 	ours := shared.get(t).URL()
 	single := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1")).URL()
@@ -77,7 +77,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// doubles returns what is in a list more than once.
+// doubles returns the numbers that are in a list more than once.
 func doubles(list []int64) (twice []int64) {
 	list = slices.Sorted(slices.Values(list))
 	for i := 1; i < len(list); i++ {

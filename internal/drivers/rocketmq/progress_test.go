@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// threads plays a broker whose threads get to what has come in the worst order: the latest request first.
+// threads plays a broker whose threads handle requests in the worst order: the latest request first.
 type threads struct {
 	t    *testing.T
 	conn *conn    // ours
@@ -26,7 +26,7 @@ type threads struct {
 	mu       sync.Mutex
 	held     []*reply // requests that no thread has come to
 	noted    map[int64]int64
-	unlocked map[int64]int64 // what was noted for the queue when it was unlocked
+	unlocked map[int64]int64 // the offset noted for the queue when it was unlocked
 	silent   bool            // nothing is answered
 	refuses  int             // so many requests to come about offsets
 	requests int             // about offsets

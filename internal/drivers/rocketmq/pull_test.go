@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPullsCommitNothing: nobody can tell when a broker takes what a pull commits.
+// TestPullsCommitNothing: a broker takes the offset that a pull commits at an unknown time.
 func TestPullsCommitNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		model, consume string

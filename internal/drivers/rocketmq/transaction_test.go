@@ -37,7 +37,7 @@ func TestTransactions(t *testing.T) {
 	require.False(t, in.last.Redelivered)
 }
 
-// TestTransactionsLeftOpen: what the broker has not asked about when a run ends is neither delivered nor withheld, and said.
+// TestTransactionsLeftOpen: messages not checked back when a run ends are neither delivered nor withheld, and reported.
 func TestTransactionsLeftOpen(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("transactionTimeOut", "3600000"))
 	dest := queueNamed(unique("open"))

@@ -215,7 +215,7 @@ func TestSignature(t *testing.T) {
 	require.Nil(t, wire.NewSigner("", ""))
 }
 
-// answers collects what becomes of requests.
+// answers collects the ends of requests.
 type answers struct {
 	mu   sync.Mutex
 	list []string
@@ -316,7 +316,7 @@ func drained(t *testing.T) *conn {
 	return c
 }
 
-// sendingTo returns a producer of small messages to queues on these connections, and what becomes of them.
+// sendingTo returns a producer of small messages to queues on these connections, and the outcomes of its messages.
 func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
 	o := &outcomes{}
 	p := &producer{
