@@ -24,7 +24,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestLeavesNoSubscription asks the broker for what is left when consumers have closed.
+// TestLeavesNoSubscription asks the broker for the subscriptions left when consumers have closed.
 func TestLeavesNoSubscription(t *testing.T) {
 	a := brokertest.StartArtemis(t)
 	ctx := deadline(t)
@@ -112,7 +112,7 @@ func TestFullAddress(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestNotAllowed: a user who may log in and nothing else.
+// TestNotAllowed: a user that may log in and nothing else.
 func TestNotAllowed(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
 	ctx, o := deadline(t), newOutcomes()
@@ -133,7 +133,7 @@ func TestNotAllowed(t *testing.T) {
 	require.NoError(t, d.Close(ctx))
 }
 
-// TestTimeAcrossProtocols: what AMQP finds in a message sent over STOMP, and the other way round.
+// TestTimeAcrossProtocols: the time that AMQP finds in a message sent over STOMP, and the other way round.
 func TestTimeAcrossProtocols(t *testing.T) {
 	artemis := brokertest.StartArtemis(t, brokertest.WithoutManagement())
 	classic := brokertest.StartActiveMQ(t)

@@ -44,7 +44,7 @@ func TestBeats(t *testing.T) {
 				beats.Add(int64(n))
 			}
 		}()
-		for i := range 100 { // up to the very end of what a broker may take
+		for i := range 100 { // up to the very end of the time that a broker may take
 			<-time.After(every + time.Duration(i)*(every/100))
 			_, err := far.Write([]byte("\n"))
 			require.NoError(t, err)

@@ -34,7 +34,7 @@ func openDriver(tb testing.TB, url string, options ...string) driver.Driver {
 	return d
 }
 
-// BenchmarkArtemisSend is the rate of sends with so many in flight: to a topic that nobody listens to, which is the
+// BenchmarkArtemisSend is the rate of sends with so many in flight: to a topic without subscribers, which is the
 // least work for the broker, and to a queue with a consumer.
 func BenchmarkArtemisSend(b *testing.B) {
 	a := brokertest.StartArtemis(b, brokertest.WithoutManagement())
@@ -175,7 +175,7 @@ func (r *repeat) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// BenchmarkRead compares our reading of what comes once per message with the frame package's.
+// BenchmarkRead compares our reading of the frames that come once per message with the frame package's.
 func BenchmarkRead(b *testing.B) {
 	for name, data := range map[string][]byte{"MESSAGE": artemisMessage(), "RECEIPT": []byte("RECEIPT\nreceipt-id:s0.17.123456\n\n\x00\n")} {
 		b.Run(name+"/ours", func(b *testing.B) {

@@ -172,7 +172,7 @@ func testQueueNamesOnRabbitMQ(t *testing.T, r *brokertest.RabbitMQ) {
 	require.Contains(t, strings.Split(queues, "\n"), name)
 }
 
-// plainText has what STOMP 1.0 can carry, which has no escapes.
+// plainText has only text that STOMP 1.0 can carry, which has no escapes.
 const plainText = "a: b\\c d é"
 
 // TestConformanceOptions runs the suite with settings other than the defaults.

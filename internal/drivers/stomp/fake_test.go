@@ -210,7 +210,7 @@ func TestTransactions(t *testing.T) {
 	}
 	b.receipt(commits[0])
 	o.wait(t, 2)
-	b.next(frame.BEGIN) // what is not full may wait, but not for longer than until the reader has nothing to do
+	b.next(frame.BEGIN) // a transaction that is not full may wait, but only until the reader has nothing to do
 	b.next(frame.SEND)
 	require.NoError(t, b.conn.Close())
 	got := o.wait(t, 5)

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// outcomes collects what Done was called with.
+// outcomes collects the arguments of Done.
 type outcomes struct {
 	mu      sync.Mutex
 	by      map[driver.Slot]driver.Outcome

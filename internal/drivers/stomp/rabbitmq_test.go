@@ -16,8 +16,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestCumulativeAckOnRabbitMQ: one consumer per connection can acknowledge together; a second one is refused, because of
-// what the last part shows.
+// TestCumulativeAckOnRabbitMQ: one consumer per connection can acknowledge together; a second one is refused, for the
+// reason that the last part shows.
 func TestCumulativeAckOnRabbitMQ(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t)
 	ctx, o := deadline(t), newOutcomes()

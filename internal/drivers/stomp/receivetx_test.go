@@ -60,7 +60,7 @@ func (b *fakeBroker) transaction(acks ...string) (receipt string) {
 	return f.Header.Get(frame.Receipt)
 }
 
-// told is what Commits was called with.
+// told collects the arguments of Commits.
 type told struct {
 	mu   sync.Mutex
 	list []bool
@@ -104,7 +104,7 @@ func TestReceiveInTransactions(t *testing.T) {
 	first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
 	third := b.transaction("a4") // nothing more has come
 	for _, receipt := range []string{third, first, first, second, "r7.1", "r0.99"} {
-		b.receipt(receipt) // in whatever order, and those of nobody
+		b.receipt(receipt) // in any order, and receipts that belong to no transaction
 	}
 	b.message(5)
 	last := b.transaction("a5")

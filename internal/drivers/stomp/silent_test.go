@@ -60,7 +60,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// The time that the server had is what was left of it when we began.
+// The server had the time that was left when we began.
 func TestSilentServerHadTime(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		9*time.Second + 999*time.Millisecond: "within 10s (", 3333 * time.Millisecond: "within 3.3s (", 299900 * time.Microsecond: "within 300ms (",

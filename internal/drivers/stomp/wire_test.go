@@ -57,7 +57,7 @@ func scannerOf(r io.Reader, maxBody int) *scanner {
 	return newScanner(transport.NewInput(r, nil, new(transport.Buffers), nil), maxBody)
 }
 
-// tell is what was read, with long bodies cut.
+// tell returns the fields of a frame as text, with long bodies cut.
 func tell(f *inbound) string {
 	body := string(f.body)
 	if len(body) > 100 {
