@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// settledLacks adds to a broker's missing features those that messages sent and received settled rule out.
+// settledLacks adds to the features that a broker lacks the ones that settled messages rule out.
 func settledLacks(lacks map[drivertest.Feature]string) map[drivertest.Feature]string {
 	all := maps.Clone(lacks)
 	if all == nil {

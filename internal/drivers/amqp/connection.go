@@ -21,7 +21,7 @@ const (
 	leaveTime = time.Second
 )
 
-// errClosed is why a connection ended that we closed.
+// errClosed is the cause of the end of a connection that we closed.
 var errClosed = errors.New("the connection was closed")
 
 // connection is an AMQP connection: one goroutine reads it, its users write.
@@ -41,7 +41,7 @@ type connection struct {
 	patience time.Duration // silence of the peer after which the connection ends; 0 for any
 	owed     time.Duration // how often the peer wants to hear from us; 0 for never
 
-	// Of the reader: the sessions by the peer's channel, and those consumers with something to settle.
+	// Of the reader: the sessions by the peer's channel, and the consumers with something to settle.
 	channelsIn []*session
 	settle     []*consumer
 	admitted   bool // the peer has begun a session: it does not mind the connection as such
@@ -82,7 +82,7 @@ func (c *connection) start() {
 	c.driver.keeper.watch(c)
 }
 
-// idle is called when all that was received has been dealt with: the moment to settle it.
+// idle is called when all received frames have been dealt with: the moment to settle their messages.
 func (c *connection) idle() {
 	for i, k := range c.settle {
 		k.listed = false

@@ -138,8 +138,8 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// remote returns the peer's error in plain words, followed by its own, shortened. Ended names the endpoint that ended,
-// "" if none did.
+// remote returns the peer's error in plain words, followed by its own, shortened. Ended is a clause to put before them,
+// such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
 	m := meaningOf(e.Condition)
 	if e.Condition == wire.CondNotFound {

@@ -283,7 +283,7 @@ func (m *artemisPair) count(ctx context.Context, dest driver.Destination) (n dri
 	return n, err
 }
 
-// routed returns how many messages an address was sent, those included that had no subscription to go to.
+// routed returns how many messages were sent to an address, including messages that had no subscription to go to.
 func (m *artemisPair) routed(ctx context.Context, address string) (n driver.Count, err error) {
 	n = driver.Counted(0)
 	for _, attribute := range []string{"routedMessageCount", "unRoutedMessageCount"} {

@@ -299,7 +299,7 @@ func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.Pr
 }
 
 // prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
-// would receive all messages, where those of a queue share them.
+// would receive all messages; consumers of a queue share them.
 func (c *connection) prepareReceive(
 	ctx context.Context, op string, spec *driver.ConsumerSpec, o *Options,
 ) (free func(), err error) {

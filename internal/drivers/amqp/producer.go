@@ -178,7 +178,7 @@ func (p *producer) endThose(take func(), o driver.Outcome) {
 	s.mu.Unlock()
 }
 
-// abandon ends all that is unsettled, because nothing more comes.
+// abandon ends all unsettled messages, because nothing more comes.
 func (p *producer) abandon(why error) {
 	if why == nil {
 		why = errClosed

@@ -25,7 +25,7 @@ var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
 
 func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
 
-// patience bounds each wait for a certain event: a hang is longer, a machine with much else to do is not.
+// patience bounds each wait for an event that must happen: a hang is longer, a machine with much else to do is not.
 const patience = time.Minute
 
 // noLeaks fails the test when it leaves goroutines behind. Those of the broker's management client stay by design.

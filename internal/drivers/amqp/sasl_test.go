@@ -22,7 +22,7 @@ func TestMechanism(t *testing.T) {
 		{"amqp://u:p@h", "auto", all, "SCRAM-SHA-512"},
 		{"amqp://u:p@h", "auto", []string{"PLAIN", "SCRAM-SHA-256"}, "SCRAM-SHA-256"},
 		{"amqp://u:p@h", "auto", []string{"ANONYMOUS", "PLAIN"}, "PLAIN"},
-		{"amqp://u:p@h", "auto", []string{"ANONYMOUS"}, ""}, // a user that the broker does not ask for is not left out in silence
+		{"amqp://u:p@h", "auto", []string{"ANONYMOUS"}, ""}, // a user is not left out in silence if the broker asks for none
 		{"amqp://u:p@h", "plain", all, "PLAIN"},
 		{"amqp://u:p@h", "plain", []string{"SCRAM-SHA-256"}, ""},
 		{"amqp://u:p@h", "anonymous", all, "ANONYMOUS"},

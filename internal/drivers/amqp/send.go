@@ -198,7 +198,7 @@ func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
 	}
 }
 
-// errNoLeave is why a send that waits is given up.
+// errNoLeave is the reason for giving up a send that waits.
 var errNoLeave = errors.New("the broker granted no credit to send")
 
 // wake lets a send that waits look again.
