@@ -81,7 +81,7 @@ func (p *producer) nextDue() (next pending, wait time.Duration) {
 	return p.fifo.pop(), 0
 }
 
-// abandon ends all that is pending as Unknown.
+// abandon ends all pending messages as Unknown.
 func (p *producer) abandon() {
 	p.mu.Lock()
 	slots := p.withheld

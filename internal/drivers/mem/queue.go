@@ -47,7 +47,7 @@ type heldItem struct {
 	timer *time.Timer
 }
 
-// queue is a queue of messages, from which consumers take.
+// queue holds the messages of a queue or of a subscription, from which consumers take.
 type queue struct {
 	dest      *destination
 	permanent bool // not a subscription
@@ -97,7 +97,7 @@ func (d *destination) put(it *item) (routed bool) {
 	return routed
 }
 
-// hold keeps it back until the next message or the end of wait.
+// hold keeps a message back until the next message or the end of wait.
 func (d *destination) hold(it *item, wait time.Duration) {
 	h := &heldItem{item: *it}
 	h.timer = time.AfterFunc(wait, func() { d.flushHeld(h) })
@@ -205,7 +205,7 @@ func (q *queue) leave(c *consumer) {
 	}
 }
 
-// depth is how many messages there are, those included that were sent to consumers and not settled.
+// depth is the number of messages, including messages that were sent to consumers and not settled.
 func (q *queue) depth() uint64 {
 	n := int64(q.items.len())
 	for _, c := range q.members {

@@ -49,8 +49,8 @@ func (r *ring[T]) pop() T {
 	return v
 }
 
-// shelf holds the messages of a queue: those of higher priority come first, the others in their order. The zero value
-// is empty.
+// shelf holds the messages of a queue: messages of higher priority come first, the others in their order. The zero
+// value is empty.
 type shelf struct {
 	levels [numPriorities]ring[item]
 	used   uint16 // a bit for each level that is not empty
@@ -86,7 +86,7 @@ func (s *shelf) popLevel(level int) item {
 	return it
 }
 
-// sift removes those for which take is true; the others keep their order.
+// sift removes the messages for which take is true; the others keep their order.
 func (s *shelf) sift(take func(*item) bool) {
 	for level := numPriorities - 1; level >= 0; level-- {
 		for range s.levels[level].len() {
