@@ -166,7 +166,7 @@ func (b *batcher) batch(i uint32) *batch {
 	return b.batches[i]
 }
 
-// outcomeUnsent is how messages end that were never handed over.
+// outcomeUnsent is the outcome of messages that were never handed over.
 func outcomeUnsent(op string, err error) driver.Outcome {
 	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: wrap(op, err)}
 }

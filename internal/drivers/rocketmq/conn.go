@@ -109,7 +109,7 @@ func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byt
 	return nil
 }
 
-// unsent is why there was no room for a request.
+// unsent returns the reason why there was no room for a request.
 func (c *conn) unsent(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read from the connection: is it overloaded?",

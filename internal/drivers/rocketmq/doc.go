@@ -10,7 +10,7 @@
 //
 // # Versions
 //
-// Brokers say their version with each answer. Those before 5 say of a new group that it stands at 0, where later ones
+// Brokers say their version with each answer. Brokers before 5 say of a new group that it stands at 0, where later ones
 // say that it is new; know delays by their levels only; and remove a group's offsets by a field of another name. See
 // old.go.
 //

@@ -13,9 +13,9 @@ const (
 	// beyond are dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of
 	// the others. One answer of any size is always taken.
 	inboxLimit = 16 << 20
-	// crowded is from how many bytes on no more is pulled ahead.
+	// crowded is the number of held bytes above which no more is pulled ahead.
 	crowded = inboxLimit / 2
-	// smallAnswer is how large the next answers are taken to be at least.
+	// smallAnswer is the least size that the next answers are assumed to have, in bytes.
 	smallAnswer = 64 << 10
 )
 

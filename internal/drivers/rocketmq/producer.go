@@ -34,7 +34,7 @@ type producer struct {
 	group  string
 	topic  string
 	kinds  []kind // by variant
-	// queues is where to send to; refreshing replaces the whole.
+	// queues are the queues to send to; refreshing replaces the whole.
 	queues atomic.Pointer[[]sendQueue]
 	// home is the first value of queues. Messages with a group stay in the queue of it that is theirs.
 	home []sendQueue

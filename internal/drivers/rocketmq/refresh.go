@@ -104,7 +104,7 @@ func (d *rocketDriver) knownRoute(ctx context.Context, topic string) *route {
 	}
 }
 
-// adopt makes a producer send to the queues of a route. Those of a broker that cannot be reached stay as they were.
+// adopt makes a producer send to the queues of a route. Queues of a broker that cannot be reached stay as they were.
 func (p *producer) adopt(ctx context.Context, r *route) {
 	old := p.queues.Load()
 	if old == nil {

@@ -25,7 +25,7 @@ type topics struct {
 // queueGroup is a group that makes a queue of a topic.
 type queueGroup struct{ topic, group string }
 
-// route is where the queues of a topic are.
+// route holds the brokers that have queues of a topic.
 type route struct {
 	brokers []routeBroker // with at least one queue, by name
 	seen    time.Time     // when it was looked up
