@@ -23,7 +23,7 @@ type stompDriver struct {
 
 	mu      sync.Mutex
 	shared  map[string]int  // users of shared subscriptions, by name
-	streams map[string]bool // of RabbitMQ: those with a consumer
+	streams map[string]bool // of RabbitMQ: the streams with a consumer
 
 	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
 	// the broker has said that the others are gone. It has room for one.
@@ -69,7 +69,7 @@ type connection struct {
 	topics    map[string]bool // see takeTopic
 
 	// Of the reader.
-	acking    []*consumer   // those with something to acknowledge
+	acking    []*consumer   // consumers with something to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
 
 	failed  chan struct{} // closed with cause set
@@ -136,7 +136,7 @@ func (c *connection) Dead() bool {
 // leaveTime is how long to wait for the broker's answer to DISCONNECT.
 const leaveTime = time.Second
 
-// errClosed is why a connection ended that we closed.
+// errClosed is the cause of the end of a connection that we closed.
 var errClosed = errors.New("the connection was closed")
 
 // End implements [transport.Shared].

@@ -17,7 +17,8 @@ const (
 	heldSize = 256
 	// keptText is the largest text that each held message keeps memory for. Memory for one larger text is kept for all.
 	keptText = 64 << 10
-	// release is by how much bytes that Run has delivered make room for others, at a time.
+	// release is the number of bytes that Run delivers before it makes room for others; after a text above keptText it
+	// makes room at once.
 	release = holdLimit / 8
 	// ackBatch is the largest number of messages that are delivered before their acknowledgements leave, and that one
 	// cumulative ACK covers.

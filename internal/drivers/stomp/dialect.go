@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dialect is how a broker wants the parts that STOMP leaves to it: names of destinations, subscriptions that last,
-// expiry, flow control. Each setting that a dialect has no header for is refused, never left out in silence.
+// dialect is a broker's convention for the parts that STOMP leaves to it: names of destinations, subscriptions that
+// last, expiry, flow control. Each setting that a dialect has no header for is refused, never left out in silence.
 type dialect string
 
 // The dialects there are.

@@ -203,7 +203,7 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 	return append(append(b, k.body...), 0)
 }
 
-// end reports those of slots that have not ended yet. It keeps them at the beginning of slots.
+// end reports the messages of slots that have not ended yet. It keeps their slots at the beginning of slots.
 func (p *producer) end(slots []driver.Slot, o driver.Outcome) {
 	claimed := slots[:0]
 	for _, slot := range slots {
@@ -243,7 +243,7 @@ func (p *producer) refused(slot driver.Slot, o driver.Outcome) bool {
 	return true
 }
 
-// abandon reports all that is in flight.
+// abandon reports all messages in flight.
 func (p *producer) abandon(o driver.Outcome) {
 	if p.tx != nil {
 		p.tx.abandon(o)

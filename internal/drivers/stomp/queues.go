@@ -56,7 +56,7 @@ func majorOf(server string) int {
 	return n
 }
 
-// takeStream makes k the only consumer of a stream: each would receive all messages, where those of a queue share them.
+// takeStream makes k the only consumer of a stream: each would receive all messages; consumers of a queue share them.
 func (k *consumer) takeStream(spec *driver.ConsumerSpec) error {
 	d := k.conn.driver
 	if d.cfg.opts.Declare != kindStream {

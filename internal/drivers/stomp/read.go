@@ -25,7 +25,7 @@ func (c *connection) read() {
 	}
 }
 
-// readFrames returns why it ended.
+// readFrames handles frames until the connection ends, and returns why it ended.
 func (c *connection) readFrames() error {
 	var f inbound
 	var said error // by an ERROR frame, with nothing after it
@@ -114,7 +114,7 @@ func (c *connection) answer(r receipt, err error) bool {
 	return p.tx != nil && p.tx.ended(r.number, o)
 }
 
-// refusal is the outcome of a send, or of those of a transaction, that the broker has answered with an error.
+// refusal is the outcome of a send, or of the sends of a transaction, that the broker has answered with an error.
 func (p *producer) refusal(err error) driver.Outcome {
 	var known *driver.Error
 	if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {

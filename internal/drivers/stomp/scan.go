@@ -18,7 +18,7 @@ const (
 	// maxHead bounds the header lines of a frame, in bytes. Brokers send some 14 headers of a few bytes each, and the
 	// properties of the message.
 	maxHead = 1 << 20
-	// maxWordsRead is how much is kept of the body of an ERROR, which is to be quoted. The rest is passed over.
+	// maxWordsRead is how many bytes of the body of an ERROR are kept for quoting. The rest is passed over.
 	maxWordsRead = 16 << 10
 )
 
@@ -159,7 +159,7 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// headerLine reads a header line, and adds its size to that of those before; key is nil behind the last one.
+// headerLine reads a header line, and adds its size to the total of earlier ones; key is nil behind the last one.
 func (s *scanner) headerLine(total *int) (key, value []byte, err error) {
 	line, err := s.line(maxHead)
 	if err != nil || len(line) == 0 {

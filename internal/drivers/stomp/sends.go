@@ -15,8 +15,8 @@ const (
 	ending   = 1 << 33 // its end is being reported
 )
 
-// sends are the messages of a producer in flight, by the index of their slots. Whoever changes a place from inFlight
-// to ending reports the end of its message: exactly one does.
+// sends are the messages of a producer in flight, by the index of their slots. The goroutine that changes a place from
+// inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
 	chunks []atomic.Pointer[chunk] // made as they are used
 }
@@ -67,7 +67,7 @@ func (s *sends) free(slot driver.Slot) {
 	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), 0)
 }
 
-// claimAll claims all that is in flight.
+// claimAll claims all messages in flight.
 func (s *sends) claimAll() (slots []driver.Slot) {
 	for i := range s.chunks {
 		c := s.chunks[i].Load()

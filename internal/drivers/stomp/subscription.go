@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// subscription is how a consumer subscribes and ends its subscription.
+// subscription holds the frames' headers with which a consumer subscribes and ends its subscription.
 type subscription struct {
 	subscribe []string // headers of SUBSCRIBE
 	ack       string   // mode of acknowledgement
@@ -38,7 +38,7 @@ func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	}
 }
 
-// subscription returns how to subscribe. ID is the number of the subscription, identity the connection's client-id.
+// subscription returns the subscription of a consumer. ID is its number, identity the connection's client-id.
 func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
 	if err := d.checkName(spec.Destination, false); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// transactions are the transactions of a producer: one that is being filled, and those whose commit has been sent.
+// transactions are the transactions of a producer: one being filled, and the ones whose commit has been sent.
 type transactions struct {
 	p        *producer
 	interval int
@@ -100,8 +100,8 @@ func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 	return true
 }
 
-// abandon aborts the open transaction and reports its messages as failed: they were never committed. Those whose commit
-// was sent are reported as part of all that is in flight.
+// abandon aborts the open transaction and reports its messages as failed: they were never committed. Messages whose
+// commit was sent are reported with the others in flight.
 func (t *transactions) abandon(o driver.Outcome) {
 	t.mu.Lock()
 	for _, c := range t.sent {
