@@ -45,7 +45,7 @@ func TestConformanceRocketMQ(t *testing.T) {
 	})
 }
 
-// inspect looks at messages with the library itself; the broker's copies are checked in the store of the embedded broker.
+// inspect looks at messages with the library itself; the broker's copies are in the store of the embedded broker.
 func inspect(t testing.TB, broker *brokertest.RocketMQ, dest driver.Destination) func(int) []drivertest.Header {
 	t.Helper()
 	require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 2))

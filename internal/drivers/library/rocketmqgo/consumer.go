@@ -34,7 +34,7 @@ type consumer struct {
 		PersistConsumerOffset() error
 		Rebalance()
 	}
-	queues  func() map[primitive.MessageQueue]int64 // the queues of the consumer, and the offset up to which it has consumed
+	queues  func() map[primitive.MessageQueue]int64 // the queues that it has, and the offset up to which it has consumed
 	loop    library.Receiver
 	inbox   chan *handover
 	dropped chan struct{} // closed when the library takes no notice of our answers any more
