@@ -18,7 +18,7 @@ type Conn struct {
 // NewConn returns conn with a sign of its end.
 func NewConn(conn net.Conn) *Conn { return &Conn{Conn: conn, Ended: make(chan struct{})} }
 
-// HasEnded reports whether it has.
+// HasEnded reports whether the connection has ended.
 func (c *Conn) HasEnded() bool {
 	select {
 	case <-c.Ended:

@@ -188,7 +188,7 @@ func (c *consumer) note(m *primitive.MessageExt) {
 	}
 }
 
-// noted tells whether the library stands behind the messages that were accepted last.
+// noted reports whether the library stands behind the messages that were accepted last.
 func (c *consumer) noted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
