@@ -63,10 +63,10 @@ type queue struct {
 	idle      []*consumer // waiting for messages
 }
 
-// room tells whether all queues can take one more. d.mu is held, as in all methods below but flushHeld.
+// room reports whether all queues can take one more. d.mu is held, as in all methods below but flushHeld.
 func (d *destination) room(limit int) bool { return d.roomFor(1, limit) }
 
-// roomFor tells whether all queues can take n more.
+// roomFor reports whether all queues can take n more.
 func (d *destination) roomFor(n, limit int) bool {
 	if limit > 0 {
 		for _, q := range d.queues {
@@ -78,7 +78,7 @@ func (d *destination) roomFor(n, limit int) bool {
 	return true
 }
 
-// put appends it to all queues that want it, and tells whether there was any.
+// put appends a message to all queues that want it, and reports whether there was any.
 func (d *destination) put(it *item) (routed bool) {
 	d.added++
 	for _, t := range d.taps {

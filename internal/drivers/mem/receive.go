@@ -250,7 +250,7 @@ func (q *queue) leaveIdle(c *consumer) {
 	}
 }
 
-// ripe tells whether the next message may be delivered now; if not it waits.
+// ripe reports whether the next message may be delivered now; if not it waits.
 func (c *consumer) ripe(ctx context.Context) bool {
 	f, due := c.broker.faults.Load(), c.batch[c.next].due
 	if f == nil && due == 0 {
