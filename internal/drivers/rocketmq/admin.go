@@ -188,7 +188,7 @@ func (d *rocketDriver) groupsOf(
 	return groups, nil
 }
 
-// isOfSubscription tells whether a group is that of a subscription, with whatever client ID, see [config.membershipOf].
+// isOfSubscription reports whether a group is one of a subscription, with any client ID, see [config.membershipOf].
 func (c *config) isOfSubscription(group, topic, subscription string) bool {
 	rest, ok := strings.CutPrefix(group, c.inNamespace("perfmq-sub-"+topic+"-"))
 	return ok && (rest == subscription || strings.HasSuffix(rest, "-"+subscription))

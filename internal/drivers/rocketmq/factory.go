@@ -259,7 +259,7 @@ func contains(list []string, text string) bool {
 	return false
 }
 
-// legalName tells whether brokers accept it as a topic or group (TopicValidator).
+// legalName reports whether brokers accept it as a topic or group (TopicValidator).
 func legalName(name string) bool {
 	return regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,120}$`).MatchString(name)
 }

@@ -56,7 +56,7 @@ func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]by
 	return b, nil
 }
 
-// reserved tells whether brokers give the name a meaning (MessageConst.STRING_HASH_SET) or we do.
+// reserved reports whether brokers give the name a meaning (MessageConst.STRING_HASH_SET) or we do.
 func reserved(key string) bool {
 	switch key {
 	case driver.TimeProperty, driver.IDProperty, propPlan, wire.PropShardingKey, wire.PropTimerDelayMs,

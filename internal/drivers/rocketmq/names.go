@@ -114,7 +114,7 @@ func parseSelector(selector string) subscription {
 	return s
 }
 
-// takes tells whether a message with this tag passes. Brokers compare hashes of tags only.
+// takes reports whether a message with this tag passes. Brokers compare hashes of tags only.
 func (s *subscription) takes(tag []byte) bool {
 	if len(s.tags) == 0 {
 		return true

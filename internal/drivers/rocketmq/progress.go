@@ -125,7 +125,7 @@ func (c *consumer) note(q *queue) {
 	}
 }
 
-// noteAll does so for all queues.
+// noteAll calls note for all queues, and flushes.
 func (c *consumer) noteAll() {
 	if c.opts.Model != clustering {
 		return
@@ -143,7 +143,7 @@ func (c *consumer) flush() {
 	}
 }
 
-// keepUp does so when much has been consumed since the last time.
+// keepUp calls note, and flushes, when keepUpAfter messages or more have been consumed since the last time.
 func (c *consumer) keepUp(q *queue) {
 	if c.opts.Model == clustering && q.behind(q.consumed.Load()) >= keepUpAfter {
 		c.note(q)

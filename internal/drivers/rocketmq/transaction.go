@@ -62,7 +62,7 @@ func (m *memory) next(id []byte) int {
 	return n
 }
 
-// share tells whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
+// share reports whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
 // hundred, spread over it.
 func share(n, low, high int) bool {
 	const stride = 37 // has no divisor in common with 100
