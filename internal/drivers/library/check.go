@@ -17,8 +17,8 @@ type wish struct {
 	hint, text string
 }
 
-// refuse returns an error that lists the wishes that cannot be granted. The client library is the cause of some, but
-// not of all: the native driver may lack the feature too.
+// refuse returns an error for the first wish that cannot be granted. The client library is the cause of some refusals,
+// but not of all: the native driver may lack the feature, too.
 func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
