@@ -87,16 +87,16 @@ type Producer interface {
 	// errors.Is(err, ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns.
 	Send(ctx context.Context, m *Message) error
 
-	// Close waits until what is in flight is settled or ctx ends, reports the rest as [Unknown], and closes. All
+	// Close waits until all messages in flight are settled or ctx ends, reports the rest as [Unknown], and closes. All
 	// completions have been reported when it returns. Send must not be running. Later calls return nil.
 	Close(ctx context.Context) error
 }
 
-// Flusher is what a [Producer] also implements if a message that was sent may wait for others before it leaves or ends:
-// one that was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
+// Flusher is implemented by a [Producer] in which a sent message may wait for others before it leaves or ends: one that
+// was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
 type Flusher interface {
-	// Flush lets what was sent so far leave, and end, without more being sent. It does not wait for the end. Send must not
-	// be running, and may be called again afterwards.
+	// Flush lets the messages sent so far leave, and end, without more being sent. It does not wait for the end. Send must
+	// not be running, and may be called again afterwards.
 	Flush(ctx context.Context) error
 }
 
@@ -115,7 +115,7 @@ type Consumer interface {
 	Close(ctx context.Context) error
 }
 
-// Verdict is what is to become of a message that was delivered.
+// Verdict is how to settle a message that was delivered.
 type Verdict uint8
 
 // The verdicts. Others than Accept are given only if [ConsumerSpec.Failing] has announced them.
@@ -149,7 +149,7 @@ type Driver interface {
 	Close(ctx context.Context) error
 }
 
-// Admin is what a [Driver] also implements if it can ask the broker about its destinations.
+// Admin is implemented by a [Driver] that can ask the broker about its destinations.
 type Admin interface {
 	// Depth returns how many messages are at a destination, or at a subscription of a topic, those included that were sent
 	// to consumers and not settled.
@@ -168,35 +168,35 @@ type Factory struct {
 	Name string
 	// Title is the protocol's full name for help texts: "AMQP 1.0".
 	Title string
-	// Client says what speaks it: [Native] for our own data path, else the name of a library.
+	// Client is the implementation of the protocol: [Native] for our own data path, else the name of a library.
 	Client string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
 	// DefaultURL is used when the user gives none.
 	DefaultURL string
-	// Capabilities tell what the protocol can do, so that the rest can be refused before a run begins.
+	// Capabilities are the features of the protocol, so that the rest can be refused before a run begins.
 	Capabilities Capabilities
 	// NewOptions returns a pointer to a struct of the protocol's own settings with their defaults set, see [Options].
 	NewOptions func() any
-	// Check finds what is wrong with opts and the URL without connecting; all mistakes at once, joined. It may be nil.
+	// Check reports the mistakes in opts and the URL without connecting; all at once, joined. It may be nil.
 	Check func(opts OpenOptions) error
 	// Open returns a driver for opts.URL. It need not connect yet: connections open with producers and consumers.
 	Open func(ctx context.Context, opts OpenOptions) (Driver, error)
 }
 
-// Capabilities are what a protocol, as implemented by its driver, can do.
+// Capabilities are the features of a protocol, as implemented by its driver.
 type Capabilities struct {
 	TLS bool // connections can be encrypted
-	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, and nobody is told of
-	// it. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were
-	// under way end as Unknown, and those that find no broker as Failed, with [ClassConnect].
+	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, without a report of
+	// the loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that
+	// were under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
 	// Administers: the drivers are [Admin].
 	Administers  bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
 
-// Of returns what the protocol can do with a kind of destination.
+// Of returns the features of the protocol for a kind of destination.
 func (c *Capabilities) Of(kind Kind) *KindCapabilities {
 	if kind == Topic {
 		return &c.Topic
@@ -204,7 +204,7 @@ func (c *Capabilities) Of(kind Kind) *KindCapabilities {
 	return &c.Queue
 }
 
-// KindCapabilities are what a protocol can do with one kind of destination. Without Exists the others mean nothing.
+// KindCapabilities are the features of a protocol for one kind of destination. Without Exists the others mean nothing.
 type KindCapabilities struct {
 	Exists              bool // there are destinations of this kind
 	DurableSubscription bool // subscriptions that outlive their connection; topics only
@@ -226,9 +226,9 @@ type KindCapabilities struct {
 	Redelivered         bool // the broker says of a message that it has delivered it before
 }
 
-// OpenOptions are what a driver needs to know about its broker.
+// OpenOptions are the settings that a driver needs for its broker.
 type OpenOptions struct {
-	// URL is what the user gave: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order.
+	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order.
 	URL string
 	// User and Password override those of the URL. Both empty means anonymous.
 	User, Password string
@@ -243,8 +243,8 @@ type OpenOptions struct {
 	Options any
 }
 
-// DefaultMaxBody is the largest body that is accepted from a broker if nobody says otherwise, in bytes. A connection
-// needs memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
+// DefaultMaxBody is the largest body that is accepted from a broker if [OpenOptions.MaxBody] is 0, in bytes. A
+// connection needs memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
 const DefaultMaxBody = 16 << 20
 
 // LargestBody returns MaxBody or its default.

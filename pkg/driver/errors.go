@@ -26,7 +26,7 @@ const (
 	ClassTimeout                     // no answer in time
 	ClassConnectionLost              // the connection ended
 	ClassClosedByBroker              // the broker closed the link, session or subscription
-	ClassUnsupported                 // the broker cannot do what was asked
+	ClassUnsupported                 // the broker lacks the requested feature
 	ClassProtocol                    // the peer broke the protocol, or says that we did
 	ClassOther                       // anything else
 	NumClasses                       // the number of classes, for tables indexed by Class
@@ -47,9 +47,9 @@ func (c Class) String() string {
 // Error is a failure with its class and, where there is something that the user can do, a hint.
 type Error struct {
 	Class Class
-	// Op says what was being done: "open receiver on queue://A".
+	// Op is the operation that failed: "open receiver on queue://A".
 	Op string
-	// Hint says what to do next; it may be empty.
+	// Hint advises the user on the next step; it may be empty.
 	Hint string
 	Err  error
 }
@@ -70,8 +70,8 @@ func Errorf(class Class, op, hint, format string, args ...any) *Error {
 	return &Error{Class: class, Op: op, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// ClassOf returns the class of err: that of the outermost [*Error] in its chain, or what can be told from the errors of
-// the standard library. It is ClassNone for nil.
+// ClassOf returns the class of err: that of the outermost [*Error] in its chain, or the class that follows from the
+// errors of the standard library. It is ClassNone for nil.
 func ClassOf(err error) Class {
 	var de *Error
 	var ne net.Error

@@ -14,7 +14,7 @@ type Counting interface {
 type Counter struct {
 	// Name is lower case, words joined by hyphens: "tx-checks".
 	Name string
-	// Help says in one line what is counted.
+	// Help describes the count in one line.
 	Help string
 	// Value counts from the opening of the producer or consumer.
 	Value uint64
@@ -28,7 +28,7 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
-// Identified is what a [Driver] also implements if brokers of its protocol say what they are.
+// Identified is implemented by a [Driver] of a protocol whose brokers identify themselves.
 type Identified interface {
 	// Broker returns product and version as the broker told them when the last connection was opened, of at most
 	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until one was opened and told; the
@@ -37,5 +37,5 @@ type Identified interface {
 	Broker() (product, version string)
 }
 
-// MaxBrokerText is the length to which drivers cut what a broker says of itself, in bytes.
+// MaxBrokerText is the length to which drivers cut the product and the version that a broker tells, in bytes each.
 const MaxBrokerText = 200

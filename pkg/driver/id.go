@@ -18,8 +18,8 @@ const maxDigits = 19 // of an int64
 // idSeparator stands between the parts: in a text that no protocol has to escape.
 const idSeparator = '-'
 
-// ID tells one message from all others, so that what arrives can be checked against what was sent. The zero value means
-// that there is none.
+// ID tells one message from all others, so that received messages can be checked against sent messages. The zero value
+// means that there is none.
 type ID struct {
 	Run      int64 // of the sending process; above zero
 	Producer int64 // within the run, from 0
@@ -50,11 +50,11 @@ func (id *ID) Append(b []byte) []byte {
 	return b
 }
 
-// GarbledID is what [ParseID] makes of a text that is none of an ID. Nobody sends it.
+// GarbledID returns the result of [ParseID] for a text that is not the text of an ID. No message is sent with it.
 func GarbledID() ID { return ID{Run: -1} }
 
-// ParseID returns the ID with that text, or [GarbledID] if it is not exactly what [ID.Append] writes: each ID has one
-// text alone. It does not allocate.
+// ParseID returns the ID with that text, or [GarbledID] if the text is not exactly as [ID.Append] writes it: each ID
+// has one text alone. It does not allocate.
 func ParseID[T string | []byte](text T) ID {
 	var parts [5]int64
 	part, digits, n := 0, 0, uint64(0)
@@ -95,7 +95,8 @@ type IDReader struct {
 	id   ID
 }
 
-// Read returns what [ParseID] returns. It does not keep text, and allocates for the first text only.
+// Read returns the same ID as [ParseID]. It does not keep text, and allocates only for its copy of a text that is
+// longer than those before it.
 func (r *IDReader) Read(text []byte) ID {
 	if len(text) > 0 && bytes.Equal(text, r.text) {
 		return r.id

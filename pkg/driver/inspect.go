@@ -2,7 +2,7 @@ package driver
 
 import "context"
 
-// Inspector is what a [Driver] also implements if it can ask the broker for its own counters of destinations.
+// Inspector is implemented by a [Driver] that can ask the broker for its own counters of destinations.
 type Inspector interface {
 	// Inspect returns the broker's counters of each destination, in their order. It uses a connection of its own, which
 	// [Driver.Close] closes, and may be called while messages are sent and received, by one goroutine at a time. An error

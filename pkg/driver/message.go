@@ -4,12 +4,12 @@ package driver
 // unit, so that each tool understands the other's messages.
 const TimeProperty = "time"
 
-// Message is what the engine asks a producer to send. All that is the same for each message of a kind is in its
-// [Variant], so that a driver can prepare it once.
+// Message is one message that the engine asks a producer to send. Everything that all messages of a kind share is in
+// their [Variant], so that a driver can prepare it once.
 type Message struct {
 	// Slot names the message until its end is reported.
 	Slot Slot
-	// Variant is which of [ProducerSpec.Variants] it is.
+	// Variant is the message's index in [ProducerSpec.Variants].
 	Variant int
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
@@ -26,7 +26,7 @@ type Delivery struct {
 	// It is meaningful only if HasTime is true.
 	Time    int64
 	HasTime bool
-	// ID is what the message carried as [Message.ID], as [ParseID] reads it; zero if it had none.
+	// ID is the [Message.ID] that the message carried, as [ParseID] reads it; zero if it had none.
 	ID ID
 	// Body is the payload, valid only during the call of deliver.
 	Body []byte
@@ -85,7 +85,7 @@ func (s State) String() string {
 // Outcome is the end of one send. The zero value is Accepted.
 type Outcome struct {
 	State State
-	// Class says what kind of failure it was; [ClassNone] when accepted.
+	// Class is the kind of failure; [ClassNone] when accepted.
 	Class Class
 	// Withheld is set with Accepted when, by plan, the message will never be delivered: its transaction is rolled back.
 	Withheld bool

@@ -65,21 +65,21 @@ func (d Destination) String() string { return d.Kind.String() + "://" + d.Name }
 type Connection struct {
 	// Key tells connections apart: producers and consumers of one driver that give the same key share a connection.
 	Key string
-	// Name is what an operator should see on the broker's console. Where the protocol has only one identity it is
-	// overridden by ClientID.
+	// Name is the name of the connection on the broker's console, for operators. Where the protocol has only one identity
+	// it is overridden by ClientID.
 	Name string
 	// ClientID is the identity under which durable subscriptions are kept; empty if the user gave none.
 	ClientID string
 }
 
-// ProducerSpec says what a producer sends and how.
+// ProducerSpec describes a producer: its messages and how it sends them.
 type ProducerSpec struct {
 	Connection  Connection
 	Destination Destination
 	// Name is unique within the run, for link names and diagnostics: "producer-3".
 	Name string
-	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so
-	// grow what you keep per slot as slots are used.
+	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so let
+	// the state per slot grow as slots are used.
 	MaxPending int
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool
@@ -124,7 +124,7 @@ type Commits func(took time.Duration, confirmed bool)
 // Property is a message property of the user.
 type Property struct{ Key, Value string }
 
-// ConsumerSpec says what a consumer receives and how.
+// ConsumerSpec describes a consumer: its messages and how it receives them.
 type ConsumerSpec struct {
 	Connection  Connection
 	Destination Destination
@@ -149,6 +149,6 @@ type ConsumerSpec struct {
 	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
 	Concurrency int
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
-	// [ClassUnsupported] what it, or this broker, cannot do. The zero value is Accept: there is no other.
+	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: there is no other.
 	Failing Verdict
 }

@@ -18,7 +18,7 @@ type TLS struct {
 	loaded *credentials // by Load; nil: Config reads the files
 }
 
-// credentials are what the files hold.
+// credentials are the contents of the files.
 type credentials struct {
 	authorities  *x509.CertPool // nil for the system's
 	certificates []tls.Certificate

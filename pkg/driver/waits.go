@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Waiter is implemented by those producers and consumers that know what they wait for. From it the engine tells whether
-// the broker or the tester limits a load: goroutines that never wait are at the tester's limit.
+// Waiter is implemented by producers and consumers that measure their waits by cause. From these waits the engine tells
+// whether the broker or the tester limits a load: goroutines that never wait are at the tester's limit.
 type Waiter interface {
-	// Waits returns what the worker has waited for since it was opened, a wait in progress included. It may be called at
-	// any time, also after Close, and by any goroutine.
+	// Waits returns the waits of the worker since it was opened, a wait in progress included. It may be called at any
+	// time, also after Close, and by any goroutine.
 	Waits() Waits
 }
 
-// Waits is what a producer or consumer has waited for. What it does not know is zero.
+// Waits are the waits of a producer or consumer by cause. A wait that is not known is zero.
 type Waits struct {
 	// Credit is how Send waited for the broker's permission to send: link credit, a session window, room in a queue.
 	Credit Wait
@@ -67,7 +67,7 @@ func (m *Meter) End() {
 	m.since.Store(0)
 }
 
-// Wait returns what was waited until now. While End runs, the wait that it ends may be missing.
+// Wait returns the waits until now. While End runs, the wait that it ends may be counted twice.
 func (m *Meter) Wait() Wait {
 	since := m.since.Load()
 	w := Wait{Times: m.times.Load(), Time: time.Duration(m.total.Load())}

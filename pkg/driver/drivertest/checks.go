@@ -33,15 +33,15 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
-// check is what is tested of a driver, for each kind of destination that it is made for.
+// check is one test of a driver, made for each kind of destination that it applies to.
 type check struct {
 	name string
 	run  func(*env)
-	// on is what kinds of destinations it is made for; nothing means that they do not matter, and that it is made once.
+	// on are the kinds of destinations it is made for; zero means that the kind does not matter, and that it is made once.
 	on kinds
-	// feature is what passing it shows; empty for what every driver must do.
+	// feature is the feature that a passed check shows; empty for a duty of every driver.
 	feature Feature
-	// once is for what takes seconds and does not depend on a mode of the driver: see Config.Mode.
+	// once is for a check that takes seconds and does not depend on a mode of the driver: see Config.Mode.
 	once bool
 	// when tells whether it can be made; nil means always.
 	when func(*Config, driver.Kind) bool
@@ -188,7 +188,7 @@ type instance struct {
 	kind    driver.Kind
 	feature Feature
 	run     func(*env)
-	refused *refusal // nil if it tests what works
+	refused *refusal // nil unless it tests a refusal
 }
 
 // instances are the sub-tests that apply.
@@ -225,7 +225,7 @@ func (c *check) nameOn(kind driver.Kind) string {
 	return c.name
 }
 
-// refusals test that what does not work is refused.
+// refusals test that features that do not work are refused.
 func refusals(cfg *Config) []instance {
 	var list []instance
 	add := func(name string, f Feature, kind driver.Kind, ask func(*env, refusal)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Config says what to test and on which broker. Factory is required, everything else has a default.
+// Config describes the driver to test and the broker. Factory is required, everything else has a default.
 type Config struct {
 	Factory driver.Factory
 	// URL of the broker; the factory's DefaultURL if empty.
@@ -25,37 +25,37 @@ type Config struct {
 	// features, see [FeaturesEnv]. Empty keeps them out of it.
 	Broker string
 
-	// NewDestination returns a destination that exists, or is made by its use, and that nobody has used before. By
+	// NewDestination returns a destination that exists, or is made by its use, and that has not been used before. By
 	// default a random name.
 	NewDestination func(t testing.TB, kind driver.Kind) driver.Destination
 	// Inspect receives messages by another way than the driver's, such as a client library: it is subscribed when it
-	// returns, and the function that it returns waits for the next n messages and returns what they have beside their
-	// bodies, in any order. Without it, properties are looked at through selectors, and what nothing shows makes a check
-	// fail.
+	// returns, and the function that it returns waits for the next n messages and returns their headers, in any order.
+	// Without it, properties are looked at through selectors, and a check that has no way to see its setting fails.
 	Inspect func(t testing.TB, dest driver.Destination) func(n int) []Header
 	// Subscriptions returns how many subscriptions a topic has at the broker. If nil it is not asked.
 	Subscriptions func(t testing.TB, topic driver.Destination) int
 	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since it exists.
 	// If nil they are not compared.
 	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
-	// Inspector returns who asks the broker for its own counters of destinations of a kind by another way than the
-	// driver's, such as over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it can.
+	// Inspector returns an inspector that asks the broker for its own counters of destinations of a kind by another way
+	// than the driver's, such as over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it
+	// can.
 	Inspector func(kind driver.Kind) driver.Inspector
 	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil that is not
 	// tested.
 	RefusedCommits func(t testing.TB, kind driver.Kind) driver.Destination
 
 	// AtMostOnce says that Options ask for sends that the broker does not confirm: such sends are accepted when handed to
-	// the operating system, so that those on a broken connection may be, too.
+	// the operating system, so that sends on a broken connection may be accepted, too.
 	AtMostOnce bool
-	// SettledReceive says that Options ask for messages that the broker forgets when it sends them. Those that it sent to
-	// a consumer ahead are lost when that closes, and credit does not count the one that is being delivered: what is
-	// tested of settling, verdicts and credit is left out.
+	// SettledReceive says that Options ask for messages that the broker forgets when it sends them. Messages that it sent
+	// ahead to a consumer are lost when the consumer closes, and credit does not count the message that is being
+	// delivered: the tests of settling, verdicts and credit are left out.
 	SettledReceive bool
 	// Lacks are the features that the driver has but this broker has not, each with the reason: TTL of all destinations,
 	// or TTL.On(driver.Topic).
 	Lacks map[Feature]string
-	// Unnamed says why the broker does not tell what it is, although the driver is a [driver.Identified]: over STOMP 1.0,
+	// Unnamed says why the broker does not identify itself, although the driver is a [driver.Identified]: over STOMP 1.0,
 	// whose CONNECTED frame has no header server.
 	Unnamed string
 	// Selector returns a filter that matches messages whose property key has that value, and no others; by default key =
@@ -70,20 +70,20 @@ type Config struct {
 	MaxBody int
 	// MinBody is the smallest body to send, in bytes: 1 for brokers that refuse empty ones.
 	MinBody int
-	// Log says that the broker keeps a queue as a log with a place per filter: what a filter leaves out is passed over,
-	// and a consumer with another filter sees the whole log.
+	// Log says that the broker keeps a queue as a log with a place per filter: messages that a filter leaves out are
+	// passed over, and a consumer with another filter sees the whole log.
 	Log bool
 	// Allocations is how often the driver may allocate memory per message that is sent and received; 0 by default, which
 	// is right for a data path of our own. All of the process counts: a broker in it makes the figure worthless.
 	Allocations float64
 
 	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take
-	// seconds and do not depend on a mode, such as of what a broker that says nothing does to a driver.
+	// seconds and do not depend on a mode, such as those of a driver whose broker is silent.
 	Mode bool
 	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do
 	// needs.
 	Timeout time.Duration
-	// Grace is what a call may take beyond the end of its context; 5 s by default.
+	// Grace is how long a call may take beyond the end of its context; 5 s by default.
 	Grace time.Duration
 	// Quiet is how long to look out for something that must not happen; 300 ms by default.
 	Quiet time.Duration
@@ -92,9 +92,9 @@ type Config struct {
 
 	// WrongPassword is one that the broker refuses for User. If empty, refusal is not tested: the broker asks for none.
 	WrongPassword string
-	// Unreachable is a URL where nobody listens; by default URL with a free port of 127.0.0.1.
+	// Unreachable is a URL without a listener; by default URL with a free port of 127.0.0.1.
 	Unreachable string
-	// Silent is a URL where connections are made but nobody answers; by default one with a listener of the suite.
+	// Silent is a URL where connections are made but never answered; by default one with a listener of the suite.
 	Silent string
 	// Path returns a way to the broker that the suite can freeze and cut; by default a TCP proxy before the first host
 	// of URL. It is called once per check.
@@ -110,7 +110,7 @@ type Config struct {
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
 type Path interface {
-	// URL is what to open.
+	// URL is the URL to open.
 	URL() string
 	// Freeze stops all traffic, both ways, with connections staying up: nothing is read any more.
 	Freeze()
@@ -122,7 +122,7 @@ type Path interface {
 	Received() int64
 }
 
-// Header is what a message has beside its body, as [Config.Inspect] sees it.
+// Header holds the parts of a message beside its body, as [Config.Inspect] sees them.
 type Header struct {
 	// Properties are those of the user; there may be others.
 	Properties map[string]string
@@ -170,7 +170,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check reports what is wrong with the settings, in one sentence.
+// check reports a mistake in the settings, in one sentence.
 func (c *Config) check() error {
 	title := c.Factory.Title
 	if c.Factory.Open == nil || c.Factory.NewOptions == nil {

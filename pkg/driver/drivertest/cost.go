@@ -119,7 +119,7 @@ func testAllocations(e *env) {
 	require.NoError(e, l.run(sending, warmUp))
 	best := -1.0
 	limit := e.cfg.Allocations + slack
-	if raceDetector { // which makes pools forget what they hold
+	if raceDetector { // it makes pools drop their items
 		limit += 2
 	}
 	for round := 0; round < rounds && (best < 0 || best > limit); round++ {

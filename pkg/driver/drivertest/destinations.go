@@ -56,7 +56,7 @@ func testFanOut(e *env) {
 	}
 }
 
-// testTopicNotBefore: a subscription gets nothing of what was sent before it.
+// testTopicNotBefore: a subscription gets none of the messages sent before it.
 func testTopicNotBefore(e *env) {
 	d, dest := e.open(), e.dest()
 	out := e.producer(d, producerSpec(dest))
@@ -139,8 +139,8 @@ func testSelector(e *env) {
 	}
 }
 
-// testDurable: what is sent while nobody receives waits for the subscriber if it left with KeepSubscription, and does
-// not otherwise.
+// testDurable: messages sent while the subscriber is away wait for it if it left with KeepSubscription, and do not
+// otherwise.
 func testDurable(e *env, keep bool) {
 	dest := e.dest()
 	spec := e.keptSpec(dest)

@@ -213,13 +213,13 @@ func (e *env) subscribe(spec driver.ConsumerSpec) {
 	}
 }
 
-// last is the spec of the consumer after which nobody needs the subscription any more.
+// last is the spec of the last consumer of a subscription: the subscription ends with it.
 func last(spec driver.ConsumerSpec) driver.ConsumerSpec {
 	spec.KeepSubscription = false
 	return spec
 }
 
-// sharedSpec is of consumers that share what comes: of a queue, or a shared subscription.
+// sharedSpec is of consumers that share the messages: of a queue, or a shared subscription.
 func (e *env) sharedSpec(dest driver.Destination) driver.ConsumerSpec {
 	spec := consumerSpec(dest)
 	if e.kind == driver.Topic {
@@ -229,7 +229,7 @@ func (e *env) sharedSpec(dest driver.Destination) driver.ConsumerSpec {
 	return spec
 }
 
-// explore tries the driver, for each kind of destination, and finds out what it has of what is optional.
+// explore tries the driver, for each kind of destination, and finds out which optional interfaces it implements.
 func (c *Config) explore(t testing.TB) error {
 	e := &env{TB: t, cfg: c, ctx: context.WithoutCancel(t.Context())}
 	d, err := c.Factory.Open(e.soon(), e.openOptions(c.URL))
@@ -268,7 +268,7 @@ func (e *env) checkLeaks() {
 	}
 	e.Cleanup(func() {
 		if e.Failed() {
-			return // what hangs has been reported
+			return // calls that hang have been reported
 		}
 		deadline := time.Now().Add(e.cfg.Timeout)
 		err := goleak.Find(options...)

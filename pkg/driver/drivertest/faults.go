@@ -112,7 +112,7 @@ func testFrozen(e *env) {
 	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Driver.Close went on after its context had ended")
 }
 
-// sentOf tells what was sent by sendAll(base, n) and sendSome(..., more).
+// sentOf returns a function that reports whether sendAll(base, n) or sendSome(..., more) sent a stamp.
 func sentOf(n, more int) func(int64) bool {
 	return func(s int64) bool {
 		return s >= base && s < base+int64(n) || s >= base+1000 && s < base+1000+int64(more)

@@ -4,7 +4,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Feature names what a protocol may not have and a broker may lack: the name of the field of [driver.KindCapabilities].
+// Feature names a feature that a protocol or a broker may lack: the name of the field of [driver.KindCapabilities].
 type Feature string
 
 // The features. Queues and Topics are the field Exists of each kind.
@@ -36,7 +36,7 @@ type trait struct {
 	feature Feature
 	// declared is where the driver says that it has it.
 	declared func(*driver.KindCapabilities) *bool
-	// ask asks for it, for what must be refused; nil for what nobody asks for.
+	// ask asks for the feature, where it must be refused; nil for a feature that a caller cannot ask for.
 	ask func(*env, refusal)
 }
 
@@ -90,7 +90,7 @@ func (c *Config) kinds() []driver.Kind {
 	return list
 }
 
-// works tells whether protocol and broker have the feature for a kind of destination, and whether it is the broker who
+// works tells whether protocol and broker have the feature for a kind of destination, and whether it is the broker that
 // lacks it.
 func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
 	can := false

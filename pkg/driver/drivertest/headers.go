@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// inspected sends n messages as spec says and returns what they have beside their bodies.
+// inspected sends n messages with the spec that change edits, and returns their headers as Config.Inspect sees them.
 func (e *env) inspected(n int, change func(*driver.ProducerSpec), variant func(i int) int) []Header {
 	e.Helper()
 	require.NotNil(e, e.cfg.Inspect, "drivertest: nothing shows whether that arrives: set Config.Inspect")
@@ -70,7 +70,7 @@ func (e *env) needSelector() {
 		"drivertest: nothing shows whether properties arrive, as there are no selectors: set Config.Inspect")
 }
 
-// requireSelected sends messages to a consumer that wants a property, and waits until those that have it have come.
+// requireSelected sends messages to a consumer that selects a property, and waits until the messages with it have come.
 func (e *env) requireSelected(change func(*driver.ProducerSpec), variant func(i int) int, p driver.Property, want int) {
 	e.Helper()
 	d, dest := e.open(), e.dest()
@@ -178,7 +178,7 @@ func testGroup(e *env) {
 		"the messages of one group went to two consumers: %d and %d", a.count(), b.count())
 }
 
-// testTTL: messages expire, those that are to live longer do not.
+// testTTL: messages expire, messages with a longer time to live do not.
 func testTTL(e *env) {
 	switch {
 	case keeps(e.cfg, e.kind):

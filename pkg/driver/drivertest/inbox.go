@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// received is what came with one delivery.
+// received is one delivery.
 type received struct {
 	stamp       int64
 	id          driver.ID
@@ -21,7 +21,7 @@ type received struct {
 	redelivered bool
 }
 
-// inbox is a consumer and what it received.
+// inbox is a consumer with the messages that it received.
 type inbox struct {
 	e        *env
 	consumer driver.Consumer
@@ -133,7 +133,7 @@ func (b *inbox) complain(fault string) {
 	}
 }
 
-// messages returns what was received so far.
+// messages returns the messages received so far.
 func (b *inbox) messages() []received {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -116,7 +116,7 @@ func (l *ledger) begin(ctx context.Context) (driver.Slot, error) {
 	}
 }
 
-// undo takes back what begin did, after Send has failed.
+// undo reverts begin, after Send has failed.
 func (l *ledger) undo(slot driver.Slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *ledger) String() string {
 	return s
 }
 
-// totals returns the number of sends, of those that ended, and of those that ended in each state.
+// totals returns the number of sends, of ended sends, and of ended sends by state.
 func (l *ledger) totals() (sent, ended int, states [driver.NumStates]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +185,7 @@ func (l *ledger) close() {
 	l.closed = true
 }
 
-// verify returns what was wrong with the calls of Done.
+// verify returns the mistakes in the calls of Done.
 func (l *ledger) verify() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,7 +39,7 @@ func testConnections(e *env) {
 	}
 }
 
-// testCloseInFlight: Close waits for what is in flight.
+// testCloseInFlight: Close waits for messages in flight.
 func testCloseInFlight(e *env) {
 	const n = 1000
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.MaxPending = n })

@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// names are patterns of destination names with what has a meaning to some broker, URL or frame. The X is replaced by a
-// text that nobody has used before.
+// names are patterns of destination names with characters that have a meaning to some broker, URL or frame. The X is
+// replaced by a text that has not been used before.
 func names() []string {
 	return []string{
 		"X", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c", "X#b", "X.#",
@@ -55,7 +55,8 @@ func testNames(e *env) {
 	require.Empty(e, wrong)
 }
 
-// exchange sends a message to each destination, and tells what arrived where it should not.
+// exchange sends a message to each destination, and reports messages that were not accepted, and destinations that did
+// not get exactly their own message.
 func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 	e.Helper()
 	deadline := time.Now().Add(e.cfg.Timeout)

@@ -29,7 +29,7 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	return o
 }
 
-// testIdentified: the driver knows what its broker is once a connection was opened, also after Close, and tells the
+// testIdentified: the driver knows its broker's product once a connection was opened, also after Close, and tells the
 // version that the settings say.
 func testIdentified(e *env) {
 	d := e.open()
@@ -64,7 +64,7 @@ func testIdentified(e *env) {
 // isNumber tells whether a word may be a version.
 func isNumber(word string) bool { return word[0] >= '0' && word[0] <= '9' }
 
-// adminSpec is a destination with messages that nobody receives, and the name of its subscription.
+// adminSpec is a destination with n messages, for which no consumer is open, and the name of its subscription.
 func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {
 	e.Helper()
 	d, dest := e.open(), e.dest()
@@ -113,7 +113,7 @@ func testDepth(e *env) {
 	e.again(e.open(), last(spec)).close()
 }
 
-// testPurge: what is purged is counted, and not delivered.
+// testPurge: purged messages are counted, and not delivered.
 func testPurge(e *env) {
 	const n = 20
 	admin, spec := e.adminSpec(n)
@@ -131,12 +131,12 @@ func testPurge(e *env) {
 	require.Zero(e, purged, "messages that Purge says it removed of none")
 }
 
-// testInspect: the broker's counters grow by what was sent, and by what was settled.
+// testInspect: the broker's counters grow by the number of messages sent, and by the number settled.
 func testInspect(e *env) {
 	const n = 30
 	d, dest := e.open(), e.dest()
 	spec := consumerSpec(dest)
-	if e.kind == driver.Topic && e.has(DurableSubscription) { // a topic keeps nothing for nobody
+	if e.kind == driver.Topic && e.has(DurableSubscription) { // a topic without subscriptions keeps nothing
 		spec = e.keptSpec(dest)
 	}
 	none := e.dest()

@@ -36,7 +36,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress is an address without a listener.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
@@ -44,7 +44,7 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// silentAddress is one where connections are made, by the system, but nobody answers.
+// silentAddress is an address where the system makes connections, but no program answers.
 func silentAddress(t testing.TB) string {
 	t.Helper()
 	l := listen(t)

@@ -83,7 +83,8 @@ func testRunStops(e *env) {
 	require.Equal(e, last, delivered, "messages were delivered after the end of the context")
 }
 
-// testUnsettled: what a consumer was sent ahead goes back when it closes; what it got was settled and does not.
+// testUnsettled: messages that were only sent ahead to a consumer go back when it closes; messages that were delivered
+// were settled and do not.
 func testUnsettled(e *env) {
 	const n = 100
 	d, dest := e.open(), e.dest()
@@ -145,13 +146,14 @@ func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), r
 	e.broken = true
 	path.Cut()
 	done.release()
-	first.cutOff() // it may have delivered more of what had come before the cut
+	first.cutOff() // it may have delivered more of the messages that had come before the cut
 	first.close()
 	spec.TransactionSize, spec.Commits = 0, nil
 	return first, e.again(direct, last(spec))
 }
 
-// rest waits until second has all messages but those of first that may have been settled, of which it may have some.
+// rest waits until second has all messages except the messages of first that may have been settled; it may have some of
+// these too.
 func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
 	e.Helper()
 	free := map[int64]bool{}
@@ -188,7 +190,8 @@ func testAfterVerdict(e *env) {
 	e.rest(n, first, second, func(at int) bool { return at < delivered-1 })
 }
 
-// testRedelivered: what comes again after a cut is marked so, and what comes for the first time is not.
+// testRedelivered: messages that come again after a cut are marked so, and messages that come for the first time are
+// not.
 func testRedelivered(e *env) {
 	const n, delivered = 40, 5
 	first, second := e.cutDelivery(n, delivered, nil, nil)
@@ -203,8 +206,8 @@ func testRedelivered(e *env) {
 	}
 }
 
-// verdicts sends messages to a consumer with other verdicts, waits until so many deliveries were made, and returns all
-// that came, and what came to the next consumer.
+// verdicts sends n messages to a consumer with other verdicts, waits until so many deliveries were made, and returns
+// the number of deliveries of each message, and the messages that came to the next consumer.
 func (e *env) verdicts(
 	n, deliveries int, failing driver.Verdict, verdict func(m received, before bool) driver.Verdict,
 ) (came map[int64]int, left []int64) {
@@ -329,7 +332,7 @@ func testCredit(e *env) {
 	e.producer(e.open(), pspec).sendAll(base, n)
 	slow.run()
 	slow.awaitCount(1, "receive a first message")
-	e.quiet() // the broker sends ahead what it may
+	e.quiet() // the broker sends ahead as much as it may
 	if sharing {
 		spec.Connection, spec.Name, spec.Credit = connection("c2"), "consumer-2", 0
 		fast := e.receiver(d, spec)

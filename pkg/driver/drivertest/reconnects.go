@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// What is true of a client that connects again by itself, see [driver.Capabilities]: where other clients' Run and Send
-// return an error, its do not, but nothing is received, accepted or said to have failed that was not.
+// Checks of clients that connect again by themselves, see [driver.Capabilities]: where Run and Send of other clients
+// return an error, theirs do not, but they report no message as received, accepted or failed that was not.
 
 // reconnects tells whether the client does.
 func (e *env) reconnects() bool { return e.cfg.Factory.Capabilities.Reconnects }
@@ -103,11 +103,11 @@ func (e *env) testReconnects() {
 	if e.kind == driver.Queue {
 		e.goesOn(out, in, base+n)
 	}
-	other := e.dest() // to which nobody sends but those that are opened now
+	other := e.dest() // only the producer that is opened now sends to it
 	watch := e.receiver(d, consumerSpec(other))
 	more := e.producer(d, producerSpec(other))
 	e.goesOn(more, watch, base)
-	if e.kind == driver.Topic { // nobody says from when on it is subscribed again
+	if e.kind == driver.Topic { // the client does not tell when it is subscribed again
 		e.await("receive again after a cut", in.changed, func() error {
 			if err := out.trySend(e.soon(), base-1); err != nil || in.count() > n {
 				return err
@@ -156,7 +156,7 @@ func (e *env) load(d driver.Driver) load {
 	return l
 }
 
-// killed checks what becomes of a load whose broker was killed.
+// killed checks the end of a load whose broker was killed.
 func (l *load) killed(e *env) {
 	if e.reconnects() {
 		e.await("a send that was not accepted, after the broker was killed", nil, func() error {

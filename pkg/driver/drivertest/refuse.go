@@ -25,7 +25,7 @@ func (r refusal) check(e *env, err error) {
 	require.Equalf(e, driver.ClassUnsupported, driver.ClassOf(err), "class of: %v", err)
 }
 
-// producer checks that a producer is refused, or, if it is the broker who lacks the feature, that its sends are not
+// producer checks that a producer is refused, or, if it is the broker that lacks the feature, that its sends are not
 // accepted.
 func (r refusal) producer(e *env, change func(*driver.ProducerSpec)) {
 	e.Helper()

@@ -15,11 +15,11 @@ import (
 // all checks were made, writes nothing either.
 const FeaturesEnv = "PERFMQ_TEST_FEATURES"
 
-// Results are what the suite found out about one protocol on one broker.
+// Results are the findings of the suite about one protocol on one broker.
 type Results struct {
 	// Protocol is the full name of the protocol, [driver.Factory.Title].
 	Protocol string `json:"protocol"`
-	// Client is what speaks it, [driver.Factory.Client].
+	// Client is the implementation of the protocol, [driver.Factory.Client].
 	Client string `json:"client,omitempty"`
 	// Broker is [Config.Broker].
 	Broker string `json:"broker"`
@@ -106,7 +106,7 @@ func (r *record) note(result FeatureResult) {
 	r.results.Features = append(r.results.Features, result)
 }
 
-// addUntested adds the features that nobody asks a driver for: there is nothing to refuse.
+// addUntested adds the missing features that a caller cannot ask for: there is nothing to refuse.
 func (r *record) addUntested(cfg *Config) {
 	if r == nil {
 		return
@@ -125,7 +125,7 @@ func (r *record) addUntested(cfg *Config) {
 	}
 }
 
-// Title is the protocol and, unless that is our own data path, what speaks it: "STOMP (go-stomp)".
+// Title is the protocol and, unless it is our own data path, the client library: "STOMP (go-stomp)".
 func (r *Results) Title() string {
 	if r.Client == "" || r.Client == driver.Native {
 		return r.Protocol
@@ -133,7 +133,7 @@ func (r *Results) Title() string {
 	return r.Protocol + " (" + r.Client + ")"
 }
 
-// Result returns what was found out about a feature of a kind of destination, and whether anything was.
+// Result returns the finding about a feature of a kind of destination, and whether there is one.
 func (r *Results) Result(f Feature, kind driver.Kind) (FeatureResult, bool) {
 	for _, found := range r.Features {
 		if found.Feature == f && found.Kind == kind.String() {

@@ -184,7 +184,8 @@ func (e *env) sendTogether(outs []*sender, first int64, n int) {
 	}
 }
 
-// arrived waits until the broker has what was sent before on the connection of producers, where sends do not say so.
+// arrived waits until the broker has the messages sent before on the connection of producers, where it does not confirm
+// sends.
 func (e *env) arrived(d driver.Driver) {
 	e.Helper()
 	if e.cfg.AtMostOnce {

@@ -75,7 +75,7 @@ func testTransactedClose(e *env) {
 	require.GreaterOrEqual(e, len(ends.ends), confirmed, "commits")
 }
 
-// testTransactedCut: what was not committed when the connection is lost is not accepted, and not delivered.
+// testTransactedCut: messages not committed when the connection is lost are not accepted, and not delivered.
 func testTransactedCut(e *env) {
 	const full, open = 20, 5
 	path := e.cfg.Path(e)
@@ -124,7 +124,7 @@ func testRefusedCommit(e *env) {
 	ends.await(e, 0, n/perTransaction)
 }
 
-// testTransactedReceive: what was delivered when Run returns has been committed.
+// testTransactedReceive: messages delivered when Run returns have been committed.
 func testTransactedReceive(e *env) {
 	const n = 105
 	d, dest := e.open(), e.dest()
@@ -150,8 +150,7 @@ func testTransactedReceive(e *env) {
 	}
 }
 
-// testTransactedReceiveCut: what was not committed when the connection is lost comes again, what was committed does
-// not.
+// testTransactedReceiveCut: messages not committed when the connection is lost come again, committed messages do not.
 func testTransactedReceiveCut(e *env) {
 	const n, delivered = 40, perTransaction + 5
 	ends := newCommits()
