@@ -2,8 +2,8 @@ package amqp
 
 import "strings"
 
-// Format codes: the first byte of an encoded value, which gives its type and the width of what follows (Types, section
-// 1.6).
+// Format codes: the first byte of an encoded value, which gives its type and the width of the bytes after it (Types,
+// section 1.6).
 const (
 	CodeDescribed  byte = 0x00 // a descriptor and a value follow
 	CodeNull       byte = 0x40

@@ -148,8 +148,8 @@ func (d *Decoder) takeSized(wide bool) []byte {
 	return d.takeBytes(uint32(d.take8()))
 }
 
-// size returns how many bytes the value at the front of b takes, its format code included. What is in lists, maps and
-// arrays is not looked at. It needs no stack however deep descriptors are nested.
+// size returns how many bytes the value at the front of b takes, its format code included. It does not look at the
+// elements of lists, maps and arrays. It needs no stack however deep descriptors are nested.
 func size(b []byte) (int, error) {
 	pos := 0
 	for pending := 1; pending > 0; pending-- {

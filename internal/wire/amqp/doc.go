@@ -21,7 +21,7 @@
 // A field whose null means the same as some value is a plain field with that value. Others are an [Opt], or a []byte or
 // pointer that is nil. A mandatory field that is null or missing is an error.
 //
-// # What a peer can do
+// # Untrusted input
 //
 // Every input gives a value or an error: a *[DecodeError] around one of the sentinels, a *[FrameError] or a
 // *[FrameTooLargeError]. A size is compared with the bytes that are there, and a count with the size, before either is

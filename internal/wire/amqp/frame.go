@@ -80,7 +80,7 @@ func ParseBody(body []byte) (p Body, err error) {
 	return p, nil
 }
 
-// Input is what frames are read from, such as a [bufio.Reader]; the methods are those of that.
+// Input is a source of frames, such as a [bufio.Reader], which has the same methods.
 type Input interface {
 	io.Reader
 	Peek(n int) ([]byte, error)

@@ -1,7 +1,7 @@
 package amqp
 
-// Properties is the section properties (Messaging, section 3.2.4). What is nil or absent is not there; an empty text
-// is. Decoded texts are within the message.
+// Properties is the section properties (Messaging, section 3.2.4). A property that is nil or absent is not there; an
+// empty text is. Decoded texts are within the message.
 type Properties struct {
 	MessageID          []byte // encoded: an ulong, UUID, binary or string
 	UserID             []byte

@@ -21,7 +21,7 @@ const (
 	DistributionCopy = "copy"
 )
 
-// What a coordinator can do (Transactions, section 4.5.7).
+// Capabilities of a coordinator (Transactions, section 4.5.7).
 const (
 	TxnLocal           = "amqp:local-transactions"
 	TxnDistributed     = "amqp:distributed-transactions"

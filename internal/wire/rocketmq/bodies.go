@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// MaxJSON is the largest body in JSON that is read, in bytes: what it becomes takes many times its memory.
+// MaxJSON is the largest body in JSON that is read, in bytes: the decoded values take many times its memory.
 const MaxJSON = 1 << 20
 
 // UnmarshalJSON reads a body in JSON as RocketMQ writes it: name servers before 4.9.4, and some tables still, have
@@ -73,13 +73,13 @@ type QueueData struct {
 	SysFlag int    `json:"topicSysFlag"`
 }
 
-// Cluster is what a name server knows of its brokers (ClusterInfo).
+// Cluster is a name server's list of its brokers (ClusterInfo).
 type Cluster struct {
 	Brokers  map[string]BrokerData `json:"brokerAddrTable"`
 	Clusters map[string][]string   `json:"clusterAddrTable"`
 }
 
-// Heartbeat is what a client tells of its groups (HeartbeatData).
+// Heartbeat is a client's report of its groups (HeartbeatData).
 type Heartbeat struct {
 	ClientID  string         `json:"clientID"`
 	Producers []ProducerData `json:"producerDataSet"`
@@ -104,7 +104,7 @@ type ConsumerData struct {
 // Broadcasting is the messageModel of a group whose members get all messages each, and keep account of them themselves.
 const Broadcasting = "BROADCASTING"
 
-// Subscription is what a group gets of a topic (SubscriptionData).
+// Subscription is a group's choice of the messages of a topic (SubscriptionData).
 type Subscription struct {
 	ClassFilter bool     `json:"classFilterMode"`
 	Topic       string   `json:"topic"`

@@ -18,7 +18,7 @@ import (
 // where each field is int16 length, key, int32 length, value.
 
 const (
-	// LengthSize is how many bytes of a frame come before those that it counts.
+	// LengthSize is the size of the length field, in bytes. The length does not count it.
 	LengthSize = 4
 	// MinFrame is the least length that a frame may tell.
 	MinFrame = 4
@@ -44,7 +44,7 @@ const (
 // ErrFrame is for bytes that are not a frame.
 var ErrFrame = errors.New("a frame is not of RocketMQ's remoting protocol")
 
-// Frame is a request or an answer. Its slices are parts of what it was parsed from, or memory of its own that the
+// Frame is a request or an answer. Its slices are parts of the bytes it was parsed from, or memory of its own that the
 // next Parse uses again.
 type Frame struct {
 	Codec   Codec
@@ -188,7 +188,7 @@ func (f *Frame) NumberOr(key string, otherwise int64) int64 {
 	return otherwise
 }
 
-// Clone returns a copy that does not change with what the frame was parsed from.
+// Clone returns a copy that does not change with the bytes that the frame was parsed from.
 func (f *Frame) Clone() Frame {
 	c := *f
 	c.Remark, c.Fields, c.Body, c.scratch = slices.Clone(f.Remark), slices.Clone(f.Fields), slices.Clone(f.Body), nil

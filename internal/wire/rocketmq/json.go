@@ -69,8 +69,8 @@ func (f *Frame) field(s *scanner) {
 	f.scratch = b
 }
 
-// scanner takes JSON off the front of what is left of b. After a failure there is nothing left: its results are
-// empty, and its loops end.
+// scanner takes JSON off the front of the rest of b, from at on. After a failure there is nothing left: its results
+// are empty, and its loops end.
 type scanner struct {
 	b      []byte
 	at     int

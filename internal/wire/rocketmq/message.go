@@ -33,7 +33,7 @@ const (
 // ErrMessage is for bytes that are not a message.
 var ErrMessage = errors.New("a message is not as RocketMQ stores it")
 
-// MessageHead is what a stored message has besides body, topic and properties.
+// MessageHead holds the fields of a stored message besides body, topic and properties.
 type MessageHead struct {
 	Queue       int32
 	Flag        uint32
@@ -48,7 +48,7 @@ type MessageHead struct {
 	Prepared    int64 // the offset of the half message; 0 if it was not in a transaction
 }
 
-// Message is a stored message. Its slices are parts of what it was cut from.
+// Message is a stored message. Its slices are parts of the bytes it was cut from.
 type Message struct {
 	MessageHead
 	Checksum   uint32 // of the body as it is sent: the lower 31 bits of CRC-32. It is not checked.
@@ -57,7 +57,7 @@ type Message struct {
 	Properties []byte
 }
 
-// Cut reads the first message of b and returns what follows it. The error is ErrMessage.
+// Cut reads the first message of b and returns the bytes after it. The error is ErrMessage.
 func (m *Message) Cut(b []byte) (rest []byte, err error) {
 	be := binary.BigEndian
 	if len(b) < 4 {
@@ -170,7 +170,7 @@ func AppendMessage[T string | []byte](b []byte, h *MessageHead, body []byte, top
 // where magic and checksum are 0.
 const batchedHead = 16
 
-// Batched is a message of a batch. Its slices are parts of what it was cut from.
+// Batched is a message of a batch. Its slices are parts of the bytes it was cut from.
 type Batched struct {
 	Flag             uint32
 	Body, Properties []byte
@@ -194,8 +194,8 @@ func CutBatched(b []byte) (m Batched, rest []byte, ok bool) {
 	return m, b[size:], ok && len(m.Properties) <= MaxProperties
 }
 
-// BeginBatched appends a message to a batch, without its properties. They follow, and then EndBatched with what it
-// returned.
+// BeginBatched appends a message to a batch, without its properties. The caller appends them, and then calls EndBatched
+// with the returned properties and the size of the body.
 func BeginBatched(b []byte, flag uint32, body []byte) (batch []byte, properties int) {
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, flag)

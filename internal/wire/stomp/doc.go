@@ -5,13 +5,13 @@
 //
 // # Writing
 //
-// Everything is appended to a []byte of the caller's. A header is written with the escapes of its [Version]; what
-// that has no way to write becomes a space, so that a text never ends its line or frame. [Version.Carries] and its
-// kin tell beforehand.
+// Everything is appended to a []byte of the caller's. A header is written with the escapes of its [Version]; a
+// character that the version cannot write becomes a space, so that a text never ends its line or frame.
+// [Version.Carries] and its kin tell beforehand.
 //
 // # Reading
 //
-// [CutHeader], [ParseNumber] and [Version.Unescape] read what is there, return parts of it, and allocate nothing but
-// texts with escapes in them. How large lines, heads and bodies may be is for those who read them from a connection
-// to say, before they take memory for them: see the scanners of the driver and of the embedded broker.
+// [CutHeader], [ParseNumber] and [Version.Unescape] return parts of their input, and allocate nothing but texts with
+// escapes in them. The code that reads from a connection limits the size of lines, heads and bodies, before it takes
+// memory for them: see the scanners of the driver and of the embedded broker.
 package stomp

@@ -122,11 +122,11 @@ func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
 	return n, true
 }
 
-// longestBeat bounds what a heart-beat header may ask for.
+// longestBeat bounds the intervals of a heart-beat header.
 const longestBeat = 24 * time.Hour
 
 // ParseHeartBeat reads a heart-beat header: how often its sender can send heart-beats, and wants to get
-// them; 0 for never ("Heart-beating"). What is above a day is taken for a day.
+// them; 0 for never ("Heart-beating"). A longer interval than a day is taken for a day.
 func ParseHeartBeat(value string) (can, wants time.Duration, ok bool) {
 	first, second, _ := strings.Cut(value, ",")
 	x, ok1 := ParseNumber(strings.TrimSpace(first))

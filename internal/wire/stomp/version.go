@@ -78,8 +78,8 @@ func (v Version) CarriesKey(s string) bool {
 }
 
 // AppendEscaped appends s as the version writes it in a header of any frame but CONNECT and CONNECTED, which are
-// written as by V10 ("Value Encoding"). What the version cannot write becomes a space; but a colon in a name of STOMP
-// 1.0 is left for the other side to misread.
+// written as by V10 ("Value Encoding"). A character that the version cannot write becomes a space; but a colon in a
+// name of STOMP 1.0 is left for the other side to misread.
 func (v Version) AppendEscaped(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
