@@ -13,7 +13,7 @@ type Identity struct{ told atomic.Pointer[identity] }
 
 type identity struct{ product, version string }
 
-// Tell notes product and version, cut to [driver.MaxBrokerText] bytes. What says nothing changes nothing.
+// Tell notes product and version, cut to [driver.MaxBrokerText] bytes each. An empty product changes nothing.
 func (i *Identity) Tell(product, version string) {
 	if product == "" {
 		return

@@ -55,8 +55,8 @@ func NewInput(conn io.Reader, net *Metered, mem *Buffers, idle func()) *Input {
 	return in
 }
 
-// OnIdle sets what is called before each read that may have to wait. It must not be called while another method is
-// running.
+// OnIdle sets the function that is called before each read that may have to wait. OnIdle must not be called while
+// another method is running.
 func (in *Input) OnIdle(f func()) { in.idle = f }
 
 // Size returns InputSize.

@@ -13,14 +13,14 @@ const (
 	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window
 	// of small messages and small enough that a stalled broker is felt by the senders soon.
 	outputLimit = 256 << 10
-	// answerLimit is how many bytes may be gathered by those that do not wait for room.
+	// answerLimit is how many bytes may be gathered by callers that do not wait for room.
 	answerLimit = 16 << 20
 	// gatherLimit is how many bytes are gathered at most before they are written although more is announced.
 	gatherLimit = 32 << 10
 	// keptOutput is the largest buffer that is kept for others.
 	keptOutput = 2 * outputLimit
-	// writesForOthers is how often in a row a sender writes what others have gathered meanwhile, before a goroutine
-	// does.
+	// writesForOthers is how often in a row a sender writes the bytes that other senders have gathered meanwhile, before
+	// a goroutine does.
 	writesForOthers = 4
 )
 
@@ -95,7 +95,7 @@ func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Ou
 }
 
 // Lock begins a frame: it returns the buffer to append to once there is room, and [Output.Unlock] has to follow with
-// what append returned. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are
+// the result of append. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are
 // measured by meter, of the goroutine that calls.
 func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) {
 	o.mu.Lock()
@@ -139,8 +139,8 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	return err
 }
 
-// Unlock ends what Lock began. With more, another frame follows at once from the same goroutine, or a [Output.Flush]:
-// the gathered bytes may wait for it.
+// Unlock ends a frame that Lock began. With more, another frame follows at once from the same goroutine, or a
+// [Output.Flush]: the gathered bytes may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
 	o.buf.b = b
 	if more && len(b) < gatherLimit || o.writing {
@@ -206,8 +206,8 @@ func (o *Output) flush() {
 	o.handOver(b, 0, confirm)
 }
 
-// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because what the goroutine
-// is given is allocated where it is declared.)
+// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because the variables that
+// the goroutine captures are allocated where they are declared.)
 func (o *Output) handOver(b *buffer, at int, confirm []written) {
 	o.done.Go(func() { o.drain(b, at, confirm) })
 }

@@ -1,6 +1,6 @@
 // Package transport has the common parts of drivers of protocols over TCP: URLs that name several hosts, the attempt
-// at one host after the other, and TLS with its failures in plain words. It knows no protocol: what is special about
-// one is in [Protocol].
+// at one host after the other, and TLS with its failures in plain words. It knows no protocol: the differences between
+// protocols are in [Protocol].
 package transport
 
 import (
@@ -40,8 +40,8 @@ type Target struct {
 	User, Password string     // without escapes; empty if there are none
 }
 
-// Check is Parse of opts.URL, with the user and password of opts if there are any, that also looks at the rest of what
-// matters for connecting. It reports all mistakes at once, joined.
+// Check is Parse of opts.URL, with the user and password of opts if there are any, that also looks at the other
+// settings for connecting. It reports all mistakes at once, joined.
 func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {
 	const op = "check the settings"
 	var errs []error
