@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Limits of what is read: a result may be from a stranger.
+// Limits for reading: a result may be from a stranger.
 const (
 	maxResult  = 64 << 20 // bytes of result.json
 	maxLine    = 1 << 20  // bytes of a line of rows.jsonl, and of latencies.hdr
@@ -140,7 +140,7 @@ func (r *Result) checkSteps() error {
 	return nil
 }
 
-// BrokerFindings begins the kinds of findings that come of what the broker has counted.
+// BrokerFindings begins the kinds of findings that come of the broker's own counters.
 const BrokerFindings = "broker-"
 
 // RowsMissing is the kind of the finding that rows could not be written.
@@ -243,8 +243,8 @@ func numbers(v reflect.Value) error {
 	return nil
 }
 
-// finite refuses values of chosen series that are no numbers. They are what an exporter serves: a temperature is below
-// zero, and bytes of disks are above 2^53.
+// finite refuses values of chosen series that are no numbers. It takes all others, as an exporter may serve any: a
+// temperature is below zero, and bytes of disks are above 2^53.
 func finite(readings map[string]float64) error {
 	for name, v := range readings {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -44,7 +44,7 @@ const (
 // unbounded is no bound: beyond any run, and far enough from overflows.
 const unbounded = math.MaxInt64 / 4
 
-// errContradiction is of clocks about which messages tell what cannot be.
+// errContradiction is for clocks whose times in the messages cannot all be true.
 var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
 	"during the run, or drifted")
 

@@ -8,22 +8,22 @@ import (
 	"os"
 )
 
-// file is a file that grows at its end and is whole after each call: what could not be written is taken back.
+// file is a file that grows at its end and is whole after each call: a write that fails is taken back.
 type file struct {
 	path   string
 	handle handle
 	offset int64 // where the next bytes go
 }
 
-// handle is what is needed of an [os.File].
+// handle has the methods of [os.File] that a file needs.
 type handle interface {
 	io.WriterAt
 	io.Closer
 	Truncate(size int64) error
 }
 
-// create makes a file that does not exist. It is for its owner: what a broker said may tell more than others should
-// know.
+// create makes a file that does not exist. Only its owner can read it: texts from a broker may tell more than others
+// should know.
 func create(path string) (*file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the folder that the user named
 	if err != nil {
@@ -51,7 +51,7 @@ func (f *file) replace(from int64, text []byte) error {
 	return nil
 }
 
-// truncate takes back what is behind size.
+// truncate takes back the bytes behind size.
 func (f *file) truncate(size int64) error {
 	f.offset = size
 	return bare(f.handle.Truncate(size))

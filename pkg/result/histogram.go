@@ -48,7 +48,7 @@ func bucket(us int64) int64 {
 }
 
 // Record adds count values. Those outside the range are recorded as the nearest one inside. It ignores a count that is
-// not above zero, or above what adds up.
+// not above zero, or with which the sum of all counts would overflow an int64.
 func (h *Histogram) Record(us, count int64) {
 	if count <= 0 || count > math.MaxInt64-h.count {
 		return
@@ -72,7 +72,8 @@ func (h *Histogram) Bars() []Bar { return h.bars }
 // Percentile returns the value of rank ceil(p n / 100) as the upper end of its bucket; 0 without values. p is from 0 to
 // 100.
 func (h *Histogram) Percentile(p float64) int64 {
-	// One ulp less, or what should be a whole number may come out as a little more and be rounded up to the next rank.
+	// One ulp less, or a product that should be a whole number may come out a little larger and be rounded up to the next
+	// rank.
 	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
 	rank := max(1, int64(math.Ceil(p*float64(h.count)/100)))
 	var seen int64

@@ -99,7 +99,7 @@ func (l *Latency) add(other *Latency) error {
 	return nil
 }
 
-// add adds the latencies of other, also those that l does not have yet.
+// add adds the latencies of other, also kinds of latencies that l does not have yet.
 func (l *Latencies) add(other *Latencies) error {
 	for _, k := range kinds() {
 		from := *k.of(other)

@@ -21,8 +21,8 @@ const second = 1_000_000
 // Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start
 // that is nearest. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have
 // percentiles if all rows were read with [RowHistograms], or only one of them has values. Verifications add up if each
-// knows what was to arrive. Otherwise the merged result has none, and a warning: the numbers in verify.pv must be
-// joined. The same holds for shards, each of which knows a part of the numbers.
+// knows which messages should have arrived. Otherwise the merged result has none, and a warning: the numbers in
+// verify.pv must be joined. The same holds for shards, each of which knows a part of the numbers.
 //
 // Results of different plans or the same run, and shards of different runs or beside other results, are refused with
 // [ErrUnlike]. Of shards that are not all there, which [Missing] tells, the result has a warning.
@@ -113,7 +113,7 @@ func (r *Result) merge(part *Result) (err error) {
 	r.Complete = r.Complete && part.Complete
 	r.End = max(r.End, part.End)
 	r.Warmup = max(r.Warmup, part.Warmup)
-	for key, value := range r.Labels { // what all have in common
+	for key, value := range r.Labels { // only labels that all results share stay
 		if part.Labels[key] != value {
 			delete(r.Labels, key)
 		}
@@ -167,7 +167,7 @@ func addKnown(a, b *uint64) (*uint64, error) {
 	return &sum, addTo(&sum, *b)
 }
 
-// severity orders exit statuses: what ended without a success comes before an interrupt.
+// severity ranks exit statuses from the least to the most severe: any failure is more severe than an interrupt.
 func severity(status int) int { return slices.Index([]int{0, 130, 3, 1, 4, 2}, status) }
 
 func (o *Outcome) merge(other *Outcome, host string) {

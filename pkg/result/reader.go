@@ -68,7 +68,7 @@ func Read(dir string, options ...Option) (*Result, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && r == nil:
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoResult)
-	case errors.Is(err, fs.ErrNotExist): // somebody copied result.json alone
+	case errors.Is(err, fs.ErrNotExist): // result.json was copied alone
 		return r, nil
 	case err != nil:
 		return nil, err

@@ -241,7 +241,7 @@ func kinds() []kind {
 	}
 }
 
-// Kept returns those of the latencies that have a histogram: what a [Writer] takes.
+// Kept returns the latencies that have a histogram: a [Writer] takes only these.
 func (l *Latencies) Kept() (kept Latencies) {
 	for _, k := range kinds() {
 		if of := *k.of(l); of != nil && of.Histogram != nil {

@@ -49,7 +49,7 @@ func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	return &c
 }
 
-// mergeOfHost adds what each host has of its own, with its name.
+// mergeOfHost adds the lists that each host has of its own, with the host's name.
 func (r *Result) mergeOfHost(part *Result) {
 	host := part.Host.Name
 	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })

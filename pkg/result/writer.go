@@ -288,8 +288,8 @@ func (l *Latencies) bare() (c Latencies) {
 	return c
 }
 
-// Finish writes result.json, whole or not at all. It uses neither r.Rows nor what the head says of format and hash.
-// Call it once, also after Row has failed.
+// Finish writes result.json, whole or not at all. It uses neither r.Rows nor the format and the hash of r's head. Call
+// it once, also after Row has failed.
 func (w *Writer) Finish(r Result) error {
 	r.Rows, r.Complete = nil, true
 	if err := r.complete(); err != nil {
