@@ -35,7 +35,7 @@ type broken struct {
 
 type deliver = func(*driver.Delivery) driver.Verdict
 
-// wrap puts it in front of a factory's drivers. What hangs for ever ends with end.
+// wrap puts it in front of a factory's drivers. Calls that hang for ever end with end.
 func (k *broken) wrap(end context.Context, f driver.Factory) driver.Factory {
 	inner := f.Open
 	f.Open = func(ctx context.Context, opts driver.OpenOptions) (driver.Driver, error) {
@@ -58,7 +58,7 @@ type brokenDriver struct {
 
 	mu    sync.Mutex
 	marks map[string]bool // of the mutants
-	last  driver.Delivery // a copy of what was delivered last
+	last  driver.Delivery // a copy of the last delivery
 }
 
 // Inspect implements [driver.Inspector].
@@ -157,7 +157,7 @@ func (d *brokenDriver) Purge(ctx context.Context, dest driver.Destination) (uint
 	return d.Driver.(driver.Admin).Purge(ctx, dest)
 }
 
-// producer is one of mem, which is embedded, with what is wrong.
+// producer is one of mem, which is embedded, with the faults of the mutant.
 type producer struct {
 	driver.Producer
 	d    *brokenDriver
@@ -211,7 +211,7 @@ func (d *brokenDriver) changeCounters(list []driver.Counter) []driver.Counter {
 	return list
 }
 
-// consumer is one of mem, which is embedded, with what is wrong.
+// consumer is one of mem, which is embedded, with the faults of the mutant.
 type consumer struct {
 	driver.Consumer
 	d        *brokenDriver
@@ -273,19 +273,19 @@ func (c completions) DoneAll(slots []driver.Slot, o driver.Outcome) {
 	}
 }
 
-// ends makes a mutant of what it does to the end of each send.
+// ends makes a mutant that passes the end of each send through f.
 func ends(f func(done driver.Completions, s driver.Slot, o driver.Outcome)) func(driver.Completions) driver.Completions {
 	return func(done driver.Completions) driver.Completions {
 		return completions{done: func(s driver.Slot, o driver.Outcome) { f(done, s, o) }}
 	}
 }
 
-// outcomes makes a mutant of what it does to the outcome of each send.
+// outcomes makes a mutant that changes the outcome of each send by f.
 func outcomes(f func(driver.Outcome) driver.Outcome) func(driver.Completions) driver.Completions {
 	return ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) { done.Done(s, f(o)) })
 }
 
-// messages makes a mutant of what it does to each message that is sent.
+// messages makes a mutant that changes each sent message by f.
 func messages(f func(*driver.Message)) func(*producer, context.Context, *driver.Message) error {
 	return func(p *producer, ctx context.Context, m *driver.Message) error {
 		changed := *m
@@ -294,7 +294,7 @@ func messages(f func(*driver.Message)) func(*producer, context.Context, *driver.
 	}
 }
 
-// eachVariant makes a mutant of what it does to the kinds of messages.
+// eachVariant makes a mutant that changes the kinds of messages by f.
 func eachVariant(f func(*driver.Variant)) func(*driver.ProducerSpec) {
 	return func(s *driver.ProducerSpec) {
 		list := make([]driver.Variant, len(s.Variants))

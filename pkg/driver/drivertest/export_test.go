@@ -12,7 +12,7 @@ func Everything(cfg Config) Config {
 	return cfg
 }
 
-// Explored says what the driver has of what is optional.
+// Explored returns the settings with their defaults and the optional interfaces that the driver implements.
 func Explored(t testing.TB, cfg Config) (Config, error) {
 	cfg = cfg.withDefaults()
 	err := cfg.explore(t)
@@ -61,7 +61,7 @@ func Asked(feature Feature) bool {
 	return true
 }
 
-// CheckConfig returns what is wrong with the settings.
+// CheckConfig returns a mistake in the settings.
 func CheckConfig(cfg Config) error {
 	cfg = cfg.withDefaults()
 	return cfg.check()

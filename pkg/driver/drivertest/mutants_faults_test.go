@@ -163,7 +163,7 @@ func againMutants() []mutant {
 	}
 }
 
-// optionalMutants are wrong in what a driver need not have, and what it costs.
+// optionalMutants are wrong in the optional interfaces of a driver, and in its cost.
 func optionalMutants() []mutant {
 	return append(costMutants(), []mutant{
 		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "a depth of 19 instead of 20", broken: func() broken {
@@ -318,7 +318,7 @@ func costMutants() []mutant {
 	}
 }
 
-// refusalMutants accept what they do not declare: one for each feature that can be asked for.
+// refusalMutants accept features that they do not declare: one for each feature that can be asked for.
 func refusalMutants() []mutant {
 	list := []mutant{
 		{

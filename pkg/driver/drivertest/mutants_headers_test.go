@@ -16,7 +16,7 @@ func uninspected(features ...drivertest.Feature) func(*drivertest.Config) {
 	}
 }
 
-// headerMutants ignore or change what travels beside the body.
+// headerMutants ignore or change the parts of a message beside the body.
 func headerMutants() []mutant {
 	variants := func(f func(*driver.Variant)) func() broken {
 		return func() broken { return broken{sends: eachVariant(f)} }

@@ -125,7 +125,8 @@ func bufferUsedAgain() broken {
 	}
 }
 
-// early settles each message before it delivers it: a goroutine takes and accepts what comes, Run delivers it, when that has been done.
+// early settles each message before it delivers it: a goroutine takes and accepts messages, and Run delivers them
+// afterwards.
 func early() broken { return earlyBy(time.Millisecond) }
 
 func earlyBy(head time.Duration) broken {
@@ -154,7 +155,7 @@ func earlyBy(head time.Duration) broken {
 	}}
 }
 
-// judged changes the verdicts, of what comes for the first time: or there would be no end.
+// judged changes the verdicts of messages that come for the first time: or there would be no end.
 func judged(from, to driver.Verdict) func() broken {
 	return func() broken {
 		return broken{deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {

@@ -69,7 +69,7 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// reconnectMutants connect again by themselves, and do that, or what comes before it, wrongly.
+// reconnectMutants connect again by themselves, with a fault in that or in the steps before it.
 func reconnectMutants() []mutant {
 	failing := func(p *producer, ctx context.Context, m *driver.Message) error { return p.Producer.Send(ctx, m) }
 	ending := func(c *consumer, ctx context.Context, next deliver) error { return c.Consumer.Run(ctx, next) }

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// sendingMutants lie about sends, or change what is sent.
+// sendingMutants lie about sends, or change the messages.
 func sendingMutants() []mutant {
 	return append(endMutants(), messageMutants()...)
 }
@@ -107,7 +107,7 @@ func endMutants() []mutant {
 	}
 }
 
-// holding keeps each message that another is announced after, and its Flush does nothing or, with flush, what it should.
+// holding keeps each message after which another is announced, and its Flush does nothing or, with flush, is correct.
 func holding(flush bool) func() broken {
 	release := func(p *producer, ctx context.Context) error {
 		for i := range p.held {

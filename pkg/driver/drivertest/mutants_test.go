@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// mutant is a driver with one thing wrong, the check that has to find it, and what that has to say.
+// mutant is a driver with one fault, the check that has to find it, and the text of the failure.
 type mutant struct {
 	name  string
 	check string // without the kind of destination: it has to fail for each kind
@@ -78,7 +78,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// checks are those that have to find it.
+// checks are the names of the checks that have to find the fault.
 func (k *mutant) checks() []string {
 	b := k.broken()
 	all := drivertest.Checks(b.config(context.Background(), mem.New(), k.with))

@@ -12,7 +12,7 @@ import (
 
 // recorder is a test that may fail without failing the one that looks at it.
 type recorder struct {
-	testing.TB // what is not here does not work
+	testing.TB // the outer test: methods that recorder does not define act on that
 
 	mu       sync.Mutex
 	failed   bool

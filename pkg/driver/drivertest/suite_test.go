@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// TestSuitePasses: a driver that does what it should passes.
+// TestSuitePasses: a correct driver passes.
 func TestSuitePasses(t *testing.T) {
 	passes(t, func(b *mem.Broker) drivertest.Config {
 		k := broken{}
@@ -60,7 +60,7 @@ func TestSettledReceive(t *testing.T) {
 	})
 }
 
-// TestBrokerLacks: what the broker lacks has to be refused.
+// TestBrokerLacks: features that the broker lacks have to be refused.
 func TestBrokerLacks(t *testing.T) {
 	passes(t, func(b *mem.Broker) drivertest.Config {
 		cfg := memtest.Config(b)
