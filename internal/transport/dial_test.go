@@ -85,7 +85,7 @@ func TestFirstSharesTheTime(t *testing.T) {
 	})
 }
 
-// certificate is a new one that nobody trusts.
+// certificate returns a new certificate that no client trusts.
 func certificate(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/transport"
 )
 
-// An input is a bufio.Reader to those who read: any sequence of calls has the same results.
+// An input reads like a bufio.Reader: any sequence of calls has the same results.
 func TestInputIsABufferedReader(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -27,7 +27,7 @@ func TestInputIsABufferedReader(t *testing.T) {
 			sent[i] = byte(random.Uint32())
 		}
 		m, far := pair(t)
-		plain := seed%3 == 0 // what is not the connection itself, such as TLS
+		plain := seed%3 == 0 // a reader other than the connection itself, such as TLS
 		go func() {
 			pieces := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // must be repeatable
 			for rest := sent; len(rest) > 0; {
@@ -77,7 +77,7 @@ func TestInputIsABufferedReader(t *testing.T) {
 	}
 }
 
-// The moment to settle what was received is when nothing is left to read, and before waiting.
+// The moment to settle received messages is when nothing is left to read, and before waiting.
 func TestInputIdle(t *testing.T) {
 	t.Parallel()
 	m, far := pair(t)

@@ -127,7 +127,7 @@ func TestMeterAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// What is no TCP connection counts all the time in Read.
+// The meter of a connection other than TCP counts all the time in Read.
 func TestMeterOfPipe(t *testing.T) {
 	near, far := net.Pipe()
 	m := transport.Meter(near)

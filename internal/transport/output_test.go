@@ -81,7 +81,7 @@ func TestOutputKeepsFramesWhole(t *testing.T) {
 	})
 }
 
-// What is announced to go on waits for that, or for a flush; a lone frame does not wait.
+// A frame that announces another waits for that, or for a flush; a lone frame does not wait.
 func TestOutputGathers(t *testing.T) {
 	t.Parallel()
 	outputs(t, func(t *testing.T, o *transport.Output, far io.ReadCloser, _ chan error) {
@@ -102,7 +102,7 @@ func TestOutputGathers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "four", string(got[:4]))
 
-		for range 40 { // beyond what is worth gathering
+		for range 40 { // more than gatherLimit
 			send(t, o, make([]byte, 1<<10), true)
 		}
 		_, err = io.ReadFull(far, make([]byte, 32<<10))
@@ -110,7 +110,7 @@ func TestOutputGathers(t *testing.T) {
 	})
 }
 
-// A peer that does not read holds senders up, not for longer than they want to wait, and what waits is measured.
+// A peer that does not read holds senders up, not for longer than they want to wait, and the waits are measured.
 func TestOutputHoldsSendersUp(t *testing.T) {
 	t.Parallel()
 	outputs(t, func(t *testing.T, o *transport.Output, far io.ReadCloser, _ chan error) {
@@ -161,7 +161,7 @@ func (e *ended) list() []driver.Slot {
 	return append([]driver.Slot(nil), e.slots...)
 }
 
-// Sends that nobody confirms end when they were written, and not before.
+// Sends without a confirmation by the broker end when they were written, and not before.
 func TestOutputConfirms(t *testing.T) {
 	t.Parallel()
 	outputs(t, func(t *testing.T, o *transport.Output, far io.ReadCloser, failed chan error) {

@@ -25,7 +25,7 @@ func TestReadBody(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// TestReadBodyOfALie: what does not arrive takes no memory.
+// TestReadBodyOfALie: bytes that do not arrive take no memory.
 func TestReadBodyOfALie(t *testing.T) {
 	in := &sized{}
 	_, err := ReadBody(in, nil, 1<<40)

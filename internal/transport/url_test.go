@@ -76,7 +76,7 @@ func TestParseURLRefuses(t *testing.T) {
 	require.ErrorContains(t, err, `port "99999"`, "all mistakes at once")
 }
 
-// What a URL should look like depends on its scheme; which flag it was given by is not known.
+// The example of a URL in a hint depends on the scheme; the flag that gave the URL is not known.
 func TestParseURLHint(t *testing.T) {
 	for url, want := range map[string]string{
 		"amqp://":           "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
