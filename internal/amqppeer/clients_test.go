@@ -15,10 +15,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// patience bounds each wait for what must happen: a hang is longer, a machine with much else to do is not.
+// patience bounds each wait for an event that must happen: a hang is longer, the delays of a busy machine are not.
 const patience = 2 * time.Minute
 
-// quiet is how long to look out for what must not happen.
+// quiet is how long to look out for an event that must not happen.
 const quiet = 200 * time.Millisecond
 
 // client is a driver under test.
@@ -35,7 +35,7 @@ func clients() []client {
 // plain is one kind of messages, with a body and no more.
 func plain(body string) []driver.Variant { return []driver.Variant{{Body: []byte(body), Priority: -1}} }
 
-// run runs a case with each client. It returns what is wrong.
+// run runs a case with each client, in a sub-test. An error of check fails it, unless it is an exception of the client.
 func run(t *testing.T, name string, check func(t *testing.T, c client) error) {
 	t.Helper()
 	for _, c := range clients() {

@@ -37,7 +37,7 @@ func (p *peer) reaches(n int64) error {
 }
 
 // TestCreditIsTakenBack replays Broker-J, whose flow control gives credit for 20,000 messages and, when the queue has 500,
-// withdraws it while more are under way: flow(delivery-count = those that came, link-credit = 0, drain).
+// withdraws it while more are under way: flow(delivery-count = messages that came, link-credit = 0, drain).
 func TestCreditIsTakenBack(t *testing.T) {
 	run(t, "credit is taken back", func(t *testing.T, c client) error {
 		const limit, slots = 50, 100
@@ -55,7 +55,7 @@ func TestCreditIsTakenBack(t *testing.T) {
 		}
 		sending(t, c.open(t, p.start()), queue("q"), slots)
 		link := <-links
-		// Those that were under way may come: as many as had been accepted, and all slots.
+		// Messages under way may come: as many as had been accepted, and all slots.
 		const most = limit + slots
 		if got := p.settles(); got > most {
 			return fmt.Errorf("%d messages were sent, most of them without credit", got)
@@ -87,7 +87,7 @@ func TestCreditIsDrained(t *testing.T) {
 		sending(t, c.open(t, p.start()), queue("q"), 3)
 		wait := patience
 		if c.fails["credit is drained"] != "" {
-			wait = time.Second // for what will not come
+			wait = time.Second // for a frame that will not come
 		}
 		select {
 		case f := <-drained:

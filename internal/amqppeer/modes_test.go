@@ -37,7 +37,7 @@ func deliver(n int, settled bool, took chan<- uint32) func(*conn, *frame) bool {
 	}
 }
 
-// TestNoSettleModes: a peer that says nothing of settle modes agrees to what was asked for.
+// TestNoSettleModes: a peer whose attach names no settle modes agrees to the requested modes.
 func TestNoSettleModes(t *testing.T) {
 	for name, settled := range map[string]bool{"no settle modes": false, "no settle modes, settled": true} {
 		run(t, name, func(t *testing.T, c client) error {

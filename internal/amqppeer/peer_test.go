@@ -36,7 +36,7 @@ const (
 	amqpValue      = 0x77
 )
 
-// peer is a broker that is told what to do. It serves any number of connections, sessions and links.
+// peer is a scripted broker. It serves any number of connections, sessions and links.
 type peer struct {
 	t    *testing.T
 	l    net.Listener
@@ -45,7 +45,7 @@ type peer struct {
 
 	// on may handle a frame itself, and then returns true. It is called by the goroutine of the connection.
 	on func(*conn, *frame) bool
-	// modes are the settle modes of its attach frames, encoded; nil repeats those that were asked for.
+	// modes are the settle modes of its attach frames, encoded; nil repeats the requested modes.
 	modes [][]byte
 	// credit is given to each sender that attaches.
 	credit uint32
@@ -64,7 +64,7 @@ type conn struct {
 	peer *peer
 }
 
-// frame is what came.
+// frame is a received frame.
 type frame struct {
 	code    int
 	channel uint16
@@ -135,7 +135,7 @@ func (c *conn) serve() {
 	}
 }
 
-// handle does what a broker does.
+// handle answers a frame as a broker does.
 func (c *conn) handle(f *frame) {
 	switch f.code {
 	case opOpen:

@@ -24,7 +24,7 @@ type rabbit struct {
 	queues   map[string]string // kinds by name
 	priority map[string]string // x-max-priority by name
 	requests []string          // "PUT c1 quorum"
-	filters  []string          // names of those that consumers asked for, with the values of texts
+	filters  []string          // names of the filters that consumers asked for, with the values of texts
 	ended    map[*conn]map[uint16]bool
 	lost     int              // begins
 	answers  map[*conn]uint32 // handles of links for answers
@@ -221,7 +221,7 @@ func TestDeclare(t *testing.T) {
 		queues   map[string]string
 		hurried  int
 		requests []string
-		fails    string // what the error says
+		fails    string // the text of the error
 		hint     string
 	}{
 		"must exist": {

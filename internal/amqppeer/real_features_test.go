@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// What peers replay, on the real brokers: for `make features`.
+// The cases that peers replay, on the real brokers: for `make features`.
 
 // login opens a driver as the brokers' user.
 func (c client) login(t *testing.T, url string, options ...string) driver.Driver {
@@ -24,7 +24,7 @@ func (c client) login(t *testing.T, url string, options ...string) driver.Driver
 	return c.openWith(t, opts, options...)
 }
 
-// TestRealLimit: a queue of Broker-J that holds producers back at 500 messages has no more than those that were under way.
+// TestRealLimit: a queue of Broker-J that holds producers back at 500 messages takes only messages under way above that.
 func TestRealLimit(t *testing.T) {
 	const limit, slots = 500, 100
 	q := brokertest.StartQpid(t, brokertest.WithQpidLimit("limited.*", limit))
@@ -79,7 +79,7 @@ func TestRealStreams(t *testing.T) {
 	}
 }
 
-// nextOfStream receives what is sent while the consumer is there, and nothing else.
+// nextOfStream receives messages sent while the consumer is there, and no others.
 func nextOfStream(t *testing.T, d driver.Driver, dest driver.Destination) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -113,7 +113,7 @@ func nextOfStream(t *testing.T, d driver.Driver, dest driver.Destination) error 
 	return err
 }
 
-// TestRealPriorities: with -o max-priority, what is urgent comes first; quorum queues of RabbitMQ 4 know two priorities.
+// TestRealPriorities: with -o max-priority, urgent messages come first; quorum queues of RabbitMQ 4 know two of them.
 func TestRealPriorities(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
 	for name, options := range map[string][]string{
