@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// content is what a message is made of, by us and by go-amqp; set has a bit for each property that it has.
+// content is the source of a message, for us and for go-amqp; set has a bit for each property that it has.
 type content struct {
 	durable     bool
 	priority    uint8

@@ -30,7 +30,7 @@ func within(t testing.TB, whole, part []byte) {
 	}
 }
 
-// FuzzDecoder reads any bytes in any way. It ends, errors stick, and what can be written again says the same.
+// FuzzDecoder reads any bytes in any way. It ends, errors stick, and values that can be written again stay the same.
 func FuzzDecoder(f *testing.F) {
 	for _, g := range readGolden(f, "types.golden") {
 		f.Add(g.bytes, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17})
@@ -48,7 +48,7 @@ func FuzzDecoder(f *testing.F) {
 				t.Fatal("more values than bytes")
 			}
 			readAny(t, &d, op, b, &outer)
-			if op%20 == 19 { // back to what contains it
+			if op%20 == 19 { // back to the containing value
 				continue
 			}
 			if failed != nil && (!errors.Is(d.Err(), failed) || d.More() || len(d.Rest()) > 0) {
@@ -148,7 +148,7 @@ func bits(v any) any {
 	return v
 }
 
-// FuzzPerformatives decodes any bytes as any performative. What can be decoded is written in bytes that say the same.
+// FuzzPerformatives decodes any bytes as any performative. A decoded performative is the same after an encoding.
 func FuzzPerformatives(f *testing.F) {
 	for _, g := range readGolden(f, "frames.golden") {
 		f.Add(g.bytes[amqp.FrameHeaderSize:])
@@ -277,7 +277,7 @@ func isDeadline(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// FuzzMessage decodes any bytes as a message. What can be decoded is put together again from its parts, and says the same.
+// FuzzMessage decodes any bytes as a message. A decoded message is put together again from its parts, and is the same.
 func FuzzMessage(f *testing.F) {
 	for _, g := range readGolden(f, "messages.golden") {
 		f.Add(g.bytes)

@@ -39,8 +39,9 @@ func FuzzMessageBesideGoAMQP(f *testing.F) {
 	})
 }
 
-// plain tells whether both sides can show what is in a message: no lists, arrays and other values within values, no key
-// twice, no more properties than there are, and nothing behind the last value of a list, where go-amqp goes on reading.
+// plain tells whether both sides can show the content of a message: no lists, arrays and other values within values, no
+// key twice, no more properties than there are, and nothing behind the last value of a list, where go-amqp goes on
+// reading.
 func plain(t testing.TB, b []byte) bool {
 	t.Helper()
 	for d := amqp.NewDecoder(b); d.More(); {
@@ -98,7 +99,7 @@ func shown(v any) bool {
 	return true
 }
 
-// FuzzMessageOfGoAMQP: we read what go-amqp writes, and go-amqp reads what we write of the same content.
+// FuzzMessageOfGoAMQP: we read messages of go-amqp, and go-amqp reads our messages of the same content.
 func FuzzMessageOfGoAMQP(f *testing.F) {
 	f.Add(true, uint8(9), uint32(1000), uint32(3), "text", "key", int64(-5), 1.5, []byte("body"), uint8(0), uint16(0xffff))
 	f.Add(false, uint8(4), uint32(0), uint32(0), "", "", int64(math.MaxInt64), -1e-300, []byte{}, uint8(1), uint16(0))
@@ -120,7 +121,7 @@ func FuzzMessageOfGoAMQP(f *testing.F) {
 }
 
 // FuzzTalkWithGoAMQP: a connection from open to close, with names, numbers, messages and errors of all kinds. Each side
-// reads what the other meant.
+// reads the values that the other wrote.
 func FuzzTalkWithGoAMQP(f *testing.F) {
 	f.Add("container", "queue", "key", "amqp:not-found", "why", []byte("body"), uint32(1000), uint16(600), uint64(1<<40))
 	f.Add(long, "q/ü", "", "x", "", []byte{}, uint32(1), uint16(0), uint64(0))
@@ -139,7 +140,7 @@ func FuzzTalkWithGoAMQP(f *testing.F) {
 		})
 		require.NoError(t, err)
 		message := tmpl.Append(nil, int64(limit>>1), []byte(reason))
-		if limit > 0 && limit < uint64(len(message))+64 { // what go-amqp makes of it may be a little longer
+		if limit > 0 && limit < uint64(len(message))+64 { // the message of go-amqp may be a little longer
 			return
 		}
 		texts := len(container) + len(address) + len(key) + len(condition) + len(reason)
@@ -157,7 +158,7 @@ type conversationWith struct {
 	maxMessage              uint64
 }
 
-// fake returns a peer that says what is to be said.
+// fake returns a peer that plays its side of the conversation.
 func (c *conversationWith) fake() *fake {
 	f := peer()
 	window := c.number | 1<<10
@@ -235,7 +236,7 @@ func (c *conversationWith) hold(t *testing.T) {
 	checkTalk(t, f, c.address, c.key, c.message)
 }
 
-// checkTalk holds what go-amqp has said against what it was told to.
+// checkTalk compares the frames of go-amqp with the values that it was told to send.
 func checkTalk(t testing.TB, f *fake, address, key string, message []byte) {
 	t.Helper()
 	assert.Equal(t, address, of[*amqp.Open](f)[0].ContainerID)

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// TestGoAMQPOpens: each side understands what the other says of its connection, session and login.
+// TestGoAMQPOpens: each side understands the other's connection, session and login.
 func TestGoAMQPOpens(t *testing.T) {
 	f := peer()
 	f.mechanisms = []string{"EXTERNAL", "PLAIN"}
@@ -114,7 +114,8 @@ func TestGoAMQPAttaches(t *testing.T) {
 	assert.True(t, links[3].Target.Dynamic)
 }
 
-// TestGoAMQPReceives: messages of all kinds, in one frame and in many; and what is answered to them.
+// TestGoAMQPReceives: messages of all kinds, in one frame and in many; and the delivery states with which go-amqp
+// settles them.
 func TestGoAMQPReceives(t *testing.T) {
 	list := messages(t)
 	f := peer()
@@ -172,7 +173,7 @@ func TestGoAMQPReceives(t *testing.T) {
 	})
 }
 
-// TestGoAMQPSends: messages of all kinds, and what they are answered with.
+// TestGoAMQPSends: messages of all kinds, and the delivery states in the answers to them.
 func TestGoAMQPSends(t *testing.T) {
 	f := peer()
 	f.open.MaxFrameSize = amqp.Some[uint32](512)

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// TestForeignFrames: what other implementations write, and we do not.
+// TestForeignFrames: encodings that other implementations write, and we do not.
 func TestForeignFrames(t *testing.T) {
 	for _, c := range []struct {
 		name, hex string
@@ -52,7 +52,7 @@ func TestForeignFrames(t *testing.T) {
 	}
 }
 
-// TestMalformedFrames: what is wrong is told with the place.
+// TestMalformedFrames: errors name the place.
 func TestMalformedFrames(t *testing.T) {
 	for _, c := range []struct {
 		hex, says string
@@ -155,7 +155,7 @@ func TestFilters(t *testing.T) {
 	require.EqualError(t, err, "attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected")
 }
 
-// TestErrorText: what a peer says of an error is shown in quotes if it does not print.
+// TestErrorText: a peer's text of an error is shown in quotes if it does not print.
 func TestErrorText(t *testing.T) {
 	for want, e := range map[string]*amqp.Error{
 		"amqp:not-found":             {Condition: amqp.CondNotFound},

@@ -183,7 +183,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestTemplate: what is written is as long as was said, whatever is before it, and the same when written again.
+// TestTemplate: a message is as long as Size says, whatever is before it, and the same as its head and tail.
 func TestTemplate(t *testing.T) {
 	for _, c := range []amqp.Content{
 		{TimeKey: "time", IDKey: "perfmq_id", Body: make([]byte, 1024), Application: []amqp.Property{{"k", "v"}}},
@@ -227,7 +227,7 @@ func TestTemplate(t *testing.T) {
 	require.EqualError(t, err, `property "k": no AMQP type stands for this value: struct {}`)
 }
 
-// TestTransactionMessages: what is sent to a coordinator is read as what it is.
+// TestTransactionMessages: messages to a coordinator are read as the declare or discharge that they carry.
 func TestTransactionMessages(t *testing.T) {
 	for _, want := range []interface {
 		frame
@@ -249,7 +249,7 @@ func TestTransactionMessages(t *testing.T) {
 	}
 }
 
-// TestMalformedMessages: what is wrong is told with the section.
+// TestMalformedMessages: errors name the section.
 func TestMalformedMessages(t *testing.T) {
 	header := (&amqp.Header{}).AppendSection(nil)
 	data := amqp.AppendData(nil, []byte("x"))

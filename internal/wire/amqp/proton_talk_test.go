@@ -18,7 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// conversation is what we say to Proton: all performatives, and all states.
+// conversation returns our frames to Proton: all performatives, and all states.
 func conversation(t *testing.T) [][]byte {
 	byName := map[string][]byte{}
 	for _, f := range frames {
@@ -96,7 +96,7 @@ func TestProtonTalks(t *testing.T) {
 	checkProton(t, said)
 }
 
-// checkProton reads what Proton said, which testdata/proton_codec.py had it say.
+// checkProton reads the bytes that Proton said, as testdata/proton_codec.py told it to.
 func checkProton(t *testing.T, said []byte) {
 	r := readerOf(said, 4096, 4096)
 	h, err := r.ReadProtocolHeader()
@@ -187,7 +187,7 @@ func protonAttaches(t *testing.T) (list []frame) {
 	return list
 }
 
-// TestProtonAuthenticates: a SASL client reads what a server says, and says what we read.
+// TestProtonAuthenticates: a SASL client of Proton reads our server's frames, and we read the client's.
 func TestProtonAuthenticates(t *testing.T) {
 	for code, outcome := range map[uint8]int{amqp.SASLOK: 0, amqp.SASLAuth: 1, amqp.SASLSysTemp: 4} {
 		var got struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// proton runs Qpid Proton for Python on bytes, and returns what it prints. See testdata/proton_codec.py.
+// proton runs Qpid Proton for Python on bytes, and returns its output. See testdata/proton_codec.py.
 func proton(t *testing.T, mode string, input [][]byte, into any) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -45,7 +45,7 @@ func proton(t *testing.T, mode string, input [][]byte, into any) []byte {
 	return nil
 }
 
-// TestProtonReadsTypes: Proton takes each golden value for what it is, and writes it in the same bytes.
+// TestProtonReadsTypes: Proton reads each golden value correctly, and writes it in the same bytes.
 func TestProtonReadsTypes(t *testing.T) {
 	var input [][]byte
 	for _, g := range readGolden(t, "types.golden") {
@@ -182,7 +182,7 @@ func TestProtonReadsMessages(t *testing.T) {
 	}, got[10]["properties"])
 }
 
-// TestProtonReadsBodies: what Proton's engine does not use of SASL and transactions, it reads as values.
+// TestProtonReadsBodies: Proton reads frames of SASL and transactions as values, where its engine does not use them.
 func TestProtonReadsBodies(t *testing.T) {
 	names := []string{"mechanisms", "init", "challenge", "response", "outcome"}
 	var input [][]byte

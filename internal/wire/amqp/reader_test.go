@@ -116,7 +116,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestExtendedHeader: what is between header and body is passed over (Transport, section 2.3.1).
+// TestExtendedHeader: bytes between header and body are passed over (Transport, section 2.3.1).
 func TestExtendedHeader(t *testing.T) {
 	f, err := readerOf(unhex(t, "0000000e 03 01 0002 aabbccdd 4041"), 512, 512).Next()
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// sameMessage checks that go-amqp has read of a message what we read of it.
+// sameMessage checks that go-amqp has read a message as we read it.
 func sameMessage(t testing.TB, b []byte, got *client.Message) {
 	t.Helper()
 	var m amqp.Message

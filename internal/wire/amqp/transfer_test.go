@@ -32,7 +32,7 @@ func TestAppendAccepted(t *testing.T) {
 	}
 }
 
-// TestTransferOffsets: what is changed in place is what is read.
+// TestTransferOffsets: fields that are changed in place are read with their new values.
 func TestTransferOffsets(t *testing.T) {
 	for _, s := range [][]byte{nil, []byte(amqp.Accepted), bytesOf(128)} {
 		tr := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some[uint32](2), DeliveryTag: bytesOf(32), MessageFormat: amqp.Some[uint32](0), State: s}

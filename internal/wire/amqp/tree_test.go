@@ -30,7 +30,7 @@ func tree(t testing.TB, b []byte) any {
 	return v
 }
 
-// grow returns the value at the front of b, and what follows.
+// grow returns the value at the front of b, and the bytes after it.
 func grow(t testing.TB, b []byte, depth int) (any, []byte) {
 	t.Helper()
 	require.Less(t, depth, 100, "values nest too deep")

@@ -116,7 +116,7 @@ var foreignTypes = []struct {
 
 func TestForeignTypes(t *testing.T) {
 	for _, c := range foreignTypes {
-		b := append(unhex(t, c.hex), 0xff) // what follows is not touched
+		b := append(unhex(t, c.hex), 0xff) // the bytes after a value are not touched
 		d := amqp.NewDecoder(b)
 		assert.Equal(t, c.value, d.Scalar(), c.name)
 		require.NoError(t, d.Err(), c.name)
@@ -205,7 +205,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestNulls: what is null, or left out at the end of a list, is absent, and no error.
+// TestNulls: a field that is null, or left out at the end of a list, is absent, and no error.
 func TestNulls(t *testing.T) {
 	ten := append([]byte{amqp.CodeList8, 13, 12}, bytes.Repeat([]byte{amqp.CodeNull}, 12)...)
 	for _, b := range [][]byte{ten, {amqp.CodeList0}} {

@@ -22,7 +22,8 @@ func addGolden(f *testing.F, prefix string, skip int) {
 	}
 }
 
-// FuzzFrame: no bytes make the parser fail otherwise than with ErrFrame, and what it takes can be written again in either codec.
+// FuzzFrame: no bytes make the parser fail otherwise than with ErrFrame, and frames that it takes can be written again
+// in either codec.
 func FuzzFrame(f *testing.F) {
 	addGolden(f, "frame ", wire.LengthSize)
 	f.Add(jsonFrame(`{"code":310,"extFields":{"a":"\u0001\\ü\ud83d\ude00","n":5,"b":true,"z":null},"flag":0,"opaque":-3,"x":[1,{"y":2}]}`, "body"))
@@ -61,7 +62,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzJSON: what we read in a header is what encoding/json reads.
+// FuzzJSON: we read a header as encoding/json reads it.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"code":310,"extFields":{"a":"\u0001\\ü\ud83d\ude00x\ud83d"},"flag":0,"opaque":-3,"remark":"\u00fc"}`)
 	f.Add(` { "extFields" : { } , "code" : 1 , "remark":null, "l":[[],[1,"]"]] } `)
@@ -108,7 +109,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzMessage: the parts of stored messages lie within them, and what is cut can be appended again.
+// FuzzMessage: the parts of stored messages lie within them, and a message that was cut can be appended again.
 func FuzzMessage(f *testing.F) {
 	addGolden(f, "message ", 0)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -166,7 +167,7 @@ func FuzzProperties(f *testing.F) {
 	})
 }
 
-// FuzzInflate: nothing becomes longer than its limit, and what was compressed comes back.
+// FuzzInflate: no output is longer than its limit, and compressed bytes come back.
 func FuzzInflate(f *testing.F) {
 	f.Add([]byte("hello"), 100)
 	f.Add(new(wire.Deflater).Deflate([]byte("hello")), 3)

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 const libraryMessages = 200
 
-// sentText is what one side sends for the other to compare: a text that is as likely as not to need escapes.
+// sentText is a text that one side sends for the other to compare: as likely as not to need escapes.
 func sentText(r *rand.Rand) string {
 	var b strings.Builder
 	for range 1 + r.IntN(20) {
@@ -178,7 +178,7 @@ func (s *server) serve(c net.Conn) {
 		if !assert.NoError(s.t, f.Parse(b)) {
 			return
 		}
-		if f.Code != wire.ReqGetRouteInfoByTopic { // the library does not sign what it asks name servers
+		if f.Code != wire.ReqGetRouteInfoByTopic { // the library does not sign requests to name servers
 			assert.True(s.t, signer.Verify(&f), "request %d", f.Code)
 		}
 		w.B = w.B[:0]
@@ -204,7 +204,7 @@ func (s *server) serve(c net.Conn) {
 	}
 }
 
-// send compares a message with what was sent, and answers in the codecs by turns.
+// send compares a message with the sent message, and answers in the codecs by turns.
 func (s *server) send(f *wire.Frame, w *wire.Writer) {
 	s.mu.Lock()
 	n := s.sent

@@ -74,7 +74,7 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// FuzzEscapes: what a version carries comes back as it was, and nothing ends the line that it is written in.
+// FuzzEscapes: a text that a version carries comes back as it was, and no text ends the line that it is written in.
 func FuzzEscapes(f *testing.F) {
 	f.Add("a:b\\c\nd\re\\n é")
 	f.Add("\x00")
