@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRow writes a row of four latencies of 3000 values: what a run costs a second.
+// BenchmarkRow writes a row of four latencies of 3000 values: the cost of a run per second.
 func BenchmarkRow(b *testing.B) {
 	r := sample(b, 5, 3, 3000)
 	w, err := NewWriter(filepath.Join(b.TempDir(), "result"))

@@ -118,7 +118,7 @@ func TestExamplesOfTheGuide(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// jq does what the command does: jq [-r] [-c] [-s] 'QUERY' run/FILE.
+// jq runs a command as jq does: jq [-r] [-c] [-s] 'QUERY' run/FILE.
 func jq(t *testing.T, dir, command string) (out string) {
 	t.Helper()
 	parts := strings.Split(command, "'")

@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Read a result, and tell what a report would.
+// Read a result, and print numbers as in a report.
 func Example() {
 	r, err := result.Read("testdata/v1")
 	if err != nil {

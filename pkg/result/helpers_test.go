@@ -146,7 +146,7 @@ func names(t testing.TB, dir string) (list []string) {
 	return list
 }
 
-// asJSON is how results are compared: what is nil and what is empty is the same.
+// asJSON is how results are compared: nil and empty values are the same.
 func asJSON(t testing.TB, value any) string {
 	t.Helper()
 	text, err := encode(value, " ")

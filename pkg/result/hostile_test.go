@@ -53,7 +53,7 @@ func TestPercentiles(t *testing.T) {
 	require.Equal(t, h, read)
 }
 
-// Histograms of another geometry are refused before there is memory for them. Not parallel: it counts what is allocated.
+// Histograms of another geometry are refused before there is memory for them. Not parallel: it counts allocated bytes.
 func TestForeignHistograms(t *testing.T) {
 	wide := hdrhistogram.New(1, math.MaxInt64/2, 5)
 	require.NoError(t, wide.RecordValue(1))
@@ -141,7 +141,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is in the files of a folder, Read does not panic, and what it returns can be merged and written.
+// FuzzRead: whatever is in the files of a folder, Read does not panic, and its result can be merged and written.
 func FuzzRead(f *testing.F) {
 	dir := write(f, sample(f, 8, 3, 5))
 	var texts [][]byte

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// split deals the messages of a run out to several runs: what each of several load hosts would have seen of it.
+// split deals the messages of a run out to several runs, as several load hosts would have seen them.
 func split(t *testing.T, whole *Result, n int) []*Result {
 	t.Helper()
 	random := rand.New(rand.NewPCG(9, 9))
@@ -178,7 +178,7 @@ func TestMergeAborted(t *testing.T) {
 	require.Equal(t, []string{"other: ended early by a threshold, so that a part of its load was not offered"}, got.Outcome.Warnings)
 }
 
-// What does not belong together is refused; what is not known of one is not known of all.
+// Results that do not belong together are refused; a value that is not known of one is not known of all.
 func TestMergeRefuses(t *testing.T) {
 	t.Parallel()
 	a, b := sample(t, 1, 2, 10), sample(t, 2, 2, 10)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was written is read again, number by number.
+// A written result is read again, number by number.
 func TestReadsBack(t *testing.T) {
 	t.Parallel()
 	want := sample(t, 1, 5, 200)
@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 }
 
-// Every cut of the files is what a kill may leave: all whole rows are there, and their sum is exact.
+// A kill may leave any cut of the files: all whole rows are there, and their sum is exact.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	whole := sample(t, 2, 6, 40)
@@ -318,7 +318,7 @@ func TestFolders(t *testing.T) {
 	require.NoDirExists(t, made)
 }
 
-// What a terminal would obey is escaped, and read as it was.
+// Characters that a terminal would obey are escaped, and read as they were.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	dir := write(t, sample(t, 1, 1, 1))

@@ -27,7 +27,7 @@ type generator struct {
 	defs     object
 }
 
-// TestSchemaIsThatOfTheTypes: schema.json says what the types say.
+// TestSchemaIsThatOfTheTypes: schema.json agrees with the types.
 func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	t.Parallel()
 	g := generator{comments: comments(t), defs: object{}}
@@ -169,7 +169,7 @@ func (g *generator) fields(t reflect.Type, properties object, required *[]string
 	}
 }
 
-// The schema takes what was written, and refuses it with another key, type, phase or version.
+// The schema takes a written result, and refuses it with another key, type, phase or version.
 func TestSchemaValidates(t *testing.T) {
 	t.Parallel()
 	dir := write(t, sample(t, 3, 3, 10))

@@ -60,7 +60,8 @@ func sampleSteps(t testing.TB, seed uint64, seconds, messages int) *Result {
 	return r
 }
 
-// The files of a run of several steps are those that are kept, are read again number by number, and the schema describes them.
+// The files of a run of several steps are the same as the kept files, are read again number by number, and the schema
+// describes them.
 func TestGoldenSteps(t *testing.T) {
 	t.Parallel()
 	want := sampleSteps(t, 8, 2, 20)

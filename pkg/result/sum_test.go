@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSum: the sum of the rows of a run is what a reader of its folder sums up, and the warm-up is apart.
+// TestSum: the sum of the rows of a run equals the sum that Read returns for its folder, and the warm-up is apart.
 func TestSum(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	r := sample(t, 7, 6, 20)
@@ -36,7 +36,7 @@ func TestSum(t *testing.T) {
 	assert.Equal(t, int64(20), warmup.Ack.Count)
 	assert.Equal(t, int64(22), warmup.Transfer.Count, "with those that came after the warm-up")
 
-	require.NoError(t, s.Add(&r.Rows[5])) // what was returned stays as it is
+	require.NoError(t, s.Add(&r.Rows[5])) // a returned sum stays as it is
 	assert.Equal(t, read.Total, got.Total)
 	assert.Equal(t, int64(100), got.Latencies.Ack.Histogram.Count())
 }
