@@ -24,7 +24,8 @@ func (c client) login(t *testing.T, url string, options ...string) driver.Driver
 	return c.openWith(t, opts, options...)
 }
 
-// TestRealLimit: a queue of Broker-J that holds producers back at 500 messages takes only messages under way above that.
+// TestRealLimit: a queue of Broker-J that holds producers back at 500 messages takes only messages under way beyond
+// these.
 func TestRealLimit(t *testing.T) {
 	const limit, slots = 500, 100
 	q := brokertest.StartQpid(t, brokertest.WithQpidLimit("limited.*", limit))
