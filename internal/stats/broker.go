@@ -1,6 +1,6 @@
 package stats
 
-// Broker is what a broker of the run said of itself.
+// Broker is the identity that a broker of the run reported.
 type Broker struct {
 	Name     string // in the scenario; empty for a command line
 	Side     string // "producers" or "consumers" if these have brokers of their own, else empty

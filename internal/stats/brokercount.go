@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// BrokerCount is what the brokers of a run have counted themselves.
+// BrokerCount holds the brokers' own counts of the messages of a run.
 type BrokerCount struct {
 	Destinations []DestinationCount
 	Notes        []string // why a broker did not answer, or not always
 }
 
-// DestinationCount is what its broker counted of a destination, and what the run did there.
+// DestinationCount holds the broker's counts for a destination, and the run's own counts there.
 type DestinationCount struct {
 	Destination  string
-	Sent         uint64   // by the run, whatever became of it
-	Added        Compared // messages that the broker got, and those that were accepted, or sent without an answer
+	Sent         uint64   // by the run, whatever the outcome
+	Added        Compared // messages that the broker got, against messages accepted, or sent without an answer
 	Received     uint64   // by the run, messages of others included
 	Failed       uint64   // given back or rejected by consumers, on purpose
-	Acknowledged Compared // messages that the broker was told were consumed, and received ones
+	Acknowledged Compared // messages that the broker was told were consumed, against messages received
 	Depth        uint64   // at the end
 	DepthKnown   bool
 	Why          string // why something is not known
 }
 
-// Compared is a count of the broker's and what it should be.
+// Compared is a count of the broker's and its range according to the run.
 type Compared struct {
 	Known       bool
 	Count       uint64
-	Least, Most uint64 // what it may be, as of the run
+	Least, Most uint64 // the range that the run allows
 }
 
-// Differs returns by how much the count is above or below what it may be; 0 if it is not, or is not known.
+// Differs returns by how much the count is above or below its range; 0 if it is within it, or is not known.
 func (c *Compared) Differs() int64 {
 	switch {
 	case !c.Known:

@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Worker is a producer or consumer of a run, as far as it can tell about itself what its recorder does not know.
+// Worker is a producer or consumer of a run, with the facts that its recorder does not have.
 type Worker struct {
 	Name        string
 	Destination string
@@ -16,7 +16,7 @@ type Worker struct {
 	// Subscription tells the consumers that compete for the messages of a destination from others; empty for a queue.
 	Subscription string
 	Counters     driver.Counting // nil if it has no counters of its protocol's own
-	Waits        driver.Waiter   // nil if it cannot tell what it waits for
+	Waits        driver.Waiter   // nil if its driver does not report its waits
 	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the
 	// broker gave those no credit.
 	Closed bool
@@ -37,13 +37,13 @@ type Collector struct {
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
 	total     Counters
-	parts     [parts]Counters // of total, what belongs to messages
+	parts     [parts]Counters // the part of total that belongs to messages
 	whole     Latencies       // of the messages due after the warm-up
-	workers   []Worker        // of the producers, then of the consumers; nil if nobody said
+	workers   []Worker        // of the producers, then of the consumers; nil if not set
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
-	stalls    *stallMeter // nil if nobody looks
+	stalls    *stallMeter // nil if stalls are not looked for
 	marker    marker
 	maximum   Maximum
 	average   Average
@@ -112,7 +112,7 @@ func (c *Collector) LastSign() (time.Time, bool) {
 	return c.start.Add(last), last > 0
 }
 
-// Verify names what tells how the verification stands. Call it before the first Collect.
+// Verify sets the function that returns the progress of the verification. Call it before the first Collect.
 func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
 
 func (c *Collector) newLatencies() Latencies {
@@ -144,7 +144,7 @@ func (c *Collector) newLatencies() Latencies {
 // Collect ends the interval that began with the last call and returns it as a snapshot.
 //
 // A message counts as sent once the driver has taken it: one that waits for credit may never leave. With last, when no
-// worker goes on, those that are still being handed over count too, as messages that never ended.
+// worker goes on, messages that are still being handed over count too, as messages that never ended.
 func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
 		Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start),
@@ -152,7 +152,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
 	if phase == Warmup {
-		// A cut may come a moment late: what belongs to the measurement by then waits in the recorders for the next one.
+		// A cut may come a moment late: data of the measurement by then waits in the recorders for the next cut.
 		latencies = [parts]*Latencies{Warmup: &s.Latencies}
 	}
 	var counts [parts]Counters
@@ -271,7 +271,7 @@ func (c *Collector) Health() Health {
 	return h
 }
 
-// Tally returns what the workers have waited for in the measured part of the present step so far.
+// Tally returns the workers' waits in the measured part of the present step so far.
 func (c *Collector) Tally() *LoadTally { return c.limits.tally }
 
 // Saturation returns which workers never waited in full seconds of load, and in how many.
@@ -347,7 +347,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	return ended
 }
 
-// move adds all values of from to what is at to, which is made if there are any, and removes them from from.
+// move adds all values of from to *to, which is made if there are any, and removes them from from.
 func move(to **Latency, from *Latency) {
 	if from == nil || from.count == 0 {
 		return

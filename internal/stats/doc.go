@@ -1,4 +1,4 @@
-// Package stats counts and times what a run does, and cuts it into snapshots.
+// Package stats counts and times the messages of a run, and cuts the run into snapshots.
 //
 // Each worker owns a recorder: [ProducerRecorder] or [ConsumerRecorder]. A recorder has a lock of its own, which only
 // its worker, the completions of that worker's messages and, once a second, the collector take. The [Collector] visits

@@ -25,14 +25,14 @@ type GroupSummary struct {
 	Offered   Offered // of several steps, Span is 0
 }
 
-// GroupInterval is what a group of a scenario did in an interval.
+// GroupInterval holds the figures of a group of a scenario in an interval.
 type GroupInterval struct {
 	Name            string
 	Sends, Receives bool // which workers the group has
 	Total           Counters
 	Delta           Counters
-	// Latencies are those that became known in the interval, as in [Snapshot]; nil where there is none. Those of messages
-	// that were due in the warm-up and ended after it are left out.
+	// Latencies became known in the interval, as in [Snapshot]; nil where there is none. Messages that were due in the
+	// warm-up and ended after it are left out.
 	Latencies Latencies
 }
 
@@ -105,7 +105,7 @@ func (c *Collector) into(
 	return &g.now, own
 }
 
-// gather adds what the recorders of groups had.
+// gather adds the counters and latencies from the recorders of groups.
 func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*Latencies) {
 	for _, g := range c.groups {
 		for part := range parts {

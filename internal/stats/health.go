@@ -17,7 +17,7 @@ type healthMeter struct {
 	pulse  *Pulse                       // nil if nothing beats
 	waited func() (time.Duration, bool) // [processDelay]
 	delay  time.Duration                // as of the last interval
-	owed   time.Duration                // how long what a pause has made late may take to leave
+	owed   time.Duration                // how long sends that a pause made late may take to leave
 	gc     []uint64
 	sample [1]metrics.Sample
 	bounds []float64
@@ -53,7 +53,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	m.delay = delay
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
-	// Without their monotonic readings, times differ by what the wall clock says.
+	// Without their monotonic readings, times differ by the reading of the wall clock.
 	if step := now.Round(0).Sub(m.last.Round(0)) - h.Wall; step > 0 {
 		h.ClockForward = step
 	} else {
@@ -99,7 +99,7 @@ func (m *healthMeter) collections(h *Health) {
 // machineMeter reads the processor time of this process and of the machine.
 type machineMeter struct{ cpu, busy, all time.Duration }
 
-// lap returns what was used since the last call.
+// lap returns the processor time used since the last call.
 func (m *machineMeter) lap() Health {
 	cpu := processCPU()
 	busy, all := machineCPU()
@@ -108,7 +108,8 @@ func (m *machineMeter) lap() Health {
 	return h
 }
 
-// Add adds the next interval. What happened in single intervals is kept: that is how the whole is judged.
+// Add adds the next interval. Crowding, maxima and clock steps of single intervals are kept: the whole is judged by
+// them.
 func (h *Health) Add(o *Health) {
 	h.CPU += o.CPU
 	h.Machine += o.Machine
@@ -140,7 +141,7 @@ func (h *Health) Add(o *Health) {
 	}
 }
 
-// CPUShare returns the processor time used as a share of what the process may use: 1 is all of it.
+// CPUShare returns the processor time used as a share of the time that the process may use: 1 is all of it.
 func (h Health) CPUShare() float64 {
 	if h.Wall <= 0 || h.Cores == 0 {
 		return 0
@@ -195,7 +196,7 @@ func (h Health) Late(n uint64) bool {
 }
 
 // LateOwn is the number of sends that left late through the tester's own fault: neither the broker nor max-pending held
-// them up, no pause stopped the tester, and nobody else kept the machine's processors busy.
+// them up, no pause stopped the tester, and no other program kept the machine's processors busy.
 func (h Health) LateOwn() uint64 { return h.LateSends - h.LateCrowded - h.LatePaused }
 
 // SaturatedShare is how much of their time the workers never waited, for the broker or for the next message to be due,

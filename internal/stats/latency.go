@@ -8,8 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range and precision of all latencies. Two significant digits are what `artemis perf` keeps: a percentile is at most
-// 1% above the true value. Mean and maximum are exact, they are kept beside the counts.
+// Range and precision of all latencies. Latencies have two significant digits, as in `artemis perf`: a percentile is at
+// most 1% above the true value. Mean and maximum are exact, they are kept beside the counts.
 const (
 	// MaxLatency is the largest latency that a distribution can tell from others. Larger ones are recorded as this one
 	// and counted in Counters.OutOfRange.
@@ -26,12 +26,12 @@ const (
 	octaveCount = 31 // 128 << 30 us is above MaxLatency
 )
 
-// octave counts the values of one power of two. Four bytes per bucket are enough between two collections; what does not
-// fit goes to Latency.spilled.
+// octave counts the values of one power of two. Four bytes per bucket are enough between two collections; the excess
+// goes to Latency.spilled.
 type octave [octaveSize]uint32
 
 // Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken
-// for those powers of two that occur: half a KiB for each, so that thousands of workers can have some distributions
+// for each power of two that occurs: half a KiB for each, so that thousands of workers can have some distributions
 // each.
 //
 // hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
@@ -161,7 +161,8 @@ func (l *Latency) Percentile(p float64) int64 {
 	if l.count == 0 {
 		return 0
 	}
-	// One ulp less, or what should be a whole number may come out as a little more and be rounded up to the next rank.
+	// One ulp less, or a result that should be a whole number may come out as a little more and be rounded up to the next
+	// rank.
 	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
 	rank := max(1, int64(math.Ceil(p*float64(l.count)/100)))
 	value := l.max

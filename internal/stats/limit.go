@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// LimitKind is what bounded the rate of a load. Programs compare it; it does not change.
+// LimitKind is the kind of limit on the rate of a load. Programs compare it; it does not change.
 type LimitKind string
 
 // The kinds of limits.
@@ -46,13 +46,13 @@ func (k LimitKind) Title() string {
 	}
 }
 
-// Limit is the one judgement on what bounded the rate of a load, from what its workers waited for in its measured part.
+// Limit is the one judgement on the bound of a load's rate, from the waits of its workers in its measured part.
 type Limit struct {
 	Kind LimitKind
 	// Share is the part of the time of the workers that decide in which this was their limit, from 0 to 1. Those are the
 	// producers, or the consumers if these are the limit or alone.
 	Share float64
-	// Text says how it shows, Hint what to try; Hint may be empty.
+	// Text says how the limit shows, Hint suggests a remedy; Hint may be empty.
 	Text, Hint string
 }
 
@@ -73,18 +73,18 @@ func (l Limit) OfTester() bool {
 	return l.Kind == LimitWorker || l.Kind == LimitProcessors || l.Kind == LimitMachine
 }
 
-// LoadAsked is what was asked of a load.
+// LoadAsked holds the targets and bounds set for a load.
 type LoadAsked struct {
 	// Producers are those of the collector; one that took no part is zero.
 	Producers []ProducerAsked
-	// Delivered: what the producers send is for consumers of the same load, without a delay.
+	// Delivered: the producers' messages are for consumers of the same load, without a delay.
 	Delivered bool
 }
 
-// ProducerAsked is what was asked of one producer.
+// ProducerAsked holds the targets and bounds set for one producer.
 type ProducerAsked struct {
 	Rated   bool
-	Reached bool // its group has sent what was due
+	Reached bool // its group has sent the messages that were due
 	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
 	MaxPending int
 	PerSecond  float64
@@ -99,7 +99,7 @@ const (
 	mostly = 0.5
 )
 
-// Judge says what bounded the rate of the load.
+// Judge returns the limit that bounded the rate of the load.
 func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	sending, receiving := t.sums(asked.Producers)
 	if t.span < enoughLoad || sending.total+receiving.total == 0 {
@@ -162,7 +162,7 @@ func (t *LoadTally) growth() float64 {
 	return (float64(t.completed) - float64(t.received)) / t.span.Seconds()
 }
 
-// limit puts into words what bounded workers.
+// limit puts the bound of workers into words.
 func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) Limit {
 	l := Limit{Share: sum.share(top)}
 	switch top {
@@ -238,8 +238,8 @@ func (t *LoadTally) late() string {
 		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
 }
 
-// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, what the
-// rate takes at the latency that answers have; ten times the present one without a rate. It is at least 100.
+// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, the number
+// that the rate needs at the mean latency of answers; ten times the present one without a rate. It is at least 100.
 func (t *LoadTally) morePending(producers []ProducerAsked) int {
 	var present int
 	var want float64

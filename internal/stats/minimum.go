@@ -87,8 +87,8 @@ func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
 	l.Seconds++
 }
 
-// Average holds what happened within the measurement, whenever the messages were due: what is completed or received in
-// the drain is not in it, so that a broker which only queues does not look as if it kept up.
+// Average holds the counts within the measurement, whenever the messages were due: messages completed or received in
+// the drain are not in it, so that a broker which only queues does not look as if it kept up.
 type Average struct {
 	Span                          time.Duration
 	Sent, Completed, Received     uint64

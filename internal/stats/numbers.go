@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Offered is what the rates wanted of the measured part of a load, and what became of it. It is about the groups with a
-// rate.
+// Offered holds the messages that the rates demanded in the measured part of a load, and the messages sent. It is about
+// the groups with a rate.
 type Offered struct {
 	Due uint64 // messages that were due
-	// messages that were sent; of a load that its count ended, those due before its last message left include more
+	// messages that were sent; if its count ended a load late, Due also has the messages due until the last one left
 	Sent uint64
 	Span time.Duration // in which they were due; of several steps, the sum
 }
@@ -84,7 +84,7 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 	return list
 }
 
-// Messages returns what a worker is there for: messages completed or received.
+// Messages returns the worker's own count: messages completed of a producer, received of a consumer.
 func (w *WorkerTotal) Messages() uint64 {
 	if w.Producing {
 		return w.Total.Completed

@@ -35,8 +35,8 @@ type Outage struct {
 	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
 	// to Recovered.
 	Watched  time.Duration
-	Workers  []string // those that lost their connection, in the order of their failures
-	NotBack  []string // those of them that are not connected, sorted
+	Workers  []string // workers that lost their connection, in the order of their failures
+	NotBack  []string // members of Workers that are not connected, sorted
 	Attempts uint64   // to connect again, that failed
 	InDoubt  uint64   // messages that ended without an answer
 	Class    driver.Class
@@ -58,10 +58,10 @@ type Outages struct {
 	// passed after that time.
 	redelivering atomic.Int64
 	times        atomic.Uint32 // how many such times there have been, the present one included
-	start        time.Time     // for a clock that nobody sets
+	start        time.Time     // keeps its monotonic reading: setting the wall clock has no effect
 
 	mu         sync.Mutex
-	lastSign   func() (time.Time, bool) // nil if nobody watches
+	lastSign   func() (time.Time, bool) // nil without a watcher
 	list       []*outage
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
@@ -69,7 +69,7 @@ type Outages struct {
 	length     time.Duration // the most that was told
 }
 
-// OutageProgress is how things stand with outages at a moment.
+// OutageProgress is the state of the outages at a moment.
 type OutageProgress struct {
 	Count      int           // outages so far
 	Down       int           // workers that are not connected
@@ -95,14 +95,14 @@ func (o *outage) idle() bool { return len(o.lost) == 0 && o.back == 0 }
 // idleOutage is how long after an idle outage another failure still belongs to it.
 const idleOutage = time.Second
 
-// passed is an [Outages.redelivering] that is over: nobody need read the clock.
+// passed is an [Outages.redelivering] that is over: the clock need not be read.
 const passed = 1
 
-// NewOutages returns those of a run that has had none.
+// NewOutages returns the outages of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// Watch names what tells when an answer or a message came last to any worker; false if none has come. It may be called
-// without any lock.
+// Watch sets the function that returns when an answer or a message came last to any worker; false if none has come. The
+// function may be called without any lock.
 func (s *Outages) Watch(lastSign func() (time.Time, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +262,7 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 }
 
 // redeliveryTime is how long after the consumers are connected again a message may come that they had before the
-// outage, without a mark of the broker: some brokers mark none of those that they had sent to a lost connection.
+// outage, without a mark of the broker: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
 // Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no

@@ -20,13 +20,13 @@ const (
 )
 
 // Pulse beats while a run goes on, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine,
-// no processor for a long time): what was in flight then took longer through no fault of the broker. It also notes how
+// no processor for a long time): messages in flight then took longer through no fault of the broker. It also notes how
 // much of the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never
 // pauses.
 type Pulse struct {
 	clock  Clock
 	beat   atomic.Int64 // the last one, since the start of the run
-	paused atomic.Int64 // what began before that was in flight in the last pause; math.MinInt64 before the first
+	paused atomic.Int64 // operations begun before were in flight in the last pause; math.MinInt64 before the first
 
 	mu      sync.Mutex
 	crowd   crowd
@@ -125,8 +125,8 @@ func (p *Pulse) look() {
 	p.mu.Unlock()
 }
 
-// Spans tells whether what began and ended at these times since the start of the run, the end being now, took longer
-// because the tester stood still in between. It may be called right after a pause, before the next beat.
+// Spans reports whether an operation from one time to the other, since the start of the run, the end being now, took
+// longer because the tester stood still in between. It may be called right after a pause, before the next beat.
 func (p *Pulse) Spans(from, to time.Duration) bool {
 	if p == nil {
 		return false
@@ -156,8 +156,8 @@ func (p *Pulse) stopped() []gap {
 	return slices.Clone(p.stops)
 }
 
-// take returns what was noted since the last take. It is a beat itself, as it may run before the first one after a
-// pause.
+// take returns the pauses and the crowding since the last take. It is a beat itself, as it may run before the first one
+// after a pause.
 func (p *Pulse) take() (pauses, crowd) {
 	if p == nil {
 		return pauses{}, crowd{}

@@ -35,7 +35,7 @@ func (q *quiet) came(since, now time.Duration) {
 	q.sign, q.last, q.waiting, q.until = now, max(q.last, now), never, 0
 }
 
-// ended notes that what the worker had waited for since then will not come.
+// ended notes that the answer or message that the worker had awaited since then will not come.
 func (q *quiet) ended(since, now time.Duration) {
 	q.waiting, q.until = min(q.waiting, since), max(q.until, now)
 }

@@ -19,10 +19,10 @@ type ProducerRecorder struct {
 	blocked, late atomic.Uint64
 	// when Run handed its last message over, nanoseconds since the start of the run
 	lastSend atomic.Int64
-	stray    atomic.Uint64 // written by whoever completes
+	stray    atomic.Uint64 // written by completions
 	// nanoseconds for which the producer waited, the wait in progress not included
 	waited  [numWaitKinds]atomic.Int64
-	waiting atomic.Int64 // since when it waits, and for what, see waitSince; 0 if it does not
+	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if it does not
 
 	rated bool   // written under mu, while nothing is being sent
 	pulse *Pulse // never changes
@@ -35,7 +35,7 @@ type ProducerRecorder struct {
 	reason [driver.NumClasses]error
 }
 
-// sendings are what completions write of the messages of one phase, under the recorder's lock.
+// sendings are the counts that completions write for the messages of one phase, under the recorder's lock.
 type sendings struct {
 	states     [driver.NumStates]uint64
 	failures   [driver.NumStates][driver.NumClasses]uint64
@@ -128,7 +128,7 @@ func (r *ProducerRecorder) known(ended uint64, last bool) (n uint64) {
 // Stopped says when the last message of a load was handed over, since the start of the run.
 func (r *ProducerRecorder) Stopped(last time.Duration) { r.lastSend.Store(int64(last)) }
 
-// LastSend returns what [ProducerRecorder.Stopped] was told last.
+// LastSend returns the time of the last call of [ProducerRecorder.Stopped].
 func (r *ProducerRecorder) LastSend() time.Duration { return time.Duration(r.lastSend.Load()) }
 
 // Sends returns how many of the messages that were due in a phase have been handed to the driver, or are being so.
@@ -140,7 +140,7 @@ func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 // Late counts a send that left late although neither the broker nor max-pending held it up.
 func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
-// WaitKind is what a producer itself knows that it waits for. What its driver waits for is in [driver.Waits].
+// WaitKind is the reason of a wait that the producer itself knows. The waits of its driver are in [driver.Waits].
 type WaitKind uint8
 
 // The kinds of waits.
@@ -148,7 +148,7 @@ const (
 	WaitDue   WaitKind = iota // until the next message is due
 	WaitSlot                  // max-pending messages are in flight: for one of them to end
 	WaitEnded                 // for nothing: the load of the step is over for this producer
-	WaitSend                  // in a Send that took long, of a driver that cannot tell for what
+	WaitSend                  // in a Send that took long, of a driver that does not report its waits
 	numWaitKinds
 )
 
@@ -307,8 +307,8 @@ func (r *ProducerRecorder) Completed() uint64 {
 // Ended returns the number of messages that have ended, in whatever way.
 func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
 
-// Answered returns the number of messages that the broker has taken or refused: those that have ended, but for those of
-// unknown end, and those that found no broker.
+// Answered returns the number of messages that the broker has taken or refused: messages that have ended, except those
+// with an unknown outcome or without a connection to a broker.
 func (r *ProducerRecorder) Answered() uint64 {
 	return r.count(func(s *sendings) uint64 {
 		return s.total() - s.states[driver.Unknown] - s.failures[driver.Failed][driver.ClassConnect]
@@ -339,8 +339,8 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 // ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which
 // the message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
-	// Written by the receiving goroutine alone; atomic because the collector reads them.
-	// nanoseconds spent on simulated work, and held back by a rate; what is in progress not included
+	// Written by the receiving goroutine alone; atomic because the collector reads them. In nanoseconds: spent on
+	// simulated work, and held back by a rate; work in progress not included
 	worked, paced atomic.Int64
 	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
 
@@ -405,7 +405,7 @@ func (r *ConsumerRecorder) Ready(now time.Duration) {
 	r.mu.Unlock()
 }
 
-// workedUntil returns for how long the consumer has worked, and was held back by a rate. What is in progress counts as
+// workedUntil returns for how long the consumer has worked, and was held back by a rate. A span in progress counts as
 // work.
 func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
 	since := r.working.Load()

@@ -151,21 +151,21 @@ type Latencies struct {
 	Response *Latency // from the intended send to its completion; nil without a rate, where it equals Ack
 	Transfer *Latency // from the actual send, as stamped in the message, to its delivery
 
-	// B2C and S2C are what RocketMQ's benchmark calls so: from the moment when the producer made the message (born) and
-	// when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole milliseconds,
-	// rounded down, by the clocks of those machines: they are up to 1 ms too long.
+	// B2C and S2C have their names from RocketMQ's benchmark: from the moment when the producer made the message (born)
+	// and when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole
+	// milliseconds, rounded down, by the clocks of those machines: they are up to 1 ms too long.
 	B2C, S2C *Latency
 
 	// Commit is from asking the broker to commit a transaction, of producers or consumers, to its confirmation; nil until
 	// there is one.
 	Commit *Latency
 
-	// Lateness is the delivery of delayed messages beyond their delay: of those that did not come early, Transfer less the
-	// delay that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
+	// Lateness is the delivery of delayed messages beyond their delay: for messages that did not come early, Transfer less
+	// the delay that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
 	Lateness *Latency
 }
 
-// Run describes what is measured, for reporters.
+// Run describes the run, for reporters.
 type Run struct {
 	ID                   int64 // that the messages carry
 	Producing, Consuming bool
@@ -196,7 +196,8 @@ type RunGroup struct {
 // Several tells whether the run has more than one step.
 func (r *Run) Several() bool { return len(r.Steps) > 1 }
 
-// Snapshot is what happened between two moments, and the totals at the second. Nobody changes it once it is published.
+// Snapshot holds the figures between two moments, and the totals at the second. It does not change once it is
+// published.
 type Snapshot struct {
 	Step     string // name of the step
 	Phase    Phase
@@ -204,14 +205,14 @@ type Snapshot struct {
 	Elapsed  time.Duration // from the start of the load to To
 	Total    Counters
 	Delta    Counters
-	// Latencies are those that became known in the interval: of messages due in the warm-up, if Phase is that, or else of
-	// those due after it.
+	// Latencies became known in the interval: of messages due in the warm-up, if Phase is Warmup, or else of messages due
+	// after it.
 	Latencies Latencies
 	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no summary.
 	Leftover Latencies
-	// Protocol holds the counters that only the protocol knows, as totals at To, added up over all workers.
+	// Protocol holds the protocol's own counters, as totals at To, added up over all workers.
 	Protocol []driver.Counter
-	// Verified is what the verification has found up to To; nil if nothing is verified.
+	// Verified holds the findings of the verification up to To; nil if nothing is verified.
 	Verified *verify.Progress
 	Health   Health // of the interval
 	InFlight uint64
@@ -219,15 +220,16 @@ type Snapshot struct {
 	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not
 	// known.
 	Depths []brokercount.Depth
-	// Groups are the groups of a scenario, those included that are away; nil on a command line.
+	// Groups are the groups of a scenario, absent ones included; nil on a command line.
 	Groups []GroupInterval
-	// Side is what the broker and its host used in the interval, or one about as long; nil if nothing is known.
+	// Side is the resource use of the broker and its host in the interval, or in one about as long; nil if nothing is
+	// known.
 	Side *brokerside.Use
 	// Arrivals are the messages that came from other shards, in the order of those.
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
-	// Stalls are those of each side that were found in the interval; they began earlier. One of both sides is there twice.
+	// Stalls of each side were found in the interval; they began earlier. One of both sides is there twice.
 	Stalls []Stall
 	// Outages tells how things stand with outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
@@ -267,11 +269,11 @@ type Summary struct {
 	Interrupted bool
 	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
 	Aborted bool
-	// Err is what broke the run off, if something did.
+	// Err is the error that broke the run off, if there was one.
 	Err error
 	// Problems says in plain words why Success is false, one item per problem.
 	Problems []string
-	// Hints say what to do about a problem, by its place in Problems; not for all of them.
+	// Hints suggest a remedy for a problem, by its place in Problems; not for all of them.
 	Hints map[int]string
 	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
 	Warnings []string
@@ -298,27 +300,27 @@ type Summary struct {
 	// come before the drain ended. Known only when one process both sends and receives.
 	ExpectedKnown     bool
 	Expected, Missing uint64
-	// Verification is what became of each message; nil if it was not asked for. With it Expected and Missing are exact.
+	// Verification tells the fate of the messages; nil if it was not asked for. With it Expected and Missing are exact.
 	Verification *verify.Result
-	// Brokers are what the brokers said of themselves.
+	// Brokers are the identities that the brokers reported.
 	Brokers []Broker
-	// Side is what the broker and its host used; nil if that was not watched.
+	// Side is the resource use of the broker and its host; nil if it was not watched.
 	Side *brokerside.Sum
-	// BrokerCount is what the brokers have counted; nil if none was asked.
+	// BrokerCount holds the brokers' own counts; nil if no broker was asked.
 	BrokerCount *BrokerCount
-	// Marks are those that its steps have passed, in order.
+	// Marks are the marks that its steps have passed, in order.
 	Marks []Mark
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
-	// Thresholds are the demands on the figures, and what was measured. They do not enter Success.
+	// Thresholds are the demands on the figures, with the measured values. They do not enter Success.
 	Thresholds []threshold.Outcome
 	// Groups are the figures of each group of a scenario, over all steps.
 	Groups []GroupSummary
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
-	// Commands are those that ran before and after steps.
+	// Commands are the commands that ran before and after steps.
 	Commands []Command
-	// LeftBehind lists what could not be closed or removed, such as a durable subscription.
+	// LeftBehind lists resources that could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }
 
@@ -360,12 +362,12 @@ type Health struct {
 	PauseAt  time.Time     // when that ended
 
 	// ClockForward and ClockBackward are how far the wall clock was set forward and backward. Over several intervals they
-	// leave out what is too little for a step.
+	// leave out changes too small for a step.
 	ClockForward, ClockBackward time.Duration
 }
 
-// Join returns the snapshot of an interval and the one that follows it, as one. Health, and what is as of its end, are
-// those of the second.
+// Join returns the snapshot of an interval and the one that follows it, as one. Health, and all values as of the end of
+// the interval, come from the second.
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From = s.From

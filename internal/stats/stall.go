@@ -19,8 +19,8 @@ const (
 // String returns "send", "receive" or "both".
 func (s Side) String() string { return [...]string{"send", "receive", "both"}[s] }
 
-// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. What
-// the tester itself stood still at its begin or end is not in it.
+// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. Time in
+// which the tester itself stood still at its begin or end is not in it.
 type Stall struct {
 	Side   Side
 	Start  time.Duration // from the start of the load
@@ -31,9 +31,9 @@ type Stall struct {
 // End returns when it ended.
 func (s *Stall) End() time.Duration { return s.Start + s.Length }
 
-// Stalls are those of a run or a step.
+// Stalls holds the stalls of a run or a step.
 type Stalls struct {
-	Limit time.Duration // shortest; 0 if nobody looked
+	Limit time.Duration // shortest; 0 if stalls were not looked for
 	List  []Stall       // in the order of their starts, the first ones
 	Count uint64        // of all that ended after the warm-up
 	Max   time.Duration // the longest of these
@@ -52,7 +52,7 @@ func (s *Stalls) add(stall Stall) {
 	}
 }
 
-// Measured returns those that did not end in a warm-up.
+// Measured returns the stalls that did not end in a warm-up.
 func (s *Stalls) Measured() (list []Stall) {
 	for _, stall := range s.List {
 		if !stall.Warmup {
@@ -114,7 +114,7 @@ func (c *Collector) Stalls(limit time.Duration) {
 	}
 }
 
-// standstills takes what was quiet in the interval that ends.
+// standstills collects the workers' gaps of the interval that ends.
 func (c *Collector) standstills(phase Phase, last bool) {
 	m := c.stalls
 	if m == nil || m.send.limit <= 0 {
@@ -147,7 +147,7 @@ func (m *stallMeter) add(found []Stall) {
 	m.found = append(m.found, found[:min(len(found), maxFound-len(m.found))]...)
 }
 
-// fresh returns those that were found since the last call.
+// fresh returns the stalls found since the last call.
 func (m *stallMeter) fresh() []Stall {
 	if m == nil {
 		return nil
@@ -208,8 +208,8 @@ type candidate struct {
 // settled is after how many collections a candidate is decided.
 const settled = 2
 
-// interval takes the gaps of all workers since the last interval, of each those that have ended and the one that goes
-// on. With last, or at the end of a step, all candidates are decided.
+// interval takes the gaps of all workers since the last interval, of each worker the gaps that have ended and the one
+// that goes on. With last, or at the end of a step, all candidates are decided.
 func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []Stall) {
 	if m.limit <= 0 {
 		return nil
@@ -285,7 +285,7 @@ func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, 
 // alike is how much of the longer of two stalls must be of both for them to be one of both sides.
 const alike = 0.8
 
-// joined returns the stalls of both sides in order, those that were at the same time as one.
+// joined returns the stalls of both sides in order, simultaneous ones as one.
 func joined(list []Stall) (out []Stall) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Stall) int { return cmp.Compare(a.Start, b.Start) })

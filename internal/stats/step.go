@@ -29,12 +29,12 @@ type StepSummary struct {
 	Stalls    Stalls
 	// Groups are the figures of each group of the step.
 	Groups []GroupSummary
-	Tally  *LoadTally // what its workers waited for
+	Tally  *LoadTally // the waits of its workers
 	Limit  Limit
 
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
-	// Thresholds are the demands on the figures, and what was measured.
+	// Thresholds are the demands on the figures, with the measured values.
 	Thresholds []threshold.Outcome
 }
 
@@ -42,7 +42,7 @@ type StepSummary struct {
 type Command struct {
 	Step, When, Command string
 	Status              int    // exit status; -1 if it could not be run
-	Output              string // the end of what it printed
+	Output              string // the end of its output
 	Took                time.Duration
 }
 

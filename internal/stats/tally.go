@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// bound is what bounded the rate of one worker in one interval.
+// bound tells what limited the rate of one worker in one interval.
 type bound uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	boundCredit
 	boundSocket
 	boundAnswer // in a synchronous Send
-	boundSend   // in a Send of a driver that cannot tell for what
+	boundSend   // in a Send of a driver that does not report its waits
 	boundBroker // as boundSlot or boundCredit, but answers came later the more was sent
 	boundWorker // it never waited
 	boundConnection
@@ -54,7 +54,7 @@ const (
 	oldMessages = time.Second
 )
 
-// LoadTally is what the workers of a load waited for in its measured part.
+// LoadTally holds the waits of the workers of a load in its measured part.
 type LoadTally struct {
 	workers   []workerTally // producers first
 	producers int
@@ -65,7 +65,7 @@ type LoadTally struct {
 	acks, ackSum, least int64 // of answers in the measured part, and the shortest of the run; microseconds
 
 	producing time.Duration            // of all producers together
-	waited    [numBounds]time.Duration // of it, by what was waited for
+	waited    [numBounds]time.Duration // of it, by the reason of the wait
 	consuming time.Duration
 	worked    time.Duration
 	input     time.Duration
@@ -75,17 +75,18 @@ type LoadTally struct {
 	all, full, crowded Health // of all intervals, and of those in which the tester, or others, had all processors
 }
 
-// workerTally is how long what bounded a worker.
+// workerTally is how long each bound limited a worker.
 type workerTally struct {
 	name   string
 	bounds [numBounds]time.Duration
-	// busy is for how long the worker or its connection never waited, connection those times in which it was the
-	// connection.
+	// busy is for how long the worker or its connection never waited, connection the part of it in which the connection
+	// never waited.
 	busy, connection time.Duration
-	waits            [numBounds]time.Duration // for what it waited while it kept its rate
+	waits            [numBounds]time.Duration // by their reason, while it kept its rate
 }
 
-// heldUp returns what the worker waited for longest but for messages to be due; boundWorker if it was just late.
+// heldUp returns the reason of the worker's longest waits, messages to be due left out; boundWorker if it was just
+// late.
 func (w *workerTally) heldUp() bound {
 	top := boundWorker
 	for b, d := range w.waits {
@@ -103,7 +104,7 @@ func (w *workerTally) total() (sum time.Duration) {
 	return sum
 }
 
-// never notes that the worker, or its connection, did not wait for that long, if that is what bounded it.
+// never notes that the worker, or its connection, did not wait for that long, if this was its bound.
 func (w *workerTally) never(b bound, d time.Duration) {
 	if b == boundWorker || b == boundConnection {
 		w.busy += d
@@ -121,7 +122,7 @@ type boundSums struct {
 
 func (s *boundSums) share(b bound) float64 { return ratio(s.bounds[b], s.total) }
 
-// top returns what bounded the workers longest: boundNone only if nothing else did.
+// top returns the bound that held longest for the workers: boundNone only if there was no other.
 func (s *boundSums) top() bound {
 	top := boundNone
 	for b := boundNone + 1; b < numBounds; b++ {
@@ -132,9 +133,9 @@ func (s *boundSums) top() bound {
 	return top
 }
 
-// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit.
-// What held one up that has not, although in each interval it waited for messages to be due, is what it waited for
-// longest besides.
+// sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. If
+// a producer has not reached its rate although it waited for messages to be due in each interval, its limit is the
+// reason of its longest other waits.
 func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
@@ -158,7 +159,7 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 	return sending, receiving
 }
 
-// laps are what one worker waited for in an interval, and, of a consumer, for how long it worked.
+// laps are the waits of one worker in an interval, and, of a consumer, for how long it worked.
 type laps struct {
 	known      bool // it was looked at before the interval, too
 	wait       [numWaitKinds]time.Duration
@@ -174,7 +175,7 @@ type laps struct {
 	connection bool // its reader or writer never waited
 }
 
-// limitMeter tallies what bounds the workers, interval by interval.
+// limitMeter tallies the bounds of the workers, interval by interval.
 type limitMeter struct {
 	tally   *LoadTally
 	least   int64 // shortest answer so far, microseconds; math.MaxInt64 before the first
@@ -301,7 +302,7 @@ func (s *Snapshot) acks() (list []*Latency) {
 	return list
 }
 
-// addTo adds what a producer waited for, but for messages to be due.
+// addTo adds the waits of a producer, except those for messages to be due.
 func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	sums[boundSlot] += l.wait[WaitSlot]
 	sums[boundSend] += l.wait[WaitSend]
@@ -310,7 +311,7 @@ func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	sums[boundAnswer] += l.answer
 }
 
-// producer says what bounded a producer that was active for that long, as far as it can tell itself.
+// producer returns the bound of a producer that was active for that long, as far as its own waits show.
 func (l *laps) producer(active time.Duration) bound {
 	if float64(l.wait[WaitDue]) >= onTime*float64(active) {
 		return boundNone
@@ -349,7 +350,7 @@ func (l *laps) inputWait() time.Duration {
 	return l.reader
 }
 
-// consumer says what bounded a consumer, if that is known.
+// consumer returns the bound of a consumer, if it is known.
 func (l *laps) consumer(length time.Duration) (b bound, known bool) {
 	share := func(d time.Duration) float64 { return float64(d) / float64(length) }
 	job := boundWork
@@ -373,7 +374,7 @@ func (l *laps) consumer(length time.Duration) (b bound, known bool) {
 	}
 }
 
-// blame corrects what bounded a worker by what is known of the answers and of the processors.
+// blame corrects the bound of a worker by the latency of answers and the load of the processors.
 func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bound {
 	answers := b == boundSlot || b == boundCredit || b == boundAnswer
 	many := m.pending >= manyInFlight
@@ -400,7 +401,7 @@ func (h *Health) starved() bool {
 	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)
 }
 
-// lapsOf notes what worker i has waited for so far, and returns what it was since the last look.
+// lapsOf notes the waits of worker i so far, and returns the waits since the last call.
 func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.Time) laps {
 	so := laps{
 		known:  true,

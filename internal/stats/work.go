@@ -14,9 +14,9 @@ const saturatedWait = 0.01
 // to be due or to come.
 type Saturation struct {
 	Worker string
-	// Seconds are the full seconds of load in which the worker or its connection never waited; Connection those of them in
-	// which it was the connection, and Crowded those in which others kept the machine's processors busy, so that it may
-	// have waited for one. Of are all those in which it could have waited.
+	// Seconds are the full seconds of load in which the worker or its connection never waited; Connection the seconds of
+	// them in which it was the connection, and Crowded those in which other programs kept the machine's processors busy,
+	// so that it may have waited for one. Of are all seconds in which it could have waited.
 	Seconds, Connection, Crowded, Of int
 }
 
@@ -25,7 +25,7 @@ type workMeter struct {
 	workers []workerMeter
 }
 
-// workerMeter is what is known of a worker as of the last interval.
+// workerMeter is the state of a worker as of the last interval.
 type workerMeter struct {
 	reader, writer time.Duration // for how long the goroutines of its connection have waited so far
 	openings       int           // connections so far
@@ -34,10 +34,10 @@ type workerMeter struct {
 	fresh          bool          // the present one has not been looked at
 	saturated      bool          // in the last interval
 	saturation     Saturation
-	so, lap        laps // as of the last interval, and what it was in that
+	so, lap        laps // totals as of the last interval, and the waits in it
 }
 
-// work is what an interval tells of the workers.
+// work is the saturation of the workers in an interval.
 type work struct {
 	workers, saturated uint64
 	names              []string
@@ -132,7 +132,7 @@ func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated b
 	return so.Known && since <= little
 }
 
-// saturation returns what is known of the workers that were saturated.
+// saturation returns the saturation of the workers that were saturated.
 func (m *workMeter) saturation(c *Collector) (list []Saturation) {
 	for i := range m.workers {
 		if s := m.workers[i].saturation; s.Seconds > 0 {
@@ -143,7 +143,7 @@ func (m *workMeter) saturation(c *Collector) (list []Saturation) {
 	return list
 }
 
-// worker returns a worker, with a name if nobody gave it one.
+// worker returns a worker, with a generated name if it was not set.
 func (c *Collector) worker(i int) Worker {
 	if i < len(c.workers) {
 		return c.workers[i]
