@@ -29,13 +29,13 @@ type counted struct {
 
 // newCounting returns nil if brokers are not to be asked.
 func newCounting(p *plan.Plan) *counting {
-	if !p.BrokerCount || !p.Shard.IsZero() { // what the other shards do is not known
+	if !p.BrokerCount || !p.Shard.IsZero() { // the sends of the other shards are not known
 		return nil
 	}
 	return &counting{watch: brokercount.New()}
 }
 
-// inspector returns who tells the counts of an endpoint's broker; nil if nobody does.
+// inspector returns the source of the counts of an endpoint's broker; nil if there is none.
 func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
 	if e.Inspector != nil {
 		return e.Inspector
@@ -88,8 +88,7 @@ func (r *run) countFrom(ctx context.Context) {
 	}
 }
 
-// sameCounter tells whether both endpoints are counted by one broker: what two brokers count cannot be held against
-// each other.
+// sameCounter tells whether both endpoints are counted by one broker: counts of two brokers cannot be compared.
 func sameCounter(a, b *plan.Endpoint) bool {
 	return a.Same(b) || a.Inspector != nil && a.Inspector == b.Inspector
 }
@@ -107,7 +106,7 @@ func (r *run) onlyAt(at place, e *plan.Endpoint, side func(*plan.Group) *plan.En
 	return true
 }
 
-// depths returns what is at the brokers; nil if that is not known.
+// depths returns the numbers of messages at the brokers; nil if they are not known.
 func (r *run) depths() []brokercount.Depth {
 	if r.counting == nil {
 		return nil
@@ -165,7 +164,7 @@ func (r *run) lastCount(ctx context.Context) {
 	r.counting.watch.Close()
 }
 
-// brokerCount says what the brokers have counted; nil if none was asked.
+// brokerCount returns the brokers' own counts; nil if no broker was asked.
 func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
 	if r.counting == nil || len(r.counting.places) == 0 {
 		return nil
@@ -181,7 +180,7 @@ func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
 	return s
 }
 
-// compareCounts holds each destination's count against what its workers have done. Their totals are as of now if there
+// compareCounts compares each destination's count with the messages of its workers. Their totals are as of now if there
 // are none.
 func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.DestinationCount) {
 	for i := range r.counting.places {

@@ -8,8 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// brokers returns what the brokers said of themselves, as far as they did, in the order of the plan: the producers'
-// first.
+// brokers returns the identities that brokers reported, in the order of the plan: the producers' first.
 func (r *run) brokers() (list []stats.Broker) {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
@@ -23,7 +22,7 @@ func (r *run) brokers() (list []stats.Broker) {
 	return list
 }
 
-// broker returns what the broker of one side of a group said of itself; the zero value if it did not.
+// broker returns the identity that the broker of one side of a group reported; the zero value if it reported none.
 func (r *run) broker(g *plan.Group, side *plan.Endpoint) (b stats.Broker) {
 	identified, ok := r.driver(side).(driver.Identified)
 	if !ok {

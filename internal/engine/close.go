@@ -28,11 +28,11 @@ type closer struct {
 	close func(context.Context) error
 }
 
-// closeAll closes all that is open and returns what it could not close. It takes no longer than the connect time-out
-// and a few seconds, whatever the drivers do: producers and consumers close side by side, and connections, with no more
-// than closeTimeout left to say, after them. If the drain has left messages in flight, the broker may be one that
-// answers nothing any more: then a side has the connect time-out only as long as its workers close one after the other,
-// and no more than closeTimeout from one to the next.
+// closeAll closes everything that is open and returns a list of the failures to close. It takes no longer than the
+// connect time-out and a few seconds, whatever the drivers do: producers and consumers close side by side, and
+// connections, with no more than closeTimeout left to say, after them. If the drain has left messages in flight, the
+// broker may be one that answers nothing any more: then a side has the connect time-out only as long as its workers
+// close one after the other, and no more than closeTimeout from one to the next.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
@@ -47,7 +47,7 @@ func (r *run) closeAll(ctx context.Context) []string {
 	return append(left, open.list...)
 }
 
-// closeGroups closes the workers of groups, as closeAll does, and returns those that it could not close.
+// closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures to close.
 func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	var left leftBehind
 	var producers, consumers []closer
@@ -94,7 +94,7 @@ func (r *run) closed(u *use) {
 	}
 }
 
-// add notes what a connection that is closed has counted.
+// add adds the counters and waits of a closed connection.
 func (c *connections) add(worker any) {
 	if counting, ok := worker.(driver.Counting); ok {
 		c.counters = stats.AddCounters(c.counters, counting.Counters())
@@ -130,7 +130,8 @@ func (c closer) shut(ctx context.Context) error {
 // wait is how long to wait for workers to close: for all of them, and from one to the next.
 type wait struct{ all, each time.Duration }
 
-// closeEach waits for the goroutines of list to end, closes all whose have, and notes what is left.
+// closeEach waits for the goroutines of list to end, closes the members whose goroutines have ended, and notes the rest
+// in left.
 func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
@@ -161,7 +162,7 @@ func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehi
 			return nil
 		})
 	}
-	_ = g.Wait() // there are no errors but those that left has
+	_ = g.Wait() // no error is returned: all are in left
 }
 
 // unanswered is why closing ended when it took too long.
@@ -239,7 +240,7 @@ func ended(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// leftBehind collects what could not be closed. It is safe for concurrent use.
+// leftBehind collects the failures to close. It is safe for concurrent use.
 type leftBehind struct {
 	mu   sync.Mutex
 	list []string

@@ -32,7 +32,7 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run,
-// if nothing else has. An interruption ends them, unless it is what has ended the step: then they run, for cleaning up.
+// if nothing else has. An interruption ends them, unless it has already ended the step: then they run, for cleaning up.
 func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *ending) {
 	if r.step.ended {
 		return
@@ -57,7 +57,7 @@ func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *endi
 	}
 }
 
-// shell carries out one command and keeps what it said. Its output is a file, not a pipe, so that a process that it
+// shell carries out one command and keeps its output. Its output is a file, not a pipe, so that a process that it
 // starts in the background, such as a broker, may keep it.
 func (r *run) shell(ctx context.Context, when, text string) error {
 	output, err := os.CreateTemp("", "perfmq-command-")
@@ -118,7 +118,7 @@ func tailOf(f *os.File) string {
 		return ""
 	}
 	from := max(0, info.Size()-keptOutput)
-	text, _ := io.ReadAll(io.NewSectionReader(f, from, keptOutput)) // what can be read
+	text, _ := io.ReadAll(io.NewSectionReader(f, from, keptOutput)) // the readable part
 	if from > 0 {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}

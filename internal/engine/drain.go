@@ -15,7 +15,7 @@ func (r *run) drain(ctx context.Context) {
 	started := time.Now()
 	defer func() { r.drained = time.Since(started) }()
 	if r.role == plan.Consumer {
-		return // what comes until it is told to stop is no longer measured as part of a full second
+		return // messages until it is told to stop are no longer measured as part of a full second
 	}
 	patience := r.plan.DrainTimeout
 	if r.silent { // that long it has been waiting already
@@ -44,7 +44,8 @@ func (r *run) drain(ctx context.Context) {
 	r.waitQuiet(ctx, deadline, quietTime)
 }
 
-// over returns what tells whether, and why, the consumers of the present step end its load; nil if they do not.
+// over returns a function that reports whether the consumers of the present step end its load, and why; nil if they
+// never do.
 func (r *run) over(producing bool) func() (why string, done bool) {
 	switch s := r.step.plan; {
 	case s.Idle > 0:
@@ -56,9 +57,9 @@ func (r *run) over(producing bool) func() (why string, done bool) {
 	}
 }
 
-// drainedAll returns what tells whether, and why, the consumers of a step without producers are done: they have
-// received all that the run has sent, or, where that is not known, nothing has come for a while. If some of it never
-// comes, the drain time-out ends the wait.
+// drainedAll returns a function that reports whether the consumers of a step without producers are done, and why: they
+// have received all messages that the run has sent, or, where their number is not known, nothing has come for a while.
+// If some of them never come, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
@@ -76,8 +77,8 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	}
 }
 
-// idle returns what tells whether the consumers of the present step have received nothing for a time, messages of
-// others included.
+// idle returns a function that reports whether the consumers of the present step have received nothing for a time,
+// foreign messages included.
 func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 	arrived := func() (n uint64) {
 		for _, c := range r.step.consumers() {
@@ -99,16 +100,16 @@ func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Dura
 	})
 }
 
-// quietness is for how long nothing has been received. Time in which nobody looked does not count: a machine that stops
-// this process stops the consumers, too, and what came meanwhile has not been received yet.
+// quietness is for how long nothing has been received. Time without a call of look does not count: a machine that stops
+// this process stops the consumers, too, and messages that came meanwhile have not been received yet.
 type quietness struct {
 	received uint64
 	looked   time.Time
-	every    time.Duration // how often somebody looks
+	every    time.Duration // the usual time between calls of look
 	lasted   time.Duration
 }
 
-// look takes what has been received until now, and returns how long that has not changed.
+// look takes the count of received messages, and returns how long it has not changed.
 func (q *quietness) look(now time.Time, received uint64) time.Duration {
 	q.lasted += min(now.Sub(q.looked), 4*q.every)
 	q.looked = now
@@ -118,7 +119,7 @@ func (q *quietness) look(now time.Time, received uint64) time.Duration {
 	return q.lasted
 }
 
-// waitFor polls done until it is true, the deadline is over or ctx ends, and looks at the same time what comes.
+// waitFor polls done until it is true, the deadline is over or ctx ends, and checks for arrivals each time.
 func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -199,8 +200,8 @@ func (r *run) expectedKnown() bool {
 		func(c *consumer) bool { return c.spec.Selector != "" })
 }
 
-// tally compares what was completed with what was received, each subscription on its own, so that what one got twice
-// does not hide what another never got.
+// tally compares the messages completed with those received, each subscription on its own, so that a duplicate of one
+// does not hide a message missing from another.
 func (r *run) tally() (expected, missing, excess uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {

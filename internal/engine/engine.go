@@ -1,18 +1,18 @@
-// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains what is under way,
-// closes everything and says how it went.
+// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains the messages in
+// flight, closes everything and returns a summary.
 //
 //	open -> load (warm-up | measure) -> drain -> close -> summary
 //	             next step <-----+
 //
-// Consumers are opened before producers, so that no message is sent before everybody who should get it is subscribed.
-// The groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the
+// Consumers are opened before producers, so that no message is sent before all of its subscribers are subscribed. The
+// groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the
 // numbers of their messages are there from the beginning, so that one clock, one collector and one verification span
 // all steps.
 //
 // Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side
 // by side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left
 // messages in flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one
-// thing does not answer another. What is still open after that is reported by number instead of waited for.
+// thing does not answer another. Resources still open after that are listed in the summary instead of waited for.
 //
 // A load that nothing but --message-count ends is given up when the broker has shown no sign of life for the drain
 // time-out.
@@ -43,11 +43,11 @@ var ErrReporters = errors.New("start reporters")
 // Run carries out p and feeds reporter.
 //
 // Closing stop ends the load as the end of the duration does: no more sends, drain, close, summary. When ctx ends, the
-// drain is cut short as well and Run returns as soon as it can; what was measured until then is still reported.
+// drain is cut short as well and Run returns as soon as it can; the figures until then are still reported.
 //
 // The error is not nil when no load was made: a worker could not be opened, or a reporter could not begin
-// ([ErrReporters]). Its class tells whether the broker could not be reached. Once load was made, the summary tells what
-// went wrong and the error is nil.
+// ([ErrReporters]). Its class tells whether the broker could not be reached. Once load was made, the summary lists the
+// problems and the error is nil.
 func Run(
 	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
 ) (*stats.Summary, error) {
@@ -120,7 +120,7 @@ type run struct {
 	step    *step         // the present one
 	due     uint64        // messages that were due in the steps that have ended, those without a rate not counted
 	offered stats.Offered // of the steps that have ended
-	left    []string      // what could not be closed in the steps so far
+	left    []string      // failures to close in the steps so far
 	ended   []stats.StepSummary
 
 	drained    time.Duration // how long the last drain took
@@ -174,7 +174,8 @@ func newRun(p *plan.Plan) *run {
 	return r
 }
 
-// processName is what an operator sees on the broker's console, before the role and number of the connection.
+// processName returns the start of the names that an operator sees on the broker's console; the role and number of the
+// connection follow.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -207,7 +208,7 @@ func (r *run) start(reporter report.Reporter) error {
 	return nil
 }
 
-// describe says what the reporters are told of the run.
+// describe returns the description of the run for the reporters.
 func (r *run) describe() stats.Run {
 	info := stats.Run{
 		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(), Rated: r.plan.Rated(),
@@ -326,7 +327,7 @@ func (r *run) members() (list []stats.Members) {
 	return list
 }
 
-// watch tells the collector which workers are open, and what they can tell about themselves.
+// watch tells the collector which workers are open, with their own counters and waits.
 func (r *run) watch() {
 	var list []stats.Worker
 	add := func(name, group string, destination driver.Destination, worker any, c *connections) {

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, but for
-// those that only a whole run has. A metric without a value is not there.
+// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, except
+// metrics that only a whole run has. A metric without a value is not there.
 func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	count := func(known bool, name string, n uint64) {

@@ -59,7 +59,7 @@ type consumer struct {
 	connections
 }
 
-// connections are those that a worker has had.
+// connections sums up the connections that a worker has had.
 type connections struct {
 	opened   int
 	counters []driver.Counter // of the protocol's own, of the closed ones
@@ -203,7 +203,7 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	return p
 }
 
-// newLoad returns what feeds a new connection of a producer.
+// newLoad returns the source of messages for a new connection of a producer.
 func (r *run) newLoad(id int, p *producer) *load.Producer {
 	var sizes []uint32
 	for i := range p.spec.Variants {
@@ -215,7 +215,7 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 	}, r.clock, p.rec)
 }
 
-// producerCommits returns what counts the transactions of a producer; nil if it has none.
+// producerCommits returns the function that counts the transactions of a producer; nil if it has none.
 func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Commits {
 	if spec.CommitInterval == 0 {
 		return nil
@@ -223,7 +223,7 @@ func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Com
 	return r.commits(p.rec.Committed)
 }
 
-// consumerCommits returns what counts the transactions of a consumer; nil if it has none.
+// consumerCommits returns the function that counts the transactions of a consumer; nil if it has none.
 func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Commits {
 	if spec.TransactionSize == 0 {
 		return nil
@@ -236,8 +236,8 @@ func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed 
 	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
 }
 
-// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and what
-// counts their messages, stay.
+// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and the
+// recorders and numbers of their messages, stay.
 func (r *run) respec(u *use) {
 	u.group.plan = u.plan
 	process := processName()

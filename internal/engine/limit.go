@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// asked returns what was asked of the present step, whose load is over and whose messages are counted.
+// asked returns the targets and bounds of the present step, whose load is over and whose messages are counted.
 func (r *run) asked() stats.LoadAsked {
 	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
 	received := map[string]bool{}
@@ -27,7 +27,7 @@ func (r *run) asked() stats.LoadAsked {
 	return asked
 }
 
-// reached tells whether the group has sent what was due.
+// reached tells whether the group has sent the messages that were due.
 func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
 
 // longestLimit returns the limit of that step in which one lasted longest.

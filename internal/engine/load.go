@@ -91,7 +91,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 				return ending{reason: "no answer from the broker", err: err}
 			}
 		case <-finished:
-			sending = s.plan.Idle > 0 // what it has sent may still come
+			sending = s.plan.Idle > 0 // messages that it has sent may still come
 			finished = nil
 		}
 	}
@@ -168,7 +168,7 @@ func (r *run) broken() *threshold.Threshold {
 	return nil
 }
 
-// withProgress adds what the verification has found so far.
+// withProgress adds the findings of the verification so far.
 func (r *run) withProgress(f map[string]float64) map[string]float64 {
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
@@ -221,7 +221,7 @@ func (u *use) sent() (sent, waiting uint64) {
 	return sent - u.base, waiting
 }
 
-// rate sets the rates of the present step that are shares of what an earlier step has reached.
+// rate sets the rates of the present step that are shares of a rate that an earlier step has reached.
 func (r *run) rate() error {
 	for _, u := range r.step.uses {
 		relative := u.plan.Relative

@@ -11,7 +11,7 @@ import (
 // some milliseconds would miss it by the time of waking up.
 const lateEnd = 10 * time.Millisecond
 
-// offered returns what the rates of the step wanted of its measured part; its load has ended.
+// offered returns the messages that the rates of the step demanded in its measured part; its load has ended.
 func (s *step) offered() (sum stats.Offered) {
 	for _, u := range s.uses {
 		u.offered = s.offeredTo(u)
@@ -20,7 +20,7 @@ func (s *step) offered() (sum stats.Offered) {
 	return sum
 }
 
-// offeredTo returns what the rate of a group wanted; zero without a rate.
+// offeredTo returns the messages that the rate of a group demanded; zero without a rate.
 func (s *step) offeredTo(u *use) stats.Offered {
 	rate := u.plan.Rate
 	if len(u.producers) == 0 || rate.IsZero() {
@@ -36,7 +36,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 	}
 	due := rate.Due(span)
 	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.share(u.plan.Count) {
-		// What is due after the last message does not count, unless that left late: then the rate was missed for so long.
+		// Messages due after the last one do not count, unless that left late: then the rate was missed for so long.
 		due = u.plan.Count
 		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
 			span, due = late, rate.Due(late)

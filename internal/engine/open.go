@@ -132,7 +132,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	return nil
 }
 
-// openDrivers opens the drivers of a group, but for those that are open. The consumers' is first.
+// openDrivers opens the drivers of a group that are not open yet. The consumers' is first.
 func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 	sides := []struct {
 		has  bool

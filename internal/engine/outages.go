@@ -111,7 +111,7 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// aboutOutages says what outages mean for the other figures.
+// aboutOutages adds remarks on the effects of outages on the other figures.
 func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	inDoubt, _ := outageFigures(s.Outages)
 	if inDoubt > 0 {

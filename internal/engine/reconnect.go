@@ -25,13 +25,13 @@ type link[T worked] struct {
 	outages  *stats.Outages
 	others   *comeback                   // of the workers at the same broker
 	down     *driver.Meter               // waits to be connected again
-	remove   func(context.Context) error // removes what the connections leave at the broker; nil for nothing
+	remove   func(context.Context) error // removes remains of the connections at the broker; nil if there are none
 
 	mu       sync.Mutex
 	now      T         // the last one that was opened
 	opened   time.Time // when
 	lost     bool      // now is closed, or being so
-	added    bool      // what now has waited for and counted is in waits and counters
+	added    bool      // the waits and counts of now are in waits and counters
 	done     bool      // the worker's task is done: it needs no connection
 	ended    bool      // Close was called: nothing is opened any more
 	waits    driver.Waits
@@ -40,7 +40,7 @@ type link[T worked] struct {
 	silent atomic.Bool // nothing has come through the present connection yet
 }
 
-// worked is what producers and consumers of drivers have in common.
+// worked is the common part of the producers and consumers of drivers.
 type worked interface{ Close(context.Context) error }
 
 // reconnects tells whether the workers of a group at a broker are connected again by us. Some client libraries do that
@@ -215,7 +215,7 @@ func (l *link[T]) finish(done bool) {
 	}
 }
 
-// waited returns what all connections have waited for, and the time without one.
+// waited returns the waits of all connections, and the time without a connection.
 func (l *link[T]) waited() driver.Waits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +272,7 @@ type (
 	consumerLink = link[driver.Consumer]
 )
 
-// waitingProducer and waitingConsumer know what they have waited for.
+// waitingProducer and waitingConsumer report their waits.
 type (
 	waitingProducer struct{ *reconnectingProducer }
 	waitingConsumer struct{ *reconnectingConsumer }
@@ -317,7 +317,7 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// watchedEnds passes the ends of the messages of one connection on, and notes those that belong to an outage.
+// watchedEnds passes the ends of the messages of one connection on, and notes the ones of an outage.
 type watchedEnds struct {
 	link *producerLink
 	to   driver.Completions

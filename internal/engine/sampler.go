@@ -103,7 +103,7 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 	}
 }
 
-// watch tells the collector what is open from now on.
+// watch tells the collector which workers are open from now on.
 func (s *sampler) watch(workers []stats.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *sampler) soFar() (whole, step stats.StepSummary) {
 	return s.collector.SoFar()
 }
 
-// endStep ends the current interval and returns the figures of the step. What happens until the load of the following
-// one begins counts in that, so that the intervals of a step add up to its figures.
+// endStep ends the current interval and returns the figures of the step. The time until the load of the following step
+// begins counts in that step, so that the intervals of a step add up to its figures.
 func (s *sampler) endStep(following string) stats.StepSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()

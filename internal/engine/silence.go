@@ -14,8 +14,8 @@ type silence struct {
 	run   *run
 	limit time.Duration
 	seen  signs
-	// looked is when broken was called last, and lasted how long there has been no sign. Time in which nobody looked
-	// counts for little: what stops this process for a minute does not make the broker silent.
+	// looked is when broken was called last, and lasted how long there has been no sign. Time without a call counts for
+	// little: a pause of this process for a minute does not make the broker silent.
 	looked time.Time
 	lasted time.Duration
 }

@@ -78,8 +78,8 @@ func canReopen(a, b *plan.Group) bool {
 		slices.Equal(a.Destinations, b.Destinations)
 }
 
-// quotaUsed returns what is called when a group has received what it is to receive: its consumers stop, and the last of
-// such groups ends the step.
+// quotaUsed returns a function to call when a group has received its quota: its consumers stop, and the last of such
+// groups ends the step.
 func (s *step) quotaUsed(stop context.CancelFunc) func() {
 	return func() {
 		stop()
@@ -142,7 +142,7 @@ func (r *run) returns(g *plan.Group) bool {
 	return false
 }
 
-// begin does what is before the load of the present step: its commands, and opening its groups.
+// begin prepares the load of the present step: it runs its commands and opens its groups.
 func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
 	if err := r.commandsBefore(ctx, stop); err != nil {
 		return err

@@ -26,8 +26,8 @@ type subscription struct {
 	consumers []*consumer
 	over      bool // it has no consumer and is gone from the broker
 
-	// What was completed at its place, by the time it began and, if it is over, ended; and what its consumers had received
-	// before it began.
+	// Messages completed at its place, by the time it began and, if it is over, ended; and messages that its consumers had
+	// received before it began.
 	before, until, had uint64
 
 	// With verification.
@@ -38,7 +38,7 @@ type subscription struct {
 	ending   consumersEnd              // of its last consumers
 }
 
-// nameOf returns what tells a consumer's subscription from others at its place.
+// nameOf returns the name that tells a consumer's subscription from others at its place.
 func (c *consumer) nameOf() string {
 	switch {
 	case c.spec.Shared:

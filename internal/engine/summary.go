@@ -131,7 +131,7 @@ func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
 	return m
 }
 
-// problems lists what makes the run a failure.
+// problems lists the reasons why the run is a failure.
 func (r *run) problems(s *stats.Summary) {
 	add := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
 	if s.Err != nil {
@@ -197,7 +197,7 @@ func (r *run) problems(s *stats.Summary) {
 	}
 }
 
-// addError adds an error to the problems, with what to do about it.
+// addError adds an error to the problems, with its hint.
 func addError(s *stats.Summary, err error, before string) {
 	if hint := driver.HintOf(err); hint != "" {
 		if s.Hints == nil {
@@ -208,7 +208,7 @@ func addError(s *stats.Summary, err error, before string) {
 	s.Problems = append(s.Problems, before+err.Error())
 }
 
-// estranged tells whether messages came, but none with what makes them ours, after a change of protocols at the broker.
+// estranged tells whether messages came, but none with the run's mark, after a change of protocols at the broker.
 func (r *run) estranged(s *stats.Summary) bool {
 	return r.role == plan.Client && r.protocols(producing, nameOf) != r.protocols(consuming, nameOf) &&
 		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
@@ -228,7 +228,7 @@ func (r *run) laterFailures(s *stats.Summary) {
 	addError(s, fmt.Errorf("%s: %w%s", f.worker, f.err, more), "")
 }
 
-// warnings lists what the reader should know before trusting the numbers.
+// warnings lists caveats that the reader should know before trusting the numbers.
 func (r *run) warnings(s *stats.Summary, excess uint64) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	r.aboutTester(s, add)
@@ -293,8 +293,8 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// reached is the share of the messages due that must have been sent for a rate to count as reached: those that are due
-// at the very end may miss it by a moment.
+// reached is the share of the messages due that must have been sent for a rate to count as reached: messages that are
+// due at the very end may miss it by a moment.
 const reached = 0.99
 
 // aboutRates says which rates were not reached.

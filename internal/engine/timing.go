@@ -66,7 +66,7 @@ const (
 	// The broker's count.
 
 	// countWhileOpen is how long the broker's count is asked for again, until it is that of the run, before the workers
-	// close: some brokers remove a queue with its count when nobody uses it any more.
+	// close: some brokers remove an unused queue with its count.
 	countWhileOpen = 300 * time.Millisecond
 	// countWhenClosed is the same when they have closed.
 	countWhenClosed = 1500 * time.Millisecond

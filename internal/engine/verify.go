@@ -20,13 +20,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// verification is what a run with plan.Verify has beside the others.
+// verification is the state that a run with plan.Verify has in addition.
 type verification struct {
 	id      int64            // of the run
 	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
 	sent    int64       // when the load had ended, in microseconds since the Unix epoch
-	before  os.FileInfo // what was at plan.VerifyFile when the run began; nil if nothing was
+	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
 	unanswered bool // the broker had not answered a probe when the consumers ended
 
@@ -41,9 +41,9 @@ type consumersEnd struct {
 	drained bool // they had waited for more, the broker answered, and nothing came
 }
 
-// arrivals is for how long nothing has come to a subscription that was looked at. What came while this process, or its
-// machine, stood still waits to be received, so that time does not count. Neither does waiting for a broker that stands
-// still: it is asked for an answer, and has some time to deliver after that.
+// arrivals is for how long nothing has come to a subscription that was looked at. Messages that came while this
+// process, or its machine, stood still wait to be received, so that time does not count. Neither does waiting for a
+// broker that stands still: it is asked for an answer, and has some time to deliver after that.
 type arrivals struct {
 	looked int64         // microseconds since the Unix epoch; 0 before the first look
 	last   int64         // when the last message came, as of then
@@ -159,7 +159,7 @@ func (r *run) patience() time.Duration {
 	return min(quietTime, r.plan.DrainTimeout/2)
 }
 
-// watchArrivals looks what has come to the subscriptions. It is called from one goroutine, every watchInterval at least
+// watchArrivals checks the subscriptions for arrivals. It is called from one goroutine, every watchInterval at least
 // while they are waited for: in the drain, or, for a run that only consumes, in all of the load.
 func (r *run) watchArrivals() {
 	if r.verify == nil {
@@ -255,7 +255,7 @@ func (v *verification) endProbes() {
 	v.probes.Wait()
 }
 
-// side returns what this process knows. All workers have ended, or are taken for lost.
+// side returns this process' side of the verification. All workers have ended, or are taken for lost.
 func (r *run) side() *verify.Side {
 	v := r.verify
 	v.endProbes()
@@ -356,7 +356,7 @@ func (r *run) judge(s *stats.Summary) {
 	}
 }
 
-// taken tells whether somebody has written a file since the run began: its side of the run must not be lost.
+// taken tells whether another process has written the file since the run began: its side of the run must not be lost.
 func (v *verification) taken(path string) bool {
 	now, err := os.Stat(path)
 	if err != nil || !now.Mode().IsRegular() {
