@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Unit is what the values of a metric are in.
+// Unit is the unit of the values of a metric.
 type Unit uint8
 
 // The units.
@@ -16,10 +16,10 @@ const (
 	Percent               // 0 to 100
 )
 
-// Needs says what a run must have for a metric to have a value. Several can be joined by or.
+// Needs is a set of features that a run must have for a metric to have a value. Several can be joined by or.
 type Needs uint8
 
-// What metrics can need.
+// The features that metrics can need.
 const (
 	Producers    Needs = 1 << iota // the run sends
 	Consumers                      // the run receives
@@ -180,7 +180,7 @@ func Find(name string) (Metric, bool) {
 	return found, found.Group != ""
 }
 
-// String returns what a unit's values are called in a list of metrics.
+// String returns the name of a unit in a list of metrics.
 func (u Unit) String() string { return [...]string{"messages", "messages/s", "time", "percent"}[u] }
 
 // Format writes a value as it is written in a threshold.

@@ -50,7 +50,7 @@ var (
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
-// maxText bounds what is read.
+// maxText bounds the text of a threshold, in bytes.
 const maxText = 1 << 10
 
 // Parse reads METRIC OP VALUE. A value is a number with the unit of its metric: 50ms, 1.5s, 300us for times, 10000 or
@@ -129,7 +129,7 @@ func number(text string) (float64, error) {
 	return n, nil
 }
 
-// Lacks returns what a run that has these lacks for the metric to have a value; 0 if nothing.
+// Lacks returns the needs of the metric that a run with these features does not meet; 0 if none.
 func (t *Threshold) Lacks(has Needs) Needs {
 	needs := t.Metric.Needs
 	if t.OfTarget {
@@ -138,7 +138,7 @@ func (t *Threshold) Lacks(has Needs) Needs {
 	return needs &^ has
 }
 
-// Outcome is a threshold and what was measured.
+// Outcome is a threshold and the measured value.
 type Outcome struct {
 	// Step is the step that the threshold is about; empty for the whole run.
 	Step      string
@@ -197,7 +197,7 @@ func (t *Threshold) Judge(v, target float64) Outcome {
 	return Outcome{Threshold: *t, Known: true, Measured: v, Target: target, Kept: t.holds(v, target)}
 }
 
-// Value returns what was measured, in the unit of the metric.
+// Value returns the measured value, in the unit of the metric.
 func (o *Outcome) Value() string {
 	if !o.Known {
 		return "nothing was measured"
@@ -209,7 +209,7 @@ func (o *Outcome) Value() string {
 	return text
 }
 
-// String tells what was asked and what was measured: "ack.p99 < 50ms: kept, 3.2ms".
+// String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: kept, 3.2ms".
 func (o *Outcome) String() string {
 	verdict := "kept"
 	switch {
@@ -226,7 +226,7 @@ func (o *Outcome) String() string {
 }
 
 // CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
-// ones of the lowest rate. What is lost, left or missing, or was not sent, is known only at the end.
+// ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end.
 func (t *Threshold) CanAbort() bool {
 	if t.Median {
 		return false
