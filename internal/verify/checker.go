@@ -51,9 +51,9 @@ type lane struct {
 	busy bool
 }
 
-// Outages tells whether an outage explains why a message comes again: a broker delivers again what the consumers could
-// not settle. It is called for each message, by the goroutine that has received it. Times is how many times there have
-// been in which outages explain that, up to now.
+// Outages tells whether an outage explains why a message comes again: a broker redelivers messages that the consumers
+// could not settle. It is called for each message, by the goroutine that has received it. Times is how many times there
+// have been in which outages explain that, up to now.
 type Outages interface {
 	Explain(redelivered bool) (explained bool, times uint32)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/internal/inputfile"
 )
 
-// WriteFile writes a side to a file, which appears complete or not at all. What a link points to is written, and the
-// link stays. A file that is there keeps its mode; a new one is for its owner alone, since names may tell more than
-// others should know. A device or a pipe is written to: it must not be replaced by a file.
+// WriteFile writes a side to a file, which appears complete or not at all. It follows a symbolic link, and the link
+// stays. A file that is there keeps its mode; a new one is for its owner alone, since names may be confidential. A
+// device or a pipe is written to: it must not be replaced by a file.
 func WriteFile(path string, side *Side) (err error) {
 	data, err := Encode(side)
 	if err != nil {

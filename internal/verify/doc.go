@@ -3,9 +3,9 @@
 // # Model
 //
 // Each process that sends has a run number of its own, and numbers the messages of each of its producers 0, 1, 2, ...
-// without gaps. These travel as a [driver.ID] with a checksum of themselves and of the body. So what is known of a
-// producer is a few sets of numbers: sent is a prefix, and what was refused, unconfirmed or withheld are exceptions
-// from it; what arrived is a set that ought to be the same. Everything reported is a comparison of such sets.
+// without gaps. These travel as a [driver.ID] with a checksum of themselves and of the body. So a producer is described
+// by a few sets of numbers: sent is a prefix, and messages refused, unconfirmed or withheld are exceptions from it; the
+// arrived messages are a set that ought to be the same. Everything reported is a comparison of such sets.
 //
 //	Ledger (producer) --> Sent ----\
 //	                                Side --> file --\
@@ -29,8 +29,8 @@
 //
 // # Limits
 //
-// A message whose ID is damaged cannot be told from others, so it counts as damaged and its number as lost. A
-// duplicate that the broker does not mark cannot be told from one that the producer's side caused, such as a proxy
-// that sends twice. What has not arrived when the consumers end is lost only if they waited for it in vain, see
+// A message whose ID is damaged cannot be told from others, so it counts as damaged and its number as lost. A duplicate
+// that the broker does not mark cannot be told from one that the producer's side caused, such as a proxy that sends
+// twice. A message that has not arrived when the consumers end is lost only if they waited for it in vain, see
 // [Received].Drained.
 package verify

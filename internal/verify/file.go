@@ -167,7 +167,7 @@ func Encode(side *Side) ([]byte, error) {
 // It is the same in the files of all processes.
 func printed(d driver.Destination) string { return safetext.URLs(d.String()) }
 
-// plainName is printed without the kind: what the names of subscriptions hold.
+// plainName is printed without the kind, as in the names of subscriptions.
 func plainName(d driver.Destination) string {
 	return strings.TrimPrefix(printed(d), d.Kind.String()+"://")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Judge compares the messages that the sides of a run sent with those that they received. Messages of runs that no
-// side sent are foreign; if no side sent any, all runs are looked at, as far as that can be done without knowing what
-// was sent. Of a run whose shards are not all there it is not known which messages should have arrived either.
+// Judge compares the messages that the sides of a run sent with the messages that they received. Messages of runs that
+// no side sent are foreign; if no side sent any, all runs are judged, as far as that can be done without the numbers
+// sent. Of a run whose shards are not all there it is not known which messages should have arrived either.
 func Judge(sides ...*Side) *Result {
 	j := &judge{sent: map[streamKey]*Sent{}, absent: Absent(sides)}
 	r := &Result{Known: true}
@@ -155,7 +155,8 @@ func (j *judge) scope(parts []*Received) *Scope {
 	return s
 }
 
-// arrived counts what can be said of a stream without knowing how its sends ended. Numbers from end on were never sent.
+// arrived adds the counts of a stream that do not depend on the outcomes of its sends. Numbers from end on were never
+// sent.
 func (s *Scope) arrived(st *stream, end uint64) {
 	within := st.arrived.below(end)
 	s.Foreign += st.arrived.Len() - within
@@ -181,7 +182,7 @@ func (s *Scope) examples(kind Kind, key streamKey, numbers *roaring64.Bitmap) {
 
 // timing says how to read that a message did not arrive.
 type timing struct {
-	late  bool // the subscription may have been opened after the producer had begun: what is before its first is early
+	late  bool // the subscription may have been opened after the producer had begun: messages before its first are early
 	never bool // and even after it had ended
 	left  bool // the consumers did not wait for all: it may still be at the broker
 }
@@ -196,7 +197,7 @@ func (j *judge) when(parts []*Received, key streamKey) timing {
 	}
 	t := timing{late: true, never: true, left: true}
 	for _, part := range parts {
-		_, known := part.Sent[Stream{key.run, key.producer}] // what was before it
+		_, known := part.Sent[Stream{key.run, key.producer}] // whether the messages sent before it are known
 		late := part.Late && part.Opened > sent.Started && !known
 		t.late = t.late && late
 		t.never = t.never && late && part.Opened > sent.Ended

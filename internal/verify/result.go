@@ -42,7 +42,7 @@ func Add(list ...Progress) (sum Progress) {
 type Counts struct {
 	Expected uint64 `json:"expected"` // accepted by the broker to be delivered
 	Received uint64 `json:"received"` // different messages that arrived
-	Once     uint64 `json:"once"`     // part of Received: those that arrived once
+	Once     uint64 `json:"once"`     // part of Received: messages that arrived once
 	Lost     uint64 `json:"lost"`     // accepted, and never arrived although consumers waited for them
 	Left     uint64 `json:"left"`     // accepted, and not arrived when the consumers ended: perhaps still at the broker
 	Early    uint64 `json:"early"`    // accepted before the subscription existed
@@ -65,8 +65,8 @@ type Counts struct {
 	RefusedArrived     uint64 `json:"refusedArrived"`     // refused by the broker, and arrived
 	WithheldArrived    uint64 `json:"withheldArrived"`    // rolled back by plan, and arrived
 
-	// Gaps counts the numbers below the highest seen that did not arrive here, where it is not known what was sent:
-	// other consumers may have had them.
+	// Gaps counts the numbers below the highest seen that did not arrive here, where the numbers sent are not known: other
+	// consumers may have had them.
 	Gaps uint64 `json:"gaps"`
 }
 
@@ -119,8 +119,8 @@ type Scope struct {
 	Destination  string `json:"destination"`
 	Subscription string `json:"subscription,omitempty"`
 	Counts
-	// Known: it is known which messages were to arrive. Otherwise Expected, Lost, Left, Early and what depends on the
-	// outcomes of sends are zero.
+	// Known: it is known which messages were to arrive. Otherwise Expected, Lost, Left, Early and the counts that depend
+	// on the outcomes of sends are zero.
 	Known bool `json:"expectedKnown"`
 	// Examples names the first few messages of each kind, by producer and number.
 	Examples map[Kind][]Message `json:"examples,omitempty"`
@@ -136,7 +136,7 @@ type Result struct {
 	Sent uint64 `json:"sent"`
 	// Unwatched are destinations with messages and without a consumer.
 	Unwatched []string `json:"unwatched,omitempty"`
-	// Notes say what the reader should know to understand the counts.
+	// Notes are remarks that help to understand the counts.
 	Notes []string `json:"notes,omitempty"`
 
 	runs int

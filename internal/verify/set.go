@@ -104,7 +104,7 @@ func (s *Set) pack(added uint64) {
 	}
 }
 
-// absorb moves what has become part of the prefix there.
+// absorb moves numbers that now continue the prefix into it.
 func (s *Set) absorb() {
 	if s.count == 0 || s.min != s.low {
 		return

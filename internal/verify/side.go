@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Side is the knowledge of one process of a run: the messages that it sent, those that it received, or both. Times
-// are microseconds since the Unix epoch, by that process' clock.
+// Side is the knowledge of one process of a run: the messages that it sent, received, or both. Times are microseconds
+// since the Unix epoch, by that process' clock.
 type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
 	ID   int64
