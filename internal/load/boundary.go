@@ -6,14 +6,14 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Boundary tells which messages of a run were due in the warm-up of the present step: of each producer those that carry
-// a time of the step, but an earlier one than the first that was due after the warm-up. So a message's transfer time
-// counts in the same phase as its other latencies, although it does not carry when it was due. It is safe for
-// concurrent use.
+// Boundary tells which messages of a run were due in the warm-up of the present step: of each producer, messages that
+// carry a time of the step earlier than that of its first message due after the warm-up. So a message's transfer time
+// counts in the same phase as its other latencies, although the message does not carry the time at which it was due. It
+// is safe for concurrent use.
 type Boundary struct {
 	phases *Phases
 	first  []atomic.Int64 // by producer: the time that its first message after the warm-up carries; 0 before that
-	remote map[int64]bool // producers of other processes, of which that is not known
+	remote map[int64]bool // producers of other processes, for which first is not known
 }
 
 // NewBoundary returns the boundary of a run with that many producers.

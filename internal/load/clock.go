@@ -24,7 +24,7 @@ func (c *Clock) Begin() {
 	c.epoch = c.start.Add(c.ahead).UnixMicro()
 }
 
-// BeginAt starts the clock anew at a moment of the wall clock, which is about now: what is due at its start is due
+// BeginAt starts the clock anew at a moment of the wall clock, which is about now: messages due at its start are due
 // exactly then.
 func (c *Clock) BeginAt(at time.Time) {
 	now := time.Now()

@@ -26,10 +26,10 @@ func NewQuota(n uint64, used func()) *Quota {
 	return q
 }
 
-// ConsumerConfig says what one consumer expects.
+// ConsumerConfig holds the settings of one consumer.
 type ConsumerConfig struct {
 	// OwnOnly treats messages of other runs as foreign. It is for runs that receive in the process that sends. A message
-	// that does not say of which run it is counts as foreign if it was not sent since the clock's start.
+	// that does not carry its run counts as foreign if it was not sent since the clock's start.
 	OwnOnly bool
 	// Run is the number that the messages of this run carry.
 	Run int64
@@ -46,11 +46,11 @@ type ConsumerConfig struct {
 	Quota *Quota
 	// Precise lets that sleep by the operating system's best timer; not under a fake clock.
 	Precise bool
-	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives what it sends.
+	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives its own messages.
 	Checker *verify.Checker
 }
 
-// Consumer notes what one driver.Consumer receives.
+// Consumer records the messages that one driver.Consumer receives.
 type Consumer struct {
 	cfg      ConsumerConfig
 	clock    *Clock
@@ -62,7 +62,7 @@ type Consumer struct {
 	ctx    context.Context     //nolint:containedctx // Run's, which ends the work
 }
 
-// Job is what a consumer does with each message in a step.
+// Job is the treatment of each message by a consumer in a step.
 type Job struct {
 	Work Work          // done before the message is settled
 	Each time.Duration // least time from one message to the next, of a rate; 0 for any
@@ -72,7 +72,7 @@ type Job struct {
 // works tells whether a message takes time.
 func (j *Job) works() bool { return !j.Work.IsZero() || j.Each > 0 }
 
-// NewConsumer returns a consumer that records what c receives.
+// NewConsumer returns a consumer that records the messages that c receives.
 func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, c driver.Consumer) *Consumer {
 	if cfg.Phases == nil {
 		cfg.Phases = new(Phases)
@@ -80,7 +80,7 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 	return &Consumer{cfg: cfg, clock: clock, rec: rec, consumer: c}
 }
 
-// Do sets what is done with the messages from now on. It is safe to call while Run goes on.
+// Do sets the treatment of the messages from now on. It is safe to call while Run goes on.
 func (c *Consumer) Do(job Job) {
 	if job == (Job{}) {
 		c.job.Store(nil)

@@ -1,20 +1,20 @@
-// Package load makes the load: it decides when each message is sent and notes when things happened.
+// Package load makes the load: it decides when each message is sent and records the times of its events.
 //
 // A [Producer] drives one driver.Producer. It owns a pool of slots, as many as messages may be in flight: a slot is the
 // leave to send, the name of the message until it completes, and the index of its times. Two loops share this pool:
 //
 //   - the closed loop (no schedule) sends whenever a slot is free;
 //   - the open loop sends message n of the whole run at [Schedule.At](n), whatever happened to the messages before. If
-//     it is behind, it sends at once what is due, each message keeping its own intended time. So a stall of the broker
+//     it is behind, it sends at once all messages due, each keeping its own intended time. So a stall of the broker
 //     shows in send delay and response time instead of vanishing (coordinated omission).
 //
 // Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any
 // number of producers, and spaces the producers evenly.
 //
-// Of several kinds of messages a [Mix] says which one message n is: the shares are exact over all producers, and over
-// each.
+// A [Mix] of several kinds of messages determines the kind of message n: the shares are exact over all producers, and
+// over each.
 //
-// A [Consumer] drives one driver.Consumer and notes what comes.
+// A [Consumer] drives one driver.Consumer and records the messages received.
 //
 // With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are
 // checked; load calls them and knows nothing else of verification.

@@ -22,7 +22,7 @@ func (s Share) IsZero() bool { return s.Of == 0 }
 // IsAll reports whether it is the whole.
 func (s Share) IsAll() bool { return s.Of > 0 && s.Of == s.Out }
 
-// String returns what [ParseShare] reads: "2.5%".
+// String returns the share in the form that [ParseShare] reads: "2.5%".
 func (s Share) String() string {
 	if s.IsZero() {
 		return "0%"

@@ -23,9 +23,9 @@ func NewMix(weights []int) Mix {
 		return Mix{}
 	}
 	// Job j of a variant may be put anywhere from floor(j*sum/weight) on, and must be before ceil((j+1)*sum/weight). Of
-	// those that may, the one that must be first is taken. Each then finds its place, since the weights add up to the
-	// length: no other order has an error below one at every place (Tijdeman, The chairman assignment problem, 1980; as
-	// Pfair scheduling of one processor).
+	// the jobs that may be put at a place, the one with the earliest bound is taken. Each then finds its place, since the
+	// weights add up to the length: no other order has an error below one at every place (Tijdeman, The chairman
+	// assignment problem, 1980; as Pfair scheduling of one processor).
 	divisor := 0
 	for _, w := range weights {
 		divisor = gcd(divisor, w)
@@ -96,7 +96,7 @@ func (j *jobs) Pop() any {
 }
 
 // turns are the variants of the messages of one producer. In a round of all producers each sends one message, and
-// together they send what the cycle has for the round. If the number of producers and the length of the cycle have a
+// together they send the cycle's messages for the round. If the number of producers and the length of the cycle have a
 // common divisor, a producer would never get to some places of the cycle, so producers swap their places in the rounds.
 // Of each len(cycle) messages of a producer each variant has its exact share.
 type turns struct {
@@ -107,10 +107,10 @@ type turns struct {
 	total  int    // producers
 	rounds int    // before ranks change; 0 if they need not
 	left   int    // of these rounds
-	whole  uint64 // messages from this number on are of a round that is not whole: nobody swaps
+	whole  uint64 // messages from this number on are of a round that is not whole: there is no swap
 }
 
-// turns returns those of a producer.
+// turns returns the turns of a producer.
 func (m Mix) turns(l *Load) turns {
 	length := len(m.cycle)
 	if length == 0 {

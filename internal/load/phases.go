@@ -18,8 +18,8 @@ func NewPhases(warmup time.Duration) *Phases {
 	return p
 }
 
-// Begin starts a step at a moment of the run, with the warm-up that it begins with. What was before the step counts as
-// measured from then on, also what was in the warm-up of an earlier one and has not ended since.
+// Begin starts a step at a moment of the run, with the warm-up that it begins with. Messages due before the step count
+// as measured from then on, also those of the warm-up of an earlier step that have not ended since.
 func (p *Phases) Begin(start, warmup time.Duration) {
 	p.to.Store(0) // never a window that belongs to no step
 	p.from.Store(int64(start))

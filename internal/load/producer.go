@@ -15,22 +15,22 @@ import (
 const LateLimit = 5 * time.Millisecond
 
 const (
-	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it nobody
-	// asks.
+	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it the driver
+	// is not asked.
 	slowSend = 100 * time.Microsecond
-	// slowUnknown is the same for drivers that cannot tell what they wait for: a longer one counts as a wait for the
-	// broker, a shorter one as the tester's own work.
+	// slowUnknown is the same for drivers that do not report their waits: a longer one counts as a wait for the broker, a
+	// shorter one as the tester's own work.
 	slowUnknown = time.Millisecond
 )
 
 // maxDue is the latest time after the start of a step at which a message is due, far beyond any run.
 const maxDue = math.MaxInt64 / 2
 
-// flushTimeout bounds the hand-over of what ends a transaction that is not full. It does not include the broker's
+// flushTimeout bounds the hand-over of the end of a transaction that is not full. It does not include the broker's
 // answer.
 const flushTimeout = 5 * time.Second
 
-// ProducerConfig is what stays the same for one producer of a run.
+// ProducerConfig holds the settings of one producer that stay the same for a run.
 type ProducerConfig struct {
 	ID         int            // among all producers of the run, from 0
 	Phases     *Phases        // of the run; nil for one without a warm-up
@@ -38,16 +38,16 @@ type ProducerConfig struct {
 	MaxPending int            // slots, at least 1
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
-	Sizes      []uint32       // bytes of the bodies of the variants; nil if nobody wants to know
+	Sizes      []uint32       // bytes of the bodies of the variants; nil if sizes are not needed
 }
 
-// Load says what a producer sends in a step, and when.
+// Load describes the messages that a producer sends in a step, and their schedule.
 type Load struct {
 	Index, Total int           // this is producer Index of Total; it sends the messages n with n mod Total = Index
 	Schedule     Schedule      // of all producers together; zero for the closed loop
 	Count        uint64        // total of all producers; 0 for no limit
 	Start        time.Duration // of the step, from the start of the run: the first message is due then
-	// what is due that long after Start is not sent, open loop only; 0 for no limit. Run waits for its ctx
+	// messages due that long after Start are not sent, open loop only; 0 for no limit. Run waits for its ctx
 	Until time.Duration
 	Mix   Mix // the variants of the messages; the zero value is variant 0 alone
 }
@@ -60,7 +60,7 @@ type Producer struct {
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
-	waits    driver.Waiter // the same, if it knows what it waits for
+	waits    driver.Waiter // the same, if it reports its waits
 	held     time.Duration // for how long waits has held it up, as of the last look
 
 	stamp    int64         // the time that the last message carries
@@ -72,7 +72,7 @@ type Producer struct {
 
 var _ driver.Completions = (*Producer)(nil)
 
-// NewProducer returns a producer. Give it to the driver, and what the driver returns to Attach, before Run.
+// NewProducer returns a producer. Before Run, give it to the driver, and pass the driver's producer to Attach.
 func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
 	if cfg.Phases == nil {
 		cfg.Phases = new(Phases)
@@ -80,7 +80,7 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 	return &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
 }
 
-// Attach sets what the messages are sent with.
+// Attach sets the driver's producer that sends the messages.
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
 	p.waits, _ = producer.(driver.Waiter)
@@ -131,7 +131,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 	p.slots.giveBack(ended[:n]...)
 }
 
-// endOf returns what the recorder is told of a message that has ended.
+// endOf returns the recorder's data on a message that has ended.
 func (p *Producer) endOf(place *place) stats.End {
 	return stats.End{
 		Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended,
@@ -139,20 +139,20 @@ func (p *Producer) endOf(place *place) stats.End {
 	}
 }
 
-// note tells the ledger of what was not simply accepted.
+// note tells the ledger of a message that was withheld or not accepted.
 func (p *Producer) note(place *place, o driver.Outcome) {
 	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(place.number, o)
 	}
 }
 
-// Seal ends the producer's ledger and returns what it says; nil without one. Run has returned, or is taken for stuck in
+// Seal ends the producer's ledger and returns its content; nil without one. Run has returned, or is taken for stuck in
 // Send. Messages that end later are ignored.
 func (p *Producer) Seal() *verify.Sent {
 	if p.cfg.Ledger == nil {
 		return nil
 	}
-	p.rec.InFlight() // reads what Run writes after the places: the last of both are to be seen here
+	p.rec.InFlight() // reads counters that Run writes after the places: the last of both are to be seen here
 	var inFlight []int64
 	p.slots.inFlight(func(place *place) { inFlight = append(inFlight, place.number) })
 	return p.cfg.Ledger.Seal(inFlight)
@@ -165,9 +165,9 @@ func (p *Producer) Abandon() {
 	}
 }
 
-// Run sends what a step wants until ctx ends, the producer's share of the count is sent, or the schedule ends before
-// Until and all that was due is sent; then it returns nil. It returns an error if the driver refused a message: the
-// producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
+// Run sends the messages of a step until ctx ends, the producer's share of the count is sent, or the schedule ends
+// before Until and all messages due are sent; then it returns nil. It returns an error if the driver refused a message:
+// the producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())

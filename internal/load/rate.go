@@ -48,7 +48,7 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.messages) / float64(r.nanos) * float64(time.Second)
 }
 
-// String returns what [ParseRate] reads, without an exponent; 0 for no target.
+// String returns the rate in the form that [ParseRate] reads, without an exponent; 0 for no target.
 func (r Rate) String() string {
 	if r.IsZero() {
 		return "0"

@@ -137,7 +137,8 @@ func (s Schedule) Segments() []Segment {
 	}
 }
 
-// String returns what [ParseSchedule] reads, in one form for equal schedules; empty for the closed loop.
+// String returns the schedule in the form that [ParseSchedule] reads, the same one for equal schedules; empty for the
+// closed loop.
 func (s Schedule) String() string {
 	list := s.Segments()
 	texts := make([]string, len(list))

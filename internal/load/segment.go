@@ -34,7 +34,7 @@ type Segment struct {
 	Over     Rate          // burst: rate between the bursts
 }
 
-// String returns what [ParseSchedule] reads.
+// String returns the segment in the form that [ParseSchedule] reads.
 func (g Segment) String() string {
 	length := timeText(g.Length)
 	switch {
@@ -182,7 +182,7 @@ func (r *reader) burst(g *Segment) {
 	}
 }
 
-// check looks at what the parts of a segment have to do with each other, and sets the length of a stair.
+// check checks that the parts of a segment agree with each other, and sets the length of a stair.
 func (g *Segment) check() error {
 	for _, r := range []Rate{g.From, g.To, g.By, g.Over} {
 		if _, ok := r.billionths(); !ok {
@@ -232,7 +232,7 @@ type reader struct {
 	err   error
 }
 
-// next returns the next word, which is to be what is wanted.
+// next returns the next word; want names the kind of word expected, for the error.
 func (r *reader) next(want string) (word string, ok bool) {
 	if r.err != nil {
 		return "", false

@@ -37,7 +37,7 @@ func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make
 // free tells whether take finds a place at once.
 func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.fresh < len(s.places) }
 
-// refill takes over what was given back.
+// refill takes over the places given back.
 func (s *slots) refill() bool {
 	s.mu.Lock()
 	s.ready, s.back = s.back, s.ready[:0]

@@ -28,7 +28,7 @@ func NewWaiter(ctx context.Context, clock *Clock, precise bool) *Waiter {
 	return &Waiter{clock: clock, sleeper: newTimerSleeper(ctx)}
 }
 
-// Close gives back what the waiter holds.
+// Close releases the waiter's resources.
 func (w *Waiter) Close() { w.close() }
 
 // Until waits until t and returns true, or returns false when ctx ended before.

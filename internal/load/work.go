@@ -24,7 +24,7 @@ const MaxWork = time.Hour
 // IsZero reports whether there is no work.
 func (w Work) IsZero() bool { return w == Work{} }
 
-// String returns what [ParseWork] reads.
+// String returns the work in the form that [ParseWork] reads.
 func (w Work) String() string {
 	switch {
 	case w.Mean > 0:
