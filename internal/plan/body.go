@@ -15,7 +15,7 @@ const MaxMessageSize = 1 << 30
 // alphabet has 64 characters, so that six bits of a random number select one without bias.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// Fill is what bodies are made of.
+// Fill is the content that bodies are made of.
 type Fill string
 
 // The fills. The zero value is [Random].
@@ -45,7 +45,7 @@ func (f Fill) describe() string {
 	}
 }
 
-// Describe returns what a body made by [Body] is, for the printed plan.
+// Describe returns a description of a body made by [Body], for the printed plan.
 func (f Fill) Describe(size int) string { return fmt.Sprintf("%d bytes of %s", size, f.describe()) }
 
 // Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter
@@ -67,7 +67,7 @@ func Body(size int, fill Fill) []byte {
 	return body
 }
 
-// sentence is what compressible bodies repeat.
+// sentence is the text that compressible bodies repeat.
 const sentence = "perfmq sends compressible text. "
 
 func randomText(source *rand.PCG, body []byte) {
@@ -81,7 +81,7 @@ func randomText(source *rand.PCG, body []byte) {
 	}
 }
 
-// MessageType is what a message says that its body is.
+// MessageType is the type that a message declares for its body.
 type MessageType string
 
 // The types.

@@ -10,8 +10,8 @@ import (
 
 // Mistake is something that a plan cannot be carried out with.
 type Mistake struct {
-	Text string // what is wrong
-	Hint string // what to do instead
+	Text string // the mistake
+	Hint string // the remedy
 }
 
 // Error returns the text without the hint.
@@ -25,8 +25,8 @@ func mistake(hint, format string, args ...any) *Mistake {
 const maxDestinations = 100_000
 
 // Destinations reads the names that the user gave and, if n is above 1, replaces each by n destinations with 0 to n-1
-// appended, as `artemis perf --num-destinations` does. All mistakes are reported at once, joined; what could be read is
-// returned even then.
+// appended, as `artemis perf --num-destinations` does. All mistakes are reported at once, joined; the valid
+// destinations are returned even then.
 func Destinations(names []string, n int) ([]driver.Destination, error) {
 	if n < 1 || n*len(names) > maxDestinations {
 		return nil, mistake(fmt.Sprintf("the destinations may be 1 to %d", maxDestinations),

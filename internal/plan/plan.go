@@ -1,4 +1,4 @@
-// Package plan holds the resolved description of a run: what the flags, the environment and the defaults came to.
+// Package plan holds the resolved description of a run, merged from the flags, the environment and the defaults.
 //
 // A [Plan] is data. The command line or a scenario fills it in, [Plan.Validate] finds everything that is wrong with it,
 // --dry-run prints it, and the engine carries it out without looking at a flag again.
@@ -50,7 +50,7 @@ type Endpoint struct {
 	Inspector driver.Inspector
 }
 
-// Client returns what speaks the protocol: [driver.Native], or the name of a client library.
+// Client returns the implementation of the protocol: [driver.Native], or the name of a client library.
 func (e *Endpoint) Client() string {
 	if e.Factory.Client == "" {
 		return driver.Native
@@ -74,7 +74,7 @@ func title(f *driver.Factory) string {
 // DefaultStall is the usual [Plan.StallThreshold].
 const DefaultStall = time.Second
 
-// Plan is everything that a run needs to know: what is the same for all of it, and its steps.
+// Plan is everything that a run needs to know: the settings of the whole run, and its steps.
 type Plan struct {
 	// Name is the name of the scenario; empty for a command line.
 	Name string
@@ -94,7 +94,7 @@ type Plan struct {
 	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
 	// the kernel's are used if there are any. Tests with a fake clock need it.
 	CoarseTimers bool
-	// Verify lets messages carry numbers and checksums, and checks what arrives against what was sent.
+	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
 	Verify bool
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
 	VerifyFile string
@@ -106,9 +106,9 @@ type Plan struct {
 	FailOnForeign bool
 	// Thresholds are demands on the figures of the run.
 	Thresholds []threshold.Threshold
-	// BrokerSide is what of the broker and its host is watched.
+	// BrokerSide configures the watch of the broker and its host.
 	BrokerSide brokerside.Config
-	// Side watches that; nil if nothing is watched, or as long as nothing is opened.
+	// Side is that watch; nil if nothing is watched, or as long as nothing is opened.
 	Side *brokerside.Watch
 	// Shard is the part of the run that this process has.
 	Shard Shard
@@ -187,7 +187,7 @@ type Group struct {
 	MaxPending int
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate load.Schedule
-	// Relative is the target instead of Rate if it is a share of what an earlier step has reached; else nil.
+	// Relative is the target instead of Rate if it is a share of a rate reached by an earlier step; else nil.
 	Relative *Relative
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
@@ -195,7 +195,8 @@ type Group struct {
 	// Mix are the kinds of messages, if there are several; Body to Text, Priority, MessageGroup and Properties are without
 	// use then. Empty means that all messages are as these say.
 	Mix []Variant
-	// Body is the payload of every message: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
+	// Body is the payload of every message: the content of a file, or [Body] of BodySize and Fill, made by
+	// [Plan.MakeBodies].
 	Body     []byte `json:"-"`
 	BodySize int
 	Fill     Fill
@@ -215,8 +216,8 @@ type Group struct {
 	Selector         string
 	Credit           int // 0 for the driver's default
 	Transacted       bool
-	// ConsumerWork is what consumers do with each message before they settle it, and ConsumerRate what all consumers
-	// together receive at most per second; the zero values are none.
+	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
+	// consumers together receive per second; the zero values are none.
 	ConsumerWork load.Work
 	ConsumerRate load.Rate
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs
@@ -234,8 +235,8 @@ func (g *Group) Pending() int {
 	return max(g.MaxPending, g.CommitInterval)
 }
 
-// ProducerSpecs returns what each producer of the run is opened with. Producers of different destinations alternate, so
-// that a rate is spread over the destinations evenly.
+// ProducerSpecs returns the specification of each producer of the run. Producers of different destinations alternate,
+// so that a rate is spread over the destinations evenly.
 func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	if !g.Role.Produces() {
 		return nil
@@ -269,7 +270,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	return specs
 }
 
-// ConsumerSpecs returns what each consumer of the run is opened with.
+// ConsumerSpecs returns the specification of each consumer of the run.
 func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	if !g.Role.Consumes() {
 		return nil

@@ -15,8 +15,8 @@ import (
 // maxListed is how many destinations are printed one by one.
 const maxListed = 20
 
-// Print writes the plan as aligned text: what --dry-run shows. The plan should be valid. Its texts, which are the
-// user's, are written as clean returns them.
+// Print writes the plan as aligned text, for --dry-run. The plan should be valid. Its texts, which are the user's, are
+// written as clean returns them.
 func Print(w io.Writer, p *Plan, clean func(string) string) error {
 	_, err := io.WriteString(w, describe(p, clean).text.String())
 	return err
@@ -115,7 +115,7 @@ func (pr *printer) scenario() {
 	}
 }
 
-// loadOf says what a group does in a step.
+// loadOf describes the load of a group in a step.
 func (pr *printer) loadOf(g *Group) string {
 	var parts []string
 	if g.Role.Produces() {
@@ -412,7 +412,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// stalls says what a stall is, unless that is as usual.
+// stalls prints the shortest stall, unless it is the usual one.
 func (pr *printer) stalls() {
 	switch limit := pr.plan.StallThreshold; limit {
 	case DefaultStall:

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// Relative is a rate that is a share of what an earlier step has reached.
+// Relative is a rate that is a share of a rate reached by an earlier step.
 type Relative struct {
 	Percent float64 // above 0, at most 1000
 	Step    string  // name of the earlier step
@@ -51,12 +51,12 @@ func ParseRelative(text string) (*Relative, error) {
 	return r, nil
 }
 
-// String returns what [ParseRelative] reads.
+// String returns the rate in the form that [ParseRelative] reads.
 func (r *Relative) String() string {
 	return strconv.FormatFloat(r.Percent, 'f', -1, 64) + "% of " + r.Step + "." + r.Metric
 }
 
-// Of returns the rate, of what was reached.
+// Of returns the rate that is this share of perSecond, the rate reached in messages per second.
 func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 	rate, err := load.ParseRate(strconv.FormatFloat(perSecond*r.Percent/100, 'f', 6, 64))
 	if err != nil {

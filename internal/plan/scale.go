@@ -37,7 +37,7 @@ func (p *Plan) Scale(factor float64) {
 	}
 }
 
-// scaled returns marks that are as many times less, without those that come to the same.
+// scaled returns the marks times factor, rounded down, without zeros and repetitions.
 func scaled(marks []uint64, factor float64) (list []uint64) {
 	for _, m := range marks {
 		if m = uint64(float64(m) * factor); m > 0 && (len(list) == 0 || m > list[len(list)-1]) {

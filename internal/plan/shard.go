@@ -27,7 +27,7 @@ type Shard struct {
 // IsZero tells whether it is the whole run, of one process.
 func (s Shard) IsZero() bool { return s == Shard{} }
 
-// String returns what [ParseShard] reads: 2/5, or 5 without a number.
+// String returns the shard in the form that [ParseShard] reads: 2/5, or 5 without a number.
 func (s Shard) String() string {
 	if s.Number == 0 {
 		return strconv.Itoa(s.Of)
@@ -116,7 +116,7 @@ func ParseMoment(text string) (Moment, error) {
 // wrong.
 const maxAhead = 24 * time.Hour
 
-// Mistake returns what is wrong with a moment for the start of a load, now; nil if nothing is.
+// Mistake returns the mistake in a moment for the start of a load, as of now; nil if there is none.
 func (m Moment) Mistake(now time.Time) *Mistake {
 	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) +
 		", as date -u -d '+1 minute' +%FT%TZ prints it"
@@ -144,7 +144,7 @@ func (m Moment) Of(now time.Time) time.Time {
 	return m.At
 }
 
-// shards finds what cannot be divided into shards.
+// shards refuses settings of a plan that cannot be divided into shards.
 func (v *validator) shards(p *Plan) {
 	if p.Shard.IsZero() {
 		return

@@ -87,8 +87,8 @@ func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, 
 	}
 }
 
-// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are those that
-// there are.
+// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are the names of
+// the existing groups.
 func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
 	found, names := false, []string{}
 	for i := range steps {

@@ -64,7 +64,7 @@ func TestThresholdsOfGroups(t *testing.T) {
 	}
 }
 
-// A rate can only be a share of what the earlier step measures.
+// A rate can only be a share of a rate that the earlier step measures.
 func TestRelativeRates(t *testing.T) {
 	for text, mistake := range map[string]string{
 		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "",

@@ -15,7 +15,7 @@ func Scheme(brokerURL string) string {
 	return strings.ToLower(scheme)
 }
 
-// splitUserinfo cuts a broker URL into what stands before and after user:password@.
+// splitUserinfo cuts a broker URL into the parts before and after user:password@.
 func splitUserinfo(brokerURL string) (before, userinfo, after string, found bool) {
 	scheme, rest, ok := strings.Cut(brokerURL, "://")
 	if ok {

@@ -56,7 +56,7 @@ func (v *validator) check(g *Group) {
 	}
 }
 
-// Notes returns what the user should know about a plan that is valid nevertheless, one sentence each.
+// Notes returns remarks for the user on a plan that is valid nevertheless, one sentence each.
 func (p *Plan) Notes() []string {
 	var notes []string
 	for i := range p.Steps {
@@ -159,7 +159,7 @@ func (v *validator) times(p *Plan) {
 	v.refuse(p.DrainTimeout < 0, positive, "--drain-timeout %v is negative", p.DrainTimeout)
 }
 
-// step checks what is the same for all groups of a step.
+// step checks the settings that all groups of a step share.
 func (v *validator) step(s *Step) {
 	v.group = nil
 	v.refuse(s.Duration < 0, positive, "--duration %v is negative", s.Duration)
@@ -407,7 +407,8 @@ func leaveOut(flag string, f *driver.Factory) string {
 	return "leave " + flag + " out, or use --client native"
 }
 
-// endpoint checks one broker: what all protocols have in common here, the rest by the protocol's own Check.
+// endpoint checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own
+// Check.
 func (v *validator) endpoint(e *Endpoint) {
 	o := &e.Open
 	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")

@@ -80,8 +80,8 @@ func (g *Group) Bytes(n int64) (bytes int64) {
 	return bytes
 }
 
-// AcceptOwn raises what is accepted from the brokers to the longest body that the plan sends: it comes back, whatever
-// its size.
+// AcceptOwn raises the limit on bodies from the brokers to the longest body that the plan sends: it comes back,
+// whatever its size.
 func (p *Plan) AcceptOwn() {
 	largest := 0
 	for i := range p.Steps {
