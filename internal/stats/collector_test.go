@@ -54,7 +54,7 @@ func TestPhaseOfMessages(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
 	require.Equal(t, [5]int64{}, counts(c.Latencies()))
 
-	end(stats.Warmup, 4, time.Minute) // what a stall in the warm-up held up
+	end(stats.Warmup, 4, time.Minute) // messages that a stall in the warm-up held up
 	send(stats.Measure, 4)
 	end(stats.Measure, 3, time.Millisecond)
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What went wrong in a second is judged by what the machine did in that second, not by its average over the run.
+// Late sends of a second are judged by the state of the machine in that second, not by its average over the run.
 func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{start: time.Now()}
@@ -40,7 +40,7 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	require.EqualValues(t, 7, h.LatePaused)
 	require.Zero(t, h.LateOwn())
 	require.EqualValues(t, 1, h.Pauses)
-	for left := h.PauseMax; left > 0; left -= time.Second { // what the pause held up leaves after it, in a time as long at most
+	for left := h.PauseMax; left > 0; left -= time.Second { // sends held up by it leave within a time as long
 		h = second(4, nil)
 		require.EqualValues(t, 4, h.LatePaused)
 	}

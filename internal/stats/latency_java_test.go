@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// The reference is Java's HdrHistogram, which `artemis perf` and all analyzers use. What it says of the lowest and of the
-// highest value are its bucket's ends, ours never exceed the maximum.
+// The reference is Java's HdrHistogram, which `artemis perf` and all analyzers use. Its lowest and highest values are
+// the ends of their buckets, ours never exceed the maximum.
 func TestPercentilesAreJavas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

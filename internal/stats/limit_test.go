@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// told is a load of one producer and one consumer that is told, second by second, what they wait for.
+// told is a load of one producer and one consumer whose waits are set second by second.
 type told struct {
 	*Collector
 	send, receive *waits

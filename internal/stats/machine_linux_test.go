@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMachineCPU: what busy threads use is part of what the machine has used.
+// TestMachineCPU: the time that busy threads use is part of the time that the machine has used.
 func TestMachineCPU(t *testing.T) {
 	m := newHealthMeter(time.Now())
 	var wg sync.WaitGroup
@@ -25,7 +25,7 @@ func TestMachineCPU(t *testing.T) {
 	h := m.interval(time.Now(), new(Counters), work{})
 	require.Greater(t, h.Machine, h.CPU/2)
 	require.GreaterOrEqual(t, h.MachineAll, h.Machine)
-	require.Positive(t, h.MachineShare()) // how much depends on what part of the machine is ours
+	require.Positive(t, h.MachineShare()) // its size depends on our part of the machine
 	require.Equal(t, h.Machine, m.sum.Machine)
 }
 

@@ -17,7 +17,7 @@ type fakeClock struct {
 func (c *fakeClock) Now() time.Duration { return c.now }
 func (c *fakeClock) Start() time.Time   { return c.start }
 
-// What was in flight while the tester stood still is told apart from what was not, also before the pulse itself has noticed
+// Messages in flight while the tester stood still are told apart from others, also before the pulse itself has noticed
 // the pause: completions may be handled first.
 func TestPulseSpans(t *testing.T) {
 	t.Parallel()

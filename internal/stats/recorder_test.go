@@ -78,7 +78,7 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	require.Same(t, refused, r.FirstError(driver.ClassFull))
 	require.NoError(t, r.FirstError(driver.ClassTooLarge))
 
-	// Only what was accepted has an ack and response time; what was sent has a delay.
+	// Only accepted messages have an ack and response time; all sent ones have a delay.
 	require.EqualValues(t, 1, s.Latencies.Ack.Count())
 	require.EqualValues(t, 2000, s.Latencies.Ack.Max())
 	require.EqualValues(t, 1, s.Latencies.Response.Count())

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPausesOfTheTesterAreNotStalls: what the tester itself stood still is cut off.
+// TestPausesOfTheTesterAreNotStalls: time in which the tester itself stood still is cut off.
 func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 	ms := time.Millisecond
 	for name, tt := range map[string]struct {
@@ -45,7 +45,7 @@ func TestSidesOfStalls(t *testing.T) {
 	require.Equal(t, apart, joined(apart))
 }
 
-// A stall of many workers is what is quiet for all of them, from when the first of them waited.
+// A stall of many workers is the time that is quiet for all of them, from when the first of them waited.
 func TestStandstill(t *testing.T) {
 	s := time.Second
 	m := standstill{limit: s}

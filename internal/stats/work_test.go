@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// waits is a worker that says what it is told to.
+// waits is a worker that reports the waits it is given.
 type waits driver.Waits
 
 func (w *waits) Waits() driver.Waits { return driver.Waits(*w) }
@@ -27,7 +27,7 @@ func TestSaturation(t *testing.T) {
 		{Name: "producer-0", Waits: send},
 		{Name: "producer-1"},
 		{Name: "consumer-0", Waits: receive},
-		{Name: "consumer-1"}, // nobody knows about this one
+		{Name: "consumer-1"}, // the waits of this one are not known
 	})
 	elapsed := time.Duration(0)
 	second := func(phase Phase) []string {
