@@ -17,8 +17,8 @@ import (
 // idle is a consumer that is open.
 type idle struct{ driver.Consumer }
 
-// Consumers waited in vain if nothing came while somebody looked. A process that stood still had no chance to receive what
-// came meanwhile.
+// Consumers waited in vain if nothing came while the run looked for arrivals. A process that stood still had no chance
+// to receive messages that came meanwhile.
 func TestWaitedInVain(t *testing.T) {
 	const stall = 10 * time.Second
 	type moment struct {

@@ -29,7 +29,8 @@ func TestCommits(t *testing.T) {
 	})
 }
 
-// TestCommitsOfBothSides: those of consumers count as well, and those that the broker does not confirm are told apart.
+// TestCommitsOfBothSides: commits of consumers count as well, and commits that the broker does not confirm are told
+// apart.
 func TestCommitsOfBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)

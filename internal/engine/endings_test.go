@@ -19,8 +19,8 @@ import (
 
 const (
 	loadTime = 10 * time.Second
-	// closeBound is what closing may take at most: the workers, side by side, the time-out for stopping within the connect
-	// time-out, then the connections 2 s, and moments for drivers that do not obey.
+	// closeBound is the longest time that closing may take: the workers, side by side, the time-out for stopping within
+	// the connect time-out, then the connections 2 s, and moments for drivers that do not obey.
 	closeBound = connectTimeout + 8*time.Second
 	hurryBound = 4 * time.Second // the same after the second Ctrl-C: half a second for each of these steps
 )
@@ -233,7 +233,8 @@ func TestFailureDuringDrainIsNotSwallowed(t *testing.T) {
 	})
 }
 
-// The consumer of one topic dies in the drain; what it does not get is missing, but nobody waits for it.
+// The consumer of one topic dies in the drain; messages that it does not get are missing, but the drain does not wait
+// for them.
 func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		died := errors.New("died")

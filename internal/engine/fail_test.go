@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Consumers that fail on purpose: of all deliveries the exact share, whoever gets them. What was given back comes again and is received
-// once; what was rejected is received, counted, and not lost.
+// Consumers that fail on purpose: of all deliveries the exact share, whichever consumer gets them. Messages given back
+// come again and are received once; rejected messages are received, counted, and not lost.
 func TestConsumerFail(t *testing.T) {
 	const sent = 2000
 	for name, c := range map[string]struct {

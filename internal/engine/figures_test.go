@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestOffered: what the rate wanted of the measured part and what was sent of it, on a broker whose acknowledgements take a known
-// time, so that it is known how much can be sent.
+// TestOffered: the messages that the rate demanded in the measured part, and the number sent of them, on a broker whose
+// acknowledgements take a known time, so that it is known how much can be sent.
 func TestOffered(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -31,7 +31,7 @@ func TestOffered(t *testing.T) {
 		{name: "a message every four seconds", edit: func(p *flat) { p.Rate = rate("0.25") }, due: 2, offered: 0.25},
 		{
 			name: "a tenth", latency: 10 * time.Millisecond, edit: func(p *flat) { p.MaxPending = 1 },
-			due: 8000, missed: 1, offered: 1000, // those that are sent were due in the warm-up
+			due: 8000, missed: 1, offered: 1000, // the messages sent were due in the warm-up
 		},
 		{
 			name: "no warm-up", latency: 10 * time.Millisecond, edit: func(p *flat) { p.MaxPending, p.Warmup = 1, 0 },
@@ -99,7 +99,7 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 	})
 }
 
-// TestSpreads: consumers of which it is known what each of them receives.
+// TestSpreads: consumers that each receive a known number of messages.
 func TestSpreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)

@@ -149,7 +149,8 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 	}
 }
 
-// A step may change what is no matter of the workers' identity: transactions are counted in each step that has them.
+// A step may change settings that are not part of the workers' identity: transactions are counted in each step that has
+// them.
 func TestStepsWithOtherTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
@@ -187,7 +188,7 @@ func TestIdleSteps(t *testing.T) {
 		require.EqualValues(t, 2, sum.Steps[3].Total.Received)
 		require.InDelta(t, 4, sum.Steps[3].Loaded.Seconds(), 0.1)
 	})
-	synctest.Test(t, func(t *testing.T) { // what others have sent is no idleness
+	synctest.Test(t, func(t *testing.T) { // receiving foreign messages is not idleness
 		b := mem.New()
 		fill := newScenario(b.Factory(), false)
 		fill.step("fill", nil, fill.senders("senders", sending(40)))
@@ -225,7 +226,7 @@ func TestReadTime(t *testing.T) {
 	})
 }
 
-// A rate may be a share of what one group has reached.
+// A rate may be a share of the rate that one group has reached.
 func TestRateRelativeToGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)

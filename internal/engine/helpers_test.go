@@ -213,7 +213,7 @@ func merge(into *stats.Latencies, from stats.Latencies) {
 	}
 }
 
-// hooks override what the mem driver does, to make a driver that breaks its contract.
+// hooks override functions of the mem driver, to make a driver that breaks its contract.
 type hooks struct {
 	open       func(context.Context) error
 	producer   func(context.Context) error
@@ -366,7 +366,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 type ctx = context.Context
 
-// counting counts what is opened, by its name.
+// counting counts the openings, by name.
 func counting(
 	open func(ctx, driver.OpenOptions) (driver.Driver, error), opened map[string]int,
 ) func(ctx, driver.OpenOptions) (driver.Driver, error) {

@@ -40,7 +40,7 @@ func (d hastyDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 
 func delayedBy(d time.Duration) func(*plan.Group) { return func(g *plan.Group) { g.DeliveryDelay = d } }
 
-// Lateness is the delivery beyond the delay, message by message; what comes early is counted, and is in no lateness.
+// Lateness is the delivery beyond the delay, message by message; early messages are counted, and are in no lateness.
 func TestLateness(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

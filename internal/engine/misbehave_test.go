@@ -13,13 +13,13 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 )
 
-// Drivers that break their contract: the run ends in bounded time all the same, and says what is left.
+// Drivers that break their contract: the run ends in bounded time all the same, and lists the workers left behind.
 func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 	tests := []struct {
 		name      string
 		hooks     func(hang func()) *hooks
 		edit      func(*flat)
-		left      []string // names in what was left behind
+		left      []string // names in the list of workers left behind
 		inFlight  uint64
 		problem   string
 		loadError bool // the load does not even begin to last loadTime

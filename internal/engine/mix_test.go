@@ -69,7 +69,7 @@ func TestMixAsStored(t *testing.T) {
 	}
 }
 
-// What is damaged or lost is found with several kinds as with one.
+// Damaged and lost messages are found with several kinds as with one.
 func TestMixIsVerified(t *testing.T) {
 	for name, edit := range map[string]func(*mem.Options){
 		"damage": func(o *mem.Options) { o.Damage = 7 }, "lose": func(o *mem.Options) { o.Lose = 7 },

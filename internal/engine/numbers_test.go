@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// A stall in the warm-up concerns the messages that were due in it, also those that end after it: none of them enters what
-// is measured, and all measured latencies are of the same messages.
+// A stall in the warm-up concerns the messages that were due in it, also those that end after it: none of them enters
+// the measurement, and all measured latencies are of the same messages.
 func TestStallInWarmup(t *testing.T) {
 	for _, pending := range []int{1, 100, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestStallInWarmup(t *testing.T) {
 	}
 }
 
-// With a latency of 300 ms, what is in flight at the end of the warm-up ends after it.
+// With a latency of 300 ms, messages in flight at the end of the warm-up end after it.
 func TestLeftoverOfWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 300500*time.Microsecond, 400500*time.Microsecond })
@@ -152,7 +152,7 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 	}
 }
 
-// What a stalled broker still holds is not lost: that needs a broker that answers, and has nothing.
+// Messages that a stalled broker still holds are not lost: a loss needs a broker that answers, and has none.
 func TestStalledBrokerHasNotLost(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -103,7 +103,7 @@ func TestMinimumOfASteadyLoad(t *testing.T) {
 				p := newPlan(h.factory(b.Factory()), func(p *flat) {
 					p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
 				})
-				if role == plan.Consumer { // somebody else sends, beginning before and ending later
+				if role == plan.Consumer { // another run sends, beginning before and ending later
 					other := newPlan(b.Factory(), func(p *flat) {
 						p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
 					})
@@ -130,7 +130,7 @@ func TestMinimumOfASteadyLoad(t *testing.T) {
 	}
 }
 
-// countingProducer counts what it sent, to report it as its protocol's own.
+// countingProducer counts its messages, to report them as a counter of its protocol.
 type countingProducer struct {
 	driver.Producer
 	sent   atomic.Uint64
@@ -182,7 +182,7 @@ func TestProtocolCounters(t *testing.T) {
 	})
 }
 
-// aboutTheLoad leaves out what was said about the tester: machines that run tests are busy.
+// aboutTheLoad leaves out warnings about the tester: machines that run tests are busy.
 func aboutTheLoad(warnings []string) []string {
 	return slices.DeleteFunc(warnings, func(w string) bool {
 		return strings.HasPrefix(w, "the tester") || strings.HasPrefix(w, "the machine was")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuietness: it is counted from the last message, and only while somebody looks.
+// TestQuietness: it is counted from the last message, and only while look is called.
 func TestQuietness(t *testing.T) {
 	now := time.Now()
 	q := quietness{received: 5, looked: now, every: pollInterval}

@@ -27,7 +27,7 @@ func stallsAt(t *testing.T, b *mem.Broker, length time.Duration, at ...time.Dura
 	}
 }
 
-// TestStalls: a broker that is told when to stand still and for how long; what the run says of it.
+// TestStalls: a broker stands still at given times, and the run reports these stalls.
 func TestStalls(t *testing.T) {
 	type stall struct {
 		side          stats.Side
@@ -143,7 +143,7 @@ func TestStallWithoutEnd(t *testing.T) {
 	})
 }
 
-// What consumers do not get for a while, though it is there, is a stall of their side alone.
+// If consumers do not get messages for a while, though there are some, this is a stall of their side alone.
 func TestStallOfDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)

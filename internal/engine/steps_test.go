@@ -61,7 +61,7 @@ func (s *scenario) step(name string, edit func(*plan.Step), groups ...*plan.Grou
 	s.plan.Steps = append(s.plan.Steps, step)
 }
 
-// run carries the scenario out and checks what holds for every run of several steps.
+// run carries the scenario out and checks the invariants of every run of several steps.
 func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	t.Helper()
 	rep := new(recorder)
@@ -156,7 +156,7 @@ func lasting(d time.Duration) func(*plan.Step) { return func(s *plan.Step) { s.D
 
 func drainedStep(s *plan.Step) { s.Drained = true }
 
-// What a step leaves in a queue, a later one receives; the numbers of all steps add up.
+// A later step receives the messages that a step leaves in a queue; the numbers of all steps add up.
 func TestStepsShareOneNumbering(t *testing.T) {
 	for _, verified := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestGroupsOfOtherSizes(t *testing.T) {
 	})
 }
 
-// A group that is away for a step gets, on its return, what was sent meanwhile if its subscription is durable, and nothing of that
-// if it is not; neither counts as lost.
+// A group that is away for a step gets, on its return, the messages sent meanwhile if its subscription is durable, and
+// none of them if it is not; neither counts as lost.
 func TestGroupsThatReturn(t *testing.T) {
 	topic := func(g *plan.Group) { g.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
 	durable := func(g *plan.Group) {
@@ -283,7 +283,8 @@ func TestGroupsThatReturn(t *testing.T) {
 	}
 }
 
-// A durable subscription is removed at the end, in whatever steps its group was; what a run that ended early could not remove, it says.
+// A durable subscription is removed at the end, in whatever steps its group was; a run that ended early reports
+// subscriptions that it could not remove.
 func TestDurableSubscriptionsOfSteps(t *testing.T) {
 	durable := func(g *plan.Group) {
 		g.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
@@ -336,7 +337,7 @@ func TestDurableSubscriptionsOfSteps(t *testing.T) {
 	}
 }
 
-// A rate may be a share of what an earlier step has reached.
+// A rate may be a share of the rate that an earlier step has reached.
 func TestRelativeRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)
@@ -420,7 +421,7 @@ func TestThresholdsThatAbort(t *testing.T) {
 	}
 }
 
-// What ends the run ends it in whatever step it is, and nothing that was measured is lost.
+// An interruption or a failure ends the run in whatever step it is, and no measurement is lost.
 func TestStepsEndEarly(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 				require.Equal(t, "message count reached", s.Reason)
 				if tt.drainOut {
 					require.InDelta(t, drainTimeout, s.End.Sub(s.Start), float64(50*time.Millisecond))
-				} else { // what was delivered twice may stand in for something late: a quiet second decides
+				} else { // a duplicate may stand in for a late message: a quiet second decides
 					require.Less(t, s.End.Sub(s.Start), 1100*time.Millisecond)
 				}
 				// The broker's own count.
@@ -230,7 +230,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// What one subscription got twice must not make up for what another never got.
+// Duplicates at one subscription must not make up for messages missing at another.
 func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := 0

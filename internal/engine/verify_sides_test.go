@@ -95,7 +95,7 @@ func consuming(edits ...func(*flat)) func(*flat) {
 
 func onTopic(p *flat) { p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}} }
 
-// Two producers and three consumers in five processes: together they know what the broker did.
+// Two producers and three consumers in five processes: together they know the broker's faults.
 func TestSidesOfManyProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) {
@@ -133,7 +133,7 @@ func TestSidesOfManyProcesses(t *testing.T) {
 	})
 }
 
-// What is in the queue when the consumers stop early is not lost; once another consumer has fetched it, all is known.
+// Messages in the queue when the consumers stop early are not lost; once another consumer has fetched it, all is known.
 func TestSidesOfConsumersThatEndEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
@@ -170,8 +170,8 @@ func TestConsumerAloneReportsGaps(t *testing.T) {
 	})
 }
 
-// Each anonymous subscription of a topic is judged on its own. One that was opened in mid-run does not miss what was sent
-// before.
+// Each anonymous subscription of a topic is judged on its own. One that was opened in mid-run does not miss messages
+// sent before.
 func TestSidesOfTopics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()

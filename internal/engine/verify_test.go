@@ -18,7 +18,7 @@ import (
 
 func verified(p *flat) { p.Verify, p.Allow.Disorder = true, true }
 
-// For each fault, the verification reports exactly what the broker did, and nothing else.
+// For each fault, the verification reports exactly the faults of the broker, and nothing else.
 func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 	const count = 1000
 	type truth = mem.Stats
@@ -130,7 +130,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 						want.Received -= tt.lacking(&truth)
 					}
 					want.Once = want.Received - want.Duplicates
-					if producers > 1 { // what overtook a message may be another producer's: that is no disorder
+					if producers > 1 { // the message that overtook another may be from another producer: that is no disorder
 						require.LessOrEqual(t, v.Total.Disordered, want.Disordered)
 						want.Disordered = v.Total.Disordered
 					}
@@ -194,7 +194,7 @@ func TestVerificationAllows(t *testing.T) {
 	}
 }
 
-// Each subscription is verified on its own: what one got twice does not hide what another never got.
+// Each subscription is verified on its own: duplicates at one do not hide messages missing at another.
 func TestVerificationOfTopics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := 0
@@ -289,7 +289,7 @@ func destinations(kind driver.Kind, n int) (list []driver.Destination) {
 	return list
 }
 
-// What is in the queue from before is foreign, whatever its time says.
+// Messages that were in the queue before are foreign, whatever their time.
 func TestVerificationOfForeignMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
@@ -320,7 +320,7 @@ func TestVerificationOfABrokenRun(t *testing.T) {
 	})
 }
 
-// A second Ctrl-C ends the drain: what has not come is not lost.
+// A second Ctrl-C ends the drain: messages that have not come are not lost.
 func TestVerificationOfAHastyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = time.Hour })
@@ -334,7 +334,7 @@ func TestVerificationOfAHastyEnd(t *testing.T) {
 	})
 }
 
-// With a selector it is not known what to expect; with a time to live, losses may have expired.
+// With a selector the expected messages are not known; with a time to live, losses may have expired.
 func TestVerificationWithoutExpectation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 90 })
