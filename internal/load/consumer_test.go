@@ -116,7 +116,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// Setting the machine's clock must not disturb what one process measures: the wall clock is read once.
+// Setting the machine's clock must not disturb the measurements of one process: the wall clock is read once.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := load.NewClock()

@@ -21,7 +21,7 @@ type sender func(ctx context.Context, m *driver.Message) error
 func (s sender) Send(ctx context.Context, m *driver.Message) error { return s(ctx, m) }
 func (s sender) Close(context.Context) error                       { return nil }
 
-// waitingSender is a sender that knows what it waits for.
+// waitingSender is a sender that reports its waits.
 type waitingSender struct {
 	sender
 	waits *driver.Waits
@@ -43,7 +43,7 @@ func constant(t testing.TB, perSecond string) load.Schedule {
 	return load.ConstantSchedule(rate(t, perSecond))
 }
 
-// setup is what a producer is made of, and its load.
+// setup is the configuration of a producer, and its load.
 type setup struct {
 	ID, Index, Total int
 	Schedule         load.Schedule

@@ -108,7 +108,7 @@ func TestHeldUpOverAPause(t *testing.T) {
 	}
 }
 
-// What ends a load first: its schedule, its time, its count or its user.
+// The first of these ends a load: its schedule, its time, its count or its user.
 func TestEndOfSchedule(t *testing.T) {
 	for _, tt := range []struct {
 		name, schedule string

@@ -91,7 +91,7 @@ func TestLateSends(t *testing.T) {
 		name  string
 		send  time.Duration // each Send takes this
 		rate  string
-		waits string // the driver says that it waited for that; empty if it cannot tell what it waits for
+		waits string // the driver says that it waited for that; empty if it does not report its waits
 		late  bool
 	}{
 		{"in time", 50 * time.Microsecond, "1000", "", false},
@@ -149,7 +149,7 @@ func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 	})
 }
 
-// The tester is starved: it wakes 200 ms late, once. The clock of the producer is what was wrong, not the broker.
+// The tester is starved: it wakes 200 ms late, once. The clock of the producer was wrong, not the broker.
 func TestStarvedTesterIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 1000})
@@ -166,7 +166,7 @@ func TestStarvedTesterIsLate(t *testing.T) {
 	})
 }
 
-// A stall of the broker must not excuse what the tester does wrong afterwards.
+// A stall of the broker must not excuse the tester's own lateness afterwards.
 func TestStallDoesNotHideLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 500})

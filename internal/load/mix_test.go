@@ -106,7 +106,7 @@ func TestSharesAreExact(t *testing.T) {
 	}
 }
 
-// The shares are exact for every count, also if the last round is not whole, and in the open loop for what is due.
+// The shares are exact for every count, also if the last round is not whole, and in the open loop for the messages due.
 func TestSharesOfEveryCount(t *testing.T) {
 	for _, weights := range [][]int{{1, 1}, {80, 15, 5}, {3, 2, 1}, {1, 1, 1, 1, 1, 1}} {
 		for _, producers := range []int{1, 2, 3, 6, 7} {

@@ -14,7 +14,7 @@ import (
 )
 
 // Messages are numbered without gaps, in the order in which they leave; one that did not leave gives its number to the
-// next. What is in flight at the end is unconfirmed.
+// next. Messages in flight at the end are unconfirmed.
 func TestNumbering(t *testing.T) {
 	body := []byte("body")
 	ledger := verify.NewLedger(42, 3, driver.Destination{Name: "Q"}, verify.BodySum(body))
@@ -70,7 +70,7 @@ func TestWithheldIsCounted(t *testing.T) {
 	require.EqualValues(t, 11, rec.Ended())
 }
 
-// What the checker says decides what is foreign; the time alone does not.
+// The checker decides which messages are foreign; the time alone does not.
 func TestForeignByID(t *testing.T) {
 	mine := driver.ID{Run: 1, Number: 0}
 	mine.Sum = verify.Sum(mine, verify.BodySum(nil))

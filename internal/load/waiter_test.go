@@ -27,8 +27,8 @@ func TestWaiterIsExactAndStops(t *testing.T) {
 	})
 }
 
-// The kernel's timer knows no fake clock; what can be tested without relying on speed is that it never wakes early and
-// that the end of the context wakes it.
+// The kernel's timer knows no fake clock. Two facts can be tested without relying on speed: it never wakes early, and
+// the end of the context wakes it.
 func TestWaiterOnRealClock(t *testing.T) {
 	for _, precise := range []bool{false, true} {
 		t.Run(fmt.Sprintf("precise %t", precise), func(t *testing.T) {
