@@ -95,7 +95,8 @@ func TestFileKeepsWhatIsNoFile(t *testing.T) {
 	_, err = verify.ReadFile(target)
 	require.NoError(t, err)
 
-	// A socket stands for what root could replace by a file: /dev/null, /dev/full. It cannot be opened for writing.
+	// A socket stands for devices that root could replace by a file: /dev/null, /dev/full. It cannot be opened for
+	// writing.
 	short, err := os.MkdirTemp("", "pv") //nolint:usetesting // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
@@ -173,7 +174,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(good[28 : len(good)-32])
 	f.Add(withJSON("{}")[28:])
 	f.Add(withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":1,"low":1000000}]}]}`)[28:])
-	huge := regexp.MustCompile(`[0-9]{9}`) // what a set may become that way takes the fuzzer too long
+	huge := regexp.MustCompile(`[0-9]{9}`) // such large sets take the fuzzer too long
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if huge.Match(content) {
 			return

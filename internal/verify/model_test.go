@@ -17,7 +17,7 @@ type message struct {
 	run, producer, number int64
 }
 
-// copies is what the model knows of a message at one subscription.
+// copies is the model's knowledge of a message at one subscription.
 type copies struct{ n, marked, inTime, markedLate int }
 
 // model judges with maps and no thought for speed or memory.
@@ -128,8 +128,8 @@ type scenario struct {
 	sticky                                float64 // the next message goes to the same consumer
 }
 
-// Whatever happens to messages, however they spread over consumers, processes and buffers: the verification says what
-// the model says, before and after the sides went through files.
+// Whatever happens to messages, however they spread over consumers, processes and buffers: the verification agrees with
+// the model, before and after the sides went through files.
 func TestVerificationIsTheModel(t *testing.T) {
 	for i, s := range []scenario{
 		{runs: 1, producers: 1, messages: 500, parts: 1, consumers: 1},
@@ -218,7 +218,7 @@ func compareWithModel(t *testing.T, s scenario, random *rand.Rand) {
 		own := d.id.Run != 99
 		parts[p].deliver(m, c, d.id, body, !own || !chance(s.damage), d.marked)
 		if i%1000 == 0 {
-			parts[p].tracker.Progress(0) // takes what is in the buffers
+			parts[p].tracker.Progress(0) // takes the content of the buffers
 		}
 	}
 	for i, p := range parts {

@@ -18,8 +18,8 @@ func (o *inOutage) Explain(bool) (bool, uint32) { return o.now, o.times }
 
 func (o *inOutage) begin() { o.now, o.times = true, o.times+1 }
 
-// TestAfterOutageInAnyOrder: a consumer got messages before the outage, another one got some again after it. The result is the same
-// whichever of them hands over what it got first.
+// TestAfterOutageInAnyOrder: a consumer got messages before the outage, another one got some again after it. The result
+// is the same whichever of them hands its messages over first.
 func TestAfterOutageInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, first := range []int{0, 1} {
@@ -55,7 +55,8 @@ func TestAfterOutageInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestAfterManyOutages: each explains what it made come again, and no outage explains what came again later.
+// TestAfterManyOutages: each explains the messages that it made come again, and no outage explains messages that came
+// again later.
 func TestAfterManyOutages(t *testing.T) {
 	t.Parallel()
 	tracker := NewTracker()
@@ -81,7 +82,7 @@ func TestAfterManyOutages(t *testing.T) {
 		check(latest, k*each, k*each+again)
 		check(latest, (k+1)*each-1, (k+1)*each)
 		outage.now = false
-		latest.flush() // what the outage explains is known before what came earlier
+		latest.flush() // the copies that the outage explains are known before the earlier ones
 		first.flush()
 	}
 	s := tracker.streams[streamKey{1, 0}]

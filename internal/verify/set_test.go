@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collect adds ranges, and returns the set and what was there already.
+// collect adds ranges, and returns the set and the numbers that were there already.
 func collect(ranges ...[2]uint64) (s *Set, again []uint64) {
 	s = &Set{}
 	for _, r := range ranges {
@@ -62,7 +62,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// Random ranges: the set is what a map says.
+// Random ranges: the set agrees with a map.
 func TestSetIsAMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {

@@ -107,7 +107,7 @@ func TestNoAllocations(t *testing.T) {
 	step()
 	require.Zero(t, testing.AllocsPerRun(100_000, step))
 	i := 0
-	require.Zero(t, testing.AllocsPerRun(100_000, func() { // each tenth message to somebody else
+	require.Zero(t, testing.AllocsPerRun(100_000, func() { // each tenth message to another consumer
 		if i++; i%10 == 0 {
 			l.Next(0)
 		}
@@ -115,7 +115,7 @@ func TestNoAllocations(t *testing.T) {
 	})/100, "a set may grow now and then")
 }
 
-// BenchmarkCheck is what verification adds to each message of 1 KiB, on both sides.
+// BenchmarkCheck measures the cost of verification for each message of 1 KiB, on both sides.
 func BenchmarkCheck(b *testing.B) {
 	body := make([]byte, 1024)
 	l := verify.NewLedger(1, 0, driver.Destination{Name: "Q"}, verify.BodySum(body))
