@@ -86,7 +86,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A metric of a group is named by both; what only the whole run has is not of a group.
+// A metric of a group is named by both; metrics that only the whole run has are not of a group.
 func TestMetricsOfGroups(t *testing.T) {
 	for name, group := range map[string]string{
 		"group.senders.sent": "senders", "group.senders.sent.avg": "senders", "group.a-b_c.1.received.min": "a-b_c.1",
