@@ -22,8 +22,8 @@ func (r *ConsumerRecorder) cameFrom(m *Receipt) {
 	a.Messages++
 }
 
-// moveArrivals adds the messages of other shards since it was called before to those of other recorders, which are in
-// the order of the shards.
+// moveArrivals moves the messages of other shards since the last call into to, which holds the sums of other recorders
+// in the order of the shards.
 func (r *ConsumerRecorder) moveArrivals(to []Arrival) []Arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *Arrival) join(o *Arrival) {
 	a.Messages += o.Messages
 }
 
-// arrivals returns the messages that came from other shards since it was called before, those without any left out.
+// arrivals returns the messages that came from other shards since the last call; shards without any are left out.
 func (c *Collector) arrivals() (list []Arrival) {
 	var sums []Arrival
 	for _, r := range c.consumers {

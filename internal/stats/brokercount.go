@@ -16,7 +16,7 @@ type DestinationCount struct {
 	Destination  string
 	Sent         uint64   // by the run, whatever the outcome
 	Added        Compared // messages that the broker got, against messages accepted, or sent without an answer
-	Received     uint64   // by the run, messages of others included
+	Received     uint64   // by the run, foreign messages included
 	Failed       uint64   // given back or rejected by consumers, on purpose
 	Acknowledged Compared // messages that the broker was told were consumed, against messages received
 	Depth        uint64   // at the end

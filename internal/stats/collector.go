@@ -225,8 +225,8 @@ func (c *Collector) open() int {
 	return n
 }
 
-// sent returns how many messages are known to have left. That is those which the driver took, and also one that it is
-// still taking if that has ended or been received already; delivered is the number of messages received.
+// sent returns how many messages are known to have left. These are the messages that the driver took, and also one that
+// it is still taking if that has ended or been received already; delivered is the number of messages received.
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i, r := range c.producers {
@@ -370,7 +370,7 @@ func sumCounters(workers []Worker) (sum []driver.Counter) {
 	return sum
 }
 
-// AddCounters adds those of more to sum, by their names.
+// AddCounters adds the counters of more to sum, by their names.
 func AddCounters(sum, more []driver.Counter) []driver.Counter {
 	for _, counter := range more {
 		i := slices.IndexFunc(sum, func(c driver.Counter) bool { return c.Name == counter.Name })
@@ -383,7 +383,7 @@ func AddCounters(sum, more []driver.Counter) []driver.Counter {
 	return sum
 }
 
-// expect makes those of the latencies that other has and that do not come with every run.
+// expect makes the latencies that other has and that do not come with every run.
 func (l *Latencies) expect(other Latencies) {
 	if l.B2C == nil && other.B2C != nil {
 		l.B2C = NewLatency()

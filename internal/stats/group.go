@@ -2,7 +2,7 @@ package stats
 
 import "time"
 
-// Members are the recorders of a group, by their places among those of the collector.
+// Members are the recorders of a group, by their indices in the collector.
 type Members struct {
 	Name                 string
 	Producers, Consumers []int

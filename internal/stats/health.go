@@ -158,7 +158,7 @@ func (h Health) MachineShare() float64 {
 	return h.Machine.Seconds() / h.MachineAll.Seconds()
 }
 
-// OthersShare returns the part of the machine's processor time that others than this process used.
+// OthersShare returns the part of the machine's processor time that other processes used.
 func (h Health) OthersShare() float64 {
 	if h.MachineAll <= 0 {
 		return 0
@@ -166,17 +166,18 @@ func (h Health) OthersShare() float64 {
 	return max(0, h.Machine-h.CPU).Seconds() / h.MachineAll.Seconds()
 }
 
-// Crowded tells whether others kept the machine's processors so busy that the tester had to wait for one. Its latencies
-// include that.
+// Crowded tells whether other programs kept the machine's processors so busy that the tester had to wait for one. Its
+// latencies include that.
 func (h Health) Crowded() bool {
 	return h.MachineShare() > MaxCPUShare && h.OthersShare() > MaxOthersShare
 }
 
 // Limits above which the tester counts as unfit.
 const (
-	// MaxCPUShare is the share of its processors that the tester may use, and of the machine's that all may use.
+	// MaxCPUShare is the share of its processors that the tester may use, and the share of the machine's processors that
+	// all programs may use.
 	MaxCPUShare = 0.9
-	// MaxOthersShare is the share of a busy machine that others may use.
+	// MaxOthersShare is the share of a busy machine that other programs may use.
 	MaxOthersShare = 0.1
 	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
 	MaxLateShare = 0.01
@@ -189,8 +190,8 @@ const (
 	MaxClockStep = time.Millisecond
 )
 
-// Late tells whether n late sends are so many that they may have limited the load: more than MaxLateShare of those sent
-// and at least MinLate, since a few say nothing.
+// Late tells whether n late sends are so many that they may have limited the load: more than MaxLateShare of the
+// messages sent and at least MinLate, since a few say nothing.
 func (h Health) Late(n uint64) bool {
 	return n >= MinLate && float64(n) > MaxLateShare*float64(h.Sent)
 }

@@ -11,8 +11,8 @@ import (
 // Range and precision of all latencies. Latencies have two significant digits, as in `artemis perf`: a percentile is at
 // most 1% above the true value. Mean and maximum are exact, they are kept beside the counts.
 const (
-	// MaxLatency is the largest latency that a distribution can tell from others. Larger ones are recorded as this one
-	// and counted in Counters.OutOfRange.
+	// MaxLatency is the largest latency that a distribution can hold. Larger ones are recorded as this one and counted in
+	// Counters.OutOfRange.
 	MaxLatency = 24 * time.Hour
 
 	significantDigits = 2

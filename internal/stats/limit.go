@@ -75,7 +75,7 @@ func (l Limit) OfTester() bool {
 
 // LoadAsked holds the targets and bounds set for a load.
 type LoadAsked struct {
-	// Producers are those of the collector; one that took no part is zero.
+	// Producers are in the order of the collector; one that took no part is zero.
 	Producers []ProducerAsked
 	// Delivered: the producers' messages are for consumers of the same load, without a delay.
 	Delivered bool
@@ -295,7 +295,7 @@ func (t *LoadTally) saturated() string {
 	return text
 }
 
-// busyMachine adds that others kept the machine busy, if they did: a broker on it may have had no processor.
+// busyMachine adds that other programs kept the machine busy, if they did: a broker on it may have had no processor.
 func (t *LoadTally) busyMachine() string {
 	if !t.all.Crowded() {
 		return ""

@@ -19,7 +19,7 @@ type Mark struct {
 type marker struct {
 	step     string
 	received bool
-	marks    []uint64 // those not passed yet, in ascending order
+	marks    []uint64 // marks not passed yet, in ascending order
 	start    time.Time
 	base     uint64  // as of the start
 	rate     float64 // of the last full second; 0 if there was none
@@ -27,7 +27,7 @@ type marker struct {
 }
 
 // Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the
-// messages that were completed, or of those received. Call it after the last Collect of the step before.
+// messages completed, or received. Call it after the last Collect of the step before.
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
 	c.marker.base, c.marker.rate = c.marker.count(&c.total), 0

@@ -19,7 +19,7 @@ const (
 type Minimum struct {
 	Completed, Received Lowest
 
-	// read is of the seconds before that of the last message, and since is of that and those behind it.
+	// read covers the seconds before that of the last message, and since that second and the ones after it.
 	read, since Lowest
 }
 
@@ -27,7 +27,7 @@ type Minimum struct {
 // of its last message.
 func (m *Minimum) Read() Lowest { return m.read }
 
-// join takes those of other seconds.
+// join merges the lowest rate of other seconds.
 func (l *Lowest) join(o *Lowest) {
 	seconds := l.Seconds + o.Seconds
 	if l.Seconds == 0 || o.Seconds > 0 && o.PerSecond < l.PerSecond {

@@ -36,7 +36,7 @@ func (o *Offered) Missed() float64 {
 // Unsent returns how many of the messages due were not sent.
 func (o *Offered) Unsent() uint64 { return max(o.Due, o.Sent) - o.Sent }
 
-// Add adds those of another group at the same time.
+// Add adds the messages of another group at the same time.
 func (o *Offered) Add(other Offered) {
 	o.Due += other.Due
 	o.Sent += other.Sent
@@ -51,7 +51,7 @@ type Spread struct {
 	Least, Median, Most uint64
 }
 
-// Spreads returns those of all groups with several producers, or several consumers, in the order of the workers.
+// Spreads returns the spreads of all groups with several producers, or several consumers, in the order of the workers.
 func Spreads(workers []WorkerTotal) (list []Spread) {
 	type key struct {
 		group     string

@@ -28,7 +28,7 @@ type Outage struct {
 	// Before, each; 0 if there were none. It is exact to a second.
 	Recovered time.Duration
 	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several
-	// outages from which the load had not recovered in between, those before the first.
+	// outages from which the load had not recovered in between, the medians before the first.
 	Before Rates
 	// Even: Before is of seconds in a row.
 	Even bool
@@ -77,7 +77,7 @@ type OutageProgress struct {
 	Length     time.Duration // of all outages, added up, up to now
 	Reconnects uint64        // workers that were connected again
 	InDoubt    uint64        // messages that ended without an answer
-	// Attempts are those to connect again that failed, by the class of the failure.
+	// Attempts are the failed attempts to connect again, by the class of the failure.
 	Attempts [driver.NumClasses]uint64
 }
 
@@ -314,7 +314,8 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 		}
 		p.Length += length
 	}
-	// The clocks of an outage's end and of the snapshots before it were read by others: a sum that shrinks is no counter.
+	// Other goroutines read the clock for an outage's end and for the snapshots before it: a sum that shrinks is no
+	// counter.
 	s.length = max(s.length, p.Length)
 	p.Length = s.length
 	return p

@@ -349,7 +349,7 @@ type ConsumerRecorder struct {
 	part  [parts]receivings
 	from  []Arrival     // by shard, since the last collection; nil without shards
 	came  bool          // a message, since Begin
-	first time.Duration // of those, from the start of the run
+	first time.Duration // the time of the first message since Begin, from the start of the run
 	last  time.Duration
 }
 
@@ -566,7 +566,7 @@ func (r *ConsumerRecorder) Total() uint64 {
 	return r.count(func(p *receivings) uint64 { return p.total })
 }
 
-// Arrived returns the number of deliveries, those of foreign messages and of such that were given back included.
+// Arrived returns the number of deliveries, including foreign messages and messages given back.
 func (r *ConsumerRecorder) Arrived() uint64 {
 	return r.count(func(p *receivings) uint64 { return p.total + p.foreign + p.released })
 }

@@ -90,7 +90,7 @@ func (r *recovery) note(rates Rates) {
 	}
 }
 
-// look sees whether the rates of a full second are those of before.
+// look checks whether the rates of a full second are back at those before the outage.
 func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }) {
 		for _, o := range r.pending {
@@ -118,7 +118,7 @@ func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 	r.good = 0
 }
 
-// medians returns those of each rate, and whether the seconds were in a row.
+// medians returns the median of each rate, and whether the seconds were in a row.
 func medians(list []second) (base Rates, even bool) {
 	if len(list) == 0 {
 		return Rates{}, false

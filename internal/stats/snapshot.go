@@ -153,7 +153,7 @@ type Latencies struct {
 
 	// B2C and S2C have their names from RocketMQ's benchmark: from the moment when the producer made the message (born)
 	// and when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole
-	// milliseconds, rounded down, by the clocks of those machines: they are up to 1 ms too long.
+	// milliseconds, rounded down, by the clocks of these machines: they are up to 1 ms too long.
 	B2C, S2C *Latency
 
 	// Commit is from asking the broker to commit a transaction, of producers or consumers, to its confirmation; nil until
@@ -225,7 +225,7 @@ type Snapshot struct {
 	// Side is the resource use of the broker and its host in the interval, or in one about as long; nil if nothing is
 	// known.
 	Side *brokerside.Use
-	// Arrivals are the messages that came from other shards, in the order of those.
+	// Arrivals are the messages that came from other shards, in the order of the shards.
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
@@ -267,7 +267,7 @@ type Summary struct {
 	Reason string
 	// Interrupted: the user asked for the end.
 	Interrupted bool
-	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	// Aborted: a threshold ended the run before its plan did, so that its figures cover only a part of it.
 	Aborted bool
 	// Err is the error that broke the run off, if there was one.
 	Err error
@@ -343,17 +343,17 @@ type Health struct {
 	// resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
 	Memory     uint64
 	MemoryPeak uint64        // the most resident bytes that this process ever had; only of a whole run
-	WasCrowded bool          // others kept the machine's processors busy for a part of the time at least
+	WasCrowded bool          // other programs kept the machine's processors busy for a part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
-	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded by others
+	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded
 
 	Sent        uint64
 	LateSends   uint64 // sends that left late although neither the broker nor max-pending held them up
-	LateCrowded uint64 // part of LateSends, in intervals in which others kept the machine's processors busy
+	LateCrowded uint64 // part of LateSends, in intervals in which other programs kept the machine's processors busy
 	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
 
-	// Workers counts the producers and consumers of each full second of load, and Saturated those of them that never
+	// Workers counts the producers and consumers of each full second of load, and Saturated the number of them that never
 	// waited in that second: the tester, not the broker, was their limit.
 	Workers, Saturated uint64
 
@@ -387,7 +387,7 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	return &joined
 }
 
-// join adds other, also those latencies that l does not have yet.
+// join adds other, also latencies that l does not have yet.
 func (l *Latencies) join(other Latencies) {
 	for _, pair := range []struct {
 		to   **Latency

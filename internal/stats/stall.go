@@ -157,7 +157,7 @@ func (m *stallMeter) fresh() []Stall {
 	return list
 }
 
-// sum returns those from that one on.
+// sum returns the stalls found from that index on.
 func (m *stallMeter) sum(from int) (sum Stalls) {
 	if m == nil {
 		return sum

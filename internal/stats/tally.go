@@ -44,10 +44,11 @@ const (
 	manyInFlight = 20
 	// stretched is how many times the shortest latency answers must take on average for messages to queue in the broker.
 	stretched = 5
-	// stretchedLittle is the same, with few messages in flight, for answers to be late as others had the processors.
+	// stretchedLittle is the same, with few messages in flight, for answers to be late because other programs had the
+	// processors.
 	stretchedLittle = 20
-	// starved is for how much of the time, threads added up, the tester must have waited for a processor for others to be
-	// the limit: one of its threads or another at almost any moment.
+	// starved is for how much of the time, threads added up, the tester must have waited for a processor for other
+	// programs to be the limit: one of its threads or another at almost any moment.
 	starved = 0.8
 	// oldMessages is the age at their delivery from which messages count as having waited in the broker. Clocks of two
 	// machines differ by less.
@@ -72,7 +73,7 @@ type LoadTally struct {
 
 	delayed bool // there were messages that the broker was to hold back
 
-	all, full, crowded Health // of all intervals, and of those in which the tester, or others, had all processors
+	all, full, crowded Health // of all intervals, and of ones in which the tester, or other programs, had all processors
 }
 
 // workerTally is how long each bound limited a worker.
@@ -114,7 +115,7 @@ func (w *workerTally) never(b bound, d time.Duration) {
 	}
 }
 
-// boundSums are those of several workers.
+// boundSums are the bounds of several workers, added up.
 type boundSums struct {
 	bounds [numBounds]time.Duration
 	total  time.Duration
@@ -292,7 +293,7 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 }
 
 // acks returns the latencies of the answers of an interval, of messages of whatever phase: a producer that is far
-// behind its rate sends those of the warm-up long after it.
+// behind its rate sends the messages of the warm-up long after it.
 func (s *Snapshot) acks() (list []*Latency) {
 	for _, l := range []*Latency{s.Latencies.Ack, s.Leftover.Ack} {
 		if l != nil && l.Count() > 0 {
@@ -394,8 +395,8 @@ func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bou
 	}
 }
 
-// starved tells whether others had the processors that the tester needed: it waited for one at almost any moment, or
-// wanted all that it may use.
+// starved tells whether other programs had the processors that the tester needed: it waited for one at almost any
+// moment, or wanted all that it may use.
 func (h *Health) starved() bool {
 	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)
 	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)

@@ -116,7 +116,7 @@ func (m *workMeter) reopened(workers []Worker) {
 	}
 }
 
-// crowded says that others kept the machine busy in the last interval.
+// crowded notes that other programs kept the machine busy in the last interval.
 func (m *workMeter) crowded() {
 	for i := range m.workers {
 		if at := &m.workers[i]; at.saturated {
