@@ -44,8 +44,8 @@ func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
 	return inspector
 }
 
-// countFrom takes the counts of those destinations of the present step that no step had before, before any message of
-// it is sent. A place with producers is counted at their broker, others at that of the consumers.
+// countFrom takes the counts of the destinations of the present step that no step had before, before any message of it
+// is sent. A place with producers is counted at their broker, other places at that of the consumers.
 func (r *run) countFrom(ctx context.Context) {
 	if r.counting == nil {
 		return
@@ -114,7 +114,7 @@ func (r *run) depths() []brokercount.Depth {
 	return r.counting.watch.Depths()
 }
 
-// awaitCount asks for the counts until they are those of the run, for a time.
+// awaitCount asks for the counts until they agree with the run's, for a time.
 func (r *run) awaitCount(ctx context.Context, while time.Duration) {
 	if r.counting == nil || ctx.Err() != nil {
 		return

@@ -91,7 +91,7 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 // labelVariable begins the names of the variables that have the labels.
 const labelVariable = "PERFMQ_LABEL_"
 
-// environ returns the variables that commands get beside those of the process.
+// environ returns the variables that commands get besides the environment of the process.
 func environ(p *plan.Plan) []string {
 	list := slices.Clone(p.Environ)
 	for label, text := range p.Labels {

@@ -184,7 +184,7 @@ func (r *run) redelivered() (n uint64) {
 	return n
 }
 
-// allConfirmed tells whether all messages were accepted: no others may still come.
+// allConfirmed tells whether all messages were accepted: no unconfirmed ones may still come.
 func (r *run) allConfirmed() bool {
 	for _, p := range r.producers {
 		if p.rec.Completed() != p.rec.Ended() {
@@ -225,7 +225,7 @@ func (r *run) completed() map[place]uint64 {
 	return n
 }
 
-// awaited is the number of missing messages that may still come: those of subscriptions with a consumer left.
+// awaited is the number of missing messages that may still come, on subscriptions with a consumer left.
 func (r *run) awaited() (n uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {

@@ -118,7 +118,7 @@ type run struct {
 
 	steps   []*step
 	step    *step         // the present one
-	due     uint64        // messages that were due in the steps that have ended, those without a rate not counted
+	due     uint64        // messages that were due in the steps that have ended, groups without a rate not counted
 	offered stats.Offered // of the steps that have ended
 	left    []string      // failures to close in the steps so far
 	ended   []stats.StepSummary

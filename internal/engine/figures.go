@@ -108,7 +108,7 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 	return f
 }
 
-// figuresOf are those of a whole run.
+// figuresOf are the figures of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
 		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum,
@@ -148,7 +148,7 @@ func judgeThresholds(
 	})
 }
 
-// latencies adds those of which there is a value, in microseconds.
+// latencies adds the latencies that have a value, in microseconds.
 func latencies(f map[string]float64, l *stats.Latencies) {
 	for name, l := range map[string]*stats.Latency{
 		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer, "commit": l.Commit,

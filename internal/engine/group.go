@@ -117,7 +117,8 @@ func dealt(n uint64, index, workers int) uint64 {
 	return (n-i-1)/of + 1
 }
 
-// quota returns how many of the messages that the consumers of the group are to receive are for those of this shard.
+// quota returns how many of the messages that the consumers of the group are to receive are for its consumers of this
+// shard.
 func (u *use) quota() (own uint64) {
 	for _, c := range u.consumers {
 		own += dealt(u.plan.Count, c.index, u.allConsumers)

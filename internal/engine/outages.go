@@ -91,7 +91,7 @@ func (r *run) plannedRate() (sum float64) {
 	return sum
 }
 
-// lostClass tells whether failures of a class are those of lost connections.
+// lostClass tells whether a class is one of lost connections.
 func lostClass(class driver.Class) bool {
 	return class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker || class == driver.ClassTimeout
 }

@@ -32,7 +32,8 @@ type step struct {
 type use struct {
 	*group
 	plan *plan.Group
-	// Messages that the group had sent when the load of the step began, and those of them that were due after a warm-up.
+	// Messages that the group had sent when the load of the step began, and the ones of them that were due after a
+	// warm-up.
 	base, measuredBase uint64
 
 	due, sentInStep uint64 // as of the end of the step

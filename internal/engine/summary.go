@@ -103,7 +103,7 @@ func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
 	return list
 }
 
-// lowestOf returns the lowest rates of those steps that have the workers.
+// lowestOf returns the lowest rates of the steps that have the workers.
 func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
 	for i := range steps {
 		for _, pair := range [][2]*stats.Lowest{
@@ -117,7 +117,7 @@ func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
 	return m
 }
 
-// highestOf returns the highest rates of those steps that have the workers.
+// highestOf returns the highest rates of the steps that have the workers.
 func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
 	for i := range steps {
 		for _, pair := range [][2]*stats.Lowest{

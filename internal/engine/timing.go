@@ -39,8 +39,8 @@ const (
 	pollInterval = 5 * time.Millisecond
 	// quietTime ends the drain, when nothing was received for that long and the number of messages to expect is not known.
 	quietTime = time.Second
-	// duplicateWait is the wait for duplicates in a verified run of which all has arrived: those of the last messages come
-	// after them.
+	// duplicateWait is the wait for duplicates in a verified run of which all has arrived: duplicates of the last messages
+	// come after them.
 	duplicateWait = 250 * time.Millisecond
 	// proofTime bounds the wait beyond the drain time-out for the proof that messages that have not come are lost, not
 	// left: a machine that stood still may have given the consumers no second in which they could receive.

@@ -236,7 +236,7 @@ func (r *run) proven() bool {
 	return true
 }
 
-// renewProbes ends the probes, if anything is verified, and allows those of later steps.
+// renewProbes ends the probes, if anything is verified, and allows the probes of later steps.
 func (v *verification) renewProbes() {
 	if v != nil {
 		v.endProbes()
