@@ -11,7 +11,7 @@ import (
 // a run without a warm-up. It is safe for concurrent use.
 type Phases struct{ from, to atomic.Int64 }
 
-// NewPhases returns those of a run of one step, which begins with that warm-up.
+// NewPhases returns the phases of a run of one step, which begins with that warm-up.
 func NewPhases(warmup time.Duration) *Phases {
 	p := new(Phases)
 	p.Begin(0, warmup)

@@ -68,7 +68,7 @@ func (t *timetable) at(n uint64) time.Duration {
 	return t.pieces[i].at(n)
 }
 
-// Due returns how many messages are due before t: those with At(n) < t.
+// Due returns how many messages are due before t, with At(n) < t.
 func (s Schedule) Due(t time.Duration) uint64 {
 	switch {
 	case t <= 0:
