@@ -29,11 +29,11 @@ type Checker struct {
 	sums    *summer
 	outages Outages // nil without --reconnect
 
-	mu    sync.Mutex // rarely contended: others take it once a second, and in the drain
+	mu    sync.Mutex // rarely contended: other goroutines take it once a second, and in the drain
 	spans []span     // complete
 	lanes map[streamKey]*lane
 	cache [cacheSize]*lane
-	busy  []*lane // those with an open span
+	busy  []*lane // lanes with an open span
 	n     unnamed
 }
 

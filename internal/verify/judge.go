@@ -317,7 +317,7 @@ func (j *judge) countRuns(sides []*Side) int {
 // unwatched finds destinations that were sent to, but that no side received from.
 func (j *judge) unwatched(r *Result) {
 	if len(r.Scopes) == 0 || len(j.absent) > 0 {
-		return // a producer alone, or others receive
+		return // a producer alone, or other processes receive
 	}
 	watched := map[string]bool{}
 	for i := range r.Scopes {
@@ -331,7 +331,7 @@ func (j *judge) unwatched(r *Result) {
 	}
 }
 
-// lostOnQueues tells whether something was lost where others may take messages away.
+// lostOnQueues tells whether messages were lost on queues, where other consumers may take messages away.
 func (r *Result) lostOnQueues() bool {
 	return slices.ContainsFunc(r.Scopes, func(s Scope) bool {
 		return s.Lost > 0 && strings.HasPrefix(s.Destination, driver.Queue.String()+":")

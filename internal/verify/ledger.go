@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Ledger numbers the messages of one producer and keeps how those ended that were not simply accepted.
+// Ledger numbers the messages of one producer and keeps the outcomes of messages that were withheld or not accepted.
 type Ledger struct {
 	id     driver.ID // of the message that was numbered last; Next's goroutine only
 	sums   *summer

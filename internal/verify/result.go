@@ -15,7 +15,7 @@ type Progress struct {
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"` // part of Duplicates that an outage explains
 	Disordered  uint64 `json:"outOfOrder"`                      // messages behind a later one of their producer
 	Damaged     uint64 `json:"damaged"`                         // deliveries that differ from the message sent
-	Foreign     uint64 `json:"foreign"`                         // deliveries of others
+	Foreign     uint64 `json:"foreign"`                         // deliveries of foreign messages
 }
 
 func (p *Progress) add(o Progress) {

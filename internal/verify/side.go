@@ -43,7 +43,7 @@ type Sent struct {
 	// Started and Ended are when the load began and ended.
 	Started, Ended int64
 
-	// How those ended that were not accepted for delivery; no number is in two of them.
+	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
 }
 
@@ -62,8 +62,8 @@ type Received struct {
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
 	Opened, Ended, Last int64
-	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and
-	// not all. The others are not for it.
+	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and not
+	// all. Other messages of these producers are not for it.
 	Sent map[Stream]Bounds
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
