@@ -70,7 +70,7 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
 	m, ok := threshold.Find(r.Metric)
 	if i < 0 || !ok {
-		return // whoever read the file has told
+		return // the reader of the file has reported it
 	}
 	has := earlier[i].Has(false)
 	if m.Group != "" {

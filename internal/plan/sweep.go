@@ -23,7 +23,7 @@ func (p *Plan) Rename(name func(string) string) {
 	}
 }
 
-// Part returns a plan with those steps alone.
+// Part returns a plan with these steps alone.
 func (p *Plan) Part(wanted func(*Step) bool) *Plan {
 	part := *p
 	part.Steps = nil

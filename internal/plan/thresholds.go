@@ -58,7 +58,7 @@ func (p *Plan) Roles() Role {
 	}
 }
 
-// thresholds refuses those on figures that there will not be, of the run or, of one step, of that.
+// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have.
 func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, steps []Step) {
 	v.group = nil
 	for i := range list {
