@@ -137,7 +137,7 @@ func Metrics() []Metric {
 
 type statistic struct{ name, help string }
 
-// statistics are those of each latency.
+// statistics are the statistics of each latency.
 func statistics() []statistic {
 	return []statistic{
 		{"mean", "mean"},
