@@ -339,8 +339,8 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 // ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which
 // the message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
-	// Written by the receiving goroutine alone; atomic because the collector reads them. In nanoseconds: spent on
-	// simulated work, and held back by a rate; work in progress not included
+	// Written by the receiving goroutine alone; atomic because the collector reads them.
+	// nanoseconds spent on simulated work, and held back by a rate; a span in progress not included
 	worked, paced atomic.Int64
 	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
 
