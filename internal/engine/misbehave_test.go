@@ -13,13 +13,13 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 )
 
-// Drivers that break their contract: the run ends in bounded time all the same, and lists the workers left behind.
+// Drivers that break their contract: the run ends in bounded time all the same, and lists the resources left behind.
 func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 	tests := []struct {
 		name      string
 		hooks     func(hang func()) *hooks
 		edit      func(*flat)
-		left      []string // names in the list of workers left behind
+		left      []string // names in the list of resources left behind
 		inFlight  uint64
 		problem   string
 		loadError bool // the load does not even begin to last loadTime
