@@ -28,7 +28,7 @@ const activemq516Coordinates = "org.apache.activemq:apache-activemq:5.16.7:tar.g
 var activemqEtc embed.FS
 
 // ActiveMQ is a running ActiveMQ Classic broker. Its methods may be called
-// concurrently, but for those that start and stop it.
+// concurrently, except the methods that start and stop it.
 type ActiveMQ struct {
 	daemon
 	cfg   activemqConfig

@@ -25,9 +25,9 @@ func activemqSettings() []brokerSetting {
 // ActiveMQSettings returns the keys of [WithActiveMQSetting].
 func ActiveMQSettings() []string { return settingNames(activemqSettings()) }
 
-// WithActiveMQSetting sets what the attribute of that name in activemq.xml says; for storeUsage, tempUsage and
-// memoryUsage their limit. Keys are those of [ActiveMQSettings]; sizes are in ActiveMQ's notation: "64 mb".
-// producerFlowControl and memoryLimit (of one destination) are those of all queues and topics. jolokia=true adds
+// WithActiveMQSetting sets the value of the attribute of that name in activemq.xml; storeUsage, tempUsage and
+// memoryUsage set their limit. [ActiveMQSettings] lists the keys; sizes are in ActiveMQ's notation: "64 mb".
+// producerFlowControl and memoryLimit (of one destination) apply to all queues and topics. jolokia=true adds
 // Jolokia, for [User] with [Password]; see [ActiveMQ.ManagementURL].
 func WithActiveMQSetting(key, value string) ActiveMQOption {
 	return func(c *activemqConfig) { c.set[key] = value }

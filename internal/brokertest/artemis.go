@@ -31,7 +31,7 @@ const (
 const stopGrace = 20 * time.Second
 
 // Artemis is a running Artemis broker. Its methods may be called concurrently,
-// but for those that start and stop it.
+// except the methods that start and stop it.
 type Artemis struct {
 	daemon
 	cfg   artemisConfig

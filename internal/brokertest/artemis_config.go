@@ -13,8 +13,8 @@ import (
 	"text/template"
 )
 
-// artemisEtc is the configuration that `artemis create` would write, less what
-// no test needs. Written here, it costs no second Java start per broker.
+// artemisEtc is the configuration that `artemis create` would write, without the
+// parts that no test needs. Written here, it costs no second Java start per broker.
 //
 //go:embed etc/artemis
 var artemisEtc embed.FS

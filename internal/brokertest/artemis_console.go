@@ -74,8 +74,8 @@ func (a *Artemis) Producers(ctx context.Context) ([]ProducerInfo, error) {
 	return list, err
 }
 
-// CloseConnections makes the broker close every connection of a client id, and
-// returns how many: what a client sees when an operator drops it.
+// CloseConnections makes the broker close every connection of a client id, as an
+// operator does, and returns how many it closed.
 func (a *Artemis) CloseConnections(ctx context.Context, clientID string) (int, error) {
 	list, err := a.Connections(ctx)
 	if err != nil {

@@ -178,8 +178,8 @@ func TestFullAddressRejects(t *testing.T) {
 	require.ErrorContains(t, err, "resource-limit-exceeded")
 }
 
-// TestFullAddressBlocks also tells what BLOCK means to AMQP: no new credit, so a
-// sender still uses up what it was given.
+// TestFullAddressBlocks also shows the effect of BLOCK over AMQP: the broker grants
+// no new credit, so a sender still uses up its remaining credit.
 func TestFullAddressBlocks(t *testing.T) {
 	a := shared.Artemis(t)
 	ctx := testContext(t)

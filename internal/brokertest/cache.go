@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// CacheEnv names the environment variable that overrides the folder for what is
-// fetched; by default it is perfmq-brokertest in the user's cache folder.
+// CacheEnv names the environment variable that overrides the folder for downloads;
+// by default it is perfmq-brokertest in the user's cache folder.
 const CacheEnv = "PERFMQ_TEST_CACHE"
 
 // cacheDir returns the cache folder, created.
@@ -226,8 +226,8 @@ func artifactFile(coordinates string) (string, error) {
 	return name + "." + kind, nil
 }
 
-// jvm returns the options of a virtual machine: full speed for programs that measure; for tests what halves the
-// processor time that a broker takes to start, which most of them make a handful of messages of.
+// jvm returns the options of a virtual machine: full speed for programs that measure; in tests, options that halve the
+// processor time of a broker's start, as most tests send only a handful of messages.
 func jvm(fullSpeed ...string) []string {
 	if testing.Testing() {
 		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}

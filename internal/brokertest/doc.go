@@ -28,8 +28,8 @@
 // # Processes
 //
 // A broker is in a process group of its own, and on Linux the kernel kills it
-// when the process that started it dies, however that dies. What it prints goes
-// to a log file in its folder; failures quote the end of it. Folders left behind
+// when the process that started it dies, however that dies. Its output goes to a
+// log file in its folder; failures quote the end of it. Folders left behind
 // by processes that were killed are removed by the next start.
 //
 // # Other roots and networks
@@ -43,10 +43,11 @@
 //
 // # Settings
 //
-// What a performance engineer changes is an option by key and value: for brokers
-// whose file takes any key (RocketMQ, RabbitMQ, the context of Broker-J) any, for
-// Artemis and ActiveMQ Classic those of a list (settings.go). Values are checked
-// before anything starts, and cannot reach beyond their place in the file.
+// The settings that a performance engineer changes are options by key and value:
+// any key for brokers whose file takes any (RocketMQ, RabbitMQ, the context of
+// Broker-J), the keys of a list for Artemis and ActiveMQ Classic (settings.go).
+// Values are checked before anything starts, and cannot reach beyond their place
+// in the file.
 //
 // # Adding a broker
 //

@@ -16,7 +16,7 @@ import (
 
 // jolokia speaks to a broker's JMX beans over HTTP: apart from the messaging
 // protocols, so that reading a counter neither adds a connection or a queue to
-// what is counted nor needs the client library under test.
+// the counts nor needs the client library under test.
 type jolokia struct {
 	url    string
 	client *http.Client

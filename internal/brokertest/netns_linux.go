@@ -14,8 +14,8 @@ import (
 )
 
 // hermit is a network of its own, with nothing but a loopback, for brokers that
-// listen on all addresses and cannot be told otherwise. What listens there on a
-// port is reached through one of the same number on the loopback of the machine.
+// listen on all addresses and cannot be configured otherwise. A port of this network
+// is published as the port of the same number on the loopback of the machine.
 type hermit struct {
 	space *os.File // names the network namespace, and keeps it
 

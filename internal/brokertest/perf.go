@@ -37,7 +37,7 @@ func (a *Artemis) PerfCommand(ctx context.Context, role string, args ...string) 
 }
 
 // Command returns the distribution's `artemis` command line tool with the given
-// arguments and a heap of 256M, for what the methods here have not.
+// arguments and a heap of 256M, for operations that have no method here.
 func (a *Artemis) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(a.home, "bin", "artemis"), args...)
 	// As in the artemis.profile of an instance: without --add-opens the tool's clock has whole milliseconds, and its

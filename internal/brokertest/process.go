@@ -245,7 +245,7 @@ func (s *logSink) Write(b []byte) (int, error) {
 
 func (s *logSink) addLine(line []byte) {
 	if bytes.HasPrefix(line, []byte("\tat ")) {
-		return // frames of Java's stack traces push out what matters; the file has them
+		return // frames of Java's stack traces push out the lines that matter; the file has them
 	}
 	var oldest []byte
 	if len(s.lines) == tailLines {

@@ -66,7 +66,7 @@ func (p *Prometheus) Start(ctx context.Context) error {
 	}
 }
 
-// Stop ends it, as an operator does. What it has scraped is kept.
+// Stop ends it, as an operator does. The scraped samples are kept.
 func (p *Prometheus) Stop() error { return p.proc.stop(20 * time.Second) }
 
 // URL returns where it answers queries.

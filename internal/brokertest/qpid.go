@@ -26,7 +26,7 @@ const qpidVersion = "9.2.0"
 var qpidConfigText string
 
 // Qpid is a running Qpid Broker-J, which speaks AMQP 1.0. Its methods may be
-// called concurrently, but for those that start and stop it.
+// called concurrently, except the methods that start and stop it.
 type Qpid struct {
 	daemon
 	cfg  qpidConfig

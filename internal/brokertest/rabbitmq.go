@@ -240,8 +240,8 @@ func (r *RabbitMQ) seen(path string) string {
 
 func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.ports.dist) }
 
-// Start starts a stopped or killed broker again, with the same ports and what it
-// kept on disk, and waits until it is ready. Starting a running one is an error.
+// Start starts a stopped or killed broker again, with the same ports and its data
+// on disk, and waits until it is ready. Starting a running one is an error.
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

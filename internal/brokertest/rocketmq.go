@@ -30,7 +30,7 @@ const (
 )
 
 // RocketMQ is a running name server and one broker. Its methods may be called
-// concurrently, but for those that start and stop it.
+// concurrently, except the methods that start and stop it.
 type RocketMQ struct {
 	daemon // its helper is the name server, which goes on until Close
 	cfg    rocketConfig

@@ -49,9 +49,9 @@ func defaultRocketConfig() rocketConfig {
 			"mappedFileSizeConsumeQueue": "600000",
 			"timerWheelEnable":           "true",
 			"timerPrecisionMs":           "100",
-			// Check-backs start after three seconds, not after six and then each half minute. What was committed is
-			// noted in batches; on a busy machine, too, a batch must be written before that, or what it holds is
-			// checked, and committed, once more.
+			// Check-backs start after three seconds, not after six and then each half minute. The broker records commits
+			// in batches; even on a busy machine it must write a batch before the check-back, or it checks back the
+			// transactions of the batch, which are then committed a second time.
 			"transactionOpBatchInterval": "100",
 			"transactionTimeOut":         "3000",
 			"transactionCheckInterval":   "1000",

@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// Setting is what all tools are told alike.
+// Setting is the part of a load that is the same for all tools.
 type Setting struct {
 	Pending    int
 	Persistent bool

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Outcome is what one run of perfmq or `artemis perf` came to.
+// Outcome is the result of one run of perfmq or `artemis perf`.
 type Outcome struct {
 	Usage
 	Completed, Received   float64 // msg/s after the warm-up
@@ -25,7 +25,7 @@ func (o Outcome) CPUPerMessage() float64 { return o.CPU.Seconds() * 1e6 / o.Mess
 // MiB returns the peak memory.
 func (o Outcome) MiB() float64 { return o.Memory / (1 << 20) }
 
-// OutcomeRows prints what matters of an all-out run.
+// OutcomeRows prints the main figures of an all-out run.
 func OutcomeRows(t Table[Outcome]) {
 	t.Row("completed msg/s", func(o Outcome) float64 { return o.Completed })
 	t.Row("received msg/s", func(o Outcome) float64 { return o.Received })

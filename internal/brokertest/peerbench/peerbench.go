@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package peerbench is what the benchmarks against other tools share: it measures
+// Package peerbench is shared by the benchmarks against other tools: it measures
 // tools as whole processes, reads the JSON files of perfmq and `artemis perf`,
 // and prints tables of medians with ratios.
 //
@@ -71,7 +71,7 @@ func Median[T any](list []T, value func(T) float64) float64 {
 	return values[len(values)/2]
 }
 
-// Column is a tool and what its runs came to.
+// Column is a tool and the results of its runs.
 type Column[T any] struct {
 	Name string
 	Runs []T
@@ -101,7 +101,7 @@ func (t Table[T]) Head(title string) {
 	_, _ = fmt.Fprintln(t.W, line.String())
 }
 
-// Row prints the medians of a value, with "-" for what is not a number.
+// Row prints the medians of a value, with "-" for NaN and infinities.
 func (t Table[T]) Row(name string, value func(T) float64) {
 	var line strings.Builder
 	fmt.Fprintf(&line, "  %-26s", name)

@@ -68,7 +68,7 @@ func steady(perSecond float64) Counter {
 	}
 }
 
-// shell runs a script. exec, so that a signal reaches what it waits for.
+// shell runs a script. Scripts use exec, so that a signal reaches the command that the shell would wait for.
 func shell(script string) func(context.Context) *exec.Cmd {
 	return func(ctx context.Context) *exec.Cmd { return Perfmq(ctx, "/bin/sh", "-c", script) }
 }
@@ -77,7 +77,7 @@ func TestRunCounted(t *testing.T) {
 	growing, window := steady(1000), true
 	count := func(ctx context.Context) (int64, error) {
 		if !window {
-			return 5070, nil // what comes after the measured part counts in the total only
+			return 5070, nil // messages after the measured part count in the total only
 		}
 		n, err := growing(ctx)
 		window = n < 70+1000

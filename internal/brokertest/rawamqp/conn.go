@@ -127,7 +127,8 @@ func (c *conn) attach(queue string, receiver bool) error {
 	return nil
 }
 
-// next reads the next frame that is no heartbeat, valid until the next call. What the peer ends is an error.
+// next reads the next frame that is no heartbeat, valid until the next call. A detach, end or close from the
+// peer is an error.
 func (c *conn) next() (wire.Body, error) {
 	f, err := c.r.Next()
 	for err == nil && len(f.Body) == 0 {

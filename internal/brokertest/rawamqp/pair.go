@@ -1,10 +1,10 @@
-// Package rawamqp loads a broker over AMQP 1.0 at as little cost as a client can have, so that what is measured is the
-// broker and not its client. It has no use beside that: one queue, one size of messages, no recovery.
+// Package rawamqp loads a broker over AMQP 1.0 at as little cost as a client can have, so that a benchmark measures
+// the broker and not its client. It has no use beside that: one queue, one size of messages, no recovery.
 //
-// # What it saves, and what not
+// # Savings
 //
 // Each message is a transfer of its own, unsettled, not durable, with a body of its own bytes; each outcome is
-// awaited, and must be "accepted", once; each message is received and accepted. What is saved is all around: frames
+// awaited, and must be "accepted", once; each message is received and accepted. The savings are elsewhere: frames
 // are made once, only their numbers change; as many go into one write as may be in flight; a receiver accepts all
 // that it has read with one disposition of a range, as Transport, section 2.7.6, has it, when there is nothing more
 // to read.
@@ -23,7 +23,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// Load is what is to be done.
+// Load describes a load.
 type Load struct {
 	Queue   string
 	Size    int // of bodies, in bytes; 1 or more
@@ -55,7 +55,7 @@ type Pair struct {
 
 	answers  chan struct{} // one token: accepted, allowed or window have changed
 	arrivals chan struct{} // one token: received has changed
-	done     atomic.Bool   // what is read is of no interest any more
+	done     atomic.Bool   // reads are of no interest any more
 }
 
 // Open connects sender and receiver. The context bounds the opening only. The broker must let nameless users in.
@@ -101,7 +101,7 @@ func (p *Pair) due(n int64) time.Duration {
 func (p *Pair) Close() error { return errors.Join(p.out.part(), p.in.part()) }
 
 // Run sends until the time is over, and waits until all that was sent is confirmed and received. It fails when the
-// context ends before, and when a message is not accepted, is confirmed twice, or is shorter than what was sent.
+// context ends before, and when a message is not accepted, is confirmed twice, or is shorter than the sent one.
 // Whether the broker had more to deliver than was sent, its own counters tell. It is to be called once.
 func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -110,7 +110,7 @@ func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 	end := func() {
 		p.done.Store(true)
 		past := time.Unix(1, 0)
-		_, _ = p.out.SetReadDeadline(past), p.in.SetReadDeadline(past) // they fail only on what is closed
+		_, _ = p.out.SetReadDeadline(past), p.in.SetReadDeadline(past) // they fail only on a closed connection
 		readers.Wait()
 		_, _ = p.out.SetReadDeadline(time.Time{}), p.in.SetReadDeadline(time.Time{})
 	}
@@ -143,7 +143,7 @@ func (p *Pair) Run(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// frameOf is what is sent: a transfer of a message with a header that says not durable, and a body.
+// frameOf returns the frame to send: a transfer of a message with a header that says not durable, and a body.
 func frameOf(size int) []byte {
 	t := wire.Transfer{DeliveryID: wire.Some[uint32](0), DeliveryTag: make([]byte, 4), MessageFormat: wire.Some[uint32](0)}
 	b := t.AppendHead(nil, 0)
@@ -198,7 +198,7 @@ func (p *Pair) send(ctx context.Context, until time.Time) error {
 	}
 }
 
-// follow reads what the broker says of the messages sent.
+// follow reads the broker's flows and dispositions on the sender's connection.
 func (p *Pair) follow() error {
 	early := make([]bool, p.load.Pending) // answered before one that was sent earlier; by number modulo Pending
 	for {

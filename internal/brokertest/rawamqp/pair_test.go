@@ -152,7 +152,7 @@ func TestRunTellsWhyTheBrokerEnds(t *testing.T) {
 	require.EqualError(t, p.follow(), "wait for confirmations: the broker has ended the connection: amqp:not-allowed: go away")
 }
 
-// TestConfirm: what is confirmed must be in flight, once, and accepted.
+// TestConfirm: each confirmed message must be in flight, confirmed once, and accepted.
 func TestConfirm(t *testing.T) {
 	disposition := func(first, last uint32, state []byte) []byte {
 		d := wire.Disposition{Role: wire.RoleReceiver, First: first, Last: last, Settled: true, State: state}

@@ -17,7 +17,7 @@ import (
 type broker struct {
 	title string
 	end   func() error
-	// arguments returns those with which perfmq runs a scenario on it. stop ends what they need.
+	// arguments returns the arguments with which perfmq runs a scenario on it. stop ends the helpers that they need.
 	arguments func(name, dir string) (args []string, stop func())
 }
 
@@ -95,7 +95,7 @@ func restarts(ctx context.Context, dir string, f func(context.Context) error) (c
 				return
 			}
 			if os.Remove(asked) != nil {
-				continue // nobody has asked
+				continue // no restart was requested
 			}
 			verdict := "exit 0"
 			if err := f(ctx); err != nil {

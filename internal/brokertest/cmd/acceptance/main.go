@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes what became of
-// them as a page: whether all thresholds were kept, and whether the broker's counters equal perfmq's.
+// Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes the
+// outcomes as a page: whether all thresholds were kept, and whether the broker's counters equal perfmq's.
 //
 //	go run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 //
@@ -45,13 +45,13 @@ type session struct {
 	limit       time.Duration
 }
 
-// outcome is what became of one scenario.
+// outcome is the outcome of one scenario.
 type outcome struct {
 	scenario, broker string
 	took             time.Duration
 	status           int
 	result           *result.Result // nil if there is none
-	output           string         // the end of what was printed
+	output           string         // the end of the printed output
 }
 
 func run(ctx context.Context) error {
@@ -168,7 +168,7 @@ func tail(text string) string {
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
-// verdict says in a few words what became of a scenario.
+// verdict returns the outcome of a scenario in a few words.
 func (o *outcome) verdict() string {
 	switch o.status {
 	case 0:

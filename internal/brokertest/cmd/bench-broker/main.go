@@ -7,8 +7,8 @@
 //
 // # Loads
 //
-// "raw client" is package rawamqp, in this process, which costs a tenth of what a full client does: what is measured is
-// the broker. "1 in flight" is a message at a time: its rate is that of a broker that answers at once.
+// "raw client" is package rawamqp, in this process, which costs a tenth of a full client: the run measures the broker.
+// "1 in flight" is a message at a time: its rate is that of a broker that answers at once.
 //
 // "amqp" and "stomp" are perfmq, as its users run it. On one machine its own work bounds the throughput as soon as the
 // broker is the faster one, so there it is the processor time per message that says how fast a broker is.
@@ -19,14 +19,12 @@
 //
 // # Rows
 //
-//	received msg/s            what the consumer got, after the warm-up of 2 s
+//	received msg/s            messages that the consumer received, after the warm-up of 2 s
 //	broker cpu us/message     processor time of the broker's process, Java's compiler and collector included
 //	client cpu us/message     that of the raw client, sender and receiver
 //	tester cpu us/message     that of perfmq
-//
-// processors, broker how many of the machine's processors the broker kept busy: if it had what the client left, it
-//
-//	                          was the machine's limit, else one of its own
+//	processors, broker        how many of the machine's processors the broker kept busy: if it had all that the
+//	                          client left, the limit was the machine's, else one of its own
 //	send ack, transfer        latencies, as perfmq reports them
 //
 // After each run of the raw client the broker's own counters must be those of the client, else the command fails.
@@ -73,7 +71,7 @@ type target struct {
 	count counter
 }
 
-// outcome is one run and what the broker did for it.
+// outcome is one run and its cost at the broker.
 type outcome struct {
 	peerbench.Outcome
 	broker time.Duration // processor time

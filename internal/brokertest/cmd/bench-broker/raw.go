@@ -90,7 +90,7 @@ func (b *bench) rawOnce(ctx context.Context, pending int, duration time.Duration
 		defer close(ended)
 		ended <- pair.Run(ctx, duration)
 	}()
-	var at [2]sample // the edges of what is measured
+	var at [2]sample // the edges of the measured part
 	for i, wait := range []time.Duration{warmup, duration - warmup - edge} {
 		select {
 		case <-time.After(wait):
@@ -121,7 +121,7 @@ func (b *bench) rawOnce(ctx context.Context, pending int, duration time.Duration
 	}, nil
 }
 
-// edge is how long before the end of a run what is measured ends.
+// edge is the time from the end of the measured part to the end of a run.
 const edge = 50 * time.Millisecond
 
 func take(pair *rawamqp.Pair, broker int) (s sample, err error) {

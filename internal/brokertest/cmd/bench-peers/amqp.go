@@ -23,7 +23,7 @@ import (
 //go:embed proton/arrow.c
 var arrowSource []byte
 
-// What the native data path is held to, as ratios of perfmq to the peer.
+// Requirements on the native data path, as ratios of perfmq to the peer.
 const (
 	arrowRate  = 0.95 // msg/s end to end, to the arrow's
 	arrowCPU   = 1.3  // processor time per message, to the arrow's

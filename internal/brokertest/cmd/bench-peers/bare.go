@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest/rawamqp"
 )
 
-// What the native data path is held to at a fixed rate, against a bare client that sends the same frames.
+// Requirements on the native data path at a fixed rate, against a bare client that sends the same frames.
 const (
 	bareCPU     = 1.5  // processor time per message, as a ratio
 	bareLatency = 30.0 // microseconds that the median response may be above the bare client's

@@ -16,8 +16,8 @@
 //	go run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq -repeat 3 -only rocketmq
 //
 // RocketMQ's benchmark reports a rate only after ten seconds and most of it never ends. So both tools' rates there
-// are the growth of the broker's own counter within the measured part, and both are measured alike; what a tool says
-// itself stands beside it. Each run is bounded.
+// are the growth of the broker's own counter within the measured part, and both are measured alike; the tool's own
+// figure stands beside it. Each run is bounded.
 package main
 
 import (

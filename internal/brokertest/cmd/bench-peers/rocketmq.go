@@ -36,7 +36,7 @@ const (
 	cpuAim  = 0.5
 )
 
-// onRocketMQ is a broker and what the runs on it need.
+// onRocketMQ is a broker with the data of the runs on it.
 type onRocketMQ struct {
 	*bench
 	broker *brokertest.RocketMQ

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
 )
 
-// What thousands of connections may cost.
+// Limits on the cost of thousands of connections.
 const (
 	scaleRate   = 10_000 // msg/s of all producers together
 	scaleMemory = 32.0   // KiB of the tester's memory per connection, from 1,000 to 5,000 a side

@@ -16,7 +16,7 @@ import (
 // stompAim is how much faster 100 receipts in flight on one connection are to be than one.
 const stompAim = 4.0
 
-// confirm makes CORE acknowledge sends without a reply each: what max-pending above 1 needs to have an effect.
+// confirm makes CORE acknowledge sends without a reply each; without it max-pending above 1 has no effect.
 const confirm = "?confirmationWindowSize=1048576"
 
 // stomp compares perfmq over STOMP with artemis perf over AMQP and CORE.

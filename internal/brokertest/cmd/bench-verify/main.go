@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command bench-verify measures what --verify costs: perfmq with it and without it in turn (one, other, other, one,
+// Command bench-verify measures the cost of --verify: perfmq with it and without it in turn (one, other, other, one,
 // ...), as fast as it goes, messages of 1 KiB, on real brokers, on the embedded one and on the in-process driver.
 //
 //	go run ./internal/brokertest/cmd/bench-verify -perfmq bin/perfmq -only artemis-stomp
@@ -44,7 +44,7 @@ type bench struct {
 	runs                     int
 }
 
-// outcome is one run and what the broker did for it.
+// outcome is one run and its cost at the broker.
 type outcome struct {
 	peerbench.Outcome
 	broker time.Duration // processor time; 0 without a broker of its own
@@ -113,7 +113,7 @@ func choose(list string) (chosen []target, err error) {
 	return chosen, nil
 }
 
-// measure starts a broker, has all pairs run on it, and prints what came of them.
+// measure starts a broker, runs all pairs on it, and prints their results.
 func (b *bench) measure(ctx context.Context, t target) error {
 	s, err := t.start(ctx, b)
 	if err != nil {
@@ -176,7 +176,7 @@ func ratios(columns []column, value func(outcome) float64) []float64 {
 	return list
 }
 
-// summary says what the pairs came to, in one line.
+// summary returns the ratios of the pairs and their median, in one line.
 func summary(ratios []float64) string {
 	text := make([]string, len(ratios))
 	for i, r := range ratios {

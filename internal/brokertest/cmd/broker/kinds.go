@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// broker is what the handles of all kinds have in common.
+// broker has the methods that the handles of all kinds have in common.
 type broker interface {
 	Alive() bool
 	Done() <-chan struct{}

@@ -39,7 +39,7 @@ func TestDetach(t *testing.T) {
 	var said bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"artemis", "-detach", "--no-management", "-heap", "256M"}, os.Stdin, &said))
 
-	// A shell evaluates what was printed.
+	// A shell evaluates the printed lines.
 	out, err := exec.Command("sh", "-c", said.String()+`echo "$PERFMQ_URL $AMQP_URL $STOMP_URL $BROKER_DIR $HARNESS_PID"`).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	var url, amqp, stomp, dir string
@@ -75,7 +75,7 @@ func TestDetach(t *testing.T) {
 	require.Equal(t, "no detached broker is running\n", said.String())
 }
 
-// TestDetachFailure: what the detached process says is not lost.
+// TestDetachFailure: the error text of the detached process is not lost.
 func TestDetachFailure(t *testing.T) {
 	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
 	err := run(t.Context(), []string{"artemis", "-detach", "-set", "max-size-byte=1"}, os.Stdin, io.Discard)
@@ -139,7 +139,7 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 	}
 }
 
-// startAndEnd returns what the command printed before its stdin was closed, when it has ended.
+// startAndEnd returns the lines that the command printed before its stdin was closed, when it has ended.
 func startAndEnd(t *testing.T, args []string) map[string]string {
 	inR, inW, err := os.Pipe()
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func startAndEnd(t *testing.T, args []string) map[string]string {
 	return got
 }
 
-// TestSettingsReachTheBroker sees them arrive by what each kind refuses.
+// TestSettingsReachTheBroker sees them arrive by the values that each kind refuses.
 func TestSettingsReachTheBroker(t *testing.T) {
 	for _, c := range []struct {
 		args string

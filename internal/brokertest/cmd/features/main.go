@@ -5,7 +5,7 @@
 //	go run ./internal/brokertest/cmd/features DIR > docs/features.md
 //	go run ./internal/brokertest/cmd/features -short DIR
 //
-// Nothing is written by hand: a cell says what [drivertest.Run] found out. A failed check shows in the table, and makes
+// Nothing is written by hand: a cell is a finding of [drivertest.Run]. A failed check shows in the table, and makes
 // the command fail.
 package main
 
@@ -82,7 +82,7 @@ func read(dir string) ([]drivertest.Results, error) {
 	return list, nil
 }
 
-// table is a row per result, a column per feature, and notes on what brokers lack.
+// table is a row per result, a column per feature, and notes on the features that brokers lack.
 type table struct {
 	results []drivertest.Results
 	notes   []string
@@ -116,7 +116,7 @@ func columns() []column {
 	}
 }
 
-// marks are what stands in a cell, and what it means.
+// The marks that stand in cells.
 const (
 	markWorks   = "✓"
 	markLacks   = "✗"
@@ -185,7 +185,7 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
-// short is the table of docs/protocols.md: what the brokers of each protocol lack, in words.
+// short is the table of docs/protocols.md: the features that the brokers of each protocol lack, in words.
 func (t *table) short() string {
 	var b strings.Builder
 	b.WriteString("| Broker | Protocol | What it lacks, and perfmq refuses |\n| --- | --- | --- |\n")
@@ -213,7 +213,7 @@ func (t *table) short() string {
 	return b.String()
 }
 
-// state is what was found out about a feature; empty for results from before it was tested.
+// state returns the finding on a feature; empty for results from before it was tested.
 func state(r *drivertest.Results, f drivertest.Feature) drivertest.State {
 	for _, found := range r.Features {
 		if found.Feature == f {
@@ -223,7 +223,7 @@ func state(r *drivertest.Results, f drivertest.Feature) drivertest.State {
 	return ""
 }
 
-// cell says what was found out. Results without the feature are from before it was tested.
+// cell returns the finding on a feature. Results without the feature are from before it was tested.
 func (t *table) cell(r *drivertest.Results, f drivertest.Feature) string {
 	switch state(r, f) {
 	case drivertest.Works:
