@@ -91,7 +91,7 @@ func amqpCredit() []testCase {
 			do(p)
 		})
 	}
-	// after lets the broker accept n messages of those that it has given credit for, and then do something.
+	// after lets the broker accept n of the messages that it has given credit for, and then do something.
 	after := func(n int, do func(*amqpPeer)) func(*wire) {
 		seen := 0
 		return amqpStart(amqpTransfer, func(p *amqpPeer, f *amqpFrame) {
@@ -156,7 +156,7 @@ func amqpCredit() []testCase {
 	}
 }
 
-// amqpWithdraw gives credit for n messages more than it then, at once, takes back. It accepts those that come, up to n.
+// amqpWithdraw gives credit, accepts the first n messages, and then at once takes back the rest of the credit.
 func amqpWithdraw(n uint32) func(*wire) {
 	return func(w *wire) {
 		seen := uint32(0)
@@ -165,7 +165,7 @@ func amqpWithdraw(n uint32) func(*wire) {
 				return
 			}
 			p.settle(f)
-			if seen == n { // it counts what it has seen, and wants no more
+			if seen == n { // the delivery-count is that of the messages seen, and no credit is left
 				p.flow(n, 0)
 			}
 		})(w)

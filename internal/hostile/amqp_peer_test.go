@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What can come from a client: performatives by their descriptors (Transport, section 2.7; Security, section 5.3.3), and the
+// Frames from a client: performatives by their descriptors (Transport, section 2.7; Security, section 5.3.3), and the
 // protocol headers.
 const (
 	amqpOpen        = 0x10
@@ -40,7 +40,7 @@ const (
 	amqpMaxFrame = 64 << 10
 )
 
-// amqpPeer is a connection to an AMQP broker that behaves, but for what it does when one thing comes.
+// amqpPeer is a connection to an AMQP broker that behaves, except for its reaction to one kind of frame.
 type amqpPeer struct {
 	*wire
 	at int
@@ -53,14 +53,14 @@ type amqpPeer struct {
 	sent    map[uint32]bool
 }
 
-// amqpFrame is what came from the driver.
+// amqpFrame is a frame or protocol header from the driver.
 type amqpFrame struct {
 	code    int
 	channel uint16
-	fields  []string // as they are encoded; those that are left out are null
+	fields  []string // as they are encoded; omitted fields are null
 }
 
-// amqpStart returns what serves connections: a broker that behaves until something comes, and then does as told.
+// amqpStart returns a function that serves connections: a broker that calls do for the frames at, and else behaves.
 func amqpStart(at int, do func(*amqpPeer, *amqpFrame)) func(*wire) {
 	return func(w *wire) {
 		p := &amqpPeer{wire: w, at: at, do: do, toSend: 10, sent: map[uint32]bool{}}
@@ -106,7 +106,7 @@ func (p *amqpPeer) next() (*amqpFrame, error) {
 	}
 }
 
-// behave does what a good broker does.
+// behave reacts as a correct broker does.
 func (p *amqpPeer) behave(f *amqpFrame) {
 	switch f.code {
 	case saslHeader:

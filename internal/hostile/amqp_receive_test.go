@@ -29,7 +29,7 @@ func amqpMessages(payload string) func(*wire) {
 	})
 }
 
-// amqpTransfers: what stands in for messages.
+// amqpTransfers: frames in place of messages.
 func amqpTransfers() []testCase {
 	say := func(text string) func(*wire) { return onCredit(func(p *amqpPeer) { p.say(text) }) }
 	fields := func(fields ...string) func(*wire) {
@@ -187,7 +187,7 @@ func amqpLargeTransfers() []testCase {
 	}
 }
 
-// amqpFloods: much of what is right by itself.
+// amqpFloods: frames that are each correct, in excess.
 func amqpFloods() []testCase {
 	const second = time.Second
 	flood := func(frames func(p *amqpPeer) string) func(*wire) {
@@ -201,8 +201,8 @@ func amqpFloods() []testCase {
 		return b.String()
 	}
 	return []testCase{
-		// A broker that sends faster than we grant cannot be told from one that was granted in time: the driver takes what comes, one
-		// message after the other, and keeps none.
+		// The driver cannot tell a broker that sends beyond its credit from one that got new credit in time: it takes the
+		// messages, one after the other, and keeps none.
 		{name: "flood: messages beyond all credit", job: consuming().messages(1 << 30).watched(2 * second), heavy: true, want: want{quiet: true, some: -1}, play: onCredit(func(p *amqpPeer) {
 			go p.hear()
 			for p.peer.delivered.Add(1000); p.say(thousand(p)); {

@@ -12,24 +12,24 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// memoryLimit is what a process must stay below, in bytes, whatever a peer does.
+// memoryLimit is the limit of the memory of a process, in bytes, whatever a peer does.
 const memoryLimit = 256 << 20
 
-// textLimit is what an error may have at most, in bytes: a person is to read it.
+// textLimit is the largest length of an error, in bytes: a person is to read it.
 const textLimit = 1 << 10
 
-// testCase is one thing that a hostile broker does, and what has to come of it.
+// testCase is one fault of a hostile broker, with the expected outcome.
 type testCase struct {
 	name string // stage: fault
 	job  job
 	// play serves one connection; the peer closes it afterwards.
 	play func(*wire)
 	want want
-	// heavy marks what is after memory: it runs through the program as well.
+	// heavy marks attempts to exhaust memory: these cases run through the program as well.
 	heavy bool
 }
 
-// want is what has to come of a case. The zero value: all messages are sent and accepted, or received.
+// want is the expected outcome of a case. The zero value: all messages are sent and accepted, or received.
 type want struct {
 	open, run []driver.Class // of which opening, or the load, has to fail; nil: it does not
 	text      string         // a regular expression for the error
@@ -43,15 +43,15 @@ func works() want { return want{} }
 // quiet is for brokers that say nothing, or nothing of meaning, any more once n messages have passed.
 func quiet(n int) want { return want{quiet: true, some: n} }
 
-// openFails is for what has to be found out while opening.
+// openFails is for faults that the driver has to detect while opening.
 func openFails(text string, classes ...driver.Class) want { return want{open: classes, text: text} }
 
-// runFails is for what has to be found out under load, or, if that is when the driver comes to it, at the end of opening.
+// runFails is for faults that the driver has to detect under load, or at the end of opening, if it gets to them then.
 func runFails(text string, classes ...driver.Class) want {
 	return want{run: classes, text: text, some: -1}
 }
 
-// fails is for what may be found out while opening or under load.
+// fails is for faults that the driver may detect while opening or under load.
 func fails(text string, classes ...driver.Class) want {
 	return want{open: classes, run: classes, text: text, some: -1}
 }
@@ -61,7 +61,7 @@ func (w want) after(n int) want {
 	return w
 }
 
-// judge returns what is wrong with what came of a case.
+// judge returns the faults in the outcome of a case.
 func (c *testCase) judge(r *report, p *peer, memory int64) (wrong []string) {
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, v := range r.Violations {
@@ -161,7 +161,7 @@ func (c *testCase) failed(f *failure, classes []driver.Class, what string, compl
 	}
 }
 
-// prepare fills in what a case leaves open.
+// prepare sets the defaults of a case.
 func (c *testCase) prepare() {
 	j := &c.job
 	if j.Messages == 0 {

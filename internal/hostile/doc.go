@@ -3,9 +3,9 @@
 // # Hostile servers
 //
 // For each protocol there is a table of [cases]: a told peer on loopback plays a broker that behaves until one stage
-// of the conversation, and then does what no broker should: it lies about lengths, sends what has no end, answers
-// what was not asked, or says nothing. Each case states what has to come of it: which of opening and load fails, with
-// which class of error, or that all goes well. Every case also checks what holds for all of them:
+// of the conversation, and then misbehaves: it lies about lengths, sends data without an end, answers requests that
+// were not made, or stays silent. Each case states the expected outcome: which of opening and load fails, with which
+// class of error, or that all goes well. Every case also checks the following:
 //
 //   - no panic, no hang: opening ends with the connect time-out, all else soon after it was told to
 //   - each send ends exactly once, and no more sends are accepted than the peer confirmed
@@ -22,5 +22,5 @@
 // # Fuzzed sessions
 //
 // TestSession runs a load between the drivers and the embedded broker through a proxy that mutates, truncates, splits
-// and delays what passes, in both directions, and checks the same; see docs/hostile.md.
+// and delays the bytes, in both directions, and checks the same; see docs/hostile.md.
 package hostile

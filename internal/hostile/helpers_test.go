@@ -4,7 +4,7 @@ package hostile
 
 import "strings"
 
-// tls makes a job that encrypts, and does not ask who the peer is.
+// tls makes a job that encrypts, and does not verify the identity of the peer.
 func tls(j job) job {
 	j.TLS = true
 	return j

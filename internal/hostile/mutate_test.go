@@ -17,7 +17,7 @@ import (
 type mutation uint8
 
 const (
-	// These change what is said.
+	// These change the bytes.
 	flipBit mutation = iota
 	setByte
 	setNumber
@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	// These change when it is said.
+	// These delay them.
 	wait mutation = iota + numChanges
 	trickle
 	endOfDelays
@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	// These end it.
+	// These end the stream.
 	truncate mutation = iota + endOfDelays
 	freeze
 	reset
@@ -46,8 +46,8 @@ const (
 	numEnds = endOfEnds - truncate
 )
 
-// mutator passes on the bytes of one connection one way, and does something to them now and then. What it does follows from
-// its generator alone; when, in bytes, as well.
+// mutator passes on the bytes of one connection in one direction, and mutates them now and then. Its generator alone
+// determines the mutations and their positions in the stream.
 type mutator struct {
 	rng   *rand.Rand
 	mean  float64 // bytes from one mutation to the next
@@ -100,7 +100,7 @@ func (m *mutator) write(b []byte) bool {
 	return err == nil
 }
 
-// mutate does something to the beginning of b, and returns what follows it; false at the end.
+// mutate applies a mutation to the beginning of b, and returns the remaining bytes; false at the end of the stream.
 func (m *mutator) mutate(b []byte) (rest []byte, ok bool) {
 	piece := b[:1+m.rng.IntN(min(len(b), 200))]
 	rest = b[len(piece):]
@@ -173,7 +173,7 @@ func (m *mutator) mutate(b []byte) (rest []byte, ok bool) {
 
 func (m *mutator) one(list []byte) byte { return list[m.rng.IntN(len(list))] }
 
-// kindsOf returns what may be done one way: whether what is said may change, and whether it may be ended.
+// kindsOf returns the mutations for one direction: with or without changes of bytes, delays, and ends of the stream.
 func kindsOf(changes, delays, ends bool) (list []mutation) {
 	if changes {
 		for k := range numChanges {

@@ -54,7 +54,7 @@ func (p *peer) accept() {
 	}
 }
 
-// stop ends all connections, and waits until nobody serves any more.
+// stop ends all connections, and waits until none is served any more.
 func (p *peer) stop() {
 	_ = p.listener.Close()
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	require.Less(t, r.MaxRSS, int64(memoryLimit))
 	switch {
 	case c.want.open != nil:
-		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: what was asked for is not there
+		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: the broker lacks something that was asked for
 		require.Contains(t, o.Output, "error: ")
 		require.Contains(t, o.Output, "hint: ")
 	case c.want.run != nil:
@@ -100,7 +100,7 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	}
 }
 
-// commandLine is what makes the program do the same as the subject.
+// commandLine returns the command line with which the program does the same as the subject.
 func (c *testCase) commandLine(s *subject, p *peer, binary string) []string {
 	j := &c.job
 	role := "producer"

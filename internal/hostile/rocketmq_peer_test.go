@@ -14,7 +14,7 @@ import (
 	rmq "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// rocketBroker is a name server and a broker that behaves, but for what it does when one request comes. It is served
+// rocketBroker is a name server and a broker that behaves, except for its reaction to some requests. It is served
 // over any number of connections.
 type rocketBroker struct {
 	acts []rocketAct
@@ -30,7 +30,7 @@ type rocketPeer struct {
 	*rocketBroker
 }
 
-// rocketAct is what is done when a request comes.
+// rocketAct is the reaction to a request.
 type rocketAct struct {
 	code int
 	do   func(*rocketPeer, *rocketRequest)
@@ -44,7 +44,7 @@ type rocketRequest struct {
 	body   []byte
 }
 
-// rocketAt returns what serves connections: a broker that behaves until the request comes, and then does as told.
+// rocketAt returns a function that serves connections: a broker that calls do for the request, and else behaves.
 func rocketAt(code int, do func(*rocketPeer, *rocketRequest), more ...rocketAct) func(*wire) {
 	b := &rocketBroker{acts: append(more, rocketAct{code, do}), pulled: map[string]bool{}}
 	return func(w *wire) {
@@ -92,7 +92,7 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 	return q, nil
 }
 
-// behave does what a good broker does.
+// behave reacts as a correct broker does.
 func (p *rocketPeer) behave(q *rocketRequest) {
 	offset := map[string]string{"offset": "0"}
 	switch q.code {

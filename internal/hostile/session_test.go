@@ -26,8 +26,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// session is a load between a driver and the embedded broker, through a proxy that mutates what passes. All that is chosen
-// follows from the seed and the number of the case.
+// session is a load between a driver and the embedded broker, through a proxy that mutates the bytes. The seed and the
+// number of the case determine all choices.
 type session struct {
 	Protocol string
 	Seed     uint64
@@ -49,13 +49,13 @@ type session struct {
 // The modes of sessions.
 const (
 	modeCalm     = "calm"     // nothing is changed, only late: all has to go well
-	modeRequests = "requests" // what the driver says is changed
-	modeAnswers  = "answers"  // what the broker says is changed
+	modeRequests = "requests" // bytes from the driver are changed
+	modeAnswers  = "answers"  // bytes from the broker are changed
 	modeBoth     = "both"
 	modeEnds     = "ends" // connections end, or freeze
 )
 
-// sessionOptions are what a session may open a driver with.
+// sessionOptions are the options with which a session may open a driver.
 func sessionOptions(protocol string) [][]string {
 	switch protocol {
 	case broker.STOMP:
@@ -96,7 +96,7 @@ func (s *session) choose() {
 		s.pending += s.tx
 	}
 	s.connect, s.watch = 300*time.Millisecond, 300*time.Millisecond
-	if s.mode == modeCalm { // what comes late must not be taken for silence, and all is to come in time
+	if s.mode == modeCalm { // late bytes must not be taken for silence, and all must arrive in time
 		s.connect, s.watch = 2*patience, 2*patience
 		s.mean, s.messages, s.size = max(s.mean, 1000), min(s.messages, 100), min(s.size, 1000)
 		if len(s.options) > 0 && (s.options[0] == "heart-beat=100ms" || s.options[0] == "idle-timeout=200ms") {
@@ -112,7 +112,7 @@ func (s *session) confirms() bool {
 	return !changed && (s.tx == 0 || s.mode != modeRequests) && !slices.Contains(s.options, "send=oneway")
 }
 
-// run does a session. It says what happened, and what should not have.
+// run does a session, and reports its outcome and its violations of the contract.
 func (s *session) run(f driver.Factory) *report {
 	s.choose()
 	before := goleak.IgnoreCurrent()
@@ -195,7 +195,7 @@ func (s *session) load(f driver.Factory, addr string, r *report) {
 	r.closes("Consumer.Close", c.Close)
 }
 
-// send sends all messages, and waits for what becomes of them.
+// send sends all messages, and waits for their outcomes.
 func (s *session) send(d driver.Driver, dest driver.Destination, r *report) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.watch)
 	defer cancel()
@@ -243,7 +243,7 @@ func (s *session) send(d driver.Driver, dest driver.Destination, r *report) {
 		r.Sent++
 	}
 	if f, ok := p.(driver.Flusher); ok {
-		_ = f.Flush(ctx) // what it cannot end, Close reports
+		_ = f.Flush(ctx) // Close reports the sends that Flush could not end
 	}
 	for wait := true; wait && l.pending() > 0; {
 		select {
@@ -256,7 +256,7 @@ func (s *session) send(d driver.Driver, dest driver.Destination, r *report) {
 	l.close()
 }
 
-// classified checks that an error says what it is.
+// classified checks that an error has a class and is not too long.
 func (r *report) classified(err error) {
 	var e *driver.Error
 	if !errors.As(err, &e) || driver.ClassOf(err) == driver.ClassNone {
@@ -308,7 +308,7 @@ var (
 	sessionCase = flag.Int64("session.case", -1, "only the session of that number; all without")
 )
 
-// TestSession runs loads between the drivers and the embedded broker, and mutates what they say.
+// TestSession runs loads between the drivers and the embedded broker, and mutates their bytes.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	seed := *sessionSeed
@@ -365,7 +365,7 @@ func runSessions(t *testing.T, s *subject, seed uint64) {
 	}
 }
 
-// tally adds up what sessions did.
+// tally adds up the reports of sessions.
 type tally struct {
 	mu                                sync.Mutex
 	sessions, failed                  int
@@ -374,7 +374,7 @@ type tally struct {
 	most                              int64
 }
 
-// add counts a session, and returns what was wrong with it.
+// add counts a session, and returns its violations.
 func (a *tally) add(r *report) []string {
 	if r == nil {
 		return nil
@@ -406,7 +406,7 @@ func (a *tally) add(r *report) []string {
 	return r.Violations
 }
 
-// sessionOf says what a session did.
+// sessionOf describes a session.
 func sessionOf(r *report) string {
 	if r == nil {
 		return "it did not end"

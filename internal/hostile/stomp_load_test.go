@@ -48,7 +48,7 @@ func stompErrors() []testCase {
 	}
 }
 
-// stompMessages: what stands in for MESSAGE frames.
+// stompMessages: frames in place of MESSAGE frames.
 func stompMessages() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.SUBSCRIBE, do) }
 	msg := func(rest string) func(*wire) { return at(stompMessage(rest)) }
@@ -193,7 +193,7 @@ func stompLargeMessages() []testCase {
 	)
 }
 
-// stompFloods: much of what is right by itself.
+// stompFloods: frames that are each correct, in excess.
 func stompFloods() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.SUBSCRIBE, do) }
 	const second = time.Second

@@ -10,7 +10,7 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 )
 
-// stompPeer is a connection to a STOMP broker that behaves, but for what it does when one command comes.
+// stompPeer is a connection to a STOMP broker that behaves, except for its reaction to one command.
 type stompPeer struct {
 	*wire
 	frames   *frame.Reader
@@ -22,7 +22,7 @@ type stompPeer struct {
 
 const stompGreeting = "CONNECTED\nversion:1.2\nserver:hostile/1.0\nheart-beat:0,0\n\n\x00"
 
-// stompAt returns what serves connections: a broker that behaves until the command comes, and then does as told.
+// stompAt returns a function that serves connections: a broker that calls do for the command, and else behaves.
 func stompAt(command string, do func(*stompPeer, *frame.Frame)) func(*wire) {
 	return stompAs(stompGreeting, command, do)
 }
@@ -47,7 +47,7 @@ func stompAs(greeting, command string, do func(*stompPeer, *frame.Frame)) func(*
 	}
 }
 
-// behave does what a good broker does.
+// behave reacts as a correct broker does.
 func (p *stompPeer) behave(f *frame.Frame) {
 	switch f.Command {
 	case frame.CONNECT, frame.STOMP:
@@ -114,7 +114,7 @@ func stompEndless(head, chunk string) func(*stompPeer, *frame.Frame) {
 	}
 }
 
-// stompMessage subscribes the consumer, and sends what follows the usual headers of a MESSAGE.
+// stompMessage subscribes the consumer, and sends a MESSAGE: the usual headers, then rest.
 func stompMessage(rest string) func(*stompPeer, *frame.Frame) {
 	return func(p *stompPeer, f *frame.Frame) {
 		p.confirm(f)

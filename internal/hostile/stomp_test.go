@@ -69,7 +69,7 @@ func stompConnect() []testCase {
 	}
 }
 
-// stompGreetings: what stands in for CONNECTED.
+// stompGreetings: frames in place of CONNECTED.
 func stompGreetings() []testCase {
 	as := func(greeting string) func(*wire) { return stompAs(greeting, "", nil) }
 	end := func(text string) func(*wire) { return stompAt(frame.CONNECT, stompEnd(text)) }

@@ -23,7 +23,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// job is what a subject, a driver in a process of its own, is to do with a peer.
+// job is the task of a subject, a driver in a process of its own, with a peer.
 type job struct {
 	Program  []string // a command line to execute instead of all that follows
 	Session  *session // to be run instead of all that follows but the driver
@@ -43,10 +43,10 @@ type job struct {
 	Watch    time.Duration // how long the load may take before it is ended
 }
 
-// report is what became of a job.
+// report is the outcome of a job.
 type report struct {
 	Open       *failure // why nothing could be opened
-	Run        *failure // why the load ended: what Run or Send returned
+	Run        *failure // why the load ended: the error of Run or Send
 	Sent       int
 	Received   int
 	States     map[string]int // of sends, by the name of the state
@@ -59,7 +59,7 @@ type report struct {
 	Violations []string // of the contract of package driver
 	Program    *outcome
 	Mode       string // of a session
-	Session    string // what it was
+	Session    string // its parameters, as text
 }
 
 // failure is an error, as it gets through a pipe.
@@ -78,7 +78,7 @@ func failureOf(err error) *failure {
 }
 
 const (
-	// lastSay is what the engine adds to the connect time-out.
+	// lastSay is the time that the engine adds to the connect time-out.
 	lastSay = 100 * time.Millisecond
 	// closing is how long closing may take by its context.
 	closing = 500 * time.Millisecond
@@ -88,7 +88,7 @@ const (
 	patience = 20 * time.Second
 )
 
-// serveJobs does the jobs that come over in, one after the other, and says over out what became of them.
+// serveJobs reads jobs from in, does them one after the other, and writes their reports to out.
 func serveJobs(in io.Reader, out io.Writer) error {
 	factories := map[string]driver.Factory{}
 	for _, s := range subjects() {
@@ -166,8 +166,8 @@ func maxRSS(u *syscall.Rusage) int64 {
 	return u.Maxrss << 10
 }
 
-// ownMaxRSS is maxRSS of this process. What Linux accounts to a process that was just started includes its parent's memory, so
-// that the kernel's figure for the present address space is taken where there is one.
+// ownMaxRSS is maxRSS of this process. For a process that was just started, Linux includes its parent's memory in the
+// maximum of getrusage, so the function uses the kernel's figure for the present address space, VmHWM, if there is one.
 func ownMaxRSS() int64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		if _, text, ok := strings.Cut(string(status), "VmHWM:"); ok {
@@ -220,7 +220,7 @@ func (r *report) closes(what string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	began := time.Now()
-	_ = f(ctx) // it may say what a hostile broker did
+	_ = f(ctx) // the error may be about the hostile broker
 	took := time.Since(began)
 	r.Closing += took
 	if took > closing+patience {
@@ -317,7 +317,7 @@ func (l *ledger) pending() int {
 	return len(l.open)
 }
 
-// produce sends all messages at once, and waits for what becomes of them.
+// produce sends all messages at once, and waits for their outcomes.
 func (j *job) produce(d driver.Driver, r *report) {
 	l := &ledger{r: r, open: map[driver.Slot]bool{}, changed: make(chan struct{}, 1)}
 	spec := driver.ProducerSpec{
