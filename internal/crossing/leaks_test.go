@@ -51,7 +51,7 @@ func TestTenRuns(t *testing.T) {
 	}
 }
 
-// requireNothingLeft asks the broker. Of the addresses named "ten.", topics has those that may have no queue.
+// requireNothingLeft asks the broker. topics tells which of the addresses named "ten." may have no queue.
 func requireNothingLeft(ctx context.Context, t require.TestingT, a *brokertest.Artemis, topics map[string]bool) {
 	left, err := a.Connections(ctx)
 	require.NoError(t, err)

@@ -31,10 +31,10 @@ func pairs() [][2]string {
 // urls are the addresses of a broker by protocol.
 type urls map[string]string
 
-// patience bounds each wait for what must happen: a hang is longer, a machine with much else to do is not.
+// patience bounds each wait for an event that must happen: longer than a busy machine needs, and shorter than a hang.
 const patience = 2 * time.Minute
 
-// soon bounds what a test does besides whole runs.
+// soon bounds the other operations of a test, besides whole runs.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -61,7 +61,7 @@ type summary struct {
 	Problems, Warnings, LeftBehind            []string
 }
 
-// failing runs the command line in this process and returns its status and what it printed of errors.
+// failing runs the command line in this process and returns its status and its error output.
 func failing(t *testing.T, args ...string) (status int, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

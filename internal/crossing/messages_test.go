@@ -29,14 +29,14 @@ func sentID() driver.ID {
 	return driver.ID{Run: 1<<62 + 1, Producer: 2, Number: 1<<53 + 1, Sum: 1<<63 - 1}
 }
 
-// properties have what is special in STOMP's headers.
+// properties contain the characters that are special in STOMP's headers.
 func properties() []driver.Property {
 	return []driver.Property{
 		{Key: "color", Value: "red"}, {Key: "text", Value: "a:b\\c\nd é"}, {Key: "number", Value: "0042"}, {Key: "empty", Value: ""},
 	}
 }
 
-// bodies are what text protocols get wrong, and one that Artemis keeps as a large message.
+// bodies are those that text protocols easily damage, and one that Artemis keeps as a large message.
 func bodies() map[string][]byte {
 	every := make([]byte, 256)
 	for i := range every {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestOrder: what one producer sends with a hundred messages in flight reaches the only consumer of its queue in the order
-// of the Send calls, with its IDs unchanged. Verification takes anything else for a fault of the broker.
+// TestOrder: the messages of one producer with a hundred in flight reach the only consumer of its queue in the order
+// of the Send calls, with their IDs unchanged. Verification takes anything else for a fault of the broker.
 func TestOrder(t *testing.T) {
 	artemis, classic, rabbit := shared.Artemis(t), brokertest.StartActiveMQ(t), brokertest.StartRabbitMQ(t)
 	for broker, at := range map[string]urls{
@@ -35,7 +35,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// requireNoProperties holds RabbitMQ to what the package comment says of it.
+// requireNoProperties holds RabbitMQ to the package comment: the body crosses, the time and the ID do not.
 func requireNoProperties(t *testing.T, from, to driver.Driver) {
 	t.Helper()
 	dest := driver.Destination{Name: "crossing"}

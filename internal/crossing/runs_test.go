@@ -70,9 +70,9 @@ func testFailing(t *testing.T, broker string, at urls) {
 	require.Zero(t, *s.TotalMissing)
 }
 
-// TestWithoutTransformer: what ActiveMQ Classic delivers over STOMP when its AMQP connector is as the distribution has it. The
-// body is not the one that was sent, which is no fault of single messages: the run ends and says what to set. Without
-// verification nobody looks at the body, and the latencies are true.
+// TestWithoutTransformer: deliveries of ActiveMQ Classic over STOMP with the AMQP connector of the distribution. Their
+// bodies are not those that were sent, which is no fault of single messages: the run ends and names the setting. Without
+// verification the run does not check bodies, and the latencies are true.
 func TestWithoutTransformer(t *testing.T) {
 	classic := brokertest.StartActiveMQ(t)
 	args := func(dest string, more ...string) []string {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestTLS: encrypted connections to brokers that demand a certificate of the client, and what is said when one side does
+// TestTLS: encrypted connections to brokers that demand a certificate of the client, and the errors when one side does
 // not trust the other.
 func TestTLS(t *testing.T) {
 	artemis := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLSClientCerts(), brokertest.WithoutManagement())
