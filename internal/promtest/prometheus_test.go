@@ -233,7 +233,7 @@ func TestPrometheus(t *testing.T) {
 	require.NoError(t, classic.Stop())
 	require.NoError(t, classic.Start(t.Context()))
 
-	// What is known at the end alone is asked for while that is served.
+	// The queries for values that exist only at the end are made while the end is served.
 	eventually(t, "the end", func() bool {
 		return len(classic.query("perfmq_run_success == 1", time.Time{})) > 0 && len(native.query("perfmq_run_success == 1", time.Time{})) > 0
 	})
