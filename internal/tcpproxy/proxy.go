@@ -118,7 +118,7 @@ func (p *Proxy) serve(number int, client net.Conn) {
 	pass(Up, target, client)
 }
 
-// Copy moves bytes until from ends, to fails, or the proxy is cut. Change, if not nil, may replace what was read.
+// Copy moves bytes until from ends, to fails, or the proxy is cut. Change, if not nil, may replace the bytes read.
 func (p *Proxy) Copy(to io.Writer, from io.Reader, change func([]byte) []byte) {
 	buf := make([]byte, 64<<10)
 	for {

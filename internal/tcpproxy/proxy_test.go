@@ -18,7 +18,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// echo answers each connection by what comes over it.
+// echo sends the bytes of each connection back over it.
 func echo(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
