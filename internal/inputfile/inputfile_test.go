@@ -112,7 +112,7 @@ func TestFirstLine(t *testing.T) {
 	require.EqualError(t, err, "/dev/zero: is a device or socket, not a file")
 }
 
-// TestPipe: what a shell makes of <(command) is a pipe. A password need not wait for its end.
+// TestPipe: a shell passes <(command) as a pipe. A password need not wait for its end.
 func TestPipe(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
