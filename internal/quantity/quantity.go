@@ -2,8 +2,8 @@
 // parser of them: flags, variables, scenario files, rates, thresholds, faults and options of protocols all take the
 // same spellings.
 //
-// Values are exact: no decimal is rounded through a floating-point number. Errors say what a value must be, and are of
-// one line; the caller says which value it is about.
+// Values are exact: no decimal is rounded through a floating-point number. Errors state the valid values, in
+// one line; the caller names the value.
 package quantity
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The bounds of what is read, so that no text costs memory or time.
+// The bounds of the input, so that no text costs memory or time.
 const (
 	maxText     = 64
 	maxExponent = 30
