@@ -71,7 +71,8 @@ func TestPausedTester(t *testing.T) {
 	require.Fail(t, "no message was in flight in any of five pauses")
 }
 
-// TestFrozenBrokerHasNotLost: what a stopped broker still holds is left, not lost; after it goes on, all is there.
+// TestFrozenBrokerHasNotLost: messages that a stopped broker still holds are left, not lost; after it resumes, all are
+// there.
 func TestFrozenBrokerHasNotLost(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t)

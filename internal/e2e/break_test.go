@@ -32,7 +32,7 @@ func TestWrongPort(t *testing.T) {
 	}
 }
 
-// TestNotABroker: what listens there is a web server.
+// TestNotABroker: the server at the address is a web server.
 func TestNotABroker(t *testing.T) {
 	t.Parallel()
 	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
@@ -63,7 +63,7 @@ func TestWrongPassword(t *testing.T) {
 	require.Equal(t, statusOK, r.status, "the right one")
 }
 
-// TestNotAllowed: a user who may log in and nothing else.
+// TestNotAllowed: a user with the permission to log in and no other.
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
 	a := secure.Artemis(t)
@@ -76,7 +76,7 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// TestMissingDestination: nobody made the destination, and the broker may not make it by itself.
+// TestMissingDestination: the destination does not exist, and the broker may not create it by itself.
 func TestMissingDestination(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
@@ -125,7 +125,7 @@ func TestFullQueueThatRejects(t *testing.T) {
 	r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "500", "--max-pending", "10", "--drain-timeout", "5s",
 		"queue://"+queue)
 	require.Equal(t, statusFailed, r.status)
-	// What is under way is refused, and then the broker takes back its credit: the rest never leaves.
+	// The broker refuses the messages in flight, and then takes back its credit: the rest is never sent.
 	require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted+r.summary.TotalRejected)
 	require.Contains(t, r.stderr, "a queue full?")
 	require.NotZero(t, r.summary.TotalCompleted)
@@ -221,7 +221,7 @@ func TestSecondSignal(t *testing.T) {
 	second := time.Now()
 	r := p.wait(limit)
 	require.Less(t, time.Since(second), 25*time.Second, "it leaves at once, with minutes left to drain")
-	emptied(t, a, queue) // what was sent ahead to the client has gone to the thief
+	emptied(t, a, queue) // the client's unsettled deliveries have gone to the thief
 	thief.signal(syscall.SIGTERM)
 	stolen := thief.wait(limit)
 	require.Contains(t, []int{statusFailed, statusInterrupted}, r.status)
@@ -313,7 +313,7 @@ func TestWrongSelector(t *testing.T) {
 	require.Contains(t, r.stderr, "--selector")
 }
 
-// TestForeignBacklog: what an earlier run left behind is none of this run's messages.
+// TestForeignBacklog: messages left behind by an earlier run do not count as this run's.
 func TestForeignBacklog(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)

@@ -16,7 +16,7 @@ import (
 const (
 	drainTimeout   = 3 * time.Second
 	connectTimeout = 10 * time.Second
-	// slowMachine is what processes may take besides, on a machine that has much else to do.
+	// slowMachine is the additional time that processes may take on a busy machine.
 	slowMachine = 45 * time.Second
 )
 
@@ -80,14 +80,14 @@ func TestBrokerKilled(t *testing.T) {
 	}
 }
 
-// TestBrokerFrozen: a broker that stops answering with its connections open does not keep a run from its end, and what
-// it did not confirm is reported by number.
+// TestBrokerFrozen: a broker that stops answering with its connections open does not keep a run from its end, and the
+// run reports the number of unconfirmed messages.
 func TestBrokerFrozen(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t)
 	runs, hdrs := startMortal(t, a)
 	require.NoError(t, a.Pause())
-	<-time.After(3 * time.Second) // of load that nobody answers
+	<-time.After(3 * time.Second) // of load without an answer
 	stopped := time.Now()
 	for _, p := range runs {
 		p.signal(syscall.SIGINT)

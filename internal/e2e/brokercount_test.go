@@ -17,7 +17,7 @@ import (
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
-// countLines returns what a run says of the broker's count.
+// countLines returns the lines of a run about the broker's count.
 func countLines(r *result) (list []string) {
 	for line := range strings.Lines(r.stdout) {
 		if text, ok := strings.CutPrefix(line, "--- broker's count: "); ok {
@@ -33,7 +33,7 @@ func equalCounts(messages int) []string {
 	return []string{"added " + n + ", sent " + n + ": equal", "acknowledged " + n + ", received " + n + ": equal"}
 }
 
-// depths returns what the intervals of a run say of the depth.
+// depths returns the depths in the intervals of a run.
 func depths(t *testing.T, r *result) (list []uint64) {
 	t.Helper()
 	var all []struct{ Depth *uint64 }
@@ -46,7 +46,8 @@ func depths(t *testing.T, r *result) (list []uint64) {
 	return list
 }
 
-// TestCountOfEmbedded: the embedded broker's count is that of the run, and what it is told to lose or double is missing in it, or more.
+// TestCountOfEmbedded: the embedded broker's count is that of the run, less the messages that it is told to lose, and
+// plus those it is told to double.
 func TestCountOfEmbedded(t *testing.T) {
 	t.Parallel()
 	const messages = 9700
@@ -72,7 +73,7 @@ func TestCountOfEmbedded(t *testing.T) {
 	assert.Equal(t, []string{"added 9800, sent 9700: DIFFERS by 100", "acknowledged 9800, received 9800: equal"}, countLines(&r))
 }
 
-// TestDepth: what producers leave at the broker is the depth of the last second.
+// TestDepth: the messages that producers leave at the broker are the depth of the last second.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -130,7 +131,8 @@ func TestCountOfArtemis(t *testing.T) {
 	assert.Equal(t, []string{"acknowledged 2503, received 2503: equal"}, countLines(&r))
 }
 
-// TestCountOfArtemisNotAllowed: a user who may not manage Artemis is told so in one line, and the run is what it is without a count.
+// TestCountOfArtemisNotAllowed: for a user without the permission to manage Artemis, the native client reports so in
+// one line, the library client prints no count, and the run succeeds.
 func TestCountOfArtemisNotAllowed(t *testing.T) {
 	t.Parallel()
 	a := secure.Artemis(t)
@@ -227,7 +229,7 @@ func TestCountOfRabbitMQ(t *testing.T) {
 					protocol, "client", "--url", url, "--user", brokertest.User, "--password", brokertest.Password, "--management-url", b.ManagementURL(),
 					"--max-pending", "50", "--message-count", strconv.Itoa(messages), "queue://" + protocol,
 				}
-				for range 2 { // the second one must not count what the first one did
+				for range 2 { // the second run must not count the messages of the first
 					r := run(t, limit, args...)
 					require.Equal(t, statusOK, r.status)
 					assert.Equal(t, equalCounts(messages), countLines(&r))

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 )
 
-// told returns what the brokers of a run said of themselves: "amqp: product version".
+// told returns the products of the brokers of a run, as they reported them: "amqp: product version".
 func told(t *testing.T, r *result) (list []string) {
 	t.Helper()
 	var all []struct {

@@ -79,7 +79,7 @@ type latency struct {
 	Count uint64
 }
 
-// check holds a result against what must be true of every run.
+// check holds a result against the requirements on every run.
 func check(t *testing.T, r *result) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n") {

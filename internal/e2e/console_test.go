@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// console is what a run printed, read with the reference's format to the character.
+// console is the output of a run, parsed by the reference's format to the character.
 type console struct {
 	url    string
 	blocks []block
@@ -27,7 +27,7 @@ type block struct {
 	rates  map[string]uint64
 }
 
-// grammar is what a role's lines may be.
+// grammar describes the permitted lines of a role.
 type grammar struct {
 	producing, consuming, rated, showLatency bool
 	peer                                     bool // artemis perf, which leaves spaces at line ends and has no lines of ours

@@ -95,8 +95,8 @@ func newShell(t *testing.T, where machine, name string) *shell {
 
 func (sh *shell) set(key, value string) { sh.env = append(sh.env, key+"="+value) }
 
-// fresh is a user who has the checkout and Go, but has not run anything. What Go has compiled is found again, as are the
-// brokers that have been fetched: tests do not download them each time.
+// fresh sets up a user with the checkout and Go before the first run. The caches of Go and of fetched brokers remain in
+// use: tests do not compile and download everything each time.
 func (sh *shell) fresh(t *testing.T, root string) {
 	t.Helper()
 	sh.dir = root
@@ -124,7 +124,7 @@ func (sh *shell) fresh(t *testing.T, root string) {
 	})
 }
 
-// onItsPorts replaces the addresses of a page by those of the test in what is not an argument of perfmq.
+// onItsPorts replaces addresses of a page by those of the test; documented replaces those in arguments of perfmq.
 func (sh *shell) onItsPorts(text string) string {
 	for documented, used := range sh.ports {
 		text = strings.ReplaceAll(text, documented, used)

@@ -29,7 +29,7 @@ import (
 //	```text     not run
 //
 // A page is one shell from its first to its last block. Runs of sh blocks are shortened (see documented). Output is compared line by line without its
-// numbers and what stands in brackets; -update (make docs) writes the output of this machine into the pages.
+// numbers and the text in brackets; -update (make docs) writes the output of this machine into the pages.
 var update = flag.Bool("update", false, "write the output of commands into README.md and docs/")
 
 // documents are the pages and where their commands run. A page must be listed here.
@@ -53,7 +53,7 @@ var documents = map[string]machine{
 	"docs/several-hosts.md":   tested, // TestShardsOfAJob carries out its commands
 }
 
-// machine is what the commands of a page find.
+// machine is the environment of the commands of a page.
 type machine int
 
 const (
@@ -109,7 +109,7 @@ type codeBlock struct {
 	commands    []command
 }
 
-// command is one or several lines, and in a console block what it prints.
+// command is one or several lines, and in a console block the expected output.
 type command struct {
 	line  int // of the page, from 1
 	text  string
@@ -158,7 +158,7 @@ func (b *codeBlock) readConsole(t *testing.T, p *page) {
 	}
 }
 
-const mark = "\x1e" // before what a command prints
+const mark = "\x1e" // before the output of a command
 
 // script is the whole page for bash.
 func (p *page) script(sh *shell) string {
@@ -182,7 +182,7 @@ func (p *page) script(sh *shell) string {
 	return s.String()
 }
 
-// run carries the page out and returns what each command printed, by its line.
+// run carries the page out and returns the output of each command, by its line.
 func (p *page) run(t *testing.T, sh *shell) map[string][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
@@ -249,7 +249,7 @@ var (
 	blanks      = regexp.MustCompile(` +`)
 )
 
-// shape is what is compared of a line of output.
+// shape returns the part of a line of output that is compared.
 func shape(line string) string {
 	if strings.HasPrefix(line, "--- limit:") {
 		return "--- limit:"
@@ -259,8 +259,9 @@ func shape(line string) string {
 	return blanks.ReplaceAllString(strings.Join(strings.Fields(line), " "), " ")
 }
 
-// align returns the lines of the output that stand where a page has its lines, "..." included. With *update, it takes lines that
-// are new between two others; otherwise they are an error. Warnings and what else depends on the machine are left out.
+// align returns the lines of the output that stand where a page has its lines, "..." included. With *update, it takes
+// lines that are new between two others; otherwise they are an error. Warnings and other lines that depend on the
+// machine are left out.
 func align(page, got []string) ([]string, error) {
 	got = slices.DeleteFunc(slices.Clone(got), func(l string) bool { return volatileLine.MatchString(l) && l != "" })
 	for len(got) > 0 && got[len(got)-1] == "" {
@@ -299,8 +300,8 @@ func align(page, got []string) ([]string, error) {
 	return out, nil
 }
 
-// freeAddresses returns addresses on loopback that nothing listened at a moment ago. Their ports are below those that the kernel
-// gives to outgoing connections, which must not take one before perfmq listens.
+// freeAddresses returns addresses on loopback that were free a moment ago. Their ports are below the range from which
+// the kernel serves outgoing connections, which must not take one before perfmq listens.
 func freeAddresses(t *testing.T, n int) (list []string) {
 	t.Helper()
 	for tries := 0; len(list) < n; tries++ {

@@ -9,8 +9,9 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 )
 
-// TestEmbeddedStaysSmall: a broker in the same process does not let its backlog grow without an end when it confirms faster than
-// the consumers receive. It took up to 1 GiB before it had a bound; what it takes now is about 130 MiB, and depends on the machine.
+// TestEmbeddedStaysSmall: a broker in the same process does not let its backlog grow without an end when it confirms
+// faster than the consumers receive. It took up to 1 GiB before it had a bound; now it takes about 130 MiB, depending
+// on the machine.
 func TestEmbeddedStaysSmall(t *testing.T) {
 	t.Parallel()
 	const most = 300 << 10 // KiB

@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// verification reads what a run has found out about its messages.
+// verification reads the verification result of a run.
 func (r *result) verification(t *testing.T) *verify.Result {
 	t.Helper()
 	var all []struct {
@@ -58,7 +58,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedPairs: what is sent over each protocol arrives over each, whole, for both kinds of destinations.
+// TestEmbeddedPairs: messages sent over each protocol arrive over each, whole, for both kinds of destinations.
 func TestEmbeddedPairs(t *testing.T) {
 	t.Parallel()
 	const messages = 5000
@@ -88,7 +88,7 @@ func TestEmbeddedPairs(t *testing.T) {
 	}
 }
 
-// done reads what the embedded broker says that it did.
+// done reads the number of faults of a kind that the embedded broker reports.
 func done(t *testing.T, stderr, what string) uint64 {
 	t.Helper()
 	m := regexp.MustCompile(`note: the broker was told to misbehave, and did:.* ` + what + ` (\d+)`).FindStringSubmatch(stderr)
@@ -98,10 +98,10 @@ func done(t *testing.T, stderr, what string) uint64 {
 	return n
 }
 
-// TestEmbeddedFaults: the verification finds exactly what the broker was told to do, and did.
+// TestEmbeddedFaults: the verification finds exactly the faults that the broker was told to make, and made.
 func TestEmbeddedFaults(t *testing.T) {
 	const messages = 10_000
-	t.Parallel() // most of the time they wait for what will not come
+	t.Parallel() // most of the time they wait for messages that will not come
 	for _, protocol := range broker.Protocols() {
 		for _, c := range []struct {
 			fault, done string

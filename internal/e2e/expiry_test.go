@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// TestExpired: messages whose time to live ends before a consumer comes are the broker's, not ours, and nobody waits for
-// them.
+// TestExpired: messages whose time to live ends before a consumer comes are the broker's, not ours, and no run waits
+// for them.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
@@ -34,7 +34,7 @@ func TestExpiredOnTheWay(t *testing.T) {
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
 	thief := startThief(t, a, queue)
-	thief.signal(syscall.SIGSTOP) // it takes what the broker sends ahead, and accepts nothing
+	thief.signal(syscall.SIGSTOP) // it takes the deliveries within its credit, and accepts none
 	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "100", "--ttl", "2s", "--drain-timeout", "8s", "queue://"+queue)
 	_, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool { return q.MessagesAdded == 100 })
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// requireFails lets consumers fail 2% of the deliveries of 500 messages. Of n deliveries n/50, rounded down, fail: with those that come
-// again 510 are made, of which 10 fail.
+// requireFails lets consumers fail 2% of the deliveries of 500 messages. Of n deliveries n/50, rounded down, fail: with
+// the redeliveries 510 are made, of which 10 fail.
 func requireFails(t *testing.T, as, destination string, args ...string) {
 	t.Helper()
 	const messages, failed = 500, 10
@@ -37,7 +37,7 @@ func requireFails(t *testing.T, as, destination string, args ...string) {
 	require.Equal(t, verify.Counts{Expected: messages, Received: messages, Once: messages}, v.Total, "none is lost, none counts twice")
 }
 
-// TestConsumersFail: what consumers give back comes again, what they reject does not; neither is lost.
+// TestConsumersFail: released messages are delivered again, rejected ones are not; neither count as lost.
 func TestConsumersFail(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range broker.Protocols() {

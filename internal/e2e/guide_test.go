@@ -79,7 +79,7 @@ func TestGuideTopics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const topics, producers, consumers = 10, 3, 2
 			seed := unique(t, "topic")
-			// A subscription of ours on each topic counts what the broker took in.
+			// A subscription of ours on each topic counts the messages that the broker took in.
 			for i := range topics {
 				require.NoError(t, a.CreateQueue(soon(t), seed+strconv.Itoa(i), "audit."+seed+strconv.Itoa(i), "MULTICAST"))
 			}

@@ -17,13 +17,13 @@ import (
 
 const hdrHistogramJar = "org.hdrhistogram:HdrHistogram:2.2.2"
 
-// tagged is what a run's JSON has for a tag of the HDR log.
+// tagged has the values of a run's JSON for a tag of the HDR log.
 type tagged struct {
 	count uint64
 	max   int64
 }
 
-// wantTags collects what the HDR log of a run must hold.
+// wantTags collects the expected contents of the HDR log of a run, by tag.
 func wantTags(r *result) map[string]tagged {
 	want := map[string]tagged{}
 	for i := range r.intervals {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestImage carries out the Dockerfile's first stage in a folder, as far as it is not the base image: what COPY names is enough
+// TestImage carries out the Dockerfile's first stage in a folder, except for the base image: the files of COPY suffice
 // to build the binary, which with the CA certificates has the size that README.md states.
 func TestImage(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// limitOf returns what bounded the rate, which JSON and console have alike.
+// limitOf returns the limit of the rate, which JSON and console state alike.
 func limitOf(t *testing.T, r *result) stats.LimitKind {
 	t.Helper()
 	l := r.summary.Limit
@@ -29,8 +29,9 @@ func limitOf(t *testing.T, r *result) stats.LimitKind {
 	return l.Kind
 }
 
-// TestLimits: what bounds a load is told, and named. Loads that need the processors run one by one, and a machine that others keep
-// busy is rightly named instead; the others need none to speak of.
+// TestLimits: a run reports the limit of its load by name. Loads that need the processors run one by one, and on a
+// machine that other programs keep busy the run rightly names the machine instead; the other loads need hardly any
+// processor time.
 func TestLimits(t *testing.T) {
 	tests := []struct {
 		name string
@@ -81,7 +82,7 @@ func TestLimitIsTheMachine(t *testing.T) {
 	}
 }
 
-// TestLimitIsCredit: a queue that is full, and nobody receives. Over STOMP there is no credit: the broker does not answer.
+// TestLimitIsCredit: a full queue without a consumer. Over STOMP there is no credit: the broker does not answer.
 func TestLimitIsCredit(t *testing.T) {
 	t.Parallel()
 	b := serve(t, "--max-messages", "200")
@@ -233,7 +234,7 @@ func welcomeAMQP(in *bufio.Reader, out io.Writer) error {
 		if string(header[:]) == amqp.HeaderAMQP {
 			break
 		}
-		if _, err := frames.Next(); err != nil { // what it logs in with
+		if _, err := frames.Next(); err != nil { // the SASL init
 			return err
 		}
 	}

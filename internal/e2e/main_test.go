@@ -105,7 +105,7 @@ func counters(t *testing.T, a *brokertest.Artemis, queue string) brokertest.Queu
 	return q
 }
 
-// settled waits until the broker holds nothing of a queue and nobody receives from it, and returns its counters.
+// settled waits until a queue has no messages and no consumers at the broker, and returns its counters.
 func settled(t *testing.T, a *brokertest.Artemis, queue string) brokertest.QueueStats {
 	t.Helper()
 	q, err := a.WaitQueue(soon(t), queue, func(q brokertest.QueueStats) bool {
@@ -122,7 +122,7 @@ func emptied(t *testing.T, a *brokertest.Artemis, queue string) {
 	require.NoError(t, err)
 }
 
-// eventually waits for a condition that somebody else brings about.
+// eventually waits for a condition that another process or goroutine brings about.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	require.Eventually(t, cond, limit, 50*time.Millisecond, what)

@@ -91,7 +91,8 @@ func TestMetricsPortTaken(t *testing.T) {
 	require.Zero(t, counters(t, a, queue).MessagesAdded)
 }
 
-// freeAddress has a port below those that the system gives to whoever asks for any, so that nobody gets it meanwhile.
+// freeAddress returns an address with a port below those that the system assigns to programs that ask for any port, so
+// that no other program gets it meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {

@@ -16,15 +16,15 @@ import (
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestPandas runs the Python examples of docs/results.md, one after the other in one process as in a notebook, on two results. What they
-// print of the average rate is that of the result.
+// TestPandas runs the Python examples of docs/results.md, one after the other in one process as in a notebook, on two
+// results. The average rate that they print is that of the result.
 func TestPandas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/results.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.GreaterOrEqual(t, len(blocks), 3)
-	script := "import warnings\nwarnings.simplefilter('error')\n" // what pandas will no longer do
+	script := "import warnings\nwarnings.simplefilter('error')\n" // pandas warns about deprecated features
 	for _, block := range blocks {
 		script += block[1]
 	}

@@ -86,7 +86,8 @@ func TestToArtemisPerf(t *testing.T) {
 	require.EqualValues(t, messages, settled(t, a, queue).MessagesAcked)
 }
 
-// TestSameOutputAsArtemisPerf runs both tools: what reads ours reads theirs, and the keys of their JSON are in ours.
+// TestSameOutputAsArtemisPerf runs both tools: one parser reads the output of both, and the keys of their JSON are in
+// ours.
 func TestSameOutputAsArtemisPerf(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)

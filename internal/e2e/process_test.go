@@ -98,7 +98,7 @@ func (p *process) in(t *testing.T) *process {
 	return p
 }
 
-// wait returns how the run ended, having checked what holds for every run. One that has not ended limit after its start
+// wait returns how the run ended, after the checks of every run. One that has not ended limit after its start
 // fails the test.
 func (p *process) wait(limit time.Duration) result {
 	p.t.Helper()

@@ -37,9 +37,9 @@ load, on an idle machine, and fails if one names another limit than the rate (fo
 ` + quietBegin + quietEnd
 )
 
-// TestQuietRuns: loads far below what broker and tester can do have no limit but their rate, consumers alone none but their producers, and
-// nothing is found, however often they run. What a machine that others keep busy does to a run is not held against the tool. `make
-// limits` makes 20 runs of each, on Artemis as well, for docs/benchmarks.md.
+// TestQuietRuns: loads far below the capacity of broker and tester have no limit but their rate, consumers alone none
+// but their producers, and no findings, however often they run. Runs on a machine that other programs keep busy are not
+// held against the tool. `make limits` makes 20 runs of each, on Artemis as well, for docs/benchmarks.md.
 func TestQuietRuns(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
@@ -89,7 +89,7 @@ type quietLoad struct {
 	want stats.LimitKind
 }
 
-// quietCount is what several runs said.
+// quietCount counts the limits and findings of several runs.
 type quietCount struct {
 	limits   map[stats.LimitKind]int
 	findings map[string]int
@@ -99,7 +99,7 @@ type quietCount struct {
 func (l *quietLoad) run(t *testing.T, protocol, url string, q *quietCount) {
 	t.Helper()
 	queue := "queue://" + unique(t, "quiet")
-	if l.want == stats.LimitProducers { // somebody sends
+	if l.want == stats.LimitProducers { // another process sends
 		p := start(t, protocol, "producer", "--url", url, "--rate", "100", "--max-pending", "100", "--duration", "1m", queue)
 		p.printed("--- warmup false")
 		defer p.interrupt()
@@ -123,7 +123,7 @@ func (l *quietLoad) run(t *testing.T, protocol, url string, q *quietCount) {
 	require.Empty(t, found)
 }
 
-// counted lists how often there was what.
+// counted lists the kinds with their counts.
 func counted[K ~string](n map[K]int) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(n)) {

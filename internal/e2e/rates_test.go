@@ -32,8 +32,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// requireRate: message n is due n/rate after the start. What is due before the load has lasted seconds is sent and no
-// more. A machine that has stopped at the end of the load owes what was due in that moment: then another run may show it.
+// requireRate: message n is due n/rate after the start. Exactly the messages that are due before the load has lasted
+// seconds are sent. A machine that stalls at the end of the load omits the messages due in that moment: then another
+// run may show it.
 func requireRate(t *testing.T, rate, seconds float64, run func() result) {
 	t.Helper()
 	due := math.Ceil(rate * seconds)
@@ -63,7 +64,7 @@ func TestRateThatCannotBe(t *testing.T) {
 	require.GreaterOrEqual(t, r.summary.TotalResponse.Max, r.summary.TotalDelaySend.P99)
 }
 
-// first returns a function that returns r, and what again returns when it is called again.
+// first returns a function that returns r at its first call, and the result of again at later calls.
 func first(r result, again func() result) func() result {
 	called := false
 	return func() result {

@@ -58,7 +58,8 @@ func (s *served) totals() store.Totals {
 	return all.Total
 }
 
-// TestResultIsThatOfTheBroker: what result.json says of all messages is what the broker counted, and so is the sum of the rows.
+// TestResultIsThatOfTheBroker: the totals of result.json equal the counts of the broker, and so do the sums of the
+// rows.
 func TestResultIsThatOfTheBroker(t *testing.T) {
 	t.Parallel()
 	schemas := resulttest.Compile(t, runresult.Schema(), runresult.SchemaID)

@@ -81,7 +81,7 @@ steps:
 thresholds: [failed == 0, lost == 0, duplicated == 0]
 `
 
-// testAway: a durable group gets on its return exactly what was sent meanwhile.
+// testAway: on its return, a durable group receives exactly the messages sent in its absence.
 func testAway(t *testing.T, broker, topic string) *runresult.Result {
 	t.Helper()
 	got := runScenario(t, scenarioFile(t, strings.NewReplacer("NAME", topic, "BROKER", broker).Replace(awayForAStep)))

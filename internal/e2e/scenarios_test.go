@@ -59,12 +59,12 @@ func destinationsOf(t *testing.T, name string) []string {
 	return destinationText.FindAllString(string(text), -1)
 }
 
-// runScenario carries a scenario out and returns its result, of which holds what must hold for each: it is a success, its schema
-// describes it, all messages have an end, and all thresholds were judged. Counts of messages that failed or were lost must be as
-// demanded at any scale. Rates and times need not be, in a run of seconds on a machine with much else to do; the lowest rate of a
-// second is known only of a run with three of them.
+// runScenario carries a scenario out and returns its result, after the checks of every result: it is a success, its
+// schema describes it, all messages have an end, and all thresholds were judged. Counts of messages that failed or were
+// lost must be as demanded at any scale. Rates and times need not be, in a run of seconds on a machine with much else
+// to do; the lowest rate of a second is known only of a run with three of them.
 //
-// Of a sweep each run must be so, and what comes back is one result with the workers and totals of all.
+// Of a sweep it checks each run so, and returns one result with the workers and totals of all.
 func runScenario(t *testing.T, args ...string) *runresult.Result {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
@@ -216,7 +216,7 @@ func TestShippedScenariosOnArtemis(t *testing.T) {
 			case name == "artemis/durable-topics":
 				args = append(args, "--keep-subscription")
 			}
-			// A queue of ours is not deleted with its counters; on a topic it counts what the broker took in.
+			// A queue of ours is not deleted with its counters; on a topic it counts the messages that the broker took in.
 			watched := map[string]string{} // queues by destinations
 			watch := func(destination, address string) {
 				queue, routing := address, "ANYCAST"
@@ -282,7 +282,7 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "activemq" }) {
 		t.Run(name, func(t *testing.T) {
 			destination := destinationsOf(t, name)[0]
-			var before totals // what it counted before it was restarted, and began anew
+			var before totals // its counts before the restart, which resets them
 			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.STOMPURL()}
 			switch name {
 			case "activemq/restart":
@@ -337,7 +337,7 @@ func restarts(t *testing.T, f func(context.Context) error) string {
 				return
 			}
 			if os.Remove(asked) != nil {
-				continue // nobody has asked
+				continue // no restart was requested
 			}
 			verdict := "exit 0"
 			if err := f(t.Context()); err != nil {
@@ -351,7 +351,8 @@ func restarts(t *testing.T, f func(context.Context) error) string {
 	return "touch " + asked + "; while [ ! -e " + done + " ]; do sleep 0.05; done; v=`cat " + done + "`; rm " + done + "; eval \"$v\""
 }
 
-// TestScenariosOnRocketMQ: the totals are the number of messages in the broker's topics, and what it gave to consumers.
+// TestScenariosOnRocketMQ: the totals are the number of messages in the broker's topics, plus those rolled back, and
+// the number of messages that it delivered to consumers.
 func TestScenariosOnRocketMQ(t *testing.T) {
 	t.Parallel()
 	b := brokertest.StartRocketMQ(t)

@@ -86,7 +86,7 @@ func TestShardsOfAJob(t *testing.T) {
 				pod[k] = "--result=" + dirs[i]
 			}
 		}
-		var words []string // what checks each run looks for flags with their values apart
+		var words []string // the check of each run expects flags and values as separate arguments
 		for _, arg := range pod {
 			name, value, ok := strings.Cut(arg, "=")
 			if words = append(words, name); ok {

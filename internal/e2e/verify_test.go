@@ -75,8 +75,9 @@ func TestVerifyOnArtemis(t *testing.T) {
 	}
 }
 
-// TestVerifyConsumerKilled: one of two consumers is cut off amid a backlog. What it held goes to the other; both sides and
-// the producer's together tell that nothing was lost, and what came twice.
+// TestVerifyConsumerKilled: a consumer is cut off amid a backlog. A second one receives its unsettled messages and the
+// rest; the verification files of both and of the producer together show that nothing was lost, and which messages came
+// twice.
 func TestVerifyConsumerKilled(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
@@ -127,8 +128,8 @@ func TestVerifyConsumerKilled(t *testing.T) {
 			assert.EqualValues(t, messages, v.Total.Received, "nothing is lost")
 			assert.Zero(t, v.Total.Lost+v.Total.Left)
 			assert.Equal(t, first.summary.TotalReceived+second.summary.TotalReceived, v.Total.Received+v.Total.Duplicates)
-			// Artemis 2.56 marks all of what the victim held, or nothing of it, whichever of two threads closes the session
-			// first: with either end. What is marked must be counted as that.
+			// Artemis 2.56 marks all or none of the messages that the victim held, depending on which of two threads closes
+			// the session first; both happen with either end. Marked messages must be counted as redelivered.
 			if second.summary.Redelivered > 0 {
 				assert.Equal(t, v.Total.Duplicates, v.Total.Redelivered, "whatever came twice is marked")
 				assert.GreaterOrEqual(t, second.summary.Redelivered, v.Total.Redelivered)
@@ -141,8 +142,8 @@ func TestVerifyConsumerKilled(t *testing.T) {
 	}
 }
 
-// silent waits until a consumer has received nothing for more than a second from now on: before, it would not call lost what
-// it misses. The intervals of a machine with much else to do may be shorter than that.
+// silent waits until a consumer has received nothing for more than a second from now on: before, it would not call
+// missing messages lost. The intervals of a busy machine may be shorter than that.
 func (p *process) silent() {
 	p.t.Helper()
 	silence := regexp.MustCompile(`received: +0 msg/sec`)
@@ -152,7 +153,8 @@ func (p *process) silent() {
 	})
 }
 
-// wire is a way to a broker that can be cut. It holds back what the broker sends from wireLimit on, until it is released.
+// wire is a way to a broker that can be cut. On its first connection it holds back the broker's bytes from wireLimit
+// on, until it is released.
 type wire struct {
 	*tcpproxy.Proxy
 	reached  chan struct{} // closed when it holds something back
