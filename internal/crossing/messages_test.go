@@ -36,7 +36,7 @@ func properties() []driver.Property {
 	}
 }
 
-// bodies are those that text protocols easily damage, and one that Artemis keeps as a large message.
+// bodies returns bodies that text protocols easily damage, and one that Artemis keeps as a large message.
 func bodies() map[string][]byte {
 	every := make([]byte, 256)
 	for i := range every {

@@ -71,7 +71,7 @@ func testFailing(t *testing.T, broker string, at urls) {
 }
 
 // TestWithoutTransformer: deliveries of ActiveMQ Classic over STOMP with the AMQP connector of the distribution. Their
-// bodies are not those that were sent, which is no fault of single messages: the run ends and names the setting. Without
+// bodies differ from the sent ones, which is no fault of single messages: the run ends and names the setting. Without
 // verification the run does not check bodies, and the latencies are true.
 func TestWithoutTransformer(t *testing.T) {
 	classic := brokertest.StartActiveMQ(t)

@@ -87,7 +87,7 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	require.Less(t, r.MaxRSS, int64(memoryLimit))
 	switch {
 	case c.want.open != nil:
-		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: the broker lacks something that was asked for
+		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: a feature is missing
 		require.Contains(t, o.Output, "error: ")
 		require.Contains(t, o.Output, "hint: ")
 	case c.want.run != nil:
