@@ -19,7 +19,7 @@ import (
 // against.
 const ActiveMQCoordinates = "org.apache.activemq:apache-activemq:5.18.3:tar.gz:bin"
 
-// activemq516Coordinates is that of [WithActiveMQ516].
+// activemq516Coordinates is the distribution of [WithActiveMQ516].
 const activemq516Coordinates = "org.apache.activemq:apache-activemq:5.16.7:tar.gz:bin"
 
 // activemqEtc is the configuration.

@@ -18,7 +18,7 @@ import (
 // ArtemisCoordinates is the distribution that tests run against.
 const ArtemisCoordinates = "org.apache.artemis:apache-artemis:2.56.0:tar.gz:bin"
 
-// artemis219Coordinates is that of [WithArtemis219].
+// artemis219Coordinates is the distribution of [WithArtemis219].
 const artemis219Coordinates = "org.apache.activemq:apache-artemis:2.19.0:tar.gz:bin"
 
 // User and Password are the login of the user that may do everything.

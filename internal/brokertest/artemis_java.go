@@ -12,9 +12,9 @@ import (
 )
 
 // ArtemisJava compiles a Java source against the libraries of Artemis's distribution, among them the JMS clients of
-// Artemis and of Qpid, into dir, and returns the command that runs its class with a heap of 256M. file is that of the
-// source, CLASS.java. The broker need not be an Artemis: none is started. The first time on a machine it fetches the
-// distribution.
+// Artemis and of Qpid, into dir, and returns the command that runs its class with a heap of 256M. file is the name of
+// the source, CLASS.java. The broker need not be an Artemis: none is started. The first time on a machine it fetches
+// the distribution.
 func ArtemisJava(ctx context.Context, dir, file string, args ...string) (*exec.Cmd, error) {
 	home, err := mavenUnpacked(ctx, ArtemisCoordinates)
 	if err != nil {

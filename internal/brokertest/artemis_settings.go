@@ -69,8 +69,8 @@ func (c *artemisConfig) setting(key string) (string, error) {
 	return settingOr(c.set, artemisSettings(), key)
 }
 
-// libraryPath is where the JVM finds the library that ASYNCIO needs, as the instance's own script has it. Of those
-// for all processors the JVM takes the one that fits.
+// libraryPath is where the JVM finds the library that ASYNCIO needs, as the instance's own script has it. There
+// is a folder for each processor; the JVM takes the library that fits.
 func (a *Artemis) libraryPath() string {
 	lib := filepath.Join(a.home, "bin", "lib")
 	return filepath.Join(lib, "linux-i686") + string(os.PathListSeparator) + filepath.Join(lib, "linux-x86_64")

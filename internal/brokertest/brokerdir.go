@@ -40,7 +40,7 @@ func newBrokerDir(kind string) (dir string, release func(), err error) {
 }
 
 // removeOrphans removes folders of brokers whose process was killed before it
-// could. Whatever fails is left for the next time.
+// could. A folder that it cannot remove is left for the next time.
 func removeOrphans() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
 	if err != nil {

@@ -29,11 +29,11 @@ mount --rbind /dev "$root/dev"
 mount --bind "$dir" "$root` + scratchDir + `"
 exec chroot "$root" "$@"`
 
-// path is that of a file as this process sees it.
+// path returns the path of a file of the root as this process sees it.
 func (s scratchRoot) path(name string) string { return filepath.Join("/", string(s), name) }
 
 // command returns the command line of a program of the root. dir is the broker's folder.
-// The process id is that of the program.
+// The process keeps its id when it becomes the program.
 func (s scratchRoot) command(dir, program string, args ...string) []string {
 	if s == "" {
 		return append([]string{program}, args...)

@@ -15,7 +15,7 @@ import (
 	"unicode/utf16"
 )
 
-// jksPassword is that of all stores and keys in them.
+// jksPassword is the password of all stores and of the keys in them.
 const jksPassword = "password"
 
 // writeJKS writes a Java key store in Java's oldest format, which every Java reads

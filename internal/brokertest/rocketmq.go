@@ -20,7 +20,7 @@ import (
 // RocketMQVersion is the version that tests run against.
 const RocketMQVersion = "5.5.0"
 
-// rocketMQ49Version is that of [WithRocketMQ49].
+// rocketMQ49Version is the version of [WithRocketMQ49].
 const rocketMQ49Version = "4.9.7"
 
 // The login that a broker with [WithRocketMQLogin] knows.

@@ -27,7 +27,7 @@ func (r *RocketMQ) JavaCommand(class string, args ...string) []string {
 }
 
 // Compile compiles a Java source against the distribution, with the javac beside
-// the java that runs it. name is that of the file, which ends with .java.
+// the java that runs it. name is the name of the file, which ends with .java.
 func (r *RocketMQ) Compile(ctx context.Context, name string, source []byte) error {
 	java, err := filepath.EvalSymlinks(r.java)
 	if err != nil {

@@ -40,7 +40,7 @@ func (p *rocketPath) listen(nameServer, broker net.Listener) {
 	// Addresses of the same length can be exchanged within frames.
 	theirs, ours := []byte(p.toBroker), []byte(broker.Addr().String())
 	require.Len(p.t, ours, len(theirs))
-	var gate *tcpproxy.Proxy // whose being frozen counts for both
+	var gate *tcpproxy.Proxy // while it is frozen, both stop
 	ready := make(chan struct{})
 	stream := func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
 		<-ready

@@ -119,7 +119,7 @@ func TestOpenFails(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// listen returns the address of a peer that says the same to whoever comes, and nothing else.
+// listen returns the address of a peer that sends the same bytes on each connection, and nothing else.
 func listen(t *testing.T, says string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// broker is one that runs.
+// broker is a running broker.
 type broker struct {
 	title string
 	end   func() error

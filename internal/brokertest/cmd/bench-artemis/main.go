@@ -6,7 +6,7 @@
 //	go run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq -repeat 3
 //
 // Both tools run as whole processes: the operating system's account of a finished process gives its processor time
-// and peak memory, start-up included. Rates are those of the measured part, after the warm-up. After each run the
+// and peak memory, start-up included. Rates are of the measured part, after the warm-up. After each run the
 // totals are held against the broker's own counters; a difference is printed, not hidden.
 package main
 

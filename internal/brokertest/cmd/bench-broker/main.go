@@ -11,7 +11,7 @@
 // "1 in flight" is a message at a time: its rate is that of a broker that answers at once.
 //
 // "amqp" and "stomp" are perfmq, as its users run it. On one machine its own work bounds the throughput as soon as the
-// broker is the faster one, so there it is the processor time per message that says how fast a broker is.
+// broker is faster, so there the processor time per message shows the speed of a broker.
 //
 // All messages have bodies of 1024 bytes, are not persistent, and are confirmed and accepted one by one or in ranges,
 // as the client goes: none is settled in advance. There is one producer, one consumer, and a queue per run (one for
@@ -21,13 +21,13 @@
 //
 //	received msg/s            messages that the consumer received, after the warm-up of 2 s
 //	broker cpu us/message     processor time of the broker's process, Java's compiler and collector included
-//	client cpu us/message     that of the raw client, sender and receiver
-//	tester cpu us/message     that of perfmq
+//	client cpu us/message     processor time of the raw client, sender and receiver
+//	tester cpu us/message     processor time of perfmq
 //	processors, broker        how many of the machine's processors the broker kept busy: if it had all that the
 //	                          client left, the limit was the machine's, else one of its own
 //	send ack, transfer        latencies, as perfmq reports them
 //
-// After each run of the raw client the broker's own counters must be those of the client, else the command fails.
+// After each run of the raw client the broker's own counters must equal the client's, else the command fails.
 package main
 
 import (

@@ -135,7 +135,7 @@ func take(pair *rawamqp.Pair, broker int) (s sample, err error) {
 	return s, err
 }
 
-// check waits until the broker's own counters are those of the client.
+// check waits until the broker's own counters equal the client's.
 func (t target) check(ctx context.Context, queue string, want int64) error {
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
