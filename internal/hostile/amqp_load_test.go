@@ -203,7 +203,7 @@ func amqpDispositions() []testCase {
 	each := func(state string) func(*wire) {
 		return at(func(p *amqpPeer, f *amqpFrame) { p.dispose(uintIn(f.fields[1]), uintIn(f.fields[1]), state) })
 	}
-	// all waits for all ten messages, which are then confirmed by whatever is said.
+	// all waits for all ten messages; do then confirms them.
 	all := func(do func(*amqpPeer)) func(*wire) {
 		return at(func(p *amqpPeer, _ *amqpFrame) {
 			if p.nextID++; p.nextID == 10 {

@@ -332,7 +332,7 @@ func uintIn(b string) uint32 {
 
 // nested is a value within lists, n deep.
 func nested(n int) string {
-	// Each list says to have all that follows in it.
+	// The size of each list covers all bytes that follow.
 	b := make([]byte, 0, 9*n+1)
 	for i := range n {
 		b = append(b, 0xd0)

@@ -13,8 +13,8 @@
 //   - nothing is left behind when the driver is closed
 //   - the process stays below 256 MiB
 //
-// The drivers run in processes of their own, which execute the test binary again, so that a panic, a hang or a
-// gigabyte is that of a case. The cases that are after memory run once more through the program itself, as it is
+// The drivers run in processes of their own, which execute the test binary again, so that a panic, a hang or a gigabyte
+// can be attributed to a case. The cases that try to exhaust memory run once more through the program itself, as it is
 // released; these check the exit status, too.
 //
 // A driver is put through a table by one line in subjects. There are no exceptions.

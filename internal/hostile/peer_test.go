@@ -106,7 +106,7 @@ func (w *wire) much(b string, n int) {
 	}
 }
 
-// hear reads whatever the driver says, until it closes the connection.
+// hear discards the bytes from the driver, until it closes the connection.
 func (w *wire) hear() { _, _ = io.Copy(io.Discard, w.r) }
 
 // deaf neither reads nor writes until the case is over.

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProgram runs the program, as it is released, against the peers that are after memory.
+// TestProgram runs the program, as it is released, against the peers that try to exhaust memory.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "perfmq")
@@ -69,7 +69,7 @@ const (
 	statusConnect = 4
 )
 
-// outputLimit is how much the program may print, in bytes, whatever a peer has said.
+// outputLimit is how much the program may print, in bytes, whatever a peer has sent.
 const outputLimit = 16 << 10
 
 // runProgram does one case. The process that starts the program does nothing else, and so has little memory that would be
@@ -87,7 +87,7 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	require.Less(t, r.MaxRSS, int64(memoryLimit))
 	switch {
 	case c.want.open != nil:
-		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: a feature is missing
+		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: not found, unsupported or too large
 		require.Contains(t, o.Output, "error: ")
 		require.Contains(t, o.Output, "hint: ")
 	case c.want.run != nil:

@@ -141,7 +141,7 @@ func rocketQueues(name, read, write string) string {
 	return `{"brokerName":"` + name + `","perm":6,"readQueueNums":` + read + `,"writeQueueNums":` + write + `,"topicSysFlag":0}`
 }
 
-// locked grants all that was asked for.
+// locked grants all requested locks.
 func (p *rocketPeer) locked(q *rocketRequest) string {
 	var asked struct {
 		Queues json.RawMessage `json:"mqSet"`

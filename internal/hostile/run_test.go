@@ -188,7 +188,7 @@ func startHost() (*host, error) {
 	return h, h.cmd.Start()
 }
 
-// end ends the process, whose input ends.
+// end closes the input of the process, which ends it, and waits.
 func (h *host) end() {
 	_ = h.in.Close()
 	_ = h.cmd.Wait()

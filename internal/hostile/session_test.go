@@ -79,7 +79,7 @@ func sessionOptions(protocol string) [][]string {
 	}
 }
 
-// choose chooses all that a session does.
+// choose sets the parameters of a session.
 func (s *session) choose() {
 	rng := rand.New(rand.NewPCG(s.Seed, s.Case)) //nolint:gosec // repeatable, not secret
 	modes := []string{modeCalm, modeRequests, modeRequests, modeAnswers, modeAnswers, modeBoth, modeEnds}
@@ -105,8 +105,8 @@ func (s *session) choose() {
 	}
 }
 
-// confirms tells whether each message that is accepted is one that the broker has taken. Of a transaction it need not be: a
-// SEND that is cut within its headers can swallow the COMMIT, and ask for its receipt.
+// confirms reports whether the broker must have taken each accepted message. In a transaction it need not have: a SEND
+// that is cut within its headers can swallow the COMMIT, and ask for its receipt.
 func (s *session) confirms() bool {
 	changed := s.mode == modeAnswers || s.mode == modeBoth
 	return !changed && (s.tx == 0 || s.mode != modeRequests) && !slices.Contains(s.options, "send=oneway")
