@@ -42,7 +42,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// latency is one of the summary, in microseconds.
+// latency is a latency of the summary, in microseconds.
 type latency struct {
 	P50   int64 `json:"50"`
 	Max   int64
