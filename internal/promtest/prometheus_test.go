@@ -76,7 +76,7 @@ thresholds:
   - failed == 0
 `
 
-// load is a running one.
+// load is a running load.
 type load struct {
 	metrics string // HOST:PORT
 	result  string // folder
@@ -103,7 +103,7 @@ func startLoad(t *testing.T) *load {
 	return l
 }
 
-// server is a Prometheus that is asked.
+// server is a Prometheus to query.
 type server struct {
 	*brokertest.Prometheus
 	t *testing.T
@@ -245,7 +245,7 @@ func TestPrometheus(t *testing.T) {
 	l.compareQuantiles(t, classic, native, end)
 }
 
-// hasNumber tells whether a query has returned a value that is one.
+// hasNumber reports whether a query has returned a value other than NaN.
 func hasNumber(list []series) bool {
 	for _, s := range list {
 		if !math.IsNaN(s.Value[1]) {
@@ -268,8 +268,8 @@ func scrape(t *testing.T, address string) string {
 	return string(body)
 }
 
-// compareRates: each value that Prometheus has was the total of a row at that time, and the rates are those of the rows, over the restart of
-// Prometheus, too.
+// compareRates: each value in Prometheus was the total of a row at that time, and the rates equal those of the rows,
+// over the restart of Prometheus, too.
 func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 	t.Helper()
 	got, err := result.Read(l.result)
@@ -329,7 +329,7 @@ func rateOf(rows []result.Row, end float64, window time.Duration) float64 {
 	return float64(n) / (float64(us) / 1e6)
 }
 
-// compareQuantiles: those of the histograms are in the bucket in which those of the HdrHistograms are.
+// compareQuantiles: the quantiles of the histograms are in the same buckets as the quantiles of the HdrHistograms.
 func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.Time) {
 	t.Helper()
 	got, err := result.Read(l.result)
