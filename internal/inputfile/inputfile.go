@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, if the system has told one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read returns all that is in a file of at most limit bytes. The error is an [*Error].
+// Read returns the contents of a file of at most limit bytes. The error is an [*Error].
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := open(path, limit)
 	if err != nil {
@@ -88,7 +88,7 @@ func Folder(path string, most int) (files []string, err error) {
 	return files, nil
 }
 
-// IsFolder tells whether a path is that of a folder.
+// IsFolder reports whether a path names a folder.
 func IsFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
