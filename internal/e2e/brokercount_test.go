@@ -94,8 +94,8 @@ func TestDepth(t *testing.T) {
 	require.Nil(t, got.BrokerCount.Destinations[0].Acknowledged)
 }
 
-// TestCountOfArtemis: the broker's count is that of the run, and that of the operator's console; three messages of another client
-// are found.
+// TestCountOfArtemis: the broker's count equals that of the run and that of the operator's console; three messages of
+// another client are found.
 func TestCountOfArtemis(t *testing.T) {
 	t.Parallel()
 	const messages = 20_003

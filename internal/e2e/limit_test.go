@@ -165,7 +165,7 @@ func narrow(t *testing.T, to string, perSecond int) string {
 	return l.Addr().String()
 }
 
-// TestLimitIsOneWorker: a peer that takes whatever it gets, so that one goroutine of the tester is all that there is.
+// TestLimitIsOneWorker: the peer takes all messages without delay, so that one goroutine of the tester is the limit.
 func TestLimitIsOneWorker(t *testing.T) {
 	for protocol, unconfirmed := range map[string]string{"amqp": "settle=at-most-once", "stomp": "receipt=false"} {
 		url := protocol + "://" + sink(t, map[string]func(*bufio.Reader, io.Writer) error{"amqp": welcomeAMQP, "stomp": welcomeSTOMP}[protocol])

@@ -92,7 +92,7 @@ func run(t *testing.T, limit time.Duration, args ...string) result {
 	return start(t, args...).wait(limit)
 }
 
-// in makes a subtest the one that fails.
+// in makes failures those of a subtest.
 func (p *process) in(t *testing.T) *process {
 	p.t = t
 	return p

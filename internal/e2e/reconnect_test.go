@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// TestReconnectAfterKill: a broker that is killed and comes back with its journal has all that it had confirmed, each worker goes on, and
-// the outage is the one that there was.
+// TestReconnectAfterKill: a broker that is killed and comes back with its journal has all messages that it had
+// confirmed, each worker goes on, and the run reports exactly the one outage.
 func TestReconnectAfterKill(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t)

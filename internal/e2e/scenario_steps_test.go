@@ -43,7 +43,7 @@ steps:
 thresholds: [failed == 0, lost == 0, duplicated == 0, damaged == 0]
 `
 
-// testFourGroups: the totals of a run over three protocols and two brokers are those of the brokers.
+// testFourGroups: the totals of a run over three protocols and two brokers equal the counts of the brokers.
 func testFourGroups(t *testing.T, b *brokertest.RocketMQ) {
 	t.Helper()
 	a := shared.Artemis(t)

@@ -200,7 +200,7 @@ func TestShippedScenariosEmbedded(t *testing.T) {
 	}
 }
 
-// TestShippedScenariosOnArtemis: the totals are those of the broker's queues.
+// TestShippedScenariosOnArtemis: the totals equal the counts of the broker's queues.
 func TestShippedScenariosOnArtemis(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t) // its own: the commands of the documentation use the same queues
@@ -264,7 +264,7 @@ func TestShippedScenariosOnArtemis(t *testing.T) {
 	}
 }
 
-// TestScenariosOnActiveMQ: the totals are those of the broker's queues and topics.
+// TestScenariosOnActiveMQ: the totals equal the counts of the broker's queues and topics.
 func TestScenariosOnActiveMQ(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQManagement())
