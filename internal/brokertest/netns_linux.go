@@ -26,7 +26,7 @@ type hermit struct {
 	conns     map[net.Conn]bool
 }
 
-// newHermit makes one. Only root may.
+// newHermit makes a network. Only root may.
 func newHermit() (*hermit, error) {
 	h := &hermit{conns: map[net.Conn]bool{}}
 	var err error

@@ -4,7 +4,7 @@ package brokertest
 
 import "errors"
 
-// hermit is a network of its own, see the one of Linux.
+// hermit is a network of its own, see netns_linux.go.
 type hermit struct{}
 
 func newHermit() (*hermit, error) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Prometheus is a real one (the Debian package prometheus), on loopback, with a storage of its own.
+// Prometheus is a real Prometheus server (the Debian package prometheus), on loopback, with a storage of its own.
 type Prometheus struct {
 	dir, config string
 	port        int
@@ -26,8 +26,7 @@ type Prometheus struct {
 const prometheusReady = "Server is ready to receive web requests"
 
 // StartPrometheus starts a Prometheus with a configuration file for one test and ends it with the test. More arguments,
-// such as
-// --enable-feature=native-histograms, are passed on.
+// such as --enable-feature=native-histograms, are passed on.
 func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
 	tb.Helper()
 	p := &Prometheus{dir: tb.TempDir(), config: config, args: args}

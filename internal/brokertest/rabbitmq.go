@@ -23,12 +23,12 @@ const rabbitmqScripts = "/usr/lib/rabbitmq/bin"
 // rabbitmq4Suite is the Debian release that has RabbitMQ 4.
 const rabbitmq4Suite = "trixie"
 
-// rabbitmqInstall is said when the package is missing.
+// rabbitmqInstall is the error text when the package is missing.
 const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install-recommends rabbitmq-server"
 
 // RabbitMQ is a running RabbitMQ broker that speaks AMQP 1.0 (before version 4
-// by a plug-in) and STOMP. Its methods may be called concurrently, but for those
-// that start and stop it.
+// by a plug-in) and STOMP. Its methods may be called concurrently, except
+// the methods that start and stop it.
 type RabbitMQ struct {
 	daemon // its helper is epmd
 	cfg    rabbitmqConfig

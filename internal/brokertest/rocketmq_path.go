@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// rocketPath is a way to the broker: a proxy before the name server, which tells clients the address of another
+// rocketPath is a way to the broker: a proxy before the name server, which tells clients the address of a second proxy
 // before the broker.
 type rocketPath struct {
 	t                      testing.TB

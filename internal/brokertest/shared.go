@@ -38,7 +38,7 @@ func (s *Shared) Artemis(tb testing.TB) *Artemis {
 	})
 }
 
-// ActiveMQ is the same with ActiveMQ Classic.
+// ActiveMQ is [Shared.Artemis] for ActiveMQ Classic.
 func (s *Shared) ActiveMQ(tb testing.TB) *ActiveMQ {
 	tb.Helper()
 	return s.activemq.get(tb, func(ctx context.Context) (*ActiveMQ,
@@ -48,7 +48,7 @@ func (s *Shared) ActiveMQ(tb testing.TB) *ActiveMQ {
 	})
 }
 
-// RocketMQ is the same with RocketMQ.
+// RocketMQ is [Shared.Artemis] for RocketMQ.
 func (s *Shared) RocketMQ(tb testing.TB) *RocketMQ {
 	tb.Helper()
 	return s.rocketmq.get(tb, func(ctx context.Context) (*RocketMQ,
