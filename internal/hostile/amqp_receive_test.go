@@ -142,7 +142,7 @@ func amqpTransfers() []testCase {
 	}
 }
 
-// amqpLargeTransfers: messages that are after memory.
+// amqpLargeTransfers: messages that try to exhaust memory.
 func amqpLargeTransfers() []testCase {
 	const chunk = 32 << 10
 	// large sends messages of n bytes each.

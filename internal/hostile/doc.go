@@ -2,12 +2,12 @@
 //
 // # Hostile servers
 //
-// For each protocol there is a table of [cases]: a told peer on loopback plays a broker that behaves until one stage
-// of the conversation, and then misbehaves: it lies about lengths, sends data without an end, answers requests that
-// were not made, or stays silent. Each case states the expected outcome: which of opening and load fails, with which
-// class of error, or that all goes well. Every case also checks the following:
+// For each protocol there is a table of [cases]: a scripted peer on loopback plays a broker that behaves until one
+// stage of the conversation, and then misbehaves: it lies about lengths, sends data without an end, answers requests
+// that were not made, or stays silent. Each case states the expected outcome: which of opening and load fails, with
+// which class of error, or that all goes well. Every case also checks the following:
 //
-//   - no panic, no hang: opening ends with the connect time-out, all else soon after it was told to
+//   - no panic, no hang: opening ends with the connect time-out, all else soon after the order to end
 //   - each send ends exactly once, and no more sends are accepted than the peer confirmed
 //   - every error has a class and a hint, and is of a length that a person can read
 //   - nothing is left behind when the driver is closed

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peer is a told broker: it serves all connections as it is told.
+// peer is a scripted broker: it serves all connections by one function.
 type peer struct {
 	listener net.Listener
 	play     func(*wire)

@@ -188,7 +188,7 @@ func bomb(n int) []byte {
 	return append(b.Bytes()[:ends[1]:ends[1]], bytes.Repeat(b.Bytes()[ends[1]:ends[2]], n-2)...)
 }
 
-// rocketLargePulls: answers to pulls that are after memory.
+// rocketLargePulls: answers to pulls that try to exhaust memory.
 func rocketLargePulls() []testCase {
 	compressed := func(body []byte, flag uint32) func(*wire) {
 		return pulledBody(tenMessages(rocketMessage{topic: "q", sysFlag: 1 | flag, body: body}))

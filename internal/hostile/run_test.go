@@ -31,7 +31,7 @@ type subject struct {
 	table   func() []testCase
 }
 
-// subjects are all of them. A second driver of a protocol is one line more.
+// subjects returns all subjects. A second driver of a protocol is one line more.
 func subjects() []subject {
 	return []subject{
 		{"amqp", amqp.Factory(), amqpCases},

@@ -134,7 +134,7 @@ func stompMessages() []testCase {
 	}
 }
 
-// stompLargeMessages: MESSAGE frames that are after memory.
+// stompLargeMessages: MESSAGE frames that try to exhaust memory.
 func stompLargeMessages() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.SUBSCRIBE, do) }
 	var list []testCase

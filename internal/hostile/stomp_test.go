@@ -104,7 +104,7 @@ func stompGreetings() []testCase {
 	}
 }
 
-// stompEndlessGreetings: greetings that are after memory.
+// stompEndlessGreetings: greetings that try to exhaust memory.
 func stompEndlessGreetings() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.CONNECT, do) }
 	var list []testCase

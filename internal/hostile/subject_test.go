@@ -84,7 +84,7 @@ const (
 	closing = 500 * time.Millisecond
 	// queueShift is by how many bits the number of a queue is shifted in the times of jobs with Ordered.
 	queueShift = 32
-	// patience is how much longer than it may anything takes on a machine that has much else to do.
+	// patience is the time by which an operation may exceed its limit on a busy machine.
 	patience = 20 * time.Second
 )
 
