@@ -28,7 +28,7 @@ func hog(t *testing.T) {
 	}
 }
 
-// TestOthersAreToBlame: a tester that gets no processor because others have them all does not accuse itself.
+// TestOthersAreToBlame: a tester that gets no processor because other programs use them all does not blame itself.
 func TestOthersAreToBlame(t *testing.T) {
 	hog(t)
 	r := run(t, limit, "amqp", "client", "--embedded", "--rate", "3000", "--max-pending", "100", "--duration", "5", "--warmup", "1", "queue://TEST")

@@ -93,7 +93,7 @@ func TestMissingDestination(t *testing.T) {
 	}
 }
 
-// manage calls an operation of the broker that the harness has not.
+// manage calls an operation of the broker for which the harness has no method.
 func manage(t *testing.T, a *brokertest.Artemis, operation string, args ...any) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{
@@ -193,7 +193,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// startThief starts a consumer of its own that takes a part of a queue's messages.
+// startThief starts another consumer, in a process of its own, that takes a part of a queue's messages.
 func startThief(t *testing.T, a *brokertest.Artemis, queue string) *process {
 	t.Helper()
 	thief := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "queue://"+queue)

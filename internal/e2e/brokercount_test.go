@@ -150,7 +150,7 @@ func TestCountOfArtemisNotAllowed(t *testing.T) {
 	}
 }
 
-// TestCountOfRocketMQ: RocketMQ's offsets are those of the run.
+// TestCountOfRocketMQ: RocketMQ's offsets equal the counts of the run.
 func TestCountOfRocketMQ(t *testing.T) {
 	t.Parallel()
 	const messages = 5003

@@ -13,6 +13,6 @@
 // Times are bounded generously, since machines that run tests are slow, but they are bounded: a run that does not end
 // is sent SIGQUIT, and its stacks are logged. No test asserts a latency or a throughput.
 //
-// A test fails, and is never skipped, when no broker can be started. Tests share one broker; tests that kill or freeze
+// A test fails, and is never skipped, when no broker can be started. Tests share brokers; tests that kill or freeze
 // theirs, or want another configuration, start their own.
 package e2e

@@ -101,7 +101,7 @@ type page struct {
 	blocks []*codeBlock
 }
 
-// codeBlock is one with commands.
+// codeBlock is a code block with commands.
 type codeBlock struct {
 	first, last int // lines between the fences, from 0: lines[first:last]
 	console     bool

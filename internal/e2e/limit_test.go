@@ -69,7 +69,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitIsTheMachine: others have its processors.
+// TestLimitIsTheMachine: other programs use its processors.
 func TestLimitIsTheMachine(t *testing.T) {
 	hog(t)
 	for _, protocol := range []string{"amqp", "stomp"} {

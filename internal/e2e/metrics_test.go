@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsPortTaken: said before any load is made.
+// TestMetricsPortTaken: the error comes before any load.
 func TestMetricsPortTaken(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)

@@ -92,8 +92,8 @@ func TestResultIsThatOfTheBroker(t *testing.T) {
 	}
 }
 
-// TestResultOfAKilledRun: after kill -9 all rows are there that were there before it, none is torn, and the sum lacks no more than
-// was sent since the last of them.
+// TestResultOfAKilledRun: after kill -9 all earlier rows are there, none is torn, and the sum lacks at most the
+// messages sent since the last row.
 func TestResultOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	const rate = 500
