@@ -87,7 +87,8 @@ func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string)
 	require.Less(t, r.MaxRSS, int64(memoryLimit))
 	switch {
 	case c.want.open != nil:
-		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status) // usage: not found, unsupported or too large
+		// Usage: not found, unsupported or too large.
+		require.Contains(t, []int{statusFailed, statusUsage, statusConnect}, o.Status)
 		require.Contains(t, o.Output, "error: ")
 		require.Contains(t, o.Output, "hint: ")
 	case c.want.run != nil:
