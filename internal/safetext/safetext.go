@@ -30,7 +30,7 @@ const (
 // longer text the note says how many bytes were left out.
 func Line(text string) string { return line(text, MaxLine, 0) }
 
-// line counts as left out also what is beyond the text.
+// line adds beyond, the number of bytes that follow the text, to the bytes that it reports as left out.
 func line(text string, limit, beyond int) string {
 	if beyond == 0 && len(text) <= limit && isPlain(text) {
 		return text
@@ -100,8 +100,8 @@ func escape(text string) (piece string, size int) {
 	}
 }
 
-// JSON returns a JSON text in which what does not print is escaped, also where JSON itself does not ask for that: it
-// can be shown on a terminal, and means the same. The input is valid JSON as package json writes it.
+// JSON returns a JSON text in which unprintable characters are escaped, also where JSON itself does not ask for that:
+// it can be shown on a terminal, and means the same. The input is valid JSON as package json writes it.
 func JSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unprintable) {
 		return text

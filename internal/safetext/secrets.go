@@ -32,7 +32,7 @@ type secret struct {
 	encoded bool // it has no other spelling
 }
 
-// Add makes a text one of those that are hidden: as it is, with any of its characters escaped, and in base64, by
+// Add adds a text to the hidden ones: as it is, with any of its characters escaped, and in base64, by
 // itself or behind a user, as HTTP and SASL have it. The user name, which is not hidden, may be empty, and so may the
 // secret, which then is none.
 func (s *Secrets) Add(user, text string) {

@@ -9,8 +9,8 @@ import (
 )
 
 // hideSecret hides a secret wherever it stands in text, each of its characters as it is or escaped in any of the ways
-// that [escaped] knows: who quotes it, or puts it into a URL, chooses what to escape. If alone is true it is hidden
-// only where it is no part of a word.
+// that [escaped] knows: a program that quotes it, or puts it into a URL, chooses the characters to escape. If alone is
+// true it is hidden only where it is no part of a word.
 func hideSecret(text, secret string, alone bool) string {
 	var b strings.Builder
 	done := 0
@@ -73,7 +73,7 @@ func units(text, character string) (list []int) {
 	return append(list, n)
 }
 
-// escaped returns what an escape at the beginning of text means and how long it is, 0 if there is none:
+// escaped returns the meaning of an escape at the beginning of text and its length, 0 if there is none:
 // percent-encoding, and the escapes of JSON, Go, STOMP and HTML.
 func escaped(text string) (meant string, size int) {
 	if text == "" {
