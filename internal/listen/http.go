@@ -63,7 +63,7 @@ func (s *HTTP) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
-		_ = s.server.Close() // cuts off those that are too slow
+		_ = s.server.Close() // cuts off requests that are too slow
 	}
 	if err := <-s.served; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -1,5 +1,5 @@
 // Package listen opens the ports of this program: of the embedded broker, its control, and the metrics. All of them
-// are on loopback unless an address is written out, and those that speak HTTP do not obey web pages.
+// are on loopback unless an address is written out, and the HTTP servers do not obey web pages.
 package listen
 
 import (
@@ -33,8 +33,8 @@ func Check(address string) error {
 }
 
 // TCP listens on an address. Without a host that is loopback: all addresses of the machine are 0.0.0.0 or [::],
-// written out. What is the thing that is to be served, flag the one that gave the address, both for the error, which
-// is a [*driver.Error].
+// written out. The parameter what names the service, and flag the flag that gave the address, both for the error,
+// which is a [*driver.Error].
 func TCP(ctx context.Context, what, flag, address string) (net.Listener, error) {
 	hosts := []string{""}
 	host, port, err := net.SplitHostPort(address)

@@ -27,8 +27,8 @@ type Web struct {
 // maxWeb is how long a web configuration may be, in bytes.
 const maxWeb = 1 << 20
 
-// ReadWeb reads a web configuration file and those that it names, and finds their mistakes. An empty path is none. The
-// file is read again for each connection and request, so that certificates and users can change.
+// ReadWeb reads a web configuration file and the files that it names, and finds their mistakes. An empty path is no
+// file. The file is read again for each connection and request, so that certificates and users can change.
 func ReadWeb(path string) (Web, error) {
 	if path == "" {
 		return Web{}, nil
@@ -55,7 +55,7 @@ func ReadWeb(path string) (Web, error) {
 	return Web{File: path, TLS: len(parts.TLS) > 0}, nil
 }
 
-// webMistake returns what is wrong, without anything that may be a password.
+// webMistake describes the mistake, without anything that may be a password.
 func webMistake(err error) string {
 	var prefix bcrypt.InvalidHashPrefixError
 	var version bcrypt.HashVersionTooNewError
@@ -64,7 +64,7 @@ func webMistake(err error) string {
 		errors.As(err, &cost) {
 		return "a password of basic_auth_users is no bcrypt hash, such as of htpasswd -nB USER"
 	}
-	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat what they read
+	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat their input
 }
 
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.
