@@ -45,7 +45,7 @@ type HTTP struct {
 	console console // nil until it is known
 }
 
-// CheckURL finds what is wrong with a management URL.
+// CheckURL finds mistakes in a management URL.
 func CheckURL(text string) error {
 	_, err := parseURL(text)
 	return err
@@ -114,7 +114,8 @@ func (h *HTTP) Inspect(ctx context.Context, destinations []driver.Destination) (
 	return list, nil
 }
 
-// find finds out who answers. A refusal says more than that nothing is there.
+// find finds the kind of management that answers. An error of refused access takes precedence over one of a missing
+// page.
 func (h *HTTP) find(ctx context.Context) (console, error) {
 	var refused error
 	for _, try := range []func(context.Context) (console, error){h.findRabbitMQ, h.findJolokia, h.findPerfmq} {
@@ -125,7 +126,7 @@ func (h *HTTP) find(ctx context.Context) (console, error) {
 		class := driver.ClassOf(err)
 		if class != driver.ClassNotFound && class != driver.ClassProtocol && class != driver.ClassOther {
 			if class != driver.ClassAuth {
-				return nil, err // nobody is there
+				return nil, err // no server answers
 			}
 			refused = err
 		} else if refused == nil || driver.ClassOf(refused) != driver.ClassAuth && class == driver.ClassOther {

@@ -33,7 +33,7 @@ func (h *HTTP) findRabbitMQ(ctx context.Context) (console, error) {
 // looks at them.
 func (*rabbitmq) lag() time.Duration { return 11 * time.Second }
 
-// inspect asks for queues alone: what a topic exchange counts is of all topics together. A queue whose messages have
+// inspect asks for queues alone: a topic exchange counts all topics together. A queue whose messages have
 // not been counted yet has no statistics, nor has one that gets them over AMQP 1.0 in RabbitMQ 4, which does not count
 // those by queue. The first answer is where counting begins: that is 0. Later the counts are not known.
 func (r *rabbitmq) inspect(ctx context.Context, destinations []driver.Destination) ([]driver.DestinationCount, error) {

@@ -45,13 +45,13 @@ type Watch struct {
 	ctx     context.Context //nolint:containedctx // of the goroutines that ask
 }
 
-// broker is who counts some destinations.
+// broker is a broker that counts some destinations.
 type broker struct {
-	name         string // in what is told
+	name         string // in notes
 	inspector    driver.Inspector
 	destinations []driver.Destination
 
-	turn chan struct{} // held by the one who asks
+	turn chan struct{} // held while the broker is asked
 
 	// Guarded by Watch.mu.
 	counts []count
@@ -61,11 +61,11 @@ type broker struct {
 	failed bool      // the last question had no answer
 }
 
-// count is what is known of one destination.
+// count has the known counts of one destination.
 type count struct {
 	first, last driver.DestinationCount
 	gone        bool // the broker does not have it any more
-	anew        bool // it counts anew: what was before is lost
+	anew        bool // it counts anew: the earlier count is lost
 }
 
 // Growth is by how much the counters of a destination have grown.
@@ -76,7 +76,7 @@ type Growth struct {
 	Why  string // why the growth is not known
 }
 
-// New returns a watch that asks nobody yet.
+// New returns a watch without brokers.
 func New() *Watch {
 	w := &Watch{Patience: patience}
 	w.ctx, w.stop = context.WithCancel(context.Background())
@@ -98,7 +98,7 @@ func (w *Watch) Add(ctx context.Context, name string, inspector driver.Inspector
 	w.ask(ctx, b)
 	w.mu.Lock()
 	known := b.counts != nil
-	b.over = b.over || !known // what it says later would lack a beginning
+	b.over = b.over || !known // later answers would lack a beginning
 	w.mu.Unlock()
 	if !known {
 		return
@@ -107,8 +107,8 @@ func (w *Watch) Add(ctx context.Context, name string, inspector driver.Inspector
 	w.asking.Go(func() { w.follow(b) })
 }
 
-// settleFirst waits until what happened before the run is in the counters of a broker whose counters lag, if anything
-// has.
+// settleFirst waits until messages from before the run are in the counters of a broker whose counters lag, if there
+// were any.
 func (w *Watch) settleFirst(ctx context.Context, b *broker) {
 	l, ok := b.inspector.(lagging)
 	if !ok || l.Lag() == 0 {
@@ -193,8 +193,8 @@ func (w *Watch) askFor(ctx context.Context, b *broker, limit time.Duration) (aga
 	return true
 }
 
-// see takes an answer. A destination that the broker removes, as brokers do with those that nobody uses any more, keeps
-// its last counts; when it is made again, or the broker has started again, the count has begun anew.
+// see takes an answer. A destination that the broker removes, as brokers do with unused destinations, keeps its last
+// counts; when it is made again, or the broker has started again, the count has begun anew.
 func (c *count) see(now *driver.DestinationCount) {
 	less := now.Added.N < c.last.Added.N || now.Acknowledged.N < c.last.Acknowledged.N
 	switch {
@@ -208,8 +208,8 @@ func (c *count) see(now *driver.DestinationCount) {
 	c.gone, c.last = false, *now
 }
 
-// Depths returns what the destinations had when last asked, if that is not long ago, in the order in which they were
-// added. It does not wait for any broker.
+// Depths returns the depths of the destinations in the last answer, if that is not long ago, in the order in which
+// the destinations were added. It does not wait for any broker.
 func (w *Watch) Depths() (list []Depth) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,7 +282,8 @@ func (w *Watch) Growth(n, destination int) (g Growth) {
 	return g
 }
 
-// grown is what is known if both are. A counter of a destination that was not there before may be known later only.
+// grown returns the growth of a counter, which is known if both counts are. A counter of a destination that was not
+// there before may be known later only.
 func grown(first, last driver.Count) driver.Count {
 	return driver.Count{N: last.N - min(first.N, last.N), Known: first.Known && last.Known}
 }
@@ -303,7 +304,7 @@ func (w *Watch) Notes() (list []Note) {
 	return list
 }
 
-// Close ends the questions. It returns soon: what does not answer is left alone.
+// Close ends the questions. It returns soon: it does not wait longer for a broker that does not answer.
 func (w *Watch) Close() {
 	w.stop()
 	ended := make(chan struct{})
