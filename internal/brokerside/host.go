@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v4/net"
 )
 
-// host takes the counters of this host. What the system does not tell stays nil.
+// host takes the counters of this host. Values that the system does not tell stay nil.
 func (s *sample) host(ctx context.Context) {
 	if avg, err := load.AvgWithContext(ctx); err == nil {
 		s.load = &avg.Load1

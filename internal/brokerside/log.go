@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The bounds of what is read of a log.
+// The bounds for reading a log.
 const (
 	maxLogRead  = 16 << 20 // bytes at a time: a log that grows faster is behind
 	maxLogLine  = 4 << 10  // bytes of a line that are kept; its level stands in the first levelWithin
@@ -46,8 +46,8 @@ func follow(path string) (*follower, error) {
 	return f, err
 }
 
-// look reads what was added. A log that was cut off, or replaced by a new one of its name, is read from its beginning,
-// the old one to its end before.
+// look reads the lines that were added. A log that was cut off, or replaced by a new one of its name, is read from its
+// beginning, the old one to its end before.
 func (f *follower) look() error {
 	err := f.read()
 	if renewed := f.renew(); renewed != nil {

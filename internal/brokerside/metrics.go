@@ -72,7 +72,7 @@ type Endpoint struct {
 	TLS driver.TLS
 }
 
-// CheckURL finds what is wrong with the URL of an endpoint.
+// CheckURL finds mistakes in the URL of an endpoint.
 func CheckURL(text string) error {
 	_, err := httpclient.ParseURL(text)
 	return err
@@ -103,12 +103,12 @@ func newScraper(e Endpoint, series []Series) (*scraper, error) {
 
 func (s *scraper) close() { s.client.Close() }
 
-// name is the URL without what may be secret.
+// name is the URL without the parts that may be secret: user, password and query.
 func (s *scraper) name() string {
 	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
 }
 
-// look fills in what the endpoint tells.
+// look fills in the metrics of the endpoint.
 func (s *scraper) look(ctx context.Context, to *sample) error {
 	ctx, cancel := context.WithTimeout(ctx, pagePatience)
 	defer cancel()
@@ -144,7 +144,7 @@ func (s *scraper) look(ctx context.Context, to *sample) error {
 	return nil
 }
 
-// page takes what is known of a page, and the chosen series.
+// page takes the known metrics of a page, and the chosen series.
 func (s *sample) page(families map[string]*dto.MetricFamily, chosen []Series) {
 	value := func(name string, labels map[string]string) *float64 { return valueOf(families, name, labels) }
 	first := func(names ...string) *float64 {
@@ -311,7 +311,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// most is above any count that is believed: what is read may be anything.
+// most is the highest count that is believed: a page may contain any value.
 const most = 1 << 53
 
 func count(v *float64) *uint64 {

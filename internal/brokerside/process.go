@@ -50,7 +50,7 @@ func watchProcess(ctx context.Context, pid int32) (*watched, error) {
 	return w, nil
 }
 
-// look fills in what the process uses. It returns an event if the process has ended, or if there is another one.
+// look fills in the usage of the process. It returns an event if the process has ended, or if there is another one.
 func (w *watched) look(ctx context.Context, s *sample) (event string) {
 	if w.ended {
 		if event = w.successor(ctx); event == "" {

@@ -2,8 +2,8 @@ package brokerside
 
 import "maps"
 
-// Use is what a broker and its host used, and what its log told, in an interval or over several. What is not known is
-// nil. Times are in microseconds, sizes in bytes.
+// Use is the usage of a broker and its host, and the counts of its log, in an interval or over several. Unknown values
+// are nil. Times are in microseconds, sizes in bytes.
 type Use struct {
 	Span           int64    // between the two samples of which the interval is made
 	CPU            *int64   // processor time of the process

@@ -20,11 +20,11 @@ const (
 	maxEvents = 20
 )
 
-// Config says what to watch. What is zero is not watched.
+// Config selects the sources to watch. A source whose field is zero is not watched.
 type Config struct {
 	// PID is the broker's process on this host, whose load, disks and network are watched as well.
 	PID int32
-	// Metrics is a Prometheus endpoint, of which Series are watched beside those that are known by name.
+	// Metrics is a Prometheus endpoint, of which Series are watched beside the series that are known by name.
 	Metrics Endpoint
 	Series  []Series
 	// Log is a file whose lines of errors and warnings are counted.
@@ -40,9 +40,9 @@ type Event struct {
 	Text string
 }
 
-// Sum is what a broker used while it was watched.
+// Sum is the usage of a broker while it was watched.
 type Sum struct {
-	// Source says what was watched: "process 123 (java)", the URL of an endpoint without its password, a log.
+	// Source names the sources: "process 123 (java)", the URL of an endpoint without its password, a log.
 	Source []string
 	// Whole is the sum over all of the time: the most of memory, threads, files, heap, load and the busiest disk.
 	Whole Use
@@ -52,12 +52,12 @@ type Sum struct {
 	Lowest, Highest map[string]float64
 	// FirstError and FirstWarning are lines of the log; empty if there are none. They are a stranger's text.
 	FirstError, FirstWarning string
-	// Events are what happened to the process, Notes why something is not known.
+	// Events are the events of the process, such as its end; Notes say why something is not known.
 	Events []Event
 	Notes  []string
 }
 
-// sample is the state of all counters at a moment. What is not known is nil.
+// sample is the state of all counters at a moment. Unknown values are nil.
 type sample struct {
 	at, cpuAt, diskAt                              time.Time
 	cpu, collectionTime                            *int64
@@ -88,7 +88,7 @@ type Watch struct {
 	missed  int             // questions to the endpoint without an answer
 }
 
-// Open finds what is to be watched, and takes the first sample. The error says what is not there.
+// Open finds the sources to watch, and takes the first sample. The error names the missing ones.
 func Open(ctx context.Context, c Config) (*Watch, error) {
 	w := &Watch{config: c, noted: map[string]bool{}}
 	var errs []error
@@ -98,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 			errs = append(errs, err)
 		} else {
 			w.process = p
-			w.own.cpu = new(int64) // it tells that, or nobody does
+			w.own.cpu = new(int64) // CPU time comes from the process or is unknown
 			w.sum.Source = append(w.sum.Source, fmt.Sprintf("process %d (%s)", p.pid, p.name))
 		}
 	}
@@ -227,16 +227,17 @@ func (w *Watch) look(ctx context.Context) sample {
 	return s
 }
 
-// beside fills in, from the page of an endpoint, what this host has never told. What it has told once and does not tell
-// any more, as of a process that has ended, stays unknown: the counters of two sources do not continue each other.
+// beside fills in, from the page of an endpoint, values that this host has never told. A value that it has told once
+// and does not tell any more, as of a process that has ended, stays unknown: the counters of two sources do not
+// continue each other.
 func (w *Watch) beside(s, page *sample) {
 	w.own.fill(s)
 	page.without(&w.own)
 	s.fill(page)
 }
 
-// counters are what is counted or measured of a broker and its host by one source, in the same order for all samples;
-// CPU, the times of disks and the load are apart.
+// counters returns the counts and measurements of a broker and its host, each from one source, in the same order for
+// all samples; CPU, the times of disks and the load are apart.
 func (s *sample) counters() []**uint64 {
 	return []**uint64{
 		&s.memory, &s.threads, &s.files, &s.heap, &s.collections, &s.diskRead, &s.diskWritten, &s.netIn, &s.netOut,
@@ -244,7 +245,7 @@ func (s *sample) counters() []**uint64 {
 	}
 }
 
-// fill takes what o knows and s does not.
+// fill takes the values that o has and s does not.
 func (s *sample) fill(o *sample) {
 	if s.cpu == nil {
 		s.cpu, s.cpuAt = o.cpu, o.cpuAt
@@ -269,7 +270,7 @@ func (s *sample) fill(o *sample) {
 	}
 }
 
-// without forgets what o knows.
+// without forgets the values that o has.
 func (s *sample) without(o *sample) {
 	if o.cpu != nil {
 		s.cpu = nil
@@ -329,7 +330,7 @@ func (s *sample) keeping(before *sample) sample {
 	return kept
 }
 
-// between returns what was used from one sample to the next.
+// between returns the usage from one sample to the next.
 func between(from, to *sample) Use {
 	u := Use{
 		Span: to.at.Sub(from.at).Microseconds(), CPU: grown(from.cpu, to.cpu), Memory: to.memory, Threads: to.threads,
@@ -356,7 +357,7 @@ func between(from, to *sample) Use {
 	return u
 }
 
-// Take returns what was used since it was called before; nil if nothing was sampled since. Of a nil Watch it is nil.
+// Take returns the usage since the previous call; nil if nothing was sampled since. Of a nil Watch it is nil.
 func (w *Watch) Take() *Use {
 	if w == nil {
 		return nil
@@ -368,7 +369,7 @@ func (w *Watch) Take() *Use {
 	return use
 }
 
-// Sum returns what was used until now.
+// Sum returns the usage until now.
 func (w *Watch) Sum() *Sum {
 	if w == nil {
 		return nil
