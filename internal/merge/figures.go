@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// scope is what thresholds are about: the whole of merged results, a step, or a group.
+// scope is the subject of thresholds: the whole of merged results, a step, or a group.
 type scope struct {
 	total     *result.Counts
 	measured  *result.Counts // nil if it is not known
@@ -88,7 +88,7 @@ func (f values) counts(measured *result.Counts) {
 	add("commits.failed", measured.CommitsFailed)
 }
 
-// whole adds what is known of whole runs only.
+// whole adds the figures that are known of whole runs only.
 func (f values) whole(m *result.Result) {
 	if m.Missing != nil {
 		f["missing"] = float64(*m.Missing)
@@ -120,8 +120,8 @@ func (f values) reconnections(list []result.Outage) {
 	}
 }
 
-// stalls adds those that ended after a warm-up, from a moment to another one: those of several hosts that were at the
-// same time are one.
+// stalls adds the stalls that began in the time from one moment to another and did not end in a warm-up: stalls of
+// several hosts at the same time are one.
 func (f values) stalls(list []result.Stall, from, to int64) {
 	var times []span
 	for i := range list {

@@ -1,5 +1,5 @@
 // Package merge joins the results of processes that ran side by side with one plan, such as the shards of a run on
-// several load hosts: counts, histograms and rows by pkg/result, and what became of each message from the numbers that
+// several load hosts: counts, histograms and rows by pkg/result, and the fate of each message from the numbers that
 // every process has written.
 //
 //	folders -> result.Merge -> clocks -> verify.Judge of all sides -> one result
@@ -29,7 +29,7 @@ const (
 	statusInterrupted = 130
 )
 
-// Options are what a merge allows.
+// Options are the allowances of a merge.
 type Options struct {
 	// Partial allows shards to be missing, and results of runs that did not come to their end.
 	Partial bool
@@ -89,8 +89,8 @@ func Read(dirs []string, o Options) (*Merged, error) {
 	return merged, merged.judge(parts, &plan, o.Thresholds)
 }
 
-// joinVerification tells what became of each message, from the numbers of all parts. Results that are merged ones have
-// none.
+// joinVerification judges the fate of each message, from the numbers of all parts. Results that are themselves merged
+// have no numbers.
 func joinVerification(m *result.Result, plan *planned, parts []*result.Result, dirs []string, o Options) error {
 	if m.Verification != nil {
 		return nil
@@ -147,8 +147,8 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 	return nil
 }
 
-// unverified warns of shards whose messages nobody has looked for: none of them knows what was to arrive, and counts of
-// several processes do not tell a lost message from one that came twice.
+// unverified warns of shards that ran without verification: none of them knows which messages were to arrive, and
+// counts of several processes do not tell a lost message from one that came twice.
 func unverified(m *result.Result) []string {
 	p, c := m.Total.Producers, m.Total.Consumers
 	if m.Expected != nil || p == nil || c == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Text writes what a merged result came to: a line for each part, the totals, latencies, and how far they can be
+// Text writes a summary of a merged result: a line for each part, the totals, latencies, and how far they can be
 // trusted. Texts of the results are written as clean returns them.
 func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	var b strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// planned is what a merge needs of the plan of a result.
+// planned has the parts of the plan of a result that a merge needs.
 type planned struct {
 	Verify        bool          `json:"verify"`
 	Allow         []string      `json:"allow"`
@@ -132,7 +132,7 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 	return list, nil
 }
 
-// judging is what thresholds are judged by.
+// judging has the results that thresholds are judged by.
 type judging struct {
 	merged *result.Result
 	parts  []*result.Result
@@ -162,8 +162,8 @@ func (j *judging) judge(list []threshold.Threshold, step *plannedStep) []thresho
 		})
 }
 
-// figures are those of a step, or of the whole of several steps, or of a group of a step. What the results do not tell
-// is not there.
+// figures returns the figures of a step, or of the whole of several steps, or of a group of a step. Figures that the
+// results do not tell are missing.
 func (j *judging) figures(step *plannedStep, group string) values {
 	m := j.merged
 	whole := step == nil || len(j.plan.Steps) == 1
