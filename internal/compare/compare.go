@@ -33,7 +33,7 @@ type Set struct {
 	Failed  []*result.Result // see [Set.Sift]
 }
 
-// Verdict is what a comparison came to.
+// Verdict is the outcome of a comparison.
 type Verdict string
 
 // The verdicts.

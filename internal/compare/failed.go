@@ -41,7 +41,7 @@ func (s *Set) Sift() {
 // left tells whether the results of failed runs were taken out.
 func (s *Set) left() bool { return len(s.Failed) > 0 && Failed(s.Results[0]) == "" }
 
-// Notes says of each set with failed runs how many there are, and what became of their figures.
+// Notes says of each set with failed runs how many there are, and whether their figures are left out.
 func Notes(sets []Set) (notes []string) {
 	for i := range sets {
 		s := &sets[i]

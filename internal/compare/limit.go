@@ -14,7 +14,8 @@ import (
 type Limit struct {
 	Text   string
 	Metric Metric
-	// Change is the fraction: 0.1 fails what is more than 10% above the first set's, -0.05 what is more than 5% below.
+	// Change is the fraction: 0.1 fails a figure that is more than 10% above the first set's, -0.05 one that is more than
+	// 5% below.
 	Change float64
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// Text writes the rows side by side, and under them what each set came to.
+// Text writes the rows side by side, and under them a summary of each set.
 func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, line := range table(sets, rows) {
@@ -138,7 +138,7 @@ func repeats(n int) string {
 	return fmt.Sprintf("%d runs", n)
 }
 
-// Summary says in one line what set i came to against the first.
+// Summary says in one line how set i compares with the first.
 func Summary(sets []Set, rows []Row, i int) string {
 	of := map[Verdict][]string{}
 	few := false

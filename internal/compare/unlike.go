@@ -22,7 +22,7 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-// Differences returns in what the plans, labels, versions and machines of the sets, or of the repeats of one, differ.
+// Differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one.
 func Differences(sets []Set) []Difference {
 	var list []Difference
 	for _, kind := range []struct {
@@ -64,7 +64,7 @@ func Differences(sets []Set) []Difference {
 }
 
 // Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers
-// were does not count, because two brokers are what one compares.
+// were does not count, because a comparison may be one of two brokers.
 func Unlike(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool {
 		return d.Kind != "plan" || strings.HasSuffix("."+d.Name, ".broker.url")
