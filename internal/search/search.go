@@ -12,14 +12,14 @@ import (
 // Point is a rate that was tried.
 type Point struct {
 	Rate float64 `json:"rate"` // messages per second
-	// Hold: it was tried for longer, to verify what was found.
+	// Hold: it was tried for longer, to verify the rate that was found.
 	Hold bool `json:"hold,omitempty"`
 	// Kept: all demands were met. Otherwise Why says which was not, and Tester that the tester, and not the broker, was
 	// the limit.
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why,omitempty"`
 	Tester bool   `json:"tester,omitempty"`
-	// Limit is what bounded the rate, in words.
+	// Limit is the bound of the rate, in words.
 	Limit string `json:"limit,omitempty"`
 }
 
@@ -44,7 +44,7 @@ const (
 	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed for a moment
 )
 
-// Found is what a search came to.
+// Found is the outcome of a search.
 type Found struct {
 	// Rate is the highest rate that was kept, also when it was held; 0 if none was. Above is the lowest one that was not;
 	// 0 if all were.
@@ -67,7 +67,7 @@ type search struct {
 	Found
 }
 
-// Max searches. What was found so far is returned with any error, which may be [ErrNothing], the context's, or the
+// Max searches. It returns the findings so far with any error, which may be [ErrNothing], the context's, or the
 // probe's.
 func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	if cfg.First <= 0 {
