@@ -23,7 +23,7 @@ type Knee struct {
 	// Doubled is the smallest value at which the latency is twice that at the smallest value of the axis, or more; empty
 	// if it is nowhere.
 	Doubled string
-	// Limit is what bounded the rate at Best; without a kind if that is not known.
+	// Limit is the bound of the rate at Best; without a kind if that is not known.
 	Limit Limit
 	// Open: the best cell is the last one of the axis, and no other is within 5%: the curve still rises.
 	Open bool
@@ -65,8 +65,8 @@ func (s *Sweep) Knees() (list []Knee) {
 	return list
 }
 
-// rateOf returns the figure that the rate of a step is judged by: what was received, since a rate that only queues is
-// none, or, without consumers, what was accepted; empty if there is none.
+// rateOf returns the figure that the rate of a step is judged by: the received messages, since a rate that only queues
+// is none, or, without consumers, the accepted ones; empty if there is none.
 func rateOf(rows []Row, step string) string {
 	for _, metric := range []string{"received.avg", "completed.avg"} {
 		name := Name(step, metric)

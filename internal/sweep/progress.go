@@ -5,7 +5,7 @@ import "time"
 // Length is how long a run lasts, as far as its plan says.
 type Length struct {
 	Known time.Duration
-	// Open: a part of the run ends by a count, or when it is drained, and nobody knows when.
+	// Open: a part of the run ends by a count, or when it is drained, at an unknown time.
 	Open bool
 }
 

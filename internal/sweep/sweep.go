@@ -1,5 +1,5 @@
-// Package sweep holds what is known of a sweep: its axes, the runs of its cells with their states and figures, and what
-// follows from them: which runs are left, how long they take, a table, and the knee of a curve.
+// Package sweep holds the state of a sweep: its axes, the runs of its cells with their states and figures, and the
+// conclusions from them: which runs are left, how long they take, a table, and the knee of a curve.
 //
 //	axes -> cells (combinations) x repeats -> runs, each with a folder -> table, knees
 //
@@ -29,7 +29,7 @@ const (
 	Version = 1
 )
 
-// Axis is what a matrix varies.
+// Axis is a variable, label or setting that a matrix varies.
 type Axis struct {
 	// Name is that of the variable, label or setting.
 	Name string `json:"name"`
@@ -48,7 +48,7 @@ const (
 	Unfinished State = "unfinished" // it was interrupted, or no load was made: it is carried out again
 )
 
-// Limit is what bounded the rate of a step.
+// Limit is the bound of the rate of a step.
 type Limit struct {
 	// Step is missing where a run has one step.
 	Step string `json:"step,omitempty"`
@@ -58,7 +58,7 @@ type Limit struct {
 	Text string `json:"text"`
 }
 
-// Demand is a threshold, and what a run measured.
+// Demand is a threshold, and the value that a run measured.
 type Demand struct {
 	Step      string   `json:"step,omitempty"`
 	Threshold string   `json:"threshold"`
@@ -88,8 +88,7 @@ type Run struct {
 	Aborted bool `json:"aborted,omitempty"`
 	// NotHeld: the run was a search without a rate that was kept when it was held. It has no figures.
 	NotHeld bool `json:"notHeld,omitempty"`
-	// AtLeast: the rate that a search found is one that the broker keeps, and nobody knows what more: the tester was the
-	// limit.
+	// AtLeast: the broker keeps the rate that a search found, and perhaps a higher one: the tester was the limit.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
 	Start int64 `json:"start,omitempty"`
@@ -116,7 +115,7 @@ type Sweep struct {
 	ID string `json:"id"`
 	// Name is that of the scenario.
 	Name string `json:"name"`
-	// Plan is a hash of what is to be done, without the seed.
+	// Plan is a hash of the work to be done, without the seed.
 	Plan string `json:"plan"`
 	// Axes are missing where only repeats were asked for.
 	Axes    []Axis `json:"axes"`
@@ -191,7 +190,7 @@ func (s *Sweep) folder(cell int, values map[string]string) string {
 	return name
 }
 
-// plain replaces what file systems and shells take for something else.
+// plain replaces characters that may have a meaning for file systems and shells.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-", r) {
@@ -245,7 +244,7 @@ func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
 // errFormat says that a file is not of a sweep that this program knows.
 var errFormat = errors.New("it is no " + File + " that this version of perfmq knows")
 
-// maxFile bounds what is read, in bytes.
+// maxFile bounds the size of a file that is read, in bytes.
 const maxFile = 256 << 20
 
 // Read reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
