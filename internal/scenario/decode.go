@@ -144,7 +144,7 @@ func (d *decoder) tooMany(root *node) bool {
 	return false
 }
 
-// fields returns the pairs of a map. What names it, and form is how to write it.
+// fields returns the pairs of a map. The parameter what names the map, and form is how to write it.
 func (d *decoder) fields(n *node, what, form string) []pair {
 	switch {
 	case n.broken:

@@ -15,7 +15,7 @@ const (
 	maxCells = 10_000
 )
 
-// Matrix is what a sweep varies: each combination of the values of its axes, but for those excluded, is a cell.
+// Matrix has the axes of a sweep: each combination of their values, but for those excluded, is a cell.
 type Matrix struct {
 	Axes    []Axis
 	exclude []map[string][]string
@@ -26,7 +26,7 @@ type Matrix struct {
 type Axis struct {
 	Name   string
 	Values []string
-	// Variable and Label name what is varied; both are empty for a setting.
+	// Variable or Label is the name of the varied variable or label; both are empty for a setting.
 	Variable, Label string
 	Pos             Pos
 
@@ -122,7 +122,7 @@ func (d *decoder) axis(p pair) (a Axis, ok bool) {
 	return a, ok && len(a.Values) > 0
 }
 
-// text is what the setting is given for a value of the axis.
+// text returns the text that the setting gets for a value of the axis.
 func (a *Axis) text(value string) string {
 	if a.pair != "" {
 		return a.pair + "=" + value
@@ -130,7 +130,7 @@ func (a *Axis) text(value string) string {
 	return value
 }
 
-// varied finds out what an axis varies.
+// varied finds the variable, label or setting that an axis varies.
 func (d *decoder) varied(a *Axis) bool {
 	if v := d.vars[a.Name]; v != nil {
 		if v.secret {
@@ -168,7 +168,7 @@ func (d *decoder) varied(a *Axis) bool {
 	return d.owned(a)
 }
 
-// axisHint suggests what was meant.
+// axisHint suggests a name that may have been meant.
 func (d *decoder) axisHint(owner, name string) string {
 	known := slices.Sorted(maps.Keys(d.vars))
 	if n := nearest.Nearest(name, append(known, d.keys.names(^InMessage)...)); n != "" {
@@ -277,8 +277,8 @@ func (f *File) vary(a *Axis, value string) {
 	})
 }
 
-// each changes the settings of each part of the file that an axis is about: those that have its setting, and, wherever
-// that is asked for, those where it may stand.
+// each changes the settings of each part of the file that an axis is about: the parts that have its setting, and, if
+// wherever is true, the parts where it may stand.
 func (f *File) each(a *Axis, wherever bool, change func([]Entry) []Entry) {
 	of := func(name string, places Scope, list []Entry, own bool) []Entry {
 		has := slices.ContainsFunc(list, func(e Entry) bool { return e.Key == a.key.Name })

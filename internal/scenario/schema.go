@@ -11,8 +11,8 @@ const SchemaID = "https://github.com/perfmq/perfmq/scenario/v1/schema.json"
 type object = map[string]any
 
 // Schema returns the JSON Schema (2020-12) of a scenario file with these settings, for editors. The same table gives
-// the same bytes. What the schema cannot say, such as that names exist and which values a setting has, is left to
-// [Parse].
+// the same bytes. Rules that the schema cannot express, such as that names exist and which values a setting has, are
+// left to [Parse].
 func Schema(table []Key) []byte {
 	keys := newTable(table)
 	root := rootSchema(keys)
