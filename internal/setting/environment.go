@@ -66,7 +66,7 @@ func (e Environment) Unknown() []error {
 	return errs
 }
 
-// ofCommands tells whether a variable is one of those that the commands of a scenario get, which may call perfmq.
+// ofCommands tells whether a variable is one that the commands of a scenario get, which may call perfmq.
 func ofCommands(name string) bool {
 	return name == envPrefix+"CELL" || name == envPrefix+"REPEAT" || strings.HasPrefix(name, envPrefix+"LABEL_")
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// Given is what the user gave for one command, before any of it is judged: all mistakes are reported at once, and
-// variables fill in what the command line left out.
+// Given has the user's input for one command, before any of it is judged: all mistakes are reported at once, and
+// variables fill in settings that the command line left out.
 type Given struct {
 	Environment Environment
 	Flags       map[string][]string // texts by the name of the setting, in the order given
 	Missing     map[string]bool     // flags that were followed by another flag instead of a value, which was reported
 }
 
-// NewGiven returns what an environment gives alone.
+// NewGiven returns the input of an environment alone, without flags.
 func NewGiven(e Environment) *Given {
 	return &Given{Environment: e, Flags: map[string][]string{}, Missing: map[string]bool{}}
 }
@@ -62,7 +62,7 @@ func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
 	return list, errs
 }
 
-// Values returns what was given, over the defaults.
+// Values returns the given values, over the defaults.
 func (g *Given) Values(table []Setting) (v *Values, list []Provenance, errs []error) {
 	v = Defaults()
 	for i := range table {

@@ -24,7 +24,7 @@ func verifyRows() []Setting {
 	}, Verdicts()...)
 }
 
-// Verdicts are the settings that say what verification forgives, also of perfmq verify.
+// Verdicts are the settings that say which mistakes verification forgives, also of perfmq verify.
 func Verdicts() []Setting {
 	return []Setting{
 		{
@@ -119,7 +119,7 @@ func outputRows() []Setting {
 	}
 }
 
-// servedRows are the settings of what listens during a run.
+// servedRows are the settings of servers that listen during a run.
 func servedRows() []Setting {
 	return []Setting{
 		{

@@ -9,12 +9,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Context is what completion of a value can draw on.
+// Context is the knowledge that completion of a value can draw on.
 type Context struct {
 	Own       []driver.Factory // protocol of the command; all if it has none
 	Factories []driver.Factory // native drivers
 	Libraries []driver.Factory // drivers on client libraries
-	Prefix    string           // what was typed of the value
+	Prefix    string           // the typed part of the value
 }
 
 func suggestURL(c *Context) (list []string) {
@@ -58,7 +58,7 @@ func suggestFixed(values ...string) func(*Context) []string {
 
 func suggestFaults(c *Context) []string { return SuggestFaults(c.Prefix) }
 
-// SuggestFaults returns how a list of faults can go on: with those that are not in it yet.
+// SuggestFaults returns how a list of faults can go on: with the faults that are not in it yet.
 func SuggestFaults(prefix string) (list []string) {
 	before, last := "", strings.LastIndex(prefix, ",")
 	if last >= 0 {

@@ -4,8 +4,8 @@
 //
 //	defaults < file < --set < PERFMQ_* < flags -> [Values]
 //
-// A [Setting] reads one value by itself; what values mean together is for the plan. The package knows no library of
-// command lines.
+// A [Setting] reads one value by itself; the plan judges the meaning of values together. The package knows no library
+// of command lines.
 package setting
 
 import (
@@ -25,7 +25,7 @@ type Setting struct {
 	// FlagAliases are other names of the flag alone.
 	FlagAliases []string
 	Section     string // of the help
-	Arg         string // what the value is called in the help; empty for a switch
+	Arg         string // the name of the value in the help; empty for a switch
 	Default     string // as the help shows it; empty if there is nothing to say
 	Help        string
 	Brief       string         // one line, of a flag of daily use: --help lists these, --help-all all
@@ -36,14 +36,14 @@ type Setting struct {
 	List        bool     // may be given several times
 	Pairs       bool     // values are KEY=VALUE
 	Join        string   // put between the elements of a YAML list to make them one value
-	Relative    bool     // the value may be a share of what an earlier step reached
+	Relative    bool     // the value may be a share of the rate that an earlier step reached
 	Words       []string // the allowed values, nil for any
 	Secret      bool     // never printed
 	Files       bool     // a path; completion offers files
 	Folders     bool     // completion offers folders
 	// Set reads a value.
 	Set func(*Values, string) error
-	// Suggest returns what completion offers; nil for the words, if there are some.
+	// Suggest returns the offers of completion; nil for the words, if there are some.
 	Suggest func(*Context) []string
 }
 

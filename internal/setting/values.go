@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Values are the values of all settings, each read by itself; what they mean together is for the plan.
+// Values are the values of all settings, each read by itself; the plan judges their meaning together.
 type Values struct {
 	URL, ConsumerURL               string
 	Protocol, ConsumerProtocol     string
@@ -122,7 +122,7 @@ func (v *Values) Source(name string) Source { return v.sources[name] }
 // Forget lets a setting pass for one that was not given. Its value stays.
 func (v *Values) Forget(name string) { delete(v.sources, name) }
 
-// Read takes a value from a source. The error says what is wrong with the value, without naming it.
+// Read takes a value from a source. The error describes the mistake in the value, without naming the setting.
 func (v *Values) Read(s *Setting, from Source, text string) error {
 	v.sources[s.Name] = from
 	return s.Set(v, text)
