@@ -9,11 +9,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// AboutEmbedded says what the figures of an embedded broker are worth.
+// AboutEmbedded says how to understand the figures of an embedded broker.
 const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
 	"not those of a product"
 
-// Embedded are brokers that stay for several runs, by their sites. Who made it closes it.
+// Embedded are brokers that stay for several runs, by their sites. The creator closes it.
 type Embedded struct{ sites map[string]*broker.Broker }
 
 // NewEmbedded returns one without brokers: the runs start them.
@@ -78,8 +78,8 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 	return b, nil
 }
 
-// backlog returns how many bytes of messages a queue of the embedded broker holds at most. What a transaction has taken
-// stays in the queue until its commit, so that there is room for some.
+// backlog returns how many bytes of messages a queue of the embedded broker holds at most. Messages that a transaction
+// has taken stay in the queue until its commit, so that there is room for some.
 func backlog(p *plan.Plan) int64 {
 	const overhead = 1 << 10
 	var destinations, room int64
@@ -92,8 +92,8 @@ func backlog(p *plan.Plan) int64 {
 }
 
 // embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers
-// back. A broker in the same process confirms faster than the consumers receive, and what it holds is this tool's own
-// memory.
+// back. A broker in the same process confirms faster than the consumers receive, and the messages that it holds take
+// this tool's own memory.
 const embeddedBacklog = 16 << 20
 
 // The bounds of a queue of the embedded broker where nothing else is known.
@@ -166,8 +166,8 @@ func listening(b *broker.Broker) (urls []string) {
 	return urls
 }
 
-// DescribeFaults says what faults have done, so that it can be held against what the run has found, or what was told if
-// they came to nothing.
+// DescribeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
+// if they had no effect.
 func DescribeFaults(told store.Faults, c store.FaultCounts) string {
 	text := "the broker was told to misbehave, and did:"
 	none := true

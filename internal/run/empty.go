@@ -68,7 +68,7 @@ func HowEmptied(p *plan.Plan, embedded bool) (list []string) {
 
 // Empty takes the messages off all queues of a plan: the broker does it where its driver can ask it to, or a consumer
 // does that reads until nothing has come for a while. It returns how many messages it took. A signal ends it with
-// [ErrStopped], as soon as what is under way has ended or [lastGrace] is over; after [emptyLimit] it fails.
+// [ErrStopped], as soon as the work in progress has ended or [lastGrace] is over; after [emptyLimit] it fails.
 func Empty(signals <-chan os.Signal, p *plan.Plan) (removed uint64, err error) {
 	stopped, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -159,8 +159,8 @@ const (
 	optionFrom  = "from"
 )
 
-// CanReread tells whether consumers can receive again what others have received: where a broker keeps it, and a group
-// of consumers has a place of its own.
+// CanReread tells whether consumers can receive again messages that other consumers have received: where a broker
+// keeps them, and a group of consumers has a place of its own.
 func CanReread(e *plan.Endpoint) bool {
 	var known []string
 	for _, o := range driver.Describe(e.Open.Options) {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 )
 
-// What the console may look like.
+// The formats of the console.
 const (
 	Artemis  = "artemis"
 	RocketMQ = "rocketmq"
@@ -30,7 +30,7 @@ type Outputs struct {
 	Silent      bool // nothing to the console
 	Format      string
 	ShowLatency bool
-	Interval    time.Duration // between the lines of the console; 0 for what is usual
+	Interval    time.Duration // between the lines of the console; 0 for the usual interval
 	JSON, HDR   string        // files; empty for none
 	Result      string        // folder; empty for none
 	VerifyFile  string        // named by the user; empty for none
@@ -43,7 +43,7 @@ type Outputs struct {
 	LingerScrape bool
 }
 
-// reporters opens the outputs. If one cannot be opened, those that were are closed again.
+// reporters opens the outputs. If one cannot be opened, the opened ones are closed again.
 func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	o := &r.Outputs
 	var list []report.Reporter
@@ -115,7 +115,7 @@ func (r *Run) newMetrics() (*report.Prometheus, error) {
 	return report.NewPrometheus(report.PrometheusOptions{Address: r.Outputs.Metrics, Version: r.Version.Number, Web: web})
 }
 
-// console returns what prints to the standard output.
+// console returns the reporter that prints to the standard output.
 func (r *Run) console(stdout io.Writer) (c report.Reporter) {
 	o := &r.Outputs
 	terminal := r.Stdout

@@ -1,6 +1,6 @@
 // Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry
-// out the plan while it looks at signals, and closes everything. What it says to a person goes through the functions
-// that it is given; how the run ended is data, of which package cli makes words and an exit status.
+// out the plan while it looks at signals, and closes everything. Messages to a person go through the functions that it
+// is given; how the run ended is data, of which package cli makes words and an exit status.
 package run
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// gcPercent lets the heap grow to five times what is in use before it is collected, instead of to twice. What is in use
+// gcPercent lets the heap grow to five times the live heap before it is collected, instead of to twice. The live heap
 // is a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC
 // wins.
 const gcPercent = 400
 
-// Run is a valid plan with what it needs beside its workers.
+// Run is a valid plan with its requirements beside its workers.
 type Run struct {
 	Plan    *plan.Plan
 	Outputs Outputs
-	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are what they do wrong.
+	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are their faults.
 	Embedded bool
 	Faults   store.Faults
 	// Shared keeps the embedded brokers for later runs; nil for brokers that end with the run.
@@ -44,7 +44,7 @@ type Run struct {
 	Version Version
 	Stdout  io.Writer
 	Stderr  io.Writer        // for the console, if standard output is for JSON
-	Signals <-chan os.Signal // those that end the run; nil for none
+	Signals <-chan os.Signal // signals that end the run; nil for none
 	KeepGC  bool             // the garbage collector is set by the user
 	// Say tells the user something that is no error, and OnError at once of an output that failed.
 	Say     func(string)
@@ -65,7 +65,7 @@ type Ending struct {
 	Summary *stats.Summary
 	// Err is why something could not begin, or that the results could not be reported.
 	Err error
-	// Closing is what went wrong with the outputs.
+	// Closing is the error of the outputs.
 	Closing error
 	// Interrupted: a signal, or the end of the reader of the standard output, asked for the end.
 	Interrupted bool
@@ -73,11 +73,11 @@ type Ending struct {
 	Abandoned bool
 }
 
-// opened is what a run has beside its workers.
+// opened has the parts of a run beside its workers.
 type opened struct {
 	fan      *report.Fan
 	embedded []*broker.Broker
-	err      error // why not all of it could be opened; what could be is closed again
+	err      error // why not all of it could be opened; the opened parts are closed again
 	outputs  bool  // err is about the outputs
 }
 
@@ -163,7 +163,7 @@ func (r *Run) Do() Ending {
 	return e
 }
 
-// notes says what the user should know before the load begins.
+// notes tells the user the remarks on the run before the load begins.
 func (r *Run) notes(embedded []*broker.Broker) {
 	if r.Outputs.Silent {
 		return

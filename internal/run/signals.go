@@ -14,7 +14,7 @@ import (
 // and the summary is worth waiting for. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
-// UntilSignal calls f and returns what it does, or false as soon as a signal comes; f then goes on, to no avail.
+// UntilSignal calls f and returns its result, or false as soon as a signal comes; f then goes on, to no avail.
 func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -27,12 +27,12 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 }
 
 // supervise runs work and lets signals end it. The first one closes stop, the second cancels ctx; after a third, or
-// lastGrace after the second, supervise returns without waiting for work. closed reports that nobody reads the standard
-// output any more, which ends the run like a first signal.
+// lastGrace after the second, supervise returns without waiting for work. closed reports that the standard output has
+// no reader any more, which ends the run like a first signal.
 //
-// drainTimeout is how long work may wait then for what is in flight; 0 if it does not.
+// drainTimeout is how long work may wait then for messages in flight; 0 if it does not.
 //
-// It returns what work returns, and whether a signal, or the closed output, came meanwhile. The third result is false
+// It returns the result of work, and whether a signal, or the closed output, came meanwhile. The third result is false
 // if it did not wait for work.
 func supervise[T any](
 	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
@@ -91,7 +91,7 @@ func supervise[T any](
 	}
 }
 
-// pipeWriter tells when nobody reads what is written any more, as with "| head", and then swallows the rest: the run
+// pipeWriter tells when its output has no reader any more, as with "| head", and then swallows the rest: the run
 // must still end in order and complete its files.
 type pipeWriter struct {
 	to     io.Writer

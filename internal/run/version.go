@@ -13,7 +13,7 @@ type Version struct {
 	Platform string // compiler, operating system and processor
 }
 
-// NewVersion describes the running program; number is what the linker was told, "" to take that of the module.
+// NewVersion describes the running program; number is the one that the linker was given, "" to take that of the module.
 func NewVersion(number string) Version {
 	v := Version{Number: number, Platform: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)}
 	info, ok := debug.ReadBuildInfo()
