@@ -54,8 +54,8 @@ func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	return c, nil
 }
 
-// Take fills buf with what there is now and returns how many it is. If that is less than asked for, notify is called
-// when there may be more.
+// Take fills buf with the messages available now and returns their number. If that is less than asked for, notify is
+// called when there may be more.
 func (c *Consumer) Take(buf []Delivery) (n int) {
 	q := c.q
 	if len(buf) == 0 {
@@ -89,15 +89,15 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 	case n < len(buf) && !c.waiting:
 		c.waiting = true
 		q.waiters = append(q.waiters, c)
-	case n == len(buf) && c.waiting: // it may have no use for more: what comes next is for another one
+	case n == len(buf) && c.waiting: // it may have no use for more: the next message is for another one
 		c.stopWaiting()
 	}
 	return n
 }
 
 // Yield is for a consumer that is or was to be notified and now has no use for a message: it is taken off the list, and
-// if it was told already, the others are told instead. Without it, what it was told about would stay where it is until
-// the next message comes.
+// if it was told already, the others are told instead. Without Yield, the message it was told about would stay in the
+// queue until the next one comes.
 func (c *Consumer) Yield() {
 	q := c.q
 	q.mu.Lock()
@@ -190,7 +190,7 @@ func (c *Consumer) release(id uint64) (entry, bool) {
 	return c.held.take(id), true
 }
 
-// retire moves what is held out of the lane.
+// retire moves the held messages out of the lane.
 func (c *Consumer) retire() {
 	if c.old == nil {
 		c.old = map[uint64]entry{}
@@ -211,7 +211,7 @@ func (c *Consumer) Held() int {
 	return c.held.live + len(c.old)
 }
 
-// Close ends the consumer. What it has not settled goes back to the queue; failed counts it as an attempt, which is
+// Close ends the consumer. Its unsettled messages go back to the queue; failed counts that as an attempt, which is
 // right when the connection broke and the messages may have been seen. A subscription that is not durable ends with
 // its last consumer. Later calls do nothing.
 func (c *Consumer) Close(failed bool) {

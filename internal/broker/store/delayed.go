@@ -55,7 +55,7 @@ func (d *delayed) clear() entries {
 	return all
 }
 
-// ripen makes available what is due.
+// ripen makes the messages available that are due.
 func (q *Queue) ripen() {
 	var wakes []func()
 	q.mu.Lock()

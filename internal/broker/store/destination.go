@@ -30,7 +30,7 @@ func (a Address) String() string {
 	return "queue://" + a.Name
 }
 
-// Sink is what a topic hands messages to: a subscription, or what a front-end attaches.
+// Sink receives the messages of a topic: it is a subscription, or was attached by a front-end.
 type Sink interface {
 	// Put takes over a message; it is called by many goroutines.
 	Put(*Message)
@@ -38,7 +38,7 @@ type Sink interface {
 	Room(notify func()) bool
 }
 
-// Verdict is what became of a message that was sent.
+// Verdict is the result of sending a message.
 type Verdict uint8
 
 // The verdicts.
@@ -48,7 +48,7 @@ const (
 	Full                    // not stored: there is no room, and the broker rejects rather than blocks
 )
 
-// Destination is an address with what is behind it. It is safe for concurrent use.
+// Destination is an address with its queue or subscriptions. It is safe for concurrent use.
 type Destination struct {
 	store   *Store
 	addr    Address
@@ -71,16 +71,16 @@ type heldBack struct {
 // reorderWait is how long a message is held back if no other one follows. It then was not reordered.
 const reorderWait = 100 * time.Millisecond
 
-// Address returns what was given to [Store.Destination].
+// Address returns the address that was given to [Store.Destination].
 func (d *Destination) Address() Address { return d.addr }
 
 // Gone tells whether the destination was deleted. Messages sent to it then are lost: a holder has to ask the
 // store anew.
 func (d *Destination) Gone() bool { return d.gone.Load() }
 
-// Send stores m in all queues behind the address, or does with it what the faults say. It waits while the broker is
-// stalled. When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking
-// more from senders. There is an end to that, too: messages are refused where senders, all together, were given
+// Send stores m in all queues behind the address, or applies the faults to it. It waits while the broker is stalled.
+// When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking more from
+// senders. There is an end to that, too: messages are refused where senders, all together, were given
 // leave for an eighth more than the broker's memory.
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
@@ -102,8 +102,8 @@ func (d *Destination) Commit(m *Message) Verdict {
 	return d.current().take(m)
 }
 
-// current returns the destination that has the address now, if it is a topic: one that was deleted may have come into
-// being anew, and its subscriptions are to get what senders send that still know the old one.
+// current returns the destination that has the address now, if it is a topic: a deleted topic may have been made anew,
+// and its subscriptions must get the messages of senders that still hold the old one.
 func (d *Destination) current() *Destination {
 	if d.addr.Kind == KindTopic && d.gone.Load() {
 		return d.store.Destination(d.addr)
@@ -208,13 +208,13 @@ func (d *Destination) holdBack(m *Message) {
 	d.mu.Unlock()
 }
 
-// deliverInTurn delivers m and then what was held back for it.
+// deliverInTurn delivers m and then the message that was held back for it.
 func (d *Destination) deliverInTurn(m *Message) {
 	d.deliver(m)
 	d.release(m.Source, true)
 }
 
-// release lets go what is held back of a source; overtaken tells that another message has gone before it.
+// release delivers the message of a source that is held back; overtaken tells that another message has gone before it.
 func (d *Destination) release(source uint64, overtaken bool) {
 	d.mu.Lock()
 	h := d.held[source]
@@ -254,7 +254,7 @@ func (d *Destination) Room(notify func()) bool {
 	return true
 }
 
-// Attach adds a sink to a topic; what is sent from now on goes to it as well. detach takes it off again.
+// Attach adds a sink to a topic; messages sent from now on go to it as well. detach takes it off again.
 func (d *Destination) Attach(s Sink) (detach func()) {
 	d.change(func(subs []Sink) []Sink { return append(subs, s) })
 	return func() {

@@ -16,7 +16,7 @@ const (
 	sweepShare = 20
 )
 
-// expiry is what a queue knows of messages that expire. It is used with the queue's lock held.
+// expiry is a queue's record of messages that expire. It is used with the queue's lock held.
 type expiry struct {
 	soonest int64     // no message in the queue expires earlier, in milliseconds since the Unix epoch; 0: none does
 	rest    time.Time // no search before that
@@ -40,8 +40,8 @@ func (e *expiry) due() (at time.Time, never bool) {
 	return at, e.soonest == 0
 }
 
-// expire drops what has expired, if it is time to look for it, and tells the waiters for room. It returns whether there
-// was any.
+// expire drops expired messages, if it is time to look for them, and tells the waiters for room. It returns whether
+// there were any.
 func (q *Queue) expire() bool {
 	q.mu.Lock()
 	now := time.Now()
@@ -110,7 +110,7 @@ func (q *Queue) watch() {
 	}
 }
 
-// search is what the timer does.
+// search runs when the timer fires.
 func (q *Queue) search() {
 	stalled := q.dest.store.stall.active() // at its end all waiters for room ask again
 	if !stalled {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Faults are what the broker does wrong, by request. The zero value is a faultless broker. "Every" n counts the
+// Faults are the errors that the broker makes on request. The zero value is a faultless broker. "Every" n counts the
 // messages sent to the broker since the faults were set, all destinations together: n, 2n, 3n ... A message gets one
 // of lose, damage, duplicate, reorder at most, in this order of precedence; withhold is independent of them, and
 // messages that find the broker full are not counted.
@@ -32,14 +32,14 @@ type FaultCounts struct {
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
 	Withheld   uint64 `json:"withheld"` // those included at which connections were broken
-	// Delayed are messages that were stored to be delivered later than without the fault. One that is lost, that
-	// nobody had subscribed to, or that was to wait longer anyway is none of them; one that was stored twice is one.
+	// Delayed are messages that were stored to be delivered later than without the fault. A message that is lost, that
+	// had no subscription, or that was to wait longer anyway is not counted; one that was stored twice counts once.
 	Delayed uint64 `json:"delayed"`
-	// Served are messages that were given a turn by [Faults.Rate], Worked those that [Faults.Work] was done for.
+	// Served are messages that were given a turn by [Faults.Rate], Worked are messages that [Faults.Work] was done for.
 	Served uint64 `json:"served"`
 	Worked uint64 `json:"worked"`
 	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks
-	// for room. Those that were already waiting when the fault began are none of them. See [Store.CountFull].
+	// for room. Messages that were already waiting when the fault began are not counted. See [Store.CountFull].
 	Full    uint64 `json:"full"`
 	Dropped uint64 `json:"dropped"` // connections
 	Refused uint64 `json:"refused"` // connections
@@ -116,7 +116,7 @@ func (c *faultCounters) counts() FaultCounts {
 	}
 }
 
-// fate is what the faults make of one message.
+// fate is the effect of the faults on one message.
 type fate uint8
 
 const (
@@ -162,8 +162,8 @@ func (s *Store) Faults() Faults {
 	return Faults{}
 }
 
-// SetFaults replaces the faults. Counting to n begins anew; what was counted as done stays. Messages that were held
-// back to be reordered are let go.
+// SetFaults replaces the faults. Counting to n begins anew; the counts of [FaultCounts] stay. Messages that were held
+// back to be reordered are delivered.
 func (s *Store) SetFaults(f Faults) {
 	var next *faults
 	if f != (Faults{}) {
@@ -178,7 +178,7 @@ func (s *Store) SetFaults(f Faults) {
 	}
 }
 
-// FaultCounts returns what the faults have done so far.
+// FaultCounts returns the counts of the faults so far.
 func (s *Store) FaultCounts() FaultCounts { return s.counters.counts() }
 
 // Refuse tells whether a new connection is to be closed at once, and counts it if so.
@@ -192,9 +192,9 @@ func (s *Store) Refuse() bool {
 }
 
 // CountFull adds to the messages that were refused or kept waiting by the fault [Faults.Full], if that is at work,
-// and tells whether it is. Front-ends call it for what they keep waiting or refuse by themselves; [Destination.Send]
-// does it for what it refuses. A protocol in which broker and sender do not meet before there is room (AMQP's credit)
-// counts one message for each sender that it leaves without.
+// and tells whether it is. Front-ends call it for messages that they keep waiting or refuse by themselves;
+// [Destination.Send] calls it for messages that it refuses. A protocol in which broker and sender do not meet before
+// there is room (AMQP's credit) counts one message for each sender that it leaves without.
 func (s *Store) CountFull(n int) bool {
 	if !s.full() {
 		return false

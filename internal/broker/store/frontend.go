@@ -1,6 +1,6 @@
 package store
 
-// What front-ends with a memory of their own need, such as one that keeps logs instead of queues.
+// The methods for front-ends with a memory of their own, such as one that keeps logs instead of queues.
 
 // Config returns the limits of the store with the defaults filled in.
 func (s *Store) Config() Config { return s.cfg }
@@ -8,7 +8,7 @@ func (s *Store) Config() Config { return s.cfg }
 // Full tells whether the fault [Faults.Full] is at work: a [Sink] then has no room.
 func (s *Store) Full() bool { return s.full() }
 
-// Stalled returns what is closed at the end of the stall under way, and nil if there is none.
+// Stalled returns a channel that is closed at the end of the stall under way, and nil if there is none.
 func (s *Store) Stalled() <-chan struct{} {
 	if over := s.stall.over.Load(); over != nil {
 		return *over
@@ -16,8 +16,8 @@ func (s *Store) Stalled() <-chan struct{} {
 	return nil
 }
 
-// OnMake sets what is called after a destination was made, by the goroutine that made it, before that sends or
-// receives. It may be called twice for one.
+// OnMake sets the function that is called after a destination was made, by the goroutine that made it, before that
+// goroutine sends or receives. It may be called twice for one.
 func (s *Store) OnMake(f func(Address)) { s.onMake.Store(&f) }
 
 // roomTeller is a [Sink] that wants to know when the fault Full has ended.

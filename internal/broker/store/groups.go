@@ -13,7 +13,7 @@ type groups struct {
 }
 
 // maxGroups is how many groups of a queue have an owner of their own. A queue does not know when a group has ended,
-// so those that come later share owners, or names would pile up for as long as a consumer stays.
+// so later groups share owners, or names would pile up for as long as a consumer stays.
 const maxGroups = 50_000
 
 func newGroups() *groups { return &groups{named: map[string]*Consumer{}, seed: maphash.MakeSeed()} }

@@ -27,8 +27,8 @@ const keptItems = 1 << 12
 
 func (l *lane) at(pos uint64) *entry { return &l.items[pos&uint64(len(l.items)-1)] }
 
-// sparse tells that the next push would make the lane grow although most of it is items that were taken: one that
-// nobody takes stands at its front.
+// sparse tells that the next push would make the lane grow although most of its items were taken: an item that no
+// consumer takes stands at its front.
 func (l *lane) sparse() bool {
 	return l.next-l.first == uint64(len(l.items)) && l.live < len(l.items)/2
 }

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// memory is the account of what the broker holds for its clients, in bytes, over all queues, subscriptions,
-// destinations, transactions and connections together. What it counts is about what the process uses, garbage left
-// aside.
+// memory accounts for the bytes that the broker holds for its clients, over all queues, subscriptions, destinations,
+// transactions and connections together. The count is close to the memory use of the process, garbage left aside.
 //
 // There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave
 // to send gives none. An eighth beyond it, messages are refused that senders had leave for, and no destination or
-// subscription is made. A quarter beyond it, at the end, nothing is taken from anybody: what lies between is for
+// subscription is made. A quarter beyond it, at the end, no client gets any more memory: the range between is for
 // frames that are being read, and for the connections of consumers, which make room.
 type memory struct {
 	limit int64
@@ -28,7 +27,7 @@ type memory struct {
 	watched bool // reclaim is called now and then
 }
 
-// The errors of what clients can make.
+// The errors of a request to make a destination, subscription or consumer.
 var (
 	ErrNoMemory = errors.New("the broker's memory is full") // there is no room for more, in the broker as a whole
 	ErrLongName = errors.New("the name is longer than 1024 bytes")
@@ -37,12 +36,12 @@ var (
 // maxName is the length of the longest name of a destination or subscription, in bytes.
 const maxName = 1024
 
-// What things count beside the texts that they hold, in bytes.
+// The sizes of objects without the texts that they hold, in bytes.
 const (
 	destinationSize  = 1 << 10 // with its queue
 	subscriptionSize = 1 << 10
 	consumerSize     = 512
-	// ConnectionSize is what front-ends count for a connection: its buffers.
+	// ConnectionSize is the size of a connection for the front-ends: its buffers.
 	ConnectionSize = 64 << 10
 )
 
@@ -56,7 +55,7 @@ func (s *Store) Reserve(n int64) bool {
 	return false
 }
 
-// end is what is never exceeded but by the messages under way to it.
+// end is the bound that only messages already under way can exceed.
 func (m *memory) end() int64 { return m.limit + m.limit/4 }
 
 // Return gives back n bytes.
@@ -67,7 +66,8 @@ func (s *Store) Return(n int64) {
 	}
 }
 
-// Charge takes n bytes, whether there are so many or not: for what was admitted by [Destination.Room] or [Store.Open].
+// Charge takes n bytes even if fewer are free: for messages and objects that [Destination.Room] or [Store.Open]
+// admitted.
 func (s *Store) Charge(n int64) { s.memory.used.Add(n) }
 
 // Tight tells that the broker's memory is full: a [Sink] then has no room.
@@ -81,12 +81,12 @@ func (s *Store) overfull() bool {
 	return s.memory.used.Load() >= s.memory.limit+s.memory.limit/8
 }
 
-// OnTight sets what is called, once a second at most, while a sender waits for memory: to give up what is kept only
-// in case of a later request.
+// OnTight sets the function that is called, once a second at most, while a sender waits for memory: to give up data
+// that is kept only in case of a later request.
 func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
 
-// AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of those who wait for it calls
-// this when [Store.Tight] is why.
+// AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of its waiters calls this when
+// [Store.Tight] is the reason.
 func (s *Store) AwaitMemory(t roomTeller) {
 	m := &s.memory
 	m.mu.Lock()
@@ -105,8 +105,8 @@ func (s *Store) AwaitMemory(t roomTeller) {
 	}
 }
 
-// Account is what one client has of the broker's memory, beside messages that are sent and destinations. It is safe
-// for concurrent use.
+// Account counts the broker's memory that one client uses, except for sent messages and destinations. It is safe for
+// concurrent use.
 type Account struct {
 	store *Store
 	held  atomic.Int64
@@ -132,7 +132,7 @@ func (a *Account) Give(n int64) {
 	}
 }
 
-// End gives back what was not given back.
+// End gives back all bytes that are still in use.
 func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 
 // reclaimPause is how often memory is looked for while a sender waits for it.

@@ -1,6 +1,6 @@
 package store
 
-// Message is what the store keeps. It does not change, nor what it points to, once it was sent.
+// Message is a message in the store. Neither it nor the data it points to changes once it was sent.
 type Message struct {
 	Content Content
 	// Source names the producer (a link, a connection): messages of one source are in order, and the fault that
@@ -25,13 +25,13 @@ type Content interface {
 	Size() int
 	// Body is the payload. It must not be changed.
 	Body() []byte
-	// Header returns what else the message says. It may be made anew with each call.
+	// Header returns the rest of the message. It may be made anew with each call.
 	Header() Header
 	// WithBody returns a copy with another body of the same length.
 	WithBody(body []byte) Content
 }
 
-// Header is what a message says beside its body, in the terms that all protocols share.
+// Header is a message without its body, in the terms that all protocols share.
 type Header struct {
 	// Properties are the application's: keys are unique, values are string, bool, int64, float64 or []byte.
 	Properties []Property
@@ -65,8 +65,8 @@ const (
 	priorities     = 10
 )
 
-// size is what a message counts against the limits of bytes: its content and a guess at the rest.
+// size is the number of bytes that a message counts against the limits: its content and a guess at the rest.
 func (m *Message) size() int64 { return int64(m.Content.Size()) + MessageSize }
 
-// MessageSize is what a message counts beside its content, in bytes.
+// MessageSize is the size of a message without its content, in bytes, as counted against the limits.
 const MessageSize = 256

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Queue holds messages for consumers that compete for them: what was sent to a queue, or what a subscription of a topic
+// Queue holds messages for consumers that compete for them: those of a queue, or those that a subscription of a topic
 // has yet to get. It is safe for concurrent use.
 type Queue struct {
 	dest     *Destination
 	name     string // of the subscription; empty for a queue
 	durable  bool
-	filter   Filter // of the subscription: what it does not want is not stored
+	filter   Filter // of the subscription: messages that it does not want are not stored
 	selector string // its text
 
 	size, bytes atomic.Int64 // of messages that are stored and not settled
@@ -31,9 +31,9 @@ type Queue struct {
 	consumers []*Consumer
 	waiters   []*Consumer // took all there was, and want to be told
 	groups    *groups     // nil until the first message of a group
-	version   uint64      // changes when what a consumer passed over may have become its own
+	version   uint64      // changes when a message that a consumer passed over may have become its own
 	room      []func()
-	roomTold  time.Time // when so many waited for room that all were told, for those to go who are not there any more
+	roomTold  time.Time // when so many waited for room that all were told, so that waiters without a connection go
 	gone      bool
 
 	stored, delivered, redelivered, returned, expired, rejected uint64
@@ -249,8 +249,8 @@ func (q *Queue) roomy(num, den int64) bool {
 	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
 }
 
-// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and
-// those whose connections have ended are forgotten.
+// crowd is how many may wait for room before all are told now and then: waiters that still need room ask again, and
+// waiters whose connections have ended are forgotten.
 const crowd = 256
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.

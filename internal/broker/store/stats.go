@@ -14,7 +14,7 @@ import (
 type QueueStats struct {
 	Subscription string `json:"subscription,omitempty"` // its name; empty for a queue, and for subscriptions without one
 	Consumers    int    `json:"consumers"`
-	Depth        int64  `json:"depth"` // messages stored and not settled, what consumers hold included
+	Depth        int64  `json:"depth"` // messages stored and not settled, including those that consumers hold
 	Bytes        int64  `json:"bytes"`
 	Stored       uint64 `json:"stored"`
 	Delivered    uint64 `json:"delivered"`
@@ -34,8 +34,8 @@ type DestinationStats struct {
 	Queues   []QueueStats `json:"queues"`
 }
 
-// Counts returns what a tester compares with what it did. Of a topic, messages added are those that were taken for it,
-// whoever had subscribed.
+// Counts returns the counts that a tester compares with its own. For a topic, messages added are all that were
+// accepted for it, whatever the subscriptions.
 func (s *DestinationStats) Counts() driver.DestinationCount {
 	n := driver.NoDestination()
 	for i := range s.Queues {

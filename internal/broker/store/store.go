@@ -1,6 +1,6 @@
 // Package store is the memory of the embedded broker: destinations, queues, subscriptions, and the faults that a
 // broker can be told to have. It knows no protocol; the front-ends beside it speak one each and share one [Store], so
-// that what is sent over one protocol can be received over another.
+// that a message sent over one protocol can be received over another.
 //
 //	front-end -> Destination.Send -> Queue (one, or one per subscription) -> Consumer.Take -> front-end
 //	                                   ^---------- Release, Close ------------+-- Accept: gone
@@ -11,19 +11,19 @@
 // for destinations, subscriptions and connections, which clients can make as many of as they like. A message that
 // several subscriptions hold counts for each.
 //
-// A queue has a limit of messages and of bytes, what consumers hold included. A broker that blocks (the default)
-// still stores what is sent beyond it, and leaves it to the front-ends to stop taking more: they ask
-// [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is what
-// front-ends have granted. A broker that rejects refuses instead. Waiters for room are told when an eighth of the
-// limit is free, or after a moment if it stays less.
+// A queue has a limit of messages and of bytes, including messages that consumers hold. A broker that blocks (the
+// default) still stores messages beyond it, and leaves it to the front-ends to stop taking more: they ask
+// [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is the
+// credit that front-ends have granted. A broker that rejects refuses instead. Waiters for room are told when an eighth
+// of the limit is free, or after a moment if it stays less.
 //
-// What has expired is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
+// An expired message is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
 // is full.
 //
 // # Order
 //
-// Messages leave a queue by priority, then in the order in which they came; what comes back from a consumer takes its
-// old place. A consumer with a filter, and messages of a group that another one owns, are passed over without being
+// Messages leave a queue by priority, then in the order in which they came; a message that a consumer gives back takes
+// its old place. A consumer with a filter, and messages of a group that another one owns, are passed over without being
 // moved. Groups beyond the first 50,000 of a queue share owners.
 //
 // # Waiting
@@ -37,7 +37,7 @@ import (
 	"sync/atomic"
 )
 
-// Policy is what a full broker does to senders.
+// Policy is the behavior of a full broker towards senders.
 type Policy uint8
 
 // The policies.
@@ -92,7 +92,7 @@ func New(cfg Config) *Store {
 // NewSource returns a number for [Message.Source] that is not in use.
 func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 
-// OnDrop sets what breaks all connections; see [Faults.DropEvery]. It is called on a goroutine of its own.
+// OnDrop sets the function that breaks all connections; see [Faults.DropEvery]. It is called on a goroutine of its own.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
 func (s *Store) dropAll() {
@@ -106,7 +106,7 @@ func (s *Store) full() bool {
 	return f != nil && f.Full
 }
 
-// Open returns what is behind an address; it is made if need be. It fails with [ErrNoMemory] or [ErrLongName].
+// Open returns the destination of an address; it is made if need be. It fails with [ErrNoMemory] or [ErrLongName].
 func (s *Store) Open(a Address) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
@@ -120,7 +120,7 @@ func (s *Store) Open(a Address) (*Destination, error) {
 	return s.Destination(a), nil
 }
 
-// Destination is Open for what must be there, whatever memory there is.
+// Destination is Open for a destination that must exist, however little memory is left.
 func (s *Store) Destination(a Address) *Destination {
 	if d := s.Find(a); d != nil {
 		return d
@@ -132,7 +132,7 @@ func (s *Store) Destination(a Address) *Destination {
 	return d
 }
 
-// size is what a destination counts.
+// size is the memory that a destination counts, in bytes.
 func (a Address) size() int64 { return destinationSize + int64(len(a.Name)) }
 
 func (s *Store) add(a Address) *Destination {
@@ -152,7 +152,7 @@ func (s *Store) add(a Address) *Destination {
 	return d
 }
 
-// Find returns what is behind an address, or nil if there is nothing.
+// Find returns the destination of an address, or nil if there is none.
 func (s *Store) Find(a Address) *Destination {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

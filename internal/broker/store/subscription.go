@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Subscription says what a subscription of a topic is to be.
+// Subscription describes a subscription of a topic.
 type Subscription struct {
 	// Name tells it from others of the topic; consumers that give the same name share it. Empty makes one for the
 	// caller alone.
@@ -25,7 +25,7 @@ var (
 )
 
 // Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets
-// what is sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or
+// messages sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or
 // [ErrLongName].
 func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consumer, error) {
 	if len(sub.Name) > maxName {
@@ -71,7 +71,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	return c, nil
 }
 
-// Unsubscribe removes a subscription and what it holds. It fails with [ErrInUse] or [ErrUnknown].
+// Unsubscribe removes a subscription and its messages. It fails with [ErrInUse] or [ErrUnknown].
 func (s *Store) Unsubscribe(topic, name string) error {
 	d := s.Find(Address{KindTopic, topic})
 	if d == nil {
@@ -123,7 +123,7 @@ func (d *Destination) remove(q *Queue) error {
 	return nil
 }
 
-// ownSize is what a subscription counts beside its messages. A queue counts with its destination.
+// ownSize is the memory that a subscription counts without its messages, in bytes. A queue counts with its destination.
 func (q *Queue) ownSize() int64 {
 	if q.dest.addr.Kind == KindQueue {
 		return 0
