@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// address reads a destination header. The kind is that of its prefix, else what the header kind says (ANYCAST or
+// address reads a destination header. The kind is that of its prefix, else that of the header kind (ANYCAST or
 // MULTICAST), else a queue.
 func address(name, kind string) (store.Address, error) {
 	a := store.Address{Kind: store.KindQueue}
@@ -52,7 +52,7 @@ func qualified(name string) (addr, queue string, ok bool) {
 	return addr, queue, ok && addr != "" && queue != ""
 }
 
-// addresses remembers what destination headers mean.
+// addresses remembers the destinations of headers.
 type addresses struct {
 	last       *store.Destination
 	name, kind []byte // of last, as they came
@@ -61,7 +61,7 @@ type addresses struct {
 
 const maxKnown = 1000
 
-// destination returns what a SEND frame's headers name.
+// destination returns the destination that a SEND frame's headers name.
 func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 	known := &c.addresses
 	if known.last != nil && !known.last.Gone() && bytes.Equal(known.name, name) && bytes.Equal(known.kind, kind) {

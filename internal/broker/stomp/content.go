@@ -16,7 +16,7 @@ type message struct {
 	content content
 }
 
-// content is what came in a SEND frame: its header lines, without those that were for the broker alone, as STOMP 1.2
+// content is the content of a SEND frame: its header lines, except for headers meant for the broker alone, as STOMP 1.2
 // writes them and each with its line feed, and then the body.
 type content struct {
 	text    []byte
@@ -53,7 +53,7 @@ func (c *content) each(f func(key, value []byte) bool) {
 	}
 }
 
-// Property is what the broker's selectors look for first: it spares them the whole header.
+// Property returns one property. The broker's selectors call it first: it spares them the whole header.
 func (c *content) Property(name string) (found any) {
 	if isStandard(name) {
 		return nil

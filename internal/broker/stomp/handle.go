@@ -11,7 +11,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// handle does what a frame asks for.
+// handle executes a frame.
 func (c *conn) handle(f *frame) error {
 	err := c.perform(f)
 	if err == nil {
@@ -200,7 +200,7 @@ func beats(header string) (send, hear time.Duration, err error) {
 	return atLeast(wants), atLeast(can), nil
 }
 
-// disconnect takes leave: what is parked is done first, so that the receipt is true.
+// disconnect takes leave: parked frames are done first, so that the receipt is true.
 func (c *conn) disconnect() error {
 	if err := c.awaitParking(0); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// The bounds of what is parked. The last one may go beyond them.
+// The bounds of the parked frames. The last one may go beyond them.
 const (
 	maxParked      = 1000
 	maxParkedBytes = 1 << 20
@@ -24,7 +24,7 @@ type parked struct {
 	receipt []byte       // nil for none
 	size    int
 	counted bool  // as one that the fault of being full has kept waiting
-	held    int64 // what it counts against the broker's memory; a transaction counts itself
+	held    int64 // bytes counted against the broker's memory; a transaction counts itself
 }
 
 // messages returns how many messages wait.
@@ -35,7 +35,7 @@ func (p *parked) messages() int {
 	return p.tx.sends()
 }
 
-// parking holds what a full destination has no room for. The reader adds to it, the writer takes from it.
+// parking holds frames that a full destination has no room for. The reader adds to it, the writer takes from it.
 type parking struct {
 	busy atomic.Bool // there is something; only the reader sets it
 	free chan struct{}
@@ -62,7 +62,7 @@ func (c *conn) park(p parked) error {
 	k.bytes += p.size
 	k.busy.Store(true)
 	k.mu.Unlock()
-	c.roomAgain() // something may have got room just now; and who is behind another one has not asked to be told
+	c.roomAgain() // something may have got room just now; and a frame behind another one has not asked to be told
 	return c.awaitParking(maxParked)
 }
 
@@ -103,7 +103,7 @@ func (c *conn) awaitParking(most int) error {
 	}
 }
 
-// roomAgain has the writer look at what is parked.
+// roomAgain has the writer look at the parked frames.
 func (c *conn) roomAgain() {
 	c.mu.Lock()
 	c.unpark = true
@@ -111,8 +111,8 @@ func (c *conn) roomAgain() {
 	c.signal()
 }
 
-// retry does what there is room for now, in order for each destination, and appends the receipts to b. Only
-// the writer calls it.
+// retry does the parked frames that there is room for now, in order for each destination, and appends the receipts to
+// b. Only the writer calls it.
 func (c *conn) retry(b []byte) []byte {
 	k := &c.parking
 	k.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// command is what a client asks for.
+// command is the command of a client's frame.
 type command uint8
 
 const (
@@ -81,7 +81,7 @@ const (
 	maxHeaders  = 500      // lines
 	maxHead     = 64 << 10 // bytes of all header lines
 	readBuffer  = 64 << 10
-	largeBuffer = 1 << 20 // what is larger is not kept
+	largeBuffer = 1 << 20 // larger buffers are not kept
 	minRead     = 8 << 10 // less room than that at the buffer's end is not worth a system call
 )
 
@@ -89,7 +89,7 @@ const (
 // does not cost memory.
 type scanner struct {
 	r       io.Reader
-	idle    func() error // is called before what may be a wait
+	idle    func() error // is called before a read that may wait
 	account *store.Account
 	maxBody int
 	trim    bool // spaces around values are not part of them, as in STOMP 1.0
@@ -109,7 +109,7 @@ func (s *scanner) next() (*frame, error) {
 	for {
 		if s.need == 0 {
 			for s.from < s.to && (s.buf[s.from] == '\n' || s.buf[s.from] == '\r') {
-				s.from++ // heart-beats, and what may follow a frame
+				s.from++ // heart-beats, and line ends that may follow a frame
 			}
 		}
 		b := s.buf[s.from:s.to]

@@ -8,7 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// sending is what the headers of a SEND frame say to the broker.
+// sending holds the headers of a SEND frame that are for the broker.
 type sending struct {
 	destination, kind, receipt, transaction []byte
 	priority, expires, persistent, group    []byte
@@ -84,7 +84,7 @@ func (c *conn) stallOver() bool {
 	}
 }
 
-// take keeps what matters of a header. It returns false if it is the message's, to be passed on.
+// take keeps the value of a header for the broker. It returns false if it is the message's, to be passed on.
 func (s *sending) take(h *field) (framing bool) {
 	first := func(to *[]byte) {
 		if *to == nil {
@@ -167,7 +167,7 @@ func appendPlain(b []byte, h *field) []byte {
 	return wire.V12.AppendHeader(b, string(h.key), string(h.value))
 }
 
-// apply sets what the headers ask for.
+// apply sets the message's fields from the headers.
 func (s *sending) apply(v wire.Version, m *store.Message) error {
 	if s.persistent != nil {
 		m.Durable = string(s.persistent) == "true"

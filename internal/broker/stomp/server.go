@@ -71,7 +71,7 @@ func (s *Server) unclaim(topic, name string) {
 	delete(s.exclusive, [2]string{topic, name})
 }
 
-// conn is a connection. The goroutine of Serve reads and does what the frames ask for; another one, the writer,
+// conn is a connection. The goroutine of Serve reads and executes the frames; another one, the writer,
 // delivers messages and writes.
 type conn struct {
 	server  *Server
@@ -84,7 +84,7 @@ type conn struct {
 	version   wire.Version
 	connected bool
 	clientID  string
-	replies   []byte // what is to be handed to the writer when the input is used up
+	replies   []byte // frames to be handed to the writer when the input is used up
 	addresses addresses
 	subs      map[uint64]*subscription
 	byID      map[string]*subscription
@@ -103,9 +103,9 @@ type conn struct {
 	mu      sync.Mutex
 	out     []byte          // frames to be written
 	ready   []*subscription // may have something to deliver
-	unpark  bool            // there may be room for what is parked
+	unpark  bool            // there may be room for parked frames
 	beat    bool            // a heart-beat is due
-	closing bool            // the writer is to write what there is, and end
+	closing bool            // the writer is to write the rest, and end
 	cause   error           // why the connection broke
 
 	pulse pulse
@@ -149,7 +149,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	return err
 }
 
-// release lets go of what the connection had in memory: a full queue may know it for a while longer, to tell it of
+// release lets go of the connection's memory: a full queue may know it for a while longer, to tell it of
 // room.
 func (c *conn) release() {
 	c.mu.Lock()
@@ -176,7 +176,7 @@ func (c *conn) read() error {
 	return nil
 }
 
-// end gives back what the consumers hold, and lets the writer finish. It returns what is to be told of the end.
+// end gives back what the consumers hold, and lets the writer finish. It returns the error to report, if any.
 func (c *conn) end(err error) error {
 	var told *refusal
 	orderly := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
@@ -184,7 +184,7 @@ func (c *conn) end(err error) error {
 		c.replies = told.append(c.replies, c.version)
 	}
 	for _, s := range c.subs {
-		s.close(!c.leaving) // who has not taken its leave may have seen what it did not acknowledge
+		s.close(!c.leaving) // a client without a DISCONNECT may have seen messages that it did not acknowledge
 	}
 	_ = c.net.SetWriteDeadline(time.Now().Add(farewell))
 	c.mu.Lock()

@@ -56,7 +56,7 @@ func (c *conn) settle(f *frame, nack bool) error {
 	return nil
 }
 
-// parseID reads what names a delivery: CONNECTION-SUBSCRIPTION-NUMBER.
+// parseID reads the name of a delivery: CONNECTION-SUBSCRIPTION-NUMBER.
 func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte{'-'})
 	second, third, _ := bytes.Cut(rest, []byte{'-'})
@@ -116,7 +116,7 @@ func (s *subscription) settled(id uint64, n int64) {
 	}
 }
 
-// forget drops what was noted of deliveries; s.mu is held.
+// forget drops the notes about deliveries; s.mu is held.
 func (s *subscription) forget(id uint64) {
 	drop := func(id uint64) {
 		s.unacked -= s.sizes[id]

@@ -25,7 +25,7 @@ const (
 	// defaultPrefetch is how many messages may be unacknowledged when the client does not say.
 	defaultPrefetch = 1000
 	maxPrefetch     = 1 << 20
-	// smallestFrame is what a MESSAGE counts at least against a window of bytes. No MESSAGE of Artemis is smaller, and
+	// smallestFrame is the least that a MESSAGE counts against a window, in bytes. No MESSAGE of Artemis is smaller, and
 	// clients reckon with that.
 	smallestFrame = 256
 	// maxAttempts is how often a message is delivered before a NACK drops it; that of Artemis, max-delivery-attempts.
@@ -33,7 +33,7 @@ const (
 	maxSubscriptions = 10_000
 )
 
-// subscription is what SUBSCRIBE makes. The writer delivers, the reader settles and closes.
+// subscription is a subscription made by SUBSCRIBE. The writer delivers, the reader settles and closes.
 type subscription struct {
 	conn     *conn
 	id       string
@@ -52,7 +52,7 @@ type subscription struct {
 	typical int         // bytes of the last body; of the first ones we know nothing
 
 	sent        atomic.Uint64 // deliveries
-	outstanding atomic.Int64  // those that are not settled
+	outstanding atomic.Int64  // deliveries that are not settled
 	starved     atomic.Bool   // as much is unacknowledged as may be
 	low         atomic.Uint64 // in mode client: all before it is settled
 	tracked     atomic.Bool   // there is something in last or sizes
@@ -157,7 +157,7 @@ func (s *subscription) configure(f *frame) error {
 	return nil
 }
 
-// prepare writes what is the same in all MESSAGE frames. ID is the header as it came, nil if there is none.
+// prepare writes the part that is the same in all MESSAGE frames. ID is the header as it came, nil if there is none.
 func (s *subscription) prepare(destination string, id []byte) {
 	v := s.version
 	b := v.AppendHeader([]byte("MESSAGE\n"), "destination", destination)
@@ -291,8 +291,8 @@ func (s *subscription) notify() {
 	}
 }
 
-// close ends the subscription; nothing is delivered afterwards. What is not acknowledged goes back to the queue, and
-// counts as an attempt if failed.
+// close ends the subscription; nothing is delivered afterwards. Unacknowledged messages go back to the queue, and
+// count as an attempt if failed.
 func (s *subscription) close(failed bool) {
 	s.mu.Lock()
 	closed := s.closed

@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// The bounds of what a connection's transactions hold.
+// The bounds of a connection's transactions.
 const (
 	maxTransactions    = 1000
 	maxTransacted      = 1_000_000 // frames
@@ -19,7 +19,7 @@ type transaction struct {
 	conn  *conn
 	steps []step
 	bytes int
-	held  int64 // what it counts against the broker's memory
+	held  int64 // bytes counted against the broker's memory
 }
 
 // step is a SEND, ACK or NACK.
@@ -93,7 +93,7 @@ func (c *conn) add(name []byte, s step, size int) error {
 	return nil
 }
 
-// forget lets go of what the transaction holds.
+// forget lets go of the frames that the transaction holds.
 func (t *transaction) forget() {
 	t.steps = nil
 	t.conn.account.Give(t.held)
@@ -120,7 +120,7 @@ func (c *conn) take(f *frame) (*transaction, error) {
 	return t, nil
 }
 
-// abort forgets a transaction. What was acknowledged in it is as if it had not been, and can be again.
+// abort forgets a transaction. Messages acknowledged in it count as not acknowledged, and can be again.
 func (c *conn) abort(f *frame) error {
 	t, err := c.take(f)
 	if err == nil {
@@ -129,7 +129,7 @@ func (c *conn) abort(f *frame) error {
 	return err
 }
 
-// commit does what was asked for in a transaction, if there is room for all of it.
+// commit does all steps of a transaction, if there is room for all of them.
 func (c *conn) commit(f *frame) error {
 	t, err := c.take(f)
 	if err != nil {
@@ -173,7 +173,7 @@ func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.to == nil {
-			s.apply() // what was settled otherwise since stays so
+			s.apply() // a message that was settled otherwise since stays so
 			continue
 		}
 		if s.to.Gone() { // deleted meanwhile: made anew

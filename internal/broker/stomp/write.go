@@ -13,7 +13,7 @@ const (
 	takeAtOnce = 64
 )
 
-// writer is what the goroutine that writes works with.
+// writer is the state of the goroutine that writes.
 type writer struct {
 	conn   *conn
 	buf    []byte
@@ -92,7 +92,7 @@ func (w *writer) deliver() {
 		}
 	}
 	if len(w.active) == 0 {
-		w.active = nil // what is before it would be kept
+		w.active = nil // the elements before it would be kept
 	}
 }
 
@@ -179,7 +179,7 @@ func (s *subscription) append(b []byte, d *store.Delivery) []byte {
 	return append(b, 0)
 }
 
-// written makes room for what comes next.
+// written empties the buffer for the next frames.
 func (w *writer) written() {
 	if w.buf = w.buf[:0]; cap(w.buf) > largeBuffer {
 		w.buf = nil
